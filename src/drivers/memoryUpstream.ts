@@ -13,7 +13,7 @@ import {
   type Edge,
   type EdgePlace,
   type IntegrityNode,
-  type Registration,
+  type OwnedRegistration,
   type UpstreamRecord,
   type UpstreamShape,
   type ViewEdges
@@ -33,7 +33,7 @@ export const recordOf = (row: Obj): UpstreamRecord | undefined => {
 const placeText = ({ out, parent, path }: EdgePlace): string => JSON.stringify([path, parent?.text, out.text])
 
 interface View {
-  registration: Registration
+  registration: OwnedRegistration
   readonly edges: Map<string, Edge>
 }
 
@@ -41,10 +41,10 @@ const nodeText = ({ index, level, table }: IntegrityNode): string => JSON.string
 
 /** A registration under an owner: another owner is a new assignment, and activity never goes back. */
 const takenOver = (
-  old: Registration | undefined,
-  view: Omit<Registration, "owner" | "assignment">,
-  owner: Registration["owner"]
-): Registration => ({
+  old: OwnedRegistration | undefined,
+  view: Omit<OwnedRegistration, "owner" | "assignment">,
+  owner: OwnedRegistration["owner"]
+): OwnedRegistration => ({
   ...view,
   owner,
   assignment: (old?.assignment ?? 0) + (old?.owner === owner ? 0 : 1),

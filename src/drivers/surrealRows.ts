@@ -17,7 +17,7 @@ import {
   type Value
 } from "../core/surql/values/value.ts"
 import type { StoredView } from "../ports/Database.ts"
-import type { Edge, EdgePlace, IntegrityNode, Registration } from "../ports/Upstream.ts"
+import type { Edge, EdgePlace, IntegrityNode, OwnedRegistration } from "../ports/Upstream.ts"
 
 const isText = (value: Value): value is string => typeof value === "string"
 const isCount = (value: Value): value is number => typeof value === "number" && Number.isSafeInteger(value)
@@ -64,7 +64,7 @@ export const toView = (row: Obj): StoredView | undefined => {
     : undefined
 }
 
-export const toRegistration = (row: Obj): Registration | undefined => {
+export const toRegistration = (row: Obj): OwnedRegistration | undefined => {
   const view = toView(row)
   const { assignment, owner } = row
   return view === undefined

@@ -21,7 +21,7 @@ import {
   type Edge,
   type EdgesApplied,
   type IntegrityNode,
-  type Registration,
+  type OwnedRegistration,
   UpstreamError,
   type UpstreamRecord,
   type UpstreamShape,
@@ -201,7 +201,10 @@ const register = (client: SurrealShape, row: Obj, owner: string): Effect.Effect<
   ).pipe(Effect.map(([assignment]) => Number(assignment)))
 
 /** In two steps: a row read in the transaction that wrote it comes without its id (3.0.2). */
-const claim = (client: SurrealShape, bindings: Bindings): Effect.Effect<ReadonlyArray<Registration>, UpstreamError> =>
+const claim = (
+  client: SurrealShape,
+  bindings: Bindings
+): Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError> =>
   listOf(
     client,
     "UPDATE $ids SET owner = $owner, assignment = (assignment ?? 0) + 1 WHERE owner != $owner RETURN NONE; SELECT * FROM $ids WHERE owner = $owner",
@@ -212,7 +215,10 @@ const claim = (client: SurrealShape, bindings: Bindings): Effect.Effect<Readonly
   )
 
 /** Rows that lose their owner here and those that had none before are answered alike: nobody keeps them alive. */
-const expire = (client: SurrealShape, bindings: Bindings): Effect.Effect<ReadonlyArray<Registration>, UpstreamError> =>
+const expire = (
+  client: SurrealShape,
+  bindings: Bindings
+): Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError> =>
   listOf(
     client,
     `BEGIN; UPDATE $ids SET owner = NONE WHERE owner = $owner AND lastActiveAt + ttl <= $now RETURN NONE; LET $rows = (SELECT * FROM $ids WHERE owner != NONE); RETURN $rows; COMMIT`,

@@ -124,7 +124,7 @@ export const withoutStrays = <K extends Compare.Known, E>(
   })
 }
 
-export interface Parts<K extends Compare.Known, S, R, W> {
+export interface LiveCompareOptions<K extends Compare.Known, S, R, W> {
   readonly upstream: UpstreamShape
   readonly side: Side<K, S, R, W>
   readonly momentMs: number
@@ -133,9 +133,9 @@ export interface Parts<K extends Compare.Known, S, R, W> {
 }
 
 export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends Failed> {
-  private readonly parts: Parts<K, S, R, W>
+  private readonly parts: LiveCompareOptions<K, S, R, W>
 
-  constructor(parts: Parts<K, S, R, W>) {
+  constructor(parts: LiveCompareOptions<K, S, R, W>) {
     this.parts = parts
   }
 

@@ -5,7 +5,7 @@
  * batch or call, never per change.
  */
 import { type Clock, Effect, Exit } from "effect"
-import type { Answer } from "../core/cluster/outbox.ts"
+import type { Answer } from "../core/cluster/deliveryQueue.ts"
 import type { Meters } from "../core/telemetry/meters.ts"
 import type { BackendShape } from "../ports/Backend.ts"
 import type { DatabaseShape } from "../ports/Database.ts"

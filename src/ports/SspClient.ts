@@ -7,7 +7,7 @@
  */
 import { Context, Data, type Effect, type Either, type Redacted, type Stream } from "effect"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
-import type { Answer } from "../core/cluster/outbox.ts"
+import type { Answer } from "../core/cluster/deliveryQueue.ts"
 import type * as Integrity from "../protocol/integrity.ts"
 
 export interface Passed {

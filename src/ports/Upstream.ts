@@ -28,7 +28,7 @@ export interface UpstreamRecord {
 }
 
 /** A registration as the database has it. */
-export interface Registration extends StoredView {
+export interface OwnedRegistration extends StoredView {
   readonly owner: string | undefined
   /** Grows with every change of owner: who holds an older one has lost the view (D21). */
   readonly assignment: number
@@ -145,7 +145,7 @@ export interface UpstreamShape {
   ) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
   /** Those of these records that exist, in any order. */
   readonly find: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
-  readonly registrations: Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
+  readonly registrations: Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
   /**
    * Writes the registration and takes it over; answers the assignment. Of two `lastActiveAtMs` the later stays (D14).
    */
@@ -154,7 +154,7 @@ export interface UpstreamShape {
   readonly claim: (
     keys: ReadonlyArray<string>,
     owner: string
-  ) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
+  ) => Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
   /**
    * Takes from this owner those of these registrations whose time has passed, by what is stored there (D14), in one
    * step with the look: a refresh is before it and counts, or behind it and finds nothing. Answers those that are still
@@ -164,7 +164,7 @@ export interface UpstreamShape {
     keys: ReadonlyArray<string>,
     owner: string,
     nowMs: number
-  ) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
+  ) => Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
   /** Removes registrations with all their edges, those that are this owner's or nobody's. */
   readonly unregister: (keys: ReadonlyArray<string>, owner: string) => Effect.Effect<void, UpstreamError>
   /** The edges of a view, in chunks. */

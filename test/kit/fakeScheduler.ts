@@ -20,11 +20,11 @@ import {
 } from "../../src/ports/SchedulerClient.ts"
 import type { Heartbeat, SspDeregistration, SspRegistered, SspRegistration } from "../../src/protocol/wire.ts"
 
-type Registration = typeof SspRegistration.Type
+type SspBody = typeof SspRegistration.Type
 type Beat = typeof Heartbeat.Type
 
 export type Asked =
-  | { readonly at: number; readonly what: "register"; readonly body: Registration }
+  | { readonly at: number; readonly what: "register"; readonly body: SspBody }
   | { readonly at: number; readonly what: "heartbeat"; readonly body: Beat }
   | { readonly at: number; readonly what: "deregister"; readonly body: typeof SspDeregistration.Type }
   | { readonly at: number; readonly what: "signin" | "use" }
@@ -49,8 +49,8 @@ export class FakeScheduler {
   /** Whether answers of the proxy name their position, and lose nothing. */
   says = { header: true, exact: true }
   /** Replace the answers; undefined: as it is. */
-  onRegister: (registration: Registration) => Effect.Effect<typeof SspRegistered.Type, SchedulerError> | undefined =
-    () => undefined
+  onRegister: (registration: SspBody) => Effect.Effect<typeof SspRegistered.Type, SchedulerError> | undefined = () =>
+    undefined
   onHeartbeat: (beat: Beat) => Effect.Effect<void, SchedulerError> | undefined = () => undefined
   onQuery: (query: string) => Effect.Effect<ProxyAnswer, SchedulerError> | undefined = () => undefined
 

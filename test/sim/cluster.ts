@@ -184,7 +184,7 @@ class Day {
       members.length === 3 &&
       members.every(
         (member) =>
-          member.state === "Ready" && member.outbox.acked === state.log.head && HashMap.size(member.strays) === 0
+          member.state === "Ready" && member.queue.acked === state.log.head && HashMap.size(member.strays) === 0
       ) &&
       [...HashMap.values(state.views)].every((view) => view.placed && view.op === undefined) &&
       this.ssps.every((ssp) => Context.get(ssp.context!, Lifecycle).phase() === "ready")

@@ -67,7 +67,7 @@ it("D55 under steady load that brings more than max_buffer_per_ssp in one bootst
   const held = [...Context.get(ssp.context!, Views).records.rowsBetween("item", new Range(undefined, undefined))]
   expect(held.map((row) => [row.id.text, row.version])).toEqual(rows.map(({ id, version }) => [id.text, version]))
   expect(held).toHaveLength(records)
-  expect(member()?.outbox.acked).toBe(written)
+  expect(member()?.queue.acked).toBe(written)
   expect(world.crashes).toEqual([])
   for (const node of [scheduler.node, ssp]) await node.crash()
 })

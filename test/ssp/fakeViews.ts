@@ -23,7 +23,7 @@ import {
   type IngestError,
   Overloaded,
   QueryRefused,
-  type Registration,
+  type ViewRegistration,
   SequenceGap,
   StaleEpoch,
   StoreFailed,
@@ -41,7 +41,7 @@ const ingested: { readonly [table: string]: IngestAnswer | IngestError } = {
   broken: new StoreFailed({ message: "disk full", cause: new Error("not for the wire") })
 }
 
-const answer = ({ format, id }: Pick<Registration, "format" | "id">): ViewAnswer => ({
+const answer = ({ format, id }: Pick<ViewRegistration, "format" | "id">): ViewAnswer => ({
   query_id: id,
   format: format ?? "flat",
   result_hash: "h",
@@ -49,7 +49,9 @@ const answer = ({ format, id }: Pick<Registration, "format" | "id">): ViewAnswer
   result_data: []
 })
 
-const registered = (registration: Registration): Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed> => {
+const registered = (
+  registration: ViewRegistration
+): Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed> => {
   switch (registration.surql) {
     case "REFUSED":
       return Effect.fail(new QueryRefused({ message: "no", line: 2, column: 3 }))

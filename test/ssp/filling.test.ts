@@ -7,7 +7,7 @@
 import { it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
 import { describe, expect } from "vitest"
-import type { Registration } from "../../src/ssp/views/viewTypes.ts"
+import type { ViewRegistration } from "../../src/ssp/views/viewTypes.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
 import { change, type Kit, registration, rows, withViews } from "./viewsKit.ts"
 
@@ -36,7 +36,7 @@ const withRecords = (body: (kit: Kit) => Effect.Effect<unknown, unknown>) =>
     ticking()
   )
 
-const begun = (views: Views["Type"], id: string, surql = slow, more: Partial<Registration> = {}) =>
+const begun = (views: Views["Type"], id: string, surql = slow, more: Partial<ViewRegistration> = {}) =>
   Effect.fork(views.register(registration(id, surql, more))).pipe(
     Effect.tap(() => Effect.repeatN(Effect.yieldNow(), 5))
   )

@@ -8,7 +8,7 @@ import { Effect, Layer } from "effect"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { Obj, Value } from "../../src/core/surql/values/value.ts"
 import {
-  type Registration,
+  type OwnedRegistration,
   Upstream,
   UpstreamError,
   type UpstreamRecord,
@@ -23,7 +23,7 @@ export const idOf = (text: string) => {
 
 export class FakeDatabase {
   readonly records = new Map<string, UpstreamRecord>()
-  readonly registrations = new Map<string, Registration>()
+  readonly registrations = new Map<string, OwnedRegistration>()
   types: { readonly [table: string]: { readonly [path: string]: string } } = {}
   highestVersion = 0
   /** Every call fails with it. */
@@ -41,7 +41,7 @@ export class FakeDatabase {
     this.records.delete(idOf(id).text)
   }
 
-  register(key: string, surql: string, more: Partial<Registration> = {}): void {
+  register(key: string, surql: string, more: Partial<OwnedRegistration> = {}): void {
     this.registrations.set(key, {
       key,
       id: `incantation:${key}`,

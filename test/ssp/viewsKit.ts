@@ -12,7 +12,7 @@ import { Turn } from "../../src/ports/Turn.ts"
 import { type EdgesShape, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import type { ViewLimits } from "../../src/ssp/views/viewLimits.ts"
 import { makeViews } from "../../src/ssp/views/viewService.ts"
-import type { Registration } from "../../src/ssp/views/viewTypes.ts"
+import type { ViewRegistration } from "../../src/ssp/views/viewTypes.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
 
 /** Small enough to be reached. */
@@ -40,7 +40,7 @@ export const change = (
     (refused) => new Error(JSON.stringify(refused))
   )
 
-export const registration = (id: string, surql: string, more: Partial<Registration> = {}): Registration => ({
+export const registration = (id: string, surql: string, more: Partial<ViewRegistration> = {}): ViewRegistration => ({
   id,
   surql,
   clientId: "c",

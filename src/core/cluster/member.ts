@@ -37,9 +37,9 @@ export type MemberEvent =
   | "Reached"
 
 /**
- * `join`: a new registration with its share of a freeze and an outbox behind it. `release`: give the share back.
+ * `join`: a new registration with its share of a freeze and a delivery queue behind it. `release`: give the share back.
  * `replay`: deliver up to the log's head of now. `place`: take waiting views and jobs. `hand`: views and jobs wait for
- * another SSP. `clear`: forget what waits in the outbox. `remove`: leave the pool. `ok`, `unknown`, `conflict`: the
+ * another SSP. `clear`: empty the delivery queue. `remove`: leave the pool. `ok`, `unknown`, `conflict`: the
  * heartbeat's answer (200, 404, 409).
  */
 export type MemberEffect =

@@ -7,7 +7,7 @@
  * else (`Poll`, `Deliver`, the calls) is started, not awaited; its end comes back as a command. A call that never ends
  * must come back as `unavailable` or `unreachable` by a time-out. `ref` is the shell's own handle of a request.
  */
-import type { Answer } from "./outbox.ts"
+import type { Answer } from "./deliveryQueue.ts"
 
 /** What a view registration carries; `body` goes to the SSP as it came. */
 export interface ViewSpec {
@@ -25,7 +25,7 @@ export interface SspIdentity {
   readonly incarnation: string | undefined
 }
 
-export interface Registration extends SspIdentity {
+export interface SspRegistration extends SspIdentity {
   readonly url: string
   /** Takes arrays on `/ingest` (D5). */
   readonly batch: boolean
@@ -58,7 +58,7 @@ export type Command =
   | { readonly tag: "Trimmed"; readonly first: number }
   | { readonly tag: "CheckpointDue" }
   | { readonly tag: "Checkpointed" }
-  | { readonly tag: "Register"; readonly ref: number; readonly registration: Registration }
+  | { readonly tag: "Register"; readonly ref: number; readonly registration: SspRegistration }
   /** `registration`: the one it has pulled its data for, once it is ready (extension). */
   | {
       readonly tag: "Heartbeat"
@@ -144,7 +144,7 @@ export type Reply =
   | { readonly kind: "noSsp" }
   | { readonly kind: "unknownView" }
 
-export interface MemberRow extends Registration {
+export interface MemberRow extends SspRegistration {
   readonly registration: number
   readonly acked: number
 }

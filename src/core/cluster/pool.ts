@@ -8,7 +8,7 @@
 import { HashMap } from "effect"
 import * as Member from "./member.ts"
 import type { Action, Command, JobRow, MemberRow, QuarantineRow, StrayRow, ViewRow } from "./messages.ts"
-import * as Outbox from "./outbox.ts"
+import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Delivery from "./poolDelivery.ts"
 import * as Jobs from "./poolJobs.ts"
 import * as Members from "./poolMembers.ts"
@@ -155,14 +155,14 @@ const restoreMember = (turn: Turn, row: MemberRow): void => {
     state: "Replaying",
     since: turn.now,
     heardAt: turn.now,
-    outbox: Outbox.after(row.acked),
+    queue: DeliveryQueue.after(row.acked),
     sentBack: false,
     target: turn.state.log.head,
     polledAt: turn.now,
     polling: false,
     ...State.nothingHeld
   })
-  const reason = Outbox.exceeded(Outbox.after(row.acked), turn.state.log, turn.state.config, 0)
+  const reason = DeliveryQueue.exceeded(DeliveryQueue.after(row.acked), turn.state.log, turn.state.config, 0)
   if (reason !== undefined) Members.apply(turn, row.ssp, "BufferExceeded", reason)
 }
 

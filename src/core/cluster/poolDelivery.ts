@@ -6,7 +6,7 @@
 import { HashMap } from "effect"
 import * as Member from "./member.ts"
 import type { Command } from "./messages.ts"
-import * as Outbox from "./outbox.ts"
+import * as DeliveryQueue from "./deliveryQueue.ts"
 import { apply, reached, refused, savePosition } from "./poolMembers.ts"
 import * as State from "./state.ts"
 import { act, log, set, setMember, type Turn } from "./turn.ts"
@@ -14,13 +14,13 @@ import { act, log, set, setMember, type Turn } from "./turn.ts"
 /** Sends what is due to an SSP, or finds that it has caught up. */
 export const deliver = (turn: Turn, ssp: string): void => {
   const caughtUp = State.member(turn.state, ssp)
-  if (caughtUp?.state === "Replaying" && caughtUp.outbox.acked >= caughtUp.target)
+  if (caughtUp?.state === "Replaying" && caughtUp.queue.acked >= caughtUp.target)
     apply(turn, ssp, "Replayed", "caught up")
   const member = State.member(turn.state, ssp)
   if (member === undefined || !Member.receives(member.state)) return
-  const range = Outbox.due(member.outbox, turn.state.log, turn.now, member.batch ? turn.state.config.maxBatch : 1)
+  const range = DeliveryQueue.due(member.queue, turn.state.log, turn.now, member.batch ? turn.state.config.maxBatch : 1)
   if (range === undefined) return
-  setMember(turn, { ...member, outbox: Outbox.launched(member.outbox, range) })
+  setMember(turn, { ...member, queue: DeliveryQueue.launched(member.queue, range) })
   act(turn, { tag: "Deliver", ssp, registration: member.registration, url: member.url, from: range.from, to: range.to })
 }
 
@@ -36,12 +36,12 @@ const excused = (turn: Turn, { sentBack, state, target }: State.SspMember): numb
 
 const check = (turn: Turn, member: State.SspMember): void => {
   if (member.state === "Overflowed") return
-  const reason = Outbox.exceeded(member.outbox, turn.state.log, turn.state.config, excused(turn, member))
+  const reason = DeliveryQueue.exceeded(member.queue, turn.state.log, turn.state.config, excused(turn, member))
   if (reason !== undefined) apply(turn, member.ssp, "BufferExceeded", reason)
 }
 
 /** After the log has changed at either end. */
-export const logMoved = (turn: Turn, change: Partial<Outbox.Log>): void => {
+export const logMoved = (turn: Turn, change: Partial<DeliveryQueue.Log>): void => {
   set(turn, { log: { ...turn.state.log, ...change } })
   for (const member of HashMap.values(turn.state.members)) {
     check(turn, member)
@@ -51,7 +51,7 @@ export const logMoved = (turn: Turn, change: Partial<Outbox.Log>): void => {
 
 export const answered = (turn: Turn, command: Command & { readonly tag: "Delivered" }): void => {
   const member = State.at(turn.state, command)
-  if (member === undefined || member.outbox.flight === undefined) return
+  if (member === undefined || member.queue.flight === undefined) return
   if (command.answer.kind !== "unavailable") reached(turn, member.ssp)
   else if (command.answer.refused === true) refused(turn, member.ssp, false)
   deliverNext(turn, command)
@@ -60,8 +60,8 @@ export const answered = (turn: Turn, command: Command & { readonly tag: "Deliver
 const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" }): void => {
   const member = State.at(turn.state, command)
   if (member === undefined) return
-  const outcome = Outbox.answered(
-    member.outbox,
+  const outcome = DeliveryQueue.answered(
+    member.queue,
     command.answer,
     turn.state.log,
     turn.now,
@@ -76,16 +76,16 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
       "error",
       `${member.ssp} does not take the secret at /ingest (401, or 403 where it lacks the scope ingest): SVC_AUTH_SECRET, or the secret of this SSP in SVC_AUTH_SECRETS, differs between the scheduler and this SSP`
     )
-  setMember(turn, { ...member, outbox: outcome.outbox })
+  setMember(turn, { ...member, queue: outcome.queue })
   // Ticks save positions; under a flood they would lag so far that a restart alone looked like an overflow.
-  if (outcome.outbox.acked - outcome.outbox.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
+  if (outcome.queue.acked - outcome.queue.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
   deliver(turn, member.ssp)
 }
 
 /** An answer to `/ingest` has waited long enough: from now on none waits for who is behind, until it has caught up. */
 export const waitedEnough = (turn: Turn, seq: number): void => {
   for (const member of State.ready(turn.state)) {
-    if (member.outbox.acked < seq && !member.outbox.late)
-      setMember(turn, { ...member, outbox: { ...member.outbox, late: true } })
+    if (member.queue.acked < seq && !member.queue.late)
+      setMember(turn, { ...member, queue: { ...member.queue, late: true } })
   }
 }

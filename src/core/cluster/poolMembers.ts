@@ -8,8 +8,8 @@
 import { HashMap, HashSet } from "effect"
 import * as Freeze from "./freeze.ts"
 import * as Member from "./member.ts"
-import type { Command, Registration, SspIdentity } from "./messages.ts"
-import * as Outbox from "./outbox.ts"
+import type { Command, SspRegistration, SspIdentity } from "./messages.ts"
+import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Views from "./poolViews.ts"
 import * as SchedulerPhase from "./schedulerPhase.ts"
 import * as State from "./state.ts"
@@ -62,7 +62,7 @@ const countRebootstrap = (turn: Turn, ssp: string, reason: string): void => {
   log(turn, rebootstraps > 3 ? "error" : "warn", `${ssp} must bootstrap again (${rebootstraps}): ${reason}`)
 }
 
-const join = (turn: Turn, registration: Registration): void => {
+const join = (turn: Turn, registration: SspRegistration): void => {
   const {
     config,
     freeze,
@@ -84,7 +84,7 @@ const join = (turn: Turn, registration: Registration): void => {
     state: "Bootstrapping",
     since: turn.now,
     heardAt: turn.now,
-    outbox: Outbox.after(shared.freeze.seq),
+    queue: DeliveryQueue.after(shared.freeze.seq),
     target: shared.freeze.seq,
     polledAt: turn.now,
     polling: false,
@@ -121,7 +121,7 @@ const hand = (turn: Turn, member: State.SspMember): void => {
 }
 
 const replay = (turn: Turn, member: State.SspMember): void => {
-  setMember(turn, { ...member, target: turn.state.log.head, outbox: { ...member.outbox, saved: member.outbox.acked } })
+  setMember(turn, { ...member, target: turn.state.log.head, queue: { ...member.queue, saved: member.queue.acked } })
   act(turn, { tag: "PersistMember", row: State.memberRow(member) })
 }
 
@@ -130,7 +130,7 @@ const effects = (
   ssp: string,
   effect: Member.MemberEffect,
   reason: string,
-  registration: Registration | undefined
+  registration: SspRegistration | undefined
 ): void => {
   const member = State.member(turn.state, ssp)
   if (effect === "join" && registration !== undefined) return join(turn, registration)
@@ -139,7 +139,7 @@ const effects = (
   if (effect === "replay") return replay(turn, member)
   if (effect === "hand") return hand(turn, member)
   if (effect === "clear")
-    return setMember(turn, { ...member, registration: serial(turn), outbox: Outbox.after(turn.state.log.head) })
+    return setMember(turn, { ...member, registration: serial(turn), queue: DeliveryQueue.after(turn.state.log.head) })
   if (effect === "remove") {
     log(turn, "warn", `${ssp} is removed: ${reason}`)
     set(turn, { members: HashMap.remove(turn.state.members, ssp) })
@@ -155,7 +155,7 @@ export const apply = (
   ssp: string,
   event: Member.MemberEvent,
   reason: string,
-  registration?: Registration
+  registration?: SspRegistration
 ): ReadonlyArray<Member.MemberEffect> => {
   const before = State.member(turn.state, ssp)
   const step = Member.next(before?.state ?? "Absent", event)
@@ -192,7 +192,7 @@ export const register = (turn: Turn, command: Command & { readonly tag: "Registe
   apply(turn, registration.ssp, "Registered", "registered", registration)
   const member = State.member(turn.state, registration.ssp)
   if (member !== undefined)
-    reply(turn, ref, { kind: "registered", snapshotSeq: member.outbox.acked, registration: member.registration })
+    reply(turn, ref, { kind: "registered", snapshotSeq: member.queue.acked, registration: member.registration })
 }
 
 export const heartbeat = (turn: Turn, command: Command & { readonly tag: "Heartbeat" }): void => {
@@ -277,7 +277,7 @@ export const compared = (turn: Turn, command: Command & { readonly tag: "Compare
 export const savePosition = (turn: Turn, ssp: string): void => {
   const member = State.member(turn.state, ssp)
   if (member === undefined) return
-  setMember(turn, { ...member, outbox: { ...member.outbox, saved: member.outbox.acked } })
+  setMember(turn, { ...member, queue: { ...member.queue, saved: member.queue.acked } })
   act(turn, { tag: "PersistMember", row: State.memberRow(member) })
 }
 
@@ -308,5 +308,5 @@ export const sweep = (turn: Turn, ssp: string): void => {
     setMember(turn, { ...member, polling: true, polledAt: turn.now })
     act(turn, { tag: "Poll", ssp, registration: member.registration, url: member.url })
   }
-  if (Member.receives(member.state) && member.outbox.saved !== member.outbox.acked) savePosition(turn, ssp)
+  if (Member.receives(member.state) && member.queue.saved !== member.queue.acked) savePosition(turn, ssp)
 }

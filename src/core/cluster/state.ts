@@ -9,12 +9,21 @@ import { HashMap, HashSet, Order, SortedMap } from "effect"
 import { type Candidate, defaultStrategy, strategies, type Strategy } from "./balance.ts"
 import type { Freeze } from "./freeze.ts"
 import type { Member } from "./member.ts"
-import type { Home, JobRow, MemberRow, QuarantineRow, Registration, StrayRow, ViewRow, ViewSpec } from "./messages.ts"
-import type * as Outbox from "./outbox.ts"
+import type {
+  Home,
+  JobRow,
+  MemberRow,
+  QuarantineRow,
+  SspRegistration,
+  StrayRow,
+  ViewRow,
+  ViewSpec
+} from "./messages.ts"
+import type * as DeliveryQueue from "./deliveryQueue.ts"
 import type { SchedulerPhase } from "./schedulerPhase.ts"
 import * as Waiting from "./waiting.ts"
 
-export interface Config extends Outbox.Limits {
+export interface Config extends DeliveryQueue.Limits {
   readonly strategy: Strategy
   /**
    * SSPs write registrations and edges into a database that the scheduler reaches too: what an SSP leaves there is
@@ -85,20 +94,20 @@ export interface Stray extends StrayRow {
   readonly op: number | undefined
 }
 
-export interface SspMember extends Registration {
+export interface SspMember extends SspRegistration {
   /** Grows with every registration; what belongs to an older one is void. */
   readonly registration: number
   readonly state: Exclude<Member, "Absent">
   /** When it entered the state, and when it was last heard of. */
   readonly since: number
   readonly heardAt: number
-  readonly outbox: Outbox.Outbox
+  readonly queue: DeliveryQueue.DeliveryQueue
   /**
    * It overflowed in the registration before this one, or shares the snapshot of one that did: what comes while it
    * bootstraps does not send it back (D55).
    */
   readonly sentBack: boolean
-  /** Ready once `outbox.acked` reaches it. */
+  /** Ready once `queue.acked` reaches it. */
   readonly target: number
   readonly polledAt: number
   readonly polling: boolean
@@ -172,7 +181,7 @@ export const readExpiry = (expiry: string): readonly [at: number, view: string] 
 export interface State {
   readonly config: Config
   readonly phase: SchedulerPhase
-  readonly log: Outbox.Log
+  readonly log: DeliveryQueue.Log
   readonly freeze: Freeze | undefined
   readonly checkpointing: boolean
   readonly members: HashMap.HashMap<string, SspMember>
@@ -202,7 +211,7 @@ export interface State {
 const perEpoch = 2 ** 32
 
 /** A pool that knows nothing yet. `cloned`: the replica is whole already (D25). */
-export const initial = (config: Config, epoch: number, log: Outbox.Log, cloned: boolean): State => ({
+export const initial = (config: Config, epoch: number, log: DeliveryQueue.Log, cloned: boolean): State => ({
   config,
   log,
   phase: cloned ? "Ready" : "Cloning",
@@ -258,17 +267,17 @@ export const ready = (state: State): ReadonlyArray<SspMember> =>
 
 /** Ready SSPs that have applied `seq` (D7). */
 export const delivered = (state: State, seq: number): number =>
-  ready(state).filter((each) => each.outbox.acked >= seq).length
+  ready(state).filter((each) => each.queue.acked >= seq).length
 
 /** Whether an answer to `/ingest` still waits for somebody: Ready, not late, and behind `seq` (D26). */
 export const awaited = (state: State, seq: number): boolean =>
-  ready(state).some((each) => !each.outbox.late && each.outbox.acked < seq)
+  ready(state).some((each) => !each.queue.late && each.queue.acked < seq)
 
 /** The oldest position the log must keep: below the snapshot and every persisted position within the buffers (D26). */
 export const keepFrom = (state: State): number => {
   const positions = [...HashMap.values(state.members)]
     .filter((each) => each.state !== "Overflowed")
-    .map((each) => Math.min(each.outbox.saved, each.outbox.acked))
+    .map((each) => Math.min(each.queue.saved, each.queue.acked))
   return Math.min(state.log.head, state.freeze?.seq ?? state.log.head, ...positions) + 1
 }
 
@@ -286,7 +295,7 @@ export const memberRow = (of: SspMember): MemberRow => ({
   batch: of.batch,
   jobTables: of.jobTables,
   registration: of.registration,
-  acked: of.outbox.acked
+  acked: of.queue.acked
 })
 
 export const viewRow = (of: View): ViewRow => ({

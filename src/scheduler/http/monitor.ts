@@ -6,7 +6,7 @@
  */
 import { HashMap, HashSet } from "effect"
 import * as Member from "../../core/cluster/member.ts"
-import * as Outbox from "../../core/cluster/outbox.ts"
+import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
 import * as State from "../../core/cluster/state.ts"
 import type { Progress, SchedulerMetrics } from "../../protocol/schedulerWire.ts"
 import type { Info } from "../../protocol/wire.ts"
@@ -63,6 +63,6 @@ export const progress = (
   ssps: members(state).map((member) => ({
     id: member.ssp,
     status: Member.shown[member.state],
-    waiting: member.state === "Overflowed" ? 0 : Outbox.waiting(member.outbox, state.log)
+    waiting: member.state === "Overflowed" ? 0 : DeliveryQueue.waiting(member.queue, state.log)
   }))
 })

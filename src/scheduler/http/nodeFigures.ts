@@ -5,7 +5,7 @@
  * it nothing. SSPs are labels: there are a few, and those that are gone are gone here too.
  */
 import { Clock, Effect, HashMap, HashSet, Layer, Option } from "effect"
-import * as Outbox from "../../core/cluster/outbox.ts"
+import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
 import type * as State from "../../core/cluster/state.ts"
 import * as Waiting from "../../core/cluster/waiting.ts"
 import * as Latency from "../../core/telemetry/latency.ts"
@@ -37,7 +37,7 @@ const ofMembers = (state: State.State, now: number): Core.Readings => {
     schedulerSsps: schedulerSsps.labels.state.map(
       (name) => [[name], members.filter(({ state: own }) => own.toLowerCase() === name).length] as const
     ),
-    sspLag: each((member) => (member.state === "Overflowed" ? 0 : Outbox.waiting(member.outbox, state.log))),
+    sspLag: each((member) => (member.state === "Overflowed" ? 0 : DeliveryQueue.waiting(member.queue, state.log))),
     sspLagLimit: state.config.maxBuffer,
     schedulerQuarantined: HashMap.size(state.quarantined),
     sspAssigned: each(({ views }) => HashSet.size(views)),

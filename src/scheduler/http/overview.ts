@@ -5,7 +5,7 @@
  */
 import { HashMap, HashSet, Schema } from "effect"
 import { mentions, page } from "../../core/listing.ts"
-import * as Outbox from "../../core/cluster/outbox.ts"
+import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
 import * as Waiting from "../../core/cluster/waiting.ts"
@@ -30,7 +30,7 @@ const states = {
 const seen =
   (state: State.State, now: number) =>
   (member: State.SspMember): typeof SspSeen.Type => {
-    const { acked, failures, flight, late } = member.outbox
+    const { acked, failures, flight, late } = member.queue
     return {
       id: member.ssp,
       url: member.url,
@@ -38,7 +38,7 @@ const seen =
       state_seconds: seconds(now - member.since),
       heard_seconds: seconds(now - member.heardAt),
       acked,
-      waiting: member.state === "Overflowed" ? 0 : Outbox.waiting(member.outbox, state.log),
+      waiting: member.state === "Overflowed" ? 0 : DeliveryQueue.waiting(member.queue, state.log),
       in_flight: flight === undefined ? 0 : flight.to - flight.from + 1,
       failures,
       late,

@@ -1,11 +1,11 @@
 /**
- * The one way in for record changes: gathers what has arrived, decides versions, logs, applies to the replica, hands to
- * the outboxes, answers.
+ * Ingest of record changes: decides versions, appends to the log, applies to the replica, fills the delivery queues,
+ * answers.
  *
- * Order of a batch (D26): versions (D4) -> log, flushed -> replica -> outboxes -> answer when the ready SSPs have
- * applied it or have had their time. Batches go one after the other, so that versions are decided over what the batch
- * before left; while one is flushed the next gathers. By callback and without a fiber per request: this route decides
- * how much the service can take.
+ * Order of a batch (D26): versions (D4) -> log, flushed -> replica -> delivery queues -> answer, once the ready SSPs
+ * have applied the batch or their deadline has passed. Batches are committed one after the other, because versions are
+ * decided over the state that the batch before left; the next batch gathers meanwhile. This code uses callbacks and no
+ * fiber per request: its cost limits the throughput of the service.
  */
 import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "effect"
 import type { Change } from "../../core/record/change.ts"
@@ -100,7 +100,7 @@ export class Ingest extends Context.Tag("scheduler/ingest/Ingest")<
     )
 }
 
-interface Parts {
+interface PipelineDependencies {
   readonly config: SchedulerConfigShape
   readonly pool: PoolShape
   readonly jobs: typeof JobFeed.Service
@@ -140,7 +140,7 @@ const plan = (
   batch: ReadonlyArray<Work>,
   current: ReadonlyMap<string, ReplicaRecord>,
   floor: number,
-  jobs: Parts["jobs"]
+  jobs: PipelineDependencies["jobs"]
 ): Plan => {
   const known = new Map<string, Version.Known>(current)
   const made: Array<Made> = []
@@ -165,7 +165,7 @@ const plan = (
 }
 
 class Pipeline {
-  private readonly parts: Parts
+  private readonly parts: PipelineDependencies
   private readonly group: GroupCommit<Work>
   private owed: Owed | undefined
   /** Records the replica has taken since it was told to catch up. */
@@ -173,7 +173,7 @@ class Pipeline {
   /** Read once, at the first batch: what sets it is done by then. */
   private floor: number | undefined
 
-  constructor(parts: Parts) {
+  constructor(parts: PipelineDependencies) {
     this.parts = parts
     this.group = new GroupCommit<Work>({
       sizeOf: ({ changes }) => changes.length,
@@ -317,7 +317,7 @@ const make: Effect.Effect<
   const runtime = yield* Effect.runtime()
   const clock = yield* Effect.clock
   const gauge = { meters: yield* Meters, clock }
-  const run: Parts["run"] = (effect, done) => {
+  const run: PipelineDependencies["run"] = (effect, done) => {
     const finished = Effect.flatMap(effect, (value) => Effect.sync(() => done(value)))
     Runtime.runFork(runtime)(Effect.catchAllCause(finished, (cause) => serving.crash(cause)))
   }

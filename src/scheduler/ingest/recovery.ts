@@ -6,7 +6,7 @@
  */
 import { Chunk, Effect, Either, Stream } from "effect"
 import type { Schema } from "../../core/record/change.ts"
-import type { Log } from "../../core/cluster/outbox.ts"
+import type { Log } from "../../core/cluster/deliveryQueue.ts"
 import * as Event from "../../core/record/event.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
 import { type Replica, type ReplicaRecord, type ReplicaShape, startFault } from "../../ports/Replica.ts"

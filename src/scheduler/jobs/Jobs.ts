@@ -66,7 +66,7 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
     Jobs,
     Effect.gen(function* () {
       const upstream = yield* Upstream
-      const parts: Parts = {
+      const parts: JobsDependencies = {
         pool: yield* Pool,
         feed: yield* JobFeed,
         ingest: (yield* Ingest).ingest,
@@ -89,7 +89,7 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
   )
 }
 
-interface Parts {
+interface JobsDependencies {
   readonly pool: PoolShape
   readonly feed: typeof JobFeed.Service
   readonly ingest: (typeof Ingest.Service)["ingest"]
@@ -104,7 +104,7 @@ const failedReading = (error: ReplicaError): Refusal =>
   new Errors.ReplicaFailed({ message: `the replica cannot be read: ${error.message}` })
 
 const find = (
-  { replica }: Parts,
+  { replica }: JobsDependencies,
   id: RecordId
 ): Effect.Effect<{ readonly version: number; readonly doc: Obj | undefined } | undefined, Refusal> =>
   Effect.mapBoth(replica.current([id]), { onSuccess: (found) => found.get(id.text), onFailure: failedReading })
@@ -114,7 +114,7 @@ const find = (
  * durable: who reports a job has a slot waiting.
  */
 const write = (
-  { ingest, schema }: Parts,
+  { ingest, schema }: JobsDependencies,
   id: RecordId,
   op: "CREATE" | "UPDATE",
   raw: Pick<RawChange, "record" | "types">,
@@ -173,7 +173,7 @@ const notAJob = (id: string, status: unknown) =>
  * take it away.
  */
 const inDatabase = (
-  { upstream }: Parts,
+  { upstream }: JobsDependencies,
   id: RecordId
 ): Effect.Effect<void, ReturnType<typeof invalidRequest> | Refusal> =>
   Effect.flatMap(
@@ -197,7 +197,7 @@ const inDatabase = (
   )
 
 const dispatch = (
-  parts: Parts,
+  parts: JobsDependencies,
   given: Dispatch
 ): Effect.Effect<string, typeof noSsp | ReturnType<typeof invalidRequest> | Refusal> =>
   Effect.gen(function* () {
@@ -238,7 +238,12 @@ const errorsAfter = (doc: Obj, { error, errors, status }: Result, nowMs: number)
 }
 
 /** Brings the record to what was reported; a job that is over stays as it is. */
-const record = (parts: Parts, id: RecordId, status: JobStatus, given: Result): Effect.Effect<void, Refusal> =>
+const record = (
+  parts: JobsDependencies,
+  id: RecordId,
+  status: JobStatus,
+  given: Result
+): Effect.Effect<void, Refusal> =>
   Effect.gen(function* () {
     for (let i = 0; i < tries; i++) {
       const known = yield* find(parts, id)
@@ -260,7 +265,7 @@ const record = (parts: Parts, id: RecordId, status: JobStatus, given: Result): E
   })
 
 /** Who no longer has a job can only end it well: whoever has it now decides the rest. */
-const counts = ({ pool }: Parts, job: State.Job, { ssp_id, status }: Result): boolean =>
+const counts = ({ pool }: JobsDependencies, job: State.Job, { ssp_id, status }: Result): boolean =>
   status === "completed" || ssp_id === undefined || State.at(pool.state(), job.home)?.ssp === ssp_id
 
 /** One SSP cannot decide the jobs of another, however well it says they ended. */
@@ -270,12 +275,12 @@ const countsOfOne: typeof counts = ({ pool }, job, { ssp_id }) => {
 }
 
 /** On disk before the report is answered, and before the job is over: who is asked about it then knows. */
-const keep = ({ pool }: Parts, job: string, answer: JobAnswer | undefined): Effect.Effect<void> =>
+const keep = ({ pool }: JobsDependencies, job: string, answer: JobAnswer | undefined): Effect.Effect<void> =>
   answer === undefined && pool.resultOf(job) === undefined
     ? Effect.void
     : Effect.asVoid(pool.ask((ref) => ({ tag: "JobAnswered", ref, job, result: answer })))
 
-const result = (parts: Parts, given: Result, isHeard: typeof counts): Effect.Effect<void, Refusal> =>
+const result = (parts: JobsDependencies, given: Result, isHeard: typeof counts): Effect.Effect<void, Refusal> =>
   Effect.gen(function* () {
     const id = Ids.parseLenient(given.job_id)
     const job = State.job(parts.pool.state(), id?.text ?? given.job_id)
@@ -287,7 +292,11 @@ const result = (parts: Parts, given: Result, isHeard: typeof counts): Effect.Eff
   })
 
 /** What an operator asks for, as an ordinary change: a retried job is pending again and is assigned as any other. */
-const amend = (parts: Parts, id: RecordId, event: "Retried" | "Cancelled"): Effect.Effect<Amended, Refusal> =>
+const amend = (
+  parts: JobsDependencies,
+  id: RecordId,
+  event: "Retried" | "Cancelled"
+): Effect.Effect<Amended, Refusal> =>
   Effect.gen(function* () {
     for (let i = 0; i < tries; i++) {
       const known = yield* find(parts, id)
@@ -315,7 +324,7 @@ const amend = (parts: Parts, id: RecordId, event: "Retried" | "Cancelled"): Effe
   })
 
 /** Ends the tracking of those whose records are over or gone. */
-const settle = ({ pool, replica }: Parts, jobs: ReadonlyArray<string>): Effect.Effect<void, ReplicaError> =>
+const settle = ({ pool, replica }: JobsDependencies, jobs: ReadonlyArray<string>): Effect.Effect<void, ReplicaError> =>
   Effect.gen(function* () {
     const ids = jobs.flatMap((job) => Ids.parseLenient(job) ?? [])
     const found = yield* replica.current(ids)
@@ -325,7 +334,7 @@ const settle = ({ pool, replica }: Parts, jobs: ReadonlyArray<string>): Effect.E
     }
   })
 
-const settleTracked = (parts: Parts): Effect.Effect<void, ReplicaError> =>
+const settleTracked = (parts: JobsDependencies): Effect.Effect<void, ReplicaError> =>
   Effect.gen(function* () {
     const tracked = [...HashMap.keys(parts.pool.state().jobs)]
     for (let i = 0; i < tracked.length; i += step) yield* settle(parts, tracked.slice(i, i + step))
@@ -335,7 +344,7 @@ const settleTracked = (parts: Parts): Effect.Effect<void, ReplicaError> =>
  * Assigns the jobs of a table that are open and nobody's: from before they were jobs of ours, or before a database was
  * cloned.
  */
-const adopt = (parts: Parts, table: string): Effect.Effect<void, ReplicaError> =>
+const adopt = (parts: JobsDependencies, table: string): Effect.Effect<void, ReplicaError> =>
   Effect.gen(function* () {
     const { pool, replica } = parts
     for (let after: RecordKey | undefined; ; ) {
@@ -359,7 +368,7 @@ const adopt = (parts: Parts, table: string): Effect.Effect<void, ReplicaError> =
   })
 
 /** Looks into every job table once it is known and the replica is whole. */
-const look = (parts: Parts): Effect.Effect<never> => {
+const look = (parts: JobsDependencies): Effect.Effect<never> => {
   const seen = new Set<string>()
   return Effect.forever(
     Effect.gen(function* () {

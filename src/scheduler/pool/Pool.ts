@@ -72,7 +72,7 @@ interface Alone {
 type Entry = Command | Alone
 
 /** What the shell is made of. */
-interface Parts {
+interface ShellDependencies {
   readonly config: SchedulerConfigShape
   readonly wal: WalShape
   readonly replica: ReplicaShape
@@ -134,7 +134,7 @@ const persist = (store: PoolStoreShape, writes: ReadonlyArray<Write>): Effect.Ef
   )
 
 /** Takes the snapshot an SSP was promised; a replica elsewhere than the log says is a broken invariant. */
-const freeze = ({ replica }: Parts, id: number, seq: number): Effect.Effect<void> =>
+const freeze = ({ replica }: ShellDependencies, id: number, seq: number): Effect.Effect<void> =>
   replica.freeze(id).pipe(
     Effect.retry({ times: 3, schedule: Schedule.spaced(Duration.millis(50)) }),
     Effect.orDie,
@@ -144,7 +144,7 @@ const freeze = ({ replica }: Parts, id: number, seq: number): Effect.Effect<void
   )
 
 /** Syncs the replica, drops the log behind it. A checkpoint that fails is tried again when the next is due. */
-const checkpoint = (parts: Parts, keepFrom: number): Effect.Effect<void> => {
+const checkpoint = (parts: ShellDependencies, keepFrom: number): Effect.Effect<void> => {
   const { queue, replica, wal } = parts
   return replica.sync.pipe(
     Effect.zipRight(wal.dropBefore(keepFrom)),
@@ -160,12 +160,12 @@ const checkpoint = (parts: Parts, keepFrom: number): Effect.Effect<void> => {
  * in time and reads its sockets late, and would remove SSPs whose heartbeats lie there unread. The time that takes is
  * no silence either, since ticks are that much apart then.
  */
-const tick = ({ heard, queue }: Pick<Parts, "heard" | "queue">): Effect.Effect<void> =>
+const tick = ({ heard, queue }: Pick<ShellDependencies, "heard" | "queue">): Effect.Effect<void> =>
   Effect.zipRight(heard, Effect.asVoid(queue.offer({ tag: "Tick" })))
 
 const levels = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError } as const
 
-const perform = (parts: Parts, action: Action): Effect.Effect<void> => {
+const perform = (parts: ShellDependencies, action: Action): Effect.Effect<void> => {
   switch (action.tag) {
     case "Freeze":
       return freeze(parts, action.id, action.seq)
@@ -200,10 +200,10 @@ const perform = (parts: Parts, action: Action): Effect.Effect<void> => {
 /** The shell proper: a state and the loop that moves it. */
 class Shell {
   state: State.State
-  private readonly parts: Parts
+  private readonly parts: ShellDependencies
   private readonly now: () => number
 
-  constructor(parts: Parts, state: State.State, now: () => number) {
+  constructor(parts: ShellDependencies, state: State.State, now: () => number) {
     this.parts = parts
     this.state = state
     this.now = now
@@ -235,7 +235,7 @@ class Shell {
 
   /** A delivery that failed is due again before the next tick, as a rule. */
   private wakeFor(ssp: string, now: number): void {
-    const retryAt = State.member(this.state, ssp)?.outbox.retryAt ?? 0
+    const retryAt = State.member(this.state, ssp)?.queue.retryAt ?? 0
     if (retryAt > now) this.wakeAt(retryAt, now)
   }
 
@@ -296,7 +296,7 @@ const fromStore = (error: DatabaseError): StartFault =>
     message: `${error.message}; see SVC_SCHEDULER_REPLICA_DB_PATH`
   })
 
-const askOn = ({ queue, replies }: Parts) => {
+const askOn = ({ queue, replies }: ShellDependencies) => {
   let refs = 0
   return (command: (ref: number) => Command): Effect.Effect<Reply> =>
     Effect.async<Reply>((resume) => {
@@ -307,7 +307,7 @@ const askOn = ({ queue, replies }: Parts) => {
 }
 
 const aloneOn =
-  ({ queue }: Parts) =>
+  ({ queue }: ShellDependencies) =>
   <E>(step: Effect.Effect<Command | undefined, E>): Effect.Effect<void, E> =>
     Effect.async<void, E>((resume) => {
       let ended: Exit.Exit<Command | undefined, E> | undefined
@@ -319,7 +319,7 @@ const aloneOn =
     })
 
 /** On a stop: positions are saved, what has been decided is carried out, the replica is on disk. */
-const close = ({ queue, replica, store }: Parts, shell: Shell): Effect.Effect<void> =>
+const close = ({ queue, replica, store }: ShellDependencies, shell: Shell): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (!shell.ended)
       yield* Effect.async<void>(
@@ -393,7 +393,7 @@ const make: Effect.Effect<
   const turned = Effect.async<void>((resume) => turn.next(() => resume(Effect.void)))
   const heard = Effect.repeatN(turned, turnsToHear - 1)
   const start = (effect: Effect.Effect<void>): void => void fibers(Serving.guard(serving, effect))
-  const parts: Parts = {
+  const parts: ShellDependencies = {
     config,
     wal,
     replica,

@@ -6,7 +6,7 @@
  */
 import { Effect, Random } from "effect"
 import type { Action, Command, ViewSpec } from "../../core/cluster/messages.ts"
-import type { Answer } from "../../core/cluster/outbox.ts"
+import type { Answer } from "../../core/cluster/deliveryQueue.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"

@@ -41,7 +41,7 @@ class Watch {
     }
   }
 
-  private member({ outbox: { acked }, registration, ssp, state, target }: SspMember, first: boolean): void {
+  private member({ queue: { acked }, registration, ssp, state, target }: SspMember, first: boolean): void {
     const before = this.known.get(ssp)
     // An overflow voids the old registration with a number of its own.
     if (!first && state !== "Overflowed" && before?.registration !== registration) this.meters.registrations.add()

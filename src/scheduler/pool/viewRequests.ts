@@ -17,7 +17,7 @@ import { ViewRegistration } from "../../protocol/wire.ts"
 import * as Errors from "../http/HttpErrors.ts"
 import type { PoolShape } from "./Pool.ts"
 
-type Registration = typeof ViewRegistration.Type
+type RegistrationBody = typeof ViewRegistration.Type
 
 const noKey = invalidRequest([{ path: "id", reason: "holds no key behind its prefix" }])
 
@@ -37,7 +37,7 @@ const refusal = (id: string, reply: Reply) => {
 }
 
 /** Registers a view somewhere; answers who has it. */
-export const register = (pool: PoolShape, { assignment: _, ...body }: Registration) =>
+export const register = (pool: PoolShape, { assignment: _, ...body }: RegistrationBody) =>
   Effect.gen(function* () {
     const key = viewKey(body.id)
     if (key === undefined) return yield* Effect.fail(noKey)
@@ -86,7 +86,7 @@ const defaults = (queryId: string) => ({ clientId: queryId, ttl: "1h" })
 export const ofPlan = ({
   query_id: id,
   view_plan: plan
-}: typeof QueryRegistration.Type): Either.Either<Registration, ReturnType<typeof invalidRequest>> => {
+}: typeof QueryRegistration.Type): Either.Either<RegistrationBody, ReturnType<typeof invalidRequest>> => {
   const fields = typeof plan === "string" ? { surql: plan } : plan
   return Schema.decodeUnknownEither(ViewRegistration, { errors: "all" })({ ...defaults(id), ...fields, id }).pipe(
     Either.mapLeft((error) => {

@@ -48,7 +48,7 @@ interface Trouble {
   readonly message: string
 }
 
-export interface Parts {
+export interface CloneOptions {
   readonly upstream: UpstreamShape
   readonly replica: ReplicaShape
   /** `bootstrap_chunk_size` */
@@ -113,7 +113,7 @@ export const repairOf = (difference: Difference): Repair => {
 
 /** What the replica has behind a key, up to another, by id text. */
 export const between = (
-  { chunkSize, replica }: Pick<Parts, "chunkSize" | "replica">,
+  { chunkSize, replica }: Pick<CloneOptions, "chunkSize" | "replica">,
   table: string,
   after: RecordKey | undefined,
   last: RecordKey | undefined
@@ -135,7 +135,7 @@ export const between = (
 export const declare = ({
   replica,
   upstream
-}: Pick<Parts, "replica" | "upstream">): Effect.Effect<ReadonlyArray<string>, ReplicaError> =>
+}: Pick<CloneOptions, "replica" | "upstream">): Effect.Effect<ReadonlyArray<string>, ReplicaError> =>
   Effect.gen(function* () {
     const tables = yield* patiently("reading the database's tables")(upstream.tables)
     yield* inReplica(replica.putTables(tables.map(({ name, types }) => ({ name, types }))))
@@ -143,14 +143,14 @@ export const declare = ({
   })
 
 class Walk {
-  private readonly parts: Parts
+  private readonly parts: CloneOptions
   /** The highest version that a client may have seen and nobody knows. */
   private lost = 0
   private compared = 0
   private written = 0
   private walks = 0
 
-  constructor(parts: Parts) {
+  constructor(parts: CloneOptions) {
     this.parts = parts
   }
 
@@ -249,4 +249,5 @@ class Walk {
  * Done when the replica is what the database was at the end of a walk that found nothing; fails only with a replica
  * that cannot be used.
  */
-export const clone = (parts: Parts): Effect.Effect<Cloned, ReplicaError> => Effect.suspend(() => new Walk(parts).run())
+export const clone = (parts: CloneOptions): Effect.Effect<Cloned, ReplicaError> =>
+  Effect.suspend(() => new Walk(parts).run())

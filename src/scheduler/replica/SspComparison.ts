@@ -39,7 +39,7 @@ const pauseTimes = 19
 /** Ids that a log line names. */
 const shownIds = 5
 
-export interface Parts {
+export interface ComparisonOptions {
   readonly client: Pick<SspClientShape, "roots" | "node">
   readonly trees: Omit<RecordTreesShape, "stamp">
   readonly momentMs: number
@@ -63,11 +63,11 @@ const above = (bucket: number, level: number): number => Math.floor(bucket / fan
 class Descent {
   readonly ids: Array<string> = []
   private asked = 0
-  private readonly parts: Parts
+  private readonly parts: ComparisonOptions
   private readonly target: Target
   private readonly moves: Moves
 
-  constructor(parts: Parts, target: Target, moves: Moves) {
+  constructor(parts: ComparisonOptions, target: Target, moves: Moves) {
     this.parts = parts
     this.target = target
     this.moves = moves
@@ -134,7 +134,7 @@ class Descent {
 }
 
 /** What differs at this moment, moves aside; undefined where that cannot be told. */
-const descend = (parts: Parts, target: Target): Effect.Effect<Differing | undefined, ReplicaError> =>
+const descend = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, ReplicaError> =>
   Effect.scoped(
     Effect.gen(function* () {
       const descent = new Descent(parts, target, yield* parts.trees.follow)
@@ -155,7 +155,7 @@ const descend = (parts: Parts, target: Target): Effect.Effect<Differing | undefi
  * The records in which an SSP differs from the replica, and still does a moment later; undefined where that cannot be
  * told now.
  */
-export const compare = (parts: Parts, target: Target): Effect.Effect<Differing | undefined, ReplicaError> =>
+export const compare = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, ReplicaError> =>
   Effect.gen(function* () {
     const first = yield* descend(parts, target)
     if (first === undefined || first.ids.length === 0) return first

@@ -20,7 +20,7 @@ import { Reconcile } from "./Reconcile.ts"
 import { Views } from "../views/Views.ts"
 import type { IngestError } from "../views/viewTypes.ts"
 
-interface Parts {
+interface FeedDependencies {
   readonly views: Views["Type"]
   readonly jobs: JobIntake["Type"]
   readonly meters: typeof Meters.Service
@@ -29,7 +29,7 @@ interface Parts {
 const nothing: ReadonlySet<string> = new Set()
 
 const apply =
-  ({ jobs, meters, views }: Parts) =>
+  ({ jobs, meters, views }: FeedDependencies) =>
   (named: ReadonlyArray<Named>): Effect.Effect<ReadonlySet<string>, IngestError> =>
     Effect.suspend(() => {
       const known = new Map<string, Row | undefined>()

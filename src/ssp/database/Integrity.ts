@@ -65,7 +65,7 @@ const treesOf = ({ records, trees }: Views["Type"]): Writer.Trees<never> => ({
     trees.read([table], (all, seq) => ({ node: nodeOf(all, seq, table, 0, 0), stamp: trees.stamp(table) }))
 })
 
-interface Parts {
+interface CompareOptions {
   readonly views: Views["Type"]
   readonly upstream: Upstream["Type"]
   readonly momentMs: number
@@ -81,7 +81,7 @@ const named = ({ found, id, known }: Compare.Difference): Named => ({
 
 /** What still differs a moment later: what is on its way arrives in between. */
 const lookAgain = (
-  { momentMs, upstream, views }: Parts,
+  { momentMs, upstream, views }: CompareOptions,
   ids: ReadonlyArray<RecordId>
 ): Effect.Effect<ReadonlyArray<Compare.Difference>, UpstreamError> =>
   ids.length === 0
@@ -94,7 +94,10 @@ const lookAgain = (
           .filter(({ found, known }) => Compare.differs(known, found))
       })
 
-const compare = (parts: Parts, only: string | undefined): Effect.Effect<typeof Wire.Comparison.Type, UpstreamError> =>
+const compare = (
+  parts: CompareOptions,
+  only: string | undefined
+): Effect.Effect<typeof Wire.Comparison.Type, UpstreamError> =>
   Effect.gen(function* () {
     const {
       upstream,

@@ -85,7 +85,7 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
   static readonly layer = Reconcile.layerOf(defaultMomentMs)
 }
 
-interface Parts {
+interface ReconcileDependencies {
   readonly upstream: Upstream["Type"]
   readonly views: Views["Type"]
   readonly types: DeclaredTypes["Type"]
@@ -126,11 +126,11 @@ const patience = (exhausted: Effect.Effect<void>) => {
 type Patiently = ReturnType<typeof patience>
 
 class Work {
-  private readonly parts: Parts
+  private readonly parts: ReconcileDependencies
   private readonly registrations: RegistrationSync
   private readonly live: LiveCompare<Row, Row, never, IngestError>
 
-  constructor(parts: Parts, fork: (later: Effect.Effect<void>) => Effect.Effect<void>) {
+  constructor(parts: ReconcileDependencies, fork: (later: Effect.Effect<void>) => Effect.Effect<void>) {
     this.parts = parts
     this.registrations = new RegistrationSync(parts)
     const {

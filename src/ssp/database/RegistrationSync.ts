@@ -6,13 +6,13 @@
  * its view is dropped by who writes its edges.
  */
 import { Duration, Effect, Either } from "effect"
-import type { Registration, Upstream, UpstreamError } from "../../ports/Upstream.ts"
+import type { OwnedRegistration, Upstream, UpstreamError } from "../../ports/Upstream.ts"
 import type { JsonParams } from "../views/registering.ts"
 import { formatNamed } from "../views/registry.ts"
 import type { Views } from "../views/Views.ts"
 import type { StoreFailed } from "../views/viewTypes.ts"
 
-interface Parts {
+interface SyncDependencies {
   readonly upstream: Upstream["Type"]
   readonly views: Views["Type"]
   readonly sspId: string
@@ -28,11 +28,11 @@ const isParams = (value: unknown): value is JsonParams => typeof value === "obje
 const parse = (text: string): Either.Either<unknown, unknown> => Either.try(() => JSON.parse(text) as unknown)
 
 export class RegistrationSync {
-  private readonly parts: Parts
+  private readonly parts: SyncDependencies
   /** Registrations that cannot be views, by key, with the query that was said so of. */
   private readonly refused = new Map<string, string>()
 
-  constructor(parts: Parts) {
+  constructor(parts: SyncDependencies) {
     this.parts = parts
   }
 
@@ -50,7 +50,7 @@ export class RegistrationSync {
    * one's.
    */
   readonly follow: Effect.Effect<void, Failure> = Effect.gen(this, function* () {
-    const free = ({ key, owner, surql }: Registration): boolean =>
+    const free = ({ key, owner, surql }: OwnedRegistration): boolean =>
       (owner === undefined || owner === this.parts.sspId) && this.refused.get(key) !== surql
     const first = yield* this.differing(free)
     if (first.gone.length + first.come.length === 0) return
@@ -64,9 +64,9 @@ export class RegistrationSync {
   })
 
   private differing(
-    free: (registration: Registration) => boolean
+    free: (registration: OwnedRegistration) => boolean
   ): Effect.Effect<
-    { readonly gone: ReadonlyArray<string>; readonly come: ReadonlyArray<Registration> },
+    { readonly gone: ReadonlyArray<string>; readonly come: ReadonlyArray<OwnedRegistration> },
     UpstreamError
   > {
     return Effect.gen(this, function* () {
@@ -82,7 +82,10 @@ export class RegistrationSync {
     })
   }
 
-  private settle(gone: ReadonlyArray<string>, come: ReadonlyArray<Registration>): Effect.Effect<void, StoreFailed> {
+  private settle(
+    gone: ReadonlyArray<string>,
+    come: ReadonlyArray<OwnedRegistration>
+  ): Effect.Effect<void, StoreFailed> {
     return Effect.gen(this, function* () {
       for (const key of gone) yield* this.parts.views.unregister(key, true)
       if (gone.length > 0)
@@ -97,7 +100,7 @@ export class RegistrationSync {
     })
   }
 
-  private take(registration: Registration): Effect.Effect<boolean, StoreFailed> {
+  private take(registration: OwnedRegistration): Effect.Effect<boolean, StoreFailed> {
     const { clientId, format, id, key, lastActiveAtMs, params, surql, ttlMs } = registration
     const parsed = parse(params)
     const refuse = (why: string): Effect.Effect<boolean> => {

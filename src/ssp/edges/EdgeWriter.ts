@@ -11,7 +11,7 @@ import type { StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
 import * as Metered from "../../node/metered.ts"
 import { Meters } from "../../ports/Meters.ts"
-import { type Registration, Upstream, type UpstreamError } from "../../ports/Upstream.ts"
+import { type OwnedRegistration, Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { Lease } from "../membership/Lease.ts"
 import type { Overloaded } from "../views/viewTypes.ts"
@@ -69,7 +69,7 @@ export interface EdgesShape {
   readonly expire: (
     keys: ReadonlyArray<string>,
     nowMs: number
-  ) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
+  ) => Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
   /** Removes every registration of this SSP, known to it or not. */
   readonly clear: Effect.Effect<void, UpstreamError>
   /**

@@ -19,7 +19,7 @@ import type {
   Edge,
   EdgePlace,
   EdgesApplied,
-  Registration,
+  OwnedRegistration,
   UpstreamError,
   UpstreamShape,
   ViewEdges
@@ -390,7 +390,7 @@ class Writer implements EdgesShape {
   }
 
   /** Whether the registration is this view's. */
-  private claimed(view: Kept, registration: Registration | undefined): Effect.Effect<boolean> {
+  private claimed(view: Kept, registration: OwnedRegistration | undefined): Effect.Effect<boolean> {
     const { id, ...own } = view.stored
     if (registration === undefined || this.views.get(own.key) !== view) return Effect.succeed(false)
     view.assignment = registration.assignment

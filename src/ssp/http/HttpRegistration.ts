@@ -4,14 +4,14 @@
 import { Either } from "effect"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import * as Answers from "../../node/httpAnswers.ts"
-import type { ViewRegistration } from "../../protocol/wire.ts"
-import type { Registration } from "../views/viewTypes.ts"
+import type * as Wire from "../../protocol/wire.ts"
+import type { ViewRegistration } from "../views/viewTypes.ts"
 
 /** `nowMs` stands in for an absent `lastActiveAt`. */
 export const read = (
-  wire: typeof ViewRegistration.Type,
+  wire: typeof Wire.ViewRegistration.Type,
   nowMs: number
-): Either.Either<Registration, ReturnType<typeof Answers.invalidRequest>> => {
+): Either.Either<ViewRegistration, ReturnType<typeof Answers.invalidRequest>> => {
   const times = ViewTimes.read(wire, nowMs)
   if (Either.isLeft(times)) return Either.left(Answers.invalidRequest(times.left))
   const { lastActiveAtMs, ttlMs } = times.right

@@ -26,7 +26,7 @@ import type {
   Listing,
   Overloaded,
   QueryRefused,
-  Registration,
+  ViewRegistration,
   StoreFailed,
   ViewAnswer,
   ViewEvent,
@@ -76,7 +76,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
     /** The registrations, as they are stored. */
     readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
     readonly register: (
-      registration: Registration
+      registration: ViewRegistration
     ) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed | ViewQuarantined>
     /**
      * Succeeds for an unknown id too (D16). `deleted`: whoever asks has removed the registration from the database, or

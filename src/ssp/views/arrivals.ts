@@ -15,7 +15,7 @@ import { formatGiven, formatOf, placedOf, type Registered, type Registry, type S
 import {
   Overloaded,
   QueryRefused,
-  type Registration,
+  type ViewRegistration,
   StoreFailed,
   type ViewAnswer,
   type ViewPlaced
@@ -24,7 +24,7 @@ import {
 type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
 
 interface Arrival {
-  readonly registration: Registration
+  readonly registration: ViewRegistration
   readonly stored: StoredView
   readonly instance: View
   /** As it was when the instance was filled. */
@@ -64,7 +64,7 @@ export class Arrivals {
     this.at = place
   }
 
-  register(registration: Registration, key: string): Answer {
+  register(registration: ViewRegistration, key: string): Answer {
     return Effect.suspend(() =>
       this.at.registry.get(key) === undefined
         ? this.counted(this.open(registration, key))
@@ -94,7 +94,7 @@ export class Arrivals {
    * Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it
    * leaves nothing.
    */
-  private open(registration: Registration, key: string): Answer {
+  private open(registration: ViewRegistration, key: string): Answer {
     const { slicer } = this.at
     return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
       const abandon = slicer.start(
@@ -120,7 +120,7 @@ export class Arrivals {
   }
 
   /** Refuses what cannot be answered, before anybody keeps it. Where a scheduler asks, no result is answered. */
-  private filled(registration: Registration, key: string, instance: View, resume: Arrival["resume"]): void {
+  private filled(registration: ViewRegistration, key: string, instance: View, resume: Arrival["resume"]): void {
     const { registry, resets } = this.at
     const stored = storedOf(registration, key)
     const shown =

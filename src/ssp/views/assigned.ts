@@ -8,12 +8,12 @@ import { Effect } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
 import type { Assignments } from "../membership/Assignments.ts"
 import type { Views } from "./Views.ts"
-import { Overloaded, type Registration } from "./viewTypes.ts"
+import { Overloaded, type ViewRegistration } from "./viewTypes.ts"
 
 export const register = (
   views: Pick<Views["Type"], "register">,
   assignments: Assignments,
-  registration: Registration
+  registration: ViewRegistration
 ): ReturnType<Views["Type"]["register"]> => {
   const { assignment, id } = registration
   const key = viewKey(id)

@@ -11,7 +11,7 @@ import { setField, type Value } from "../../core/surql/values/value.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { WatchdogShape } from "../../ports/Watchdog.ts"
 import { formatText } from "./registry.ts"
-import { QueryRefused, type Registration } from "./viewTypes.ts"
+import { QueryRefused, type ViewRegistration } from "./viewTypes.ts"
 
 /** Parameters of a query as JSON. */
 export type JsonParams = { readonly [name: string]: unknown } | null
@@ -55,7 +55,7 @@ export interface Filling {
 /** Fills the instance of a view's query, with pauses in which changes may be applied. */
 export function* acquire(
   { engine, queries, watchdog }: Filling,
-  { id, params, surql }: Pick<Registration, "id" | "surql" | "params">,
+  { id, params, surql }: Pick<ViewRegistration, "id" | "surql" | "params">,
   generation = 1
 ): Slices<Either.Either<View, QueryRefused>> {
   const slot = watchdog.open({ id, surql, params: JSON.stringify(params) })
@@ -74,13 +74,13 @@ export function* acquire(
 }
 
 /** The registration that is stored, as what is filled. */
-export const queryOf = ({ id, params, surql }: StoredView): Pick<Registration, "id" | "surql" | "params"> => ({
+export const queryOf = ({ id, params, surql }: StoredView): Pick<ViewRegistration, "id" | "surql" | "params"> => ({
   id,
   surql,
   params: JSON.parse(params) as JsonParams
 })
 
-export const storedOf = (registration: Registration, key: string): StoredView => ({
+export const storedOf = (registration: ViewRegistration, key: string): StoredView => ({
   key,
   id: registration.id,
   surql: registration.surql,

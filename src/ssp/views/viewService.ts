@@ -112,7 +112,7 @@ export const makeViews = (
     return views
   })
 
-interface Parts {
+interface ViewServiceDependencies {
   readonly committer: Committer
   readonly database: Database["Type"]
   readonly edges: EdgesShape
@@ -142,15 +142,26 @@ class ViewService {
   private readonly edges: EdgesShape
   private readonly arrivals: Arrivals
   private readonly start: string
-  private readonly meters: Parts["meters"]
-  private readonly progress: Parts["progress"]
+  private readonly meters: ViewServiceDependencies["meters"]
+  private readonly progress: ViewServiceDependencies["progress"]
   private incarnations = 0
   /** How often everything was cleared: what was acquired before is gone. */
   private resets = 0
 
   constructor(
     limits: ViewLimits,
-    { committer, database, edges, engine, meters, progress, run, slicer, savedState, watchdog }: Parts,
+    {
+      committer,
+      database,
+      edges,
+      engine,
+      meters,
+      progress,
+      run,
+      slicer,
+      savedState,
+      watchdog
+    }: ViewServiceDependencies,
     start: string
   ) {
     this.committer = committer

@@ -13,7 +13,7 @@ export interface IngestAnswer {
 export type Format = "flat" | "tree" | "streaming"
 
 /** A view registration, checked for shape and typed, not yet compiled. */
-export interface Registration {
+export interface ViewRegistration {
   /** The id as the request gave it; answers show it so. */
   readonly id: string
   readonly surql: string

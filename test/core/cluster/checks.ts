@@ -49,32 +49,31 @@ const views = (world: World): void => {
 
 const positions = (world: World): void => {
   for (const member of HashMap.values(world.state.members)) {
-    const { outbox, state } = member
+    const { queue, state } = member
     if (state === "Overflowed") continue
     if (
       state === "Ready" &&
-      outbox.acked < member.target &&
+      queue.acked < member.target &&
       !world.ssps.some((ssp) => ssp.id === member.ssp && ssp.amnesia)
     )
-      fail(`${member.ssp} is Ready at ${outbox.acked}, before ${member.target}`)
+      fail(`${member.ssp} is Ready at ${queue.acked}, before ${member.target}`)
     const receives = state === "Ready" || state === "Replaying" || state === "Suspect"
     // Sent back once, it is not sent back for what comes while it pulls, nor for what it then has to replay (D55).
     const { sentBack } = member
-    const since = sentBack && state !== "Ready" ? Math.max(outbox.acked, member.target) : outbox.acked
+    const since = sentBack && state !== "Ready" ? Math.max(queue.acked, member.target) : queue.acked
     if (!(sentBack && state === "Bootstrapping") && world.head - since > config.maxBuffer)
       fail(`${member.ssp} buffers ${world.head - since} (${state}, ${sentBack ? "sent back" : "the first time"})`)
-    if (outbox.acked < world.first - 1)
-      fail(`${member.ssp} stands at ${outbox.acked}, the log begins at ${world.first}`)
-    if (outbox.flight !== undefined && (outbox.flight.from !== outbox.acked + 1 || !receives))
-      fail(`${member.ssp} is sent ${outbox.flight.from}, stands at ${outbox.acked}, ${state}`)
+    if (queue.acked < world.first - 1) fail(`${member.ssp} stands at ${queue.acked}, the log begins at ${world.first}`)
+    if (queue.flight !== undefined && (queue.flight.from !== queue.acked + 1 || !receives))
+      fail(`${member.ssp} is sent ${queue.flight.from}, stands at ${queue.acked}, ${state}`)
     const model = world.ssps.find((ssp) => ssp.url === member.url)
     const same =
       model !== undefined &&
       model.state === "ready" &&
       !model.amnesia &&
       model.registration === world.saved.members.get(member.ssp)?.registration
-    if (receives && same && outbox.acked > model.applied)
-      fail(`${member.ssp} has applied ${model.applied}, is thought to have ${outbox.acked}`)
+    if (receives && same && queue.acked > model.applied)
+      fail(`${member.ssp} has applied ${model.applied}, is thought to have ${queue.acked}`)
   }
 }
 
@@ -105,8 +104,8 @@ export const healed = (world: World, wanted: ReadonlyMap<string, boolean>): void
     const member = State.member(world.state, ssp.id)
     if (member?.state !== "Ready" || member.incarnation !== ssp.incarnation)
       fail(`${ssp.incarnation} is ${member?.state} (${member?.incarnation}); itself ${ssp.state}`)
-    if (ssp.applied !== world.head || member?.outbox.acked !== world.head)
-      fail(`${ssp.id} has ${ssp.applied}, thought ${member?.outbox.acked}, of ${world.head}`)
+    if (ssp.applied !== world.head || member?.queue.acked !== world.head)
+      fail(`${ssp.id} has ${ssp.applied}, thought ${member?.queue.acked}, of ${world.head}`)
     if (member !== undefined && HashMap.size(member.strays) > 0) fail(`${ssp.id} has strays`)
     for (const key of ssp.views.keys())
       if (State.ownerOf(world.state, key)?.ssp !== ssp.id) fail(`${ssp.id} still holds ${key}`)

@@ -4,8 +4,8 @@
  *
  * Written from the decisions (D5, D18-D21), not from the pool, so that the two can disagree.
  */
-import type { CallOutcome, Registration } from "../../../src/core/cluster/messages.ts"
-import type { Answer } from "../../../src/core/cluster/outbox.ts"
+import type { CallOutcome, SspRegistration } from "../../../src/core/cluster/messages.ts"
+import type { Answer } from "../../../src/core/cluster/deliveryQueue.ts"
 import type { World } from "./world.ts"
 
 export class ModelSsp {
@@ -60,7 +60,7 @@ export class ModelSsp {
     this.state = "bootstrapping"
     this.views = new Map()
     this.tombs = new Map()
-    const registration: Registration = {
+    const registration: SspRegistration = {
       ssp: this.id,
       incarnation: this.incarnation,
       url: this.url,

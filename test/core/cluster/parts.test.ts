@@ -1,5 +1,5 @@
 /**
- * The parts of the pool each on its own: outboxes, freezes, balance, waiting keys.
+ * The parts of the pool each on its own: delivery queues, freezes, balance, waiting keys.
  *
  * By hand and by random histories against the plainest model there is.
  */
@@ -7,7 +7,7 @@ import { HashSet } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Balance from "../../../src/core/cluster/balance.ts"
 import * as Freeze from "../../../src/core/cluster/freeze.ts"
-import * as Outbox from "../../../src/core/cluster/outbox.ts"
+import * as DeliveryQueue from "../../../src/core/cluster/deliveryQueue.ts"
 import { defaults } from "../../../src/core/cluster/state.ts"
 import * as Waiting from "../../../src/core/cluster/waiting.ts"
 import { seeded } from "../../kit/random.ts"
@@ -15,36 +15,37 @@ import { seeded } from "../../kit/random.ts"
 const path = "test/core/cluster/parts.test.ts"
 const limits = { ...defaults, maxBuffer: 10, maxConflicts: 2 }
 const log = { first: 1, head: 9 }
-const flying = (acked: number): Outbox.Outbox => Outbox.launched(Outbox.after(acked), { from: acked + 1, to: 9 })
-const answer = (acked: number, given: Outbox.Answer, now = 100) =>
-  Outbox.answered(flying(acked), given, log, now, 0.5, limits, 0)
+const flying = (acked: number): DeliveryQueue.DeliveryQueue =>
+  DeliveryQueue.launched(DeliveryQueue.after(acked), { from: acked + 1, to: 9 })
+const answer = (acked: number, given: DeliveryQueue.Answer, now = 100) =>
+  DeliveryQueue.answered(flying(acked), given, log, now, 0.5, limits, 0)
 
-describe("outbox", () => {
+describe("delivery queue", () => {
   it("D26 sends what is after the acknowledged position, in order, one delivery at a time", () => {
-    expect(Outbox.due(Outbox.after(4), log, 0, 3)).toEqual({ from: 5, to: 7 })
-    expect(Outbox.due(flying(4), log, 0, 3)).toBeUndefined()
-    expect(Outbox.due(Outbox.after(9), log, 0, 3)).toBeUndefined()
+    expect(DeliveryQueue.due(DeliveryQueue.after(4), log, 0, 3)).toEqual({ from: 5, to: 7 })
+    expect(DeliveryQueue.due(flying(4), log, 0, 3)).toBeUndefined()
+    expect(DeliveryQueue.due(DeliveryQueue.after(9), log, 0, 3)).toBeUndefined()
   })
   it("D26 503, 5xx, time-out and transport are retried in order after a growing, capped delay", () => {
     const first = answer(4, { kind: "unavailable" })
     if (first.kind !== "retry") return expect.fail(first.kind)
-    expect(first.outbox).toMatchObject({ acked: 4, failures: 1, late: true, flight: undefined })
-    expect(Outbox.due(first.outbox, log, 100, 3)).toBeUndefined()
-    expect(Outbox.due(first.outbox, log, first.outbox.retryAt, 3)).toEqual({ from: 5, to: 7 })
-    expect(Array.from({ length: 12 }, (_, n) => Outbox.backoffMs(n, 1, limits)).at(-1)).toBe(limits.retryMaxMs)
-    for (const jitter of [0, 0.5, 0.999]) expect(Outbox.backoffMs(3, jitter, limits)).toBeGreaterThanOrEqual(400)
+    expect(first.queue).toMatchObject({ acked: 4, failures: 1, late: true, flight: undefined })
+    expect(DeliveryQueue.due(first.queue, log, 100, 3)).toBeUndefined()
+    expect(DeliveryQueue.due(first.queue, log, first.queue.retryAt, 3)).toEqual({ from: 5, to: 7 })
+    expect(Array.from({ length: 12 }, (_, n) => DeliveryQueue.backoffMs(n, 1, limits)).at(-1)).toBe(limits.retryMaxMs)
+    for (const jitter of [0, 0.5, 0.999]) expect(DeliveryQueue.backoffMs(3, jitter, limits)).toBeGreaterThanOrEqual(400)
   })
   it("D26 409 replays from `expected`, backwards or forwards, at once the first time", () => {
     const back = answer(4, { kind: "gap", expected: 3 })
-    expect(back).toMatchObject({ kind: "retry", outbox: { acked: 2, saved: 2, retryAt: 100, conflicts: 1 } })
-    expect(answer(4, { kind: "gap", expected: 8 })).toMatchObject({ kind: "progress", outbox: { acked: 7 } })
+    expect(back).toMatchObject({ kind: "retry", queue: { acked: 2, saved: 2, retryAt: 100, conflicts: 1 } })
+    expect(answer(4, { kind: "gap", expected: 8 })).toMatchObject({ kind: "progress", queue: { acked: 7 } })
   })
   it("D26 409 again and again ends in a bootstrap, not in a loop", () => {
-    let outbox = Outbox.after(4)
+    let queue = DeliveryQueue.after(4)
     const waits: Array<number> = []
     for (;;) {
-      const outcome = Outbox.answered(
-        Outbox.launched(outbox, { from: outbox.acked + 1, to: 9 }),
+      const outcome = DeliveryQueue.answered(
+        DeliveryQueue.launched(queue, { from: queue.acked + 1, to: 9 }),
         { kind: "gap", expected: 5 },
         log,
         0,
@@ -53,21 +54,21 @@ describe("outbox", () => {
         0
       )
       if (outcome.kind === "unable") break
-      waits.push(outcome.outbox.retryAt)
-      outbox = outcome.outbox
+      waits.push(outcome.queue.retryAt)
+      queue = outcome.queue
     }
     expect(waits).toHaveLength(limits.maxConflicts)
     expect(waits[1]).toBeGreaterThan(0)
   })
   it("D26 what the log no longer holds, or never held, cannot be replayed", () => {
     const cut = { first: 6, head: 9 }
-    expect(Outbox.answered(flying(6), { kind: "gap", expected: 3 }, cut, 0, 0, limits, 0)).toMatchObject({
+    expect(DeliveryQueue.answered(flying(6), { kind: "gap", expected: 3 }, cut, 0, 0, limits, 0)).toMatchObject({
       kind: "unable",
       event: "BufferExceeded"
     })
     expect(answer(4, { kind: "gap", expected: 11 })).toMatchObject({ kind: "unable", event: "Rejected" })
-    expect(answer(4, { kind: "gap", expected: 10 })).toMatchObject({ kind: "progress", outbox: { acked: 9 } })
-    expect([5, 4].map((acked) => Outbox.exceeded(Outbox.after(acked), cut, limits, 0))).toEqual([
+    expect(answer(4, { kind: "gap", expected: 10 })).toMatchObject({ kind: "progress", queue: { acked: 9 } })
+    expect([5, 4].map((acked) => DeliveryQueue.exceeded(DeliveryQueue.after(acked), cut, limits, 0))).toEqual([
       undefined,
       "the log begins at 6, the SSP stands at 4"
     ])
@@ -78,17 +79,18 @@ describe("outbox", () => {
     expect(answer(4, { kind: "unauthorized" })).toMatchObject({
       kind: "retry",
       unauthorized: true,
-      outbox: { retryAt: 100 + limits.unauthorizedMs }
+      queue: { retryAt: 100 + limits.unauthorizedMs }
     })
   })
   it("D26 overflow is counted, not inferred: exactly at the limit nothing happens", () => {
     expect([
-      Outbox.exceeded(Outbox.after(0), { first: 1, head: 10 }, limits, 0),
-      Outbox.exceeded(Outbox.after(0), { first: 1, head: 11 }, limits, 0)
+      DeliveryQueue.exceeded(DeliveryQueue.after(0), { first: 1, head: 10 }, limits, 0),
+      DeliveryQueue.exceeded(DeliveryQueue.after(0), { first: 1, head: 11 }, limits, 0)
     ]).toEqual([undefined, "11 events wait, max_buffer_per_ssp is 10"])
   })
   it("D55 what is excused does not count, what comes behind it does, and what the log has lost is never excused", () => {
-    const found = (head: number, first: number) => Outbox.exceeded(Outbox.after(2), { first, head }, limits, 20)
+    const found = (head: number, first: number) =>
+      DeliveryQueue.exceeded(DeliveryQueue.after(2), { first, head }, limits, 20)
     expect([found(30, 3), found(31, 3), found(5, 4)]).toEqual([
       undefined,
       "11 events wait, max_buffer_per_ssp is 10",
@@ -97,9 +99,11 @@ describe("outbox", () => {
   })
   it("D26 who was late is waited for again when it has caught up", () => {
     const late = { ...flying(4), late: true }
-    expect(Outbox.answered(late, { kind: "applied" }, log, 0, 0, limits, 0)).toMatchObject({ outbox: { late: false } })
-    expect(Outbox.answered(late, { kind: "applied" }, { first: 1, head: 12 }, 0, 0, limits, 0)).toMatchObject({
-      outbox: { late: true }
+    expect(DeliveryQueue.answered(late, { kind: "applied" }, log, 0, 0, limits, 0)).toMatchObject({
+      queue: { late: false }
+    })
+    expect(DeliveryQueue.answered(late, { kind: "applied" }, { first: 1, head: 12 }, 0, 0, limits, 0)).toMatchObject({
+      queue: { late: true }
     })
   })
 })

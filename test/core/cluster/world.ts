@@ -6,7 +6,7 @@
  * and nothing of the pool's insides; test/core/cluster/checks.ts looks at both after every step.
  */
 import type { Action, CallOutcome, Command, Health, Reply } from "../../../src/core/cluster/messages.ts"
-import type { Answer } from "../../../src/core/cluster/outbox.ts"
+import type { Answer } from "../../../src/core/cluster/deliveryQueue.ts"
 import * as Pool from "../../../src/core/cluster/pool.ts"
 import * as State from "../../../src/core/cluster/state.ts"
 import type { Rng } from "../../kit/random.ts"

@@ -11,7 +11,7 @@ export interface Range {
   readonly to: number
 }
 
-export interface Outbox {
+export interface DeliveryQueue {
   /** The last position the SSP is known to have applied. */
   readonly acked: number
   /** The last `acked` that was persisted; the log is kept from here. */
@@ -53,11 +53,11 @@ export interface Limits {
 
 /** `unable`: it must bootstrap again, for `reason`. */
 export type Outcome =
-  | { readonly kind: "progress"; readonly outbox: Outbox }
-  | { readonly kind: "retry"; readonly outbox: Outbox; readonly unauthorized: boolean }
+  | { readonly kind: "progress"; readonly queue: DeliveryQueue }
+  | { readonly kind: "retry"; readonly queue: DeliveryQueue; readonly unauthorized: boolean }
   | { readonly kind: "unable"; readonly event: "BufferExceeded" | "Rejected"; readonly reason: string }
 
-export const after = (seq: number): Outbox => ({
+export const after = (seq: number): DeliveryQueue => ({
   acked: seq,
   saved: seq,
   flight: undefined,
@@ -68,52 +68,52 @@ export const after = (seq: number): Outbox => ({
 })
 
 /** How many events wait. */
-export const waiting = (outbox: Outbox, log: Log): number => Math.max(0, log.head - outbox.acked)
+export const waiting = (queue: DeliveryQueue, log: Log): number => Math.max(0, log.head - queue.acked)
 
 /**
  * Whether what waits can no longer be delivered, or no longer may. Up to the position `excused` nothing counts: the SSP
  * is known to lack it (D55).
  */
-export const exceeded = (outbox: Outbox, log: Log, limits: Limits, excused: number): string | undefined => {
-  const counted = log.head - Math.max(outbox.acked, excused)
+export const exceeded = (queue: DeliveryQueue, log: Log, limits: Limits, excused: number): string | undefined => {
+  const counted = log.head - Math.max(queue.acked, excused)
   if (counted > limits.maxBuffer) return `${counted} events wait, max_buffer_per_ssp is ${limits.maxBuffer}`
-  return outbox.acked < log.first - 1 ? `the log begins at ${log.first}, the SSP stands at ${outbox.acked}` : undefined
+  return queue.acked < log.first - 1 ? `the log begins at ${log.first}, the SSP stands at ${queue.acked}` : undefined
 }
 
 /**
  * The next delivery, at most `most` events; undefined while one is in flight, after a failure, or when nothing waits.
  */
-export const due = (outbox: Outbox, log: Log, now: number, most: number): Range | undefined =>
-  outbox.flight !== undefined || now < outbox.retryAt || outbox.acked >= log.head
+export const due = (queue: DeliveryQueue, log: Log, now: number, most: number): Range | undefined =>
+  queue.flight !== undefined || now < queue.retryAt || queue.acked >= log.head
     ? undefined
-    : { from: outbox.acked + 1, to: Math.min(log.head, outbox.acked + most) }
+    : { from: queue.acked + 1, to: Math.min(log.head, queue.acked + most) }
 
-export const launched = (outbox: Outbox, flight: Range): Outbox => ({ ...outbox, flight })
+export const launched = (queue: DeliveryQueue, flight: Range): DeliveryQueue => ({ ...queue, flight })
 
 /** Full jitter: between half and the whole of a delay that doubles up to the cap. `jitter` is 0 <= x < 1. */
 export const backoffMs = (failures: number, jitter: number, limits: Limits): number =>
   Math.ceil(Math.min(limits.retryMaxMs, limits.retryBaseMs * 2 ** Math.min(failures, 30)) * (0.5 + jitter / 2))
 
-const advanced = (outbox: Outbox, acked: number, log: Log): Outbox => ({
-  ...outbox,
+const advanced = (queue: DeliveryQueue, acked: number, log: Log): DeliveryQueue => ({
+  ...queue,
   acked,
   flight: undefined,
   failures: 0,
   retryAt: 0,
   conflicts: 0,
-  late: outbox.late && acked < log.head
+  late: queue.late && acked < log.head
 })
 
-const delayed = (outbox: Outbox, waitMs: number, now: number): Outbox => ({
-  ...outbox,
+const delayed = (queue: DeliveryQueue, waitMs: number, now: number): DeliveryQueue => ({
+  ...queue,
   flight: undefined,
-  failures: outbox.failures + 1,
+  failures: queue.failures + 1,
   retryAt: now + waitMs,
   late: true
 })
 
 const rewound = (
-  outbox: Outbox,
+  queue: DeliveryQueue,
   expected: number,
   log: Log,
   now: number,
@@ -124,25 +124,25 @@ const rewound = (
   const acked = expected - 1
   if (acked > log.head)
     return { kind: "unable", event: "Rejected", reason: `it expects ${expected}, the log ends at ${log.head}` }
-  if (acked > outbox.acked) return { kind: "progress", outbox: advanced(outbox, acked, log) }
-  const conflicts = outbox.conflicts + 1
+  if (acked > queue.acked) return { kind: "progress", queue: advanced(queue, acked, log) }
+  const conflicts = queue.conflicts + 1
   if (conflicts > limits.maxConflicts)
     return { kind: "unable", event: "Rejected", reason: `${conflicts} times 409 without progress` }
   const moved = {
-    ...delayed(outbox, conflicts === 1 ? 0 : backoffMs(conflicts, jitter, limits), now),
+    ...delayed(queue, conflicts === 1 ? 0 : backoffMs(conflicts, jitter, limits), now),
     acked,
-    saved: Math.min(outbox.saved, acked),
+    saved: Math.min(queue.saved, acked),
     conflicts
   }
   const reason = exceeded(moved, log, limits, excused)
   return reason === undefined
-    ? { kind: "retry", outbox: moved, unauthorized: false }
+    ? { kind: "retry", queue: moved, unauthorized: false }
     : { kind: "unable", event: "BufferExceeded", reason }
 }
 
 /** What the answer to the delivery in flight means (D26); `excused` as in `exceeded`. */
 export const answered = (
-  outbox: Outbox,
+  queue: DeliveryQueue,
   answer: Answer,
   log: Log,
   now: number,
@@ -152,17 +152,17 @@ export const answered = (
 ): Outcome => {
   switch (answer.kind) {
     case "applied":
-      return { kind: "progress", outbox: advanced(outbox, outbox.flight?.to ?? outbox.acked, log) }
+      return { kind: "progress", queue: advanced(queue, queue.flight?.to ?? queue.acked, log) }
     case "unavailable":
       return {
         kind: "retry",
-        outbox: delayed(outbox, backoffMs(outbox.failures, jitter, limits), now),
+        queue: delayed(queue, backoffMs(queue.failures, jitter, limits), now),
         unauthorized: false
       }
     case "unauthorized":
-      return { kind: "retry", outbox: delayed(outbox, limits.unauthorizedMs, now), unauthorized: true }
+      return { kind: "retry", queue: delayed(queue, limits.unauthorizedMs, now), unauthorized: true }
     case "gap":
-      return rewound(outbox, answer.expected, log, now, jitter, limits, excused)
+      return rewound(queue, answer.expected, log, now, jitter, limits, excused)
     case "stale":
       return { kind: "unable", event: "Rejected", reason: "it follows another log or a newer scheduler" }
     case "rejected":
