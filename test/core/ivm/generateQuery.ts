@@ -512,7 +512,8 @@ const pageQuery = (g: G): string => {
     ...(rng.chance(0.5) ? [`${rng.pick(["g", "flag", "s"])} = ${literal(g)}`] : []),
     ...(rng.chance(0.25) ? [`${rng.pick(["m", "g"])} IN [${literal(g)}, ${literal(g)}, ${literal(g)}]`] : []),
     ...(rng.chance(0.4) ? [`${field} ${rng.pick(["<", "<=", ">", ">="])} ${literal(g)}`] : []),
-    ...(rng.chance(0.15) ? [`${field} ${rng.pick(["<", ">="])} ${literal(g)}`] : [])
+    ...(rng.chance(0.15) ? [`${field} ${rng.pick(["<", ">="])} ${literal(g)}`] : []),
+    ...(rng.chance(0.35) ? [`${path(g)} ${rng.pick(["!=", "==", "CONTAINSNOT"])} ${literal(g)}`] : [])
   ]
   const filter = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`
   const option = rng.chance(0.15) ? ` ${rng.pick(["COLLATE", "NUMERIC"])}` : ""

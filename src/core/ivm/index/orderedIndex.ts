@@ -8,7 +8,7 @@
  * change: O(log n), and the views it tells.
  */
 import type { Slices } from "../../surql/evaluate/scope.ts"
-import type { Obj } from "../../surql/values/value.ts"
+import type { Obj, Value } from "../../surql/values/value.ts"
 import { type FiledKey, FiledMap } from "../store/denseMap.ts"
 import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
@@ -142,7 +142,7 @@ export class OrderedIndex implements TableIndex {
       for (const view of this.views) view.touch(slot)
       return
     }
-    if (stays) return this.touchHolders(slot)
+    if (stays) return this.touchHolders(slot, newKey, leadOf(ordering, after))
     const oldLead = before && leadOf(ordering, before),
       newLead = after && leadOf(ordering, after)
     if (sameKey) this.tell(newKey, slot, before && { lead: oldLead }, after && { lead: newLead })
@@ -160,12 +160,15 @@ export class OrderedIndex implements TableIndex {
     else tellOne(views, slot, from, to)
   }
 
-  /** Tells the views that show a record, or have passed it over. */
-  private touchHolders(slot: RecordSlot): void {
+  /** Tells the views that show a record, or have passed it over, of a change that leaves it where it is. */
+  private touchHolders(slot: RecordSlot, key: FiledKey, lead: Value): void {
     slot.eachHolding(({ owner }) => {
       if ((owner as Partial<PageView>).reads === this) (owner as PageView).touch(slot)
     })
     for (const view of this.choosy) if (view.passedOver(slot)) view.touch(slot)
+    const views = this.byKey.get(key)?.views
+    if (views instanceof PageViews) views.tellFiltering(slot, { lead })
+    else if (views?.filters === true) tellOne(views, slot, undefined, { lead })
   }
 
   private *build(store: Store, table: string): Slices<void> {

@@ -41,6 +41,29 @@ export interface Probe {
   readonly slot: RecordSlot
 }
 
+/**
+ * Negative: a row stands before a probe, by its first value and its record as it is now. The state that is looked for
+ * may be an earlier one of the same record.
+ */
+export const compareToProbe = (
+  { terms }: Ordering,
+  otherLead: Value,
+  other: RecordSlot,
+  { doc, lead, slot }: Probe
+): number => {
+  if (terms.length > 0) {
+    const order = terms[0]!.compare(otherLead, lead)
+    if (order !== 0) return order
+  }
+  const otherDoc = other.doc!
+  for (let i = 1; i < terms.length; i++) {
+    const { compare, field: name } = terms[i]!
+    const order = compare(field(otherDoc, name), field(doc, name))
+    if (order !== 0) return order
+  }
+  return other === slot ? 0 : compareRecords(other.id, slot.id)
+}
+
 /** Most rows of a leaf, and most children of an inner node. */
 const most = 64
 
@@ -117,15 +140,15 @@ export class OrderedRows {
     return true
   }
 
-  /** How many rows stand before the first one whose first value is not before; `isBefore` may turn to false once. */
-  rankOf(isBefore: (lead: Value) => boolean): number {
+  /** How many rows stand before the first one that is not before; `isBefore` may turn to false once. */
+  rankOf(isBefore: (lead: Value, slot: RecordSlot) => boolean): number {
     let rank = 0
     for (let node = this.root; ; ) {
-      const { children, counts, leads } = node
+      const { children, counts, leads, slots } = node
       let low = 0
       for (let high = leads.length; low < high; ) {
         const middle = (low + high) >> 1
-        if (isBefore(leads[middle])) low = middle + 1
+        if (isBefore(leads[middle], slots[middle]!)) low = middle + 1
         else high = middle
       }
       if (children === undefined) return rank + low
@@ -169,22 +192,11 @@ export class OrderedRows {
     return done
   }
 
-  /** Negative: the row at this position stands before the probe. */
-  private compare({ leads, slots }: Node, at: number, { doc, lead, slot }: Probe): number {
-    const { terms } = this.ordering
-    if (terms.length > 0) {
-      const order = terms[0]!.compare(leads[at], lead)
-      if (order !== 0) return order
-    }
-    const other = slots[at]!
-    if (other === slot) return 0
-    const otherDoc = other.doc!
-    for (let i = 1; i < terms.length; i++) {
-      const { compare, field: name } = terms[i]!
-      const order = compare(field(otherDoc, name), field(doc, name))
-      if (order !== 0) return order
-    }
-    return compareRecords(other.id, slot.id)
+  /** Negative: the row at this position stands before the probe, which is filed as it is if the row is its record. */
+  private compare({ leads, slots }: Node, at: number, probe: Probe): number {
+    const [first] = this.ordering.terms
+    const order = first === undefined ? 0 : first.compare(leads[at], probe.lead)
+    return order !== 0 || slots[at] === probe.slot ? order : compareToProbe(this.ordering, leads[at], slots[at]!, probe)
   }
 
   /** How many entries of a node stand before the probe. */

@@ -16,6 +16,8 @@ export interface PageReader {
   compareBegin(other: PageReader): number
   /** Its rows lie in a range of their first value. */
   readonly hasRange: boolean
+  /** Its filter has a part that no index decides: each change of a record of its key may matter. */
+  readonly filters: boolean
   /** Whether a row with this first value lies in its range. */
   admitsLead(lead: Value): boolean
   /** Whether a row at this place may be on its page or before it. */
@@ -84,6 +86,11 @@ export class PageViews {
     const at = views.indexOf(view)
     if (at >= 0) views.splice(at, 1)
     if (views.length === 0) this.inSeries.delete(series!)
+  }
+
+  /** Tells the views that filter rows of one that changed and stands where it stood. */
+  tellFiltering(slot: RecordSlot, place: Place): void {
+    for (const view of this.single) if (view.filters) tellOne(view, slot, undefined, place)
   }
 
   tell(

@@ -4,13 +4,12 @@
  * Under one key it reads stretches of one list; under several it merges them; rows without an exact key are merged in
  * and marked, for their reader has to filter them.
  */
-import { compareRecords } from "../../surql/values/order.ts"
-import { field, type Value } from "../../surql/values/value.ts"
+import type { Value } from "../../surql/values/value.ts"
 import type { FiledKey } from "../store/denseMap.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { holdsValue, type Interval, isAfterStart, isBeforeEnd } from "./intervalTree.ts"
 import type { OrderedIndex } from "./orderedIndex.ts"
-import type { OrderedRows, Ordering } from "./orderedRows.ts"
+import { compareToProbe, type OrderedRows, type Ordering, type Probe } from "./orderedRows.ts"
 
 /** One list, read in stretches. */
 class Cursor {
@@ -73,8 +72,12 @@ export class PageWalk {
   private readonly cursors: Array<Cursor> = []
   private toSkip: number
 
-  /** `skip`: so many rows that match are passed over; `length`: as many are expected to be read. */
-  constructor(index: OrderedIndex, { descending, interval, keys }: Walked, skip: number, length: number) {
+  /**
+   * `skip`: so many rows that match are passed over; `length`: as many are expected to be read; `behind`: begins behind
+   * this place instead of at the first row.
+   */
+  constructor(index: OrderedIndex, walked: Walked, skip: number, length: number, behind?: Probe | undefined) {
+    const { interval, keys } = walked
     this.ordering = index.ordering
     this.interval = interval
     const { loose } = index
@@ -83,13 +86,13 @@ export class PageWalk {
     for (const key of keys) {
       const rows = index.rowsOf(key)
       if (rows === undefined || rows.size === 0) continue
-      const first = firstRank(rows, interval, descending)
+      const first = firstRank(rows, walked, index.ordering, behind)
       this.cursors.push(
         lone ? new Cursor(rows, first + skip, length, false) : new Cursor(rows, first, mergedStretch, false)
       )
     }
     if (loose.size > 0)
-      this.cursors.push(new Cursor(loose, firstRank(loose, interval, descending), mergedStretch, true))
+      this.cursors.push(new Cursor(loose, firstRank(loose, walked, index.ordering, behind), mergedStretch, true))
   }
 
   /** The next row; undefined behind the last. The reader filters those that are loose. */
@@ -120,23 +123,18 @@ export class PageWalk {
   }
 
   private compare(a: Cursor, b: Cursor): number {
-    const { terms } = this.ordering
-    if (terms.length > 0) {
-      const order = terms[0]!.compare(a.lead, b.lead)
-      if (order !== 0) return order
-    }
-    const one = a.slot!,
-      other = b.slot!
-    for (let i = 1; i < terms.length; i++) {
-      const { compare, field: name } = terms[i]!
-      const order = compare(field(one.doc!, name), field(other.doc!, name))
-      if (order !== 0) return order
-    }
-    return compareRecords(one.id, other.id)
+    const slot = b.slot!
+    return compareToProbe(this.ordering, a.lead, a.slot!, { lead: b.lead, doc: slot.doc!, slot })
   }
 }
 
-const firstRank = (rows: OrderedRows, interval: Interval | undefined, descending: boolean): number => {
+const firstRank = (
+  rows: OrderedRows,
+  { descending, interval }: Walked,
+  ordering: Ordering,
+  behind: Probe | undefined
+): number => {
+  if (behind !== undefined) return rows.rankOf((lead, slot) => compareToProbe(ordering, lead, slot, behind) <= 0)
   if (interval === undefined) return 0
   const { from, to } = interval
   if (descending) return to === undefined ? 0 : rows.rankOf((lead) => !isBeforeEnd(to, lead))

@@ -2,11 +2,14 @@
  * Whether a window is a page of an ordered index: which rows the index has under one key, in which order, and between
  * which values the page may lie.
  *
- * It is one where the whole filter is decided by the index (equal fields, one IN, a range of the field that is ordered
- * by first) and every ORDER BY term reads one field of the record. Everything else keeps all rows that match, in a
- * window of its own. Arguments decide at last: those without an exact key have no page.
+ * It is one where every ORDER BY term reads one field of the record. The index decides equal fields, one IN and a range
+ * of the field that is ordered by first; the rest of the filter, which must look at the record alone and cannot fail,
+ * is evaluated for the rows that are walked over. Everything else keeps all rows that match, in a window of its own:
+ * so does a filter with another condition that an index leads to, since few rows may meet it. Arguments decide at
+ * last: those without an exact key have no page.
  */
 import type { Select } from "../../surql/syntax/ast.ts"
+import { analyze } from "../../surql/syntax/analyze.ts"
 import { canFail } from "../../surql/evaluate/evaluate.ts"
 import { compileSort } from "../../surql/evaluate/reshape.ts"
 import { type FiledKey, plainKey } from "../store/denseMap.ts"
@@ -36,6 +39,8 @@ export interface PagePlan {
   readonly limits: IndexPlan["limits"]
   /** Rows that are not shown need no look: none of them can fail. */
   readonly certain: boolean
+  /** The index decides the whole filter. */
+  readonly exact: boolean
 }
 
 /** Where one view reads its page. */
@@ -97,11 +102,21 @@ const showsCertainly = ({ fetch, fields }: Select): boolean =>
         : !canFail(shown.expr))
   )
 
-/** The page plan of a window over one whole table, whose filter the index plan decides; undefined where it has none. */
-export const pagePlanOf = (select: Select, access: IndexPlan | undefined): PagePlan | undefined => {
+/** The filter looks at the record alone, and cannot fail. */
+const isPlainFilter = (select: Select): boolean =>
+  select.where === undefined ||
+  (!canFail(select.where) &&
+    !analyze({ ...select, fields: [], order: [], group: undefined, split: [], fetch: [], omit: [] }).reaches)
+
+/**
+ * The page plan of a window over one whole table; undefined where it has none. `exact`: the index plan decides the
+ * whole filter.
+ */
+export const pagePlanOf = (select: Select, access: IndexPlan | undefined, exact: boolean): PagePlan | undefined => {
   const { equal = [], limits = [], member } = access ?? {}
   if (access?.byId === true || !equal.every(isStep) || !limits.every(isStep)) return undefined
   if (member !== undefined && (member.kind !== "in" || !isStep(member))) return undefined
+  if (!exact && !isPlainFilter(select)) return undefined
   const terms = termsOf(select)
   if (terms === undefined) return undefined
   const [first] = terms
@@ -118,7 +133,8 @@ export const pagePlanOf = (select: Select, access: IndexPlan | undefined): PageP
     equal: inOrder,
     member,
     limits,
-    certain: showsCertainly(select)
+    certain: showsCertainly(select),
+    exact
   }
 }
 
@@ -127,12 +143,13 @@ export const pagePlanOf = (select: Select, access: IndexPlan | undefined): PageP
  * `failsAsWhole`: rows before the page are not projected by the database either.
  */
 export const pageKeysOf = (
-  { certain, equal, limits, member }: PagePlan,
+  { certain, equal, exact, limits, member }: PagePlan,
   params: Params,
   { limit, start }: Bounds,
   failsAsWhole: boolean
 ): PageKeys | undefined => {
   if (limit < 1 || limit > maxPage || !(start === 0 || certain || failsAsWhole)) return undefined
+  if (!exact && start > maxPage) return undefined
   const values = equal.map(({ name }) => params[name])
   const items = member && valuesOf(member, params)
   if (items === unindexable) return undefined

@@ -223,12 +223,11 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     page:
       windowed &&
       table !== undefined &&
-      residual === undefined &&
       list === undefined &&
       !select.only &&
       grouping === undefined &&
       select.split.length === 0
-        ? pagePlanOf(select, access)
+        ? pagePlanOf(select, access, residual === undefined)
         : undefined,
     heldByWindow: windowed && grouping === undefined && select.split.length === 0,
     readInOrder: select.order.length === 0 || ordersById(select),

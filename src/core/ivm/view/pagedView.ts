@@ -16,6 +16,7 @@ import type { EngineContext, Page, ViewSpec } from "../context.ts"
 import { holdsValue } from "../index/intervalTree.ts"
 import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
 import { PageWalk, type Walked } from "../index/pageWalk.ts"
+import { TopRows } from "../index/topRows.ts"
 import type { FiledKey } from "../store/denseMap.ts"
 import { isLive, type RecordSlot } from "../store/recordSlot.ts"
 import type { PlanFigures } from "../query/explain.ts"
@@ -50,13 +51,21 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   private isRead = false
   /** The records of it that the step has touched. */
   private touched: Array<RecordSlot> | undefined = undefined
+  /** Those that steps have touched during the first fill. */
+  private missed: Array<RecordSlot> | undefined = undefined
+  /** The rows that match, one by one, where the index does not lead to them by their rank. */
+  private readonly top: TopRows | undefined
 
   constructor(spec: ViewSpec, around: EngineContext<IncrementalView>, index: OrderedIndex, keys: PageKeys) {
     super(spec, around)
     this.index = index
     this.keys = keys.keys
     this.interval = keys.interval
-    this.descending = spec.shape.page!.descending
+    const { descending, exact } = spec.shape.page!
+    this.descending = descending
+    const { limit, start } = spec.bounds
+    const merges = keys.keys.length > 1 && start === 0
+    this.top = exact && !merges ? undefined : new TopRows(index, this, !exact, limit)
   }
 
   /** The first fill: builds the index where it is not there yet, then looks at the rows of the page. Pauses. */
@@ -67,10 +76,18 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     }
     this.reads = this.index
     this.index.follow(this)
-    while (!this.readPage(fillRows)) yield
+    while (!this.fillOn()) yield
     this.isRead = true
     this.refile()
     this.begin()
+  }
+
+  private fillOn(): boolean {
+    this.touched = this.missed
+    this.missed = undefined
+    const isWhole = this.readPage(fillRows)
+    this.touched = undefined
+    return isWhole
   }
 
   /** It reads the index no more. */
@@ -112,7 +129,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
    */
   private seriesNow(): string | undefined {
     const { bounds, interval } = this
-    if (this.keys.length !== 1 || this.passed !== undefined) return undefined
+    if (this.top !== undefined || this.keys.length !== 1 || this.passed !== undefined) return undefined
     if (interval === undefined) return `${bounds.limit}`
     return this.beginBound !== undefined && this.endBound === undefined ? `${bounds.limit} ${bounds.start}` : undefined
   }
@@ -125,6 +142,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
 
   reaches(lead: Value, slot: RecordSlot): boolean {
     if (!this.admitsLead(lead)) return false
+    if (this.top !== undefined) return this.top.reaches(lead, slot)
     if (!this.full) return true
     const [first] = this.index.ordering.terms
     return first === undefined
@@ -134,9 +152,13 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
 
   isBefore(lead: Value): boolean {
     const [first] = this.index.ordering.terms
-    if (first === undefined || this.bounds.start === 0 || !this.admitsLead(lead)) return false
+    if (first === undefined || this.top !== undefined || this.bounds.start === 0 || !this.admitsLead(lead)) return false
     // Behind the last row: what moves before it is as many rows as before.
     return (this.page.length === 0 && this.passed === undefined) || first.compare(lead, this.firstLead) < 0
+  }
+
+  get filters(): boolean {
+    return this.plainShape.page!.exact === false
   }
 
   passedOver(slot: RecordSlot): boolean {
@@ -150,8 +172,13 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   turn(): void {
+    const { touched } = this
     this.around.counters.windows++
-    if (this.uses >= 0) this.readPage(Infinity)
+    if (touched !== undefined && this.uses >= 0) {
+      this.top?.renew(touched)
+      if (this.isRead) this.readPage(Infinity)
+      else this.missed = [...(this.missed ?? []), ...touched]
+    }
     this.touched = undefined
   }
 
@@ -161,7 +188,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     if (this.around.watches(this, row)) this.touch(row)
   }
 
-  /** Whether a row without an exact key matches. */
+  /** Whether a row matches, by the whole filter. */
   admits(slot: RecordSlot): boolean {
     const { plainShape: shape } = this
     if (!isLive(slot) || shape.filter === undefined) return isLive(slot)
@@ -206,6 +233,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     if (!up && !down) return false
     const comes = up ? first[0]! : last[1]!,
       goes = up ? page[limit - 1]! : page[0]!
+    // A row that the page shows has moved from one end to the other.
+    if (comes.heldBy(this) !== undefined) return false
     this.update(comes, comes.doc, true)
     if (comes.heldBy(this) === undefined) return false
     this.update(goes, undefined, true)
@@ -226,20 +255,21 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
    * false where there are more.
    */
   private readPage(most: number): boolean {
-    if (this.isRead && this.shiftPage()) return true
-    const { bounds, page: before, passed: passedBefore } = this
+    if (this.isRead && this.top === undefined && this.shiftPage()) return true
+    const { bounds, page: before, passed: passedBefore, top } = this
     const isTouched = isAmong(this.touched ?? none)
-    const walk = new PageWalk(this.index, this, bounds.start, bounds.limit)
+    const walk = top === undefined ? new PageWalk(this.index, this, bounds.start, bounds.limit) : undefined
     const page: Array<RecordSlot> = [],
       gone: Array<RecordSlot> = [],
       elsewhere: Array<RecordSlot> = []
+    const budget = { left: most }
     let at = 0,
-      looked = 0
+      position = bounds.start
     this.passed = undefined
-    while (page.length < bounds.limit && looked <= most) {
-      const slot = walk.next(this)
+    while (page.length < bounds.limit && budget.left > 0) {
+      const slot = walk === undefined ? top!.at(position++, budget) : walk.next(this)
       if (slot === undefined) break
-      if (page.length === 0 && this.passed === undefined) this.firstLead = walk.lead
+      if (walk !== undefined && page.length === 0 && this.passed === undefined) this.firstLead = walk.lead
       // The usual page is the old one with a row more and a row less: the rest is found without a look at the records.
       let isShown = true
       if (before[at] === slot) at++
@@ -248,18 +278,16 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
         at += 2
       } else if (slot.heldBy(this) !== undefined) elsewhere.push(slot)
       else isShown = false
-      if (!isShown || isTouched(slot)) {
-        if (!isShown && (isTouched(slot) || passedBefore?.has(slot) !== true)) {
-          if (++looked > most) break
-          this.update(slot, slot.doc, !walk.loose)
-        } else if (isShown) this.update(slot, slot.doc, !walk.loose)
-        if (slot.heldBy(this) === undefined) {
-          ;(this.passed ??= new Set()).add(slot)
-          continue
-        }
+      const isChanged = isTouched(slot)
+      if (isShown ? isChanged : isChanged || passedBefore?.has(slot) !== true) {
+        if (!isShown) budget.left--
+        this.update(slot, slot.doc, walk === undefined || !walk.loose)
       }
-      page.push(slot)
-      this.lastLead = walk.lead
+      if ((!isShown || isChanged) && slot.heldBy(this) === undefined) (this.passed ??= new Set()).add(slot)
+      else {
+        page.push(slot)
+        if (walk !== undefined) this.lastLead = walk.lead
+      }
     }
     while (at < before.length) gone.push(before[at++]!)
     this.page = page
@@ -267,8 +295,10 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     for (const slot of gone) if (!elsewhere.includes(slot)) this.update(slot, undefined, true)
     for (const slot of passedBefore ?? none)
       if (!this.passedOver(slot) && slot.heldBy(this) === undefined) this.update(slot, undefined, true)
+    const isWhole = budget.left > 0
+    top?.close(bounds.start + page.length + (this.passed?.size ?? 0), isWhole)
     if ((passedBefore === undefined) !== (this.passed === undefined)) this.refile()
-    return looked <= most
+    return isWhole
   }
 }
 

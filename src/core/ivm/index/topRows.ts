@@ -1,0 +1,131 @@
+/**
+ * The first rows of an ordered index that match, known one by one: for pages whose filter has a part that no index
+ * decides, and for those that merge several lists.
+ *
+ * Known are all rows that match up to an edge; behind it nothing has been looked at. A changed record is taken out and
+ * put in again, if it matches and does not stand behind the edge. Where rows are wanted that are not known, the index
+ * is walked on from the edge, and some more rows are collected, so that the next rows that go need no walk. Cost of a
+ * change: O(rows known) moves of pointers; of a walk: each row walked over is filtered once.
+ */
+import { compareRecords } from "../../surql/values/order.ts"
+import type { Value } from "../../surql/values/value.ts"
+import { isLive, type RecordSlot } from "../store/recordSlot.ts"
+import type { OrderedIndex } from "./orderedIndex.ts"
+import { compareToProbe, leadOf, type Probe } from "./orderedRows.ts"
+import { PageWalk, type RowFilter, type Walked } from "./pageWalk.ts"
+
+export class TopRows {
+  /** The known rows, in order. */
+  private readonly known: Array<RecordSlot> = []
+  /** The row up to which all are known; undefined: none is yet. */
+  private edge: Probe | undefined = undefined
+  /** All rows are known. */
+  private isWhole = false
+  private walk: PageWalk | undefined = undefined
+  private readonly index: OrderedIndex
+  private readonly reader: Walked & RowFilter
+  /** Rows are filtered even where their key is exact. */
+  private readonly filters: boolean
+  /** So many rows are kept beyond those that are wanted. */
+  private readonly reserve: number
+
+  constructor(index: OrderedIndex, reader: Walked & RowFilter, filters: boolean, reserve: number) {
+    this.index = index
+    this.reader = reader
+    this.filters = filters
+    this.reserve = reserve
+  }
+
+  /** Whether a row at this place may be known, or must be once it matches. */
+  reaches(lead: Value, slot: RecordSlot): boolean {
+    if (this.isWhole || this.edge === undefined) return true
+    const [first] = this.index.ordering.terms
+    return first === undefined
+      ? compareRecords(slot.id, this.edge.slot.id) <= 0
+      : first.compare(lead, this.edge.lead) <= 0
+  }
+
+  /** Takes over the states of changed records. */
+  renew(slots: ReadonlyArray<RecordSlot>): void {
+    const { known } = this
+    for (const slot of slots) {
+      const at = known.indexOf(slot)
+      if (at >= 0) known.splice(at, 1)
+    }
+    for (const slot of slots)
+      if (isLive(slot) && this.isInside(slot) && !known.includes(slot) && this.reader.admits(slot)) this.insert(slot)
+  }
+
+  /**
+   * The row at a position; undefined where there is none, or where so many rows had to be looked at that the caller
+   * should pause: `most`, counted down in `looked`.
+   */
+  at(position: number, looked: { left: number }): RecordSlot | undefined {
+    while (position >= this.known.length && !this.isWhole && looked.left > 0) {
+      looked.left--
+      this.walkOn()
+    }
+    return this.known[position]
+  }
+
+  /**
+   * The reading ends, here or, if it is not whole, for now. Where it had to walk, the reserve is filled; what is beyond
+   * it is forgotten.
+   */
+  close(wanted: number, isWhole: boolean): void {
+    const walked = this.walk !== undefined && isWhole
+    for (let left = maxReserveWalk; walked && left > 0 && this.known.length < wanted + this.reserve; left--) {
+      if (this.isWhole) break
+      this.walkOn()
+    }
+    this.walk = undefined
+    const { known } = this
+    const most = wanted + 2 * this.reserve
+    if (known.length <= most) return
+    known.length = most
+    this.edge = this.probe(known[most - 1]!)
+    this.isWhole = false
+  }
+
+  private walkOn(): void {
+    this.walk ??= new PageWalk(this.index, this.reader, 0, stretch, this.edge)
+    const slot = this.walk.next(this.reader)
+    if (slot === undefined) {
+      this.isWhole = true
+      return
+    }
+    this.edge = this.probe(slot)
+    if ((!this.filters && !this.walk.loose) || this.reader.admits(slot)) this.known.push(slot)
+  }
+
+  private probe(slot: RecordSlot): Probe {
+    return { lead: leadOf(this.index.ordering, slot.doc!), doc: slot.doc!, slot }
+  }
+
+  private isInside(slot: RecordSlot): boolean {
+    if (this.isWhole) return true
+    return this.edge !== undefined && this.compare(slot, this.edge) <= 0
+  }
+
+  private insert(slot: RecordSlot): void {
+    const { known } = this
+    const probe = this.probe(slot)
+    let low = 0
+    for (let high = known.length; low < high; ) {
+      const middle = (low + high) >> 1
+      if (this.compare(known[middle]!, probe) < 0) low = middle + 1
+      else high = middle
+    }
+    known.splice(low, 0, slot)
+  }
+
+  private compare(slot: RecordSlot, probe: Probe): number {
+    return compareToProbe(this.index.ordering, leadOf(this.index.ordering, slot.doc!), slot, probe)
+  }
+}
+
+/** Rows read at once while walking. */
+const stretch = 32
+
+/** Rows that are looked at, at most, to fill the reserve. */
+const maxReserveWalk = 4096
