@@ -1,9 +1,8 @@
 /**
- * When views were last active, as the database has it (D14): asked for views whose time seems over, many in one
- * question.
+ * When views were last active, as the database has it (D14): read for views that seem expired, many in one query.
  *
- * Clients refresh that time in the database and nobody tells the scheduler, so only an answer lets a view expire. A
- * view is asked about once at a time; where the question fails nothing expires, and it is asked again a while later.
+ * Clients refresh that time in the database and the scheduler gets no event of it, so a view expires only by an answer
+ * of the database. A query that fails expires nothing; the pool asks again later.
  */
 import { Duration, Effect } from "effect"
 import type { Command } from "../../core/cluster/messages.ts"
@@ -11,6 +10,7 @@ import * as Ids from "../../core/surql/values/recordId.ts"
 import { Datetime } from "../../core/surql/values/value.ts"
 import { queryTable } from "../../core/surreal/surrealSchema.ts"
 import type { UpstreamShape } from "../../ports/Upstream.ts"
+import { ViewQueue } from "./ViewQueue.ts"
 
 const pauseMs = 5000
 
@@ -20,10 +20,8 @@ const millis = (value: unknown): number =>
 export class Activity {
   private readonly upstream: UpstreamShape
   private readonly tell: (command: Command) => Effect.Effect<unknown>
-  private readonly start: (effect: Effect.Effect<void>) => void
   /** Views asked about, with what is known of them. */
-  private readonly asked = new Map<string, number>()
-  private busy = false
+  private readonly asked: ViewQueue<number>
 
   constructor(
     upstream: UpstreamShape,
@@ -32,22 +30,20 @@ export class Activity {
   ) {
     this.upstream = upstream
     this.tell = tell
-    this.start = start
+    this.asked = new ViewQueue(
+      start,
+      Effect.suspend(() => this.answer)
+    )
   }
 
   /** Ends with `ActivityFound`, the later of the time given and the one found. */
   ask(view: string, known: number): Effect.Effect<void> {
     if (!this.upstream.present) return Effect.asVoid(this.tell({ tag: "ActivityFound", view, lastActiveAt: known }))
-    return Effect.sync(() => {
-      this.asked.set(view, known)
-      if (this.busy) return
-      this.busy = true
-      this.start(this.answer)
-    })
+    return this.asked.add(view, known)
   }
 
   private readonly answer: Effect.Effect<void> = Effect.suspend(() => {
-    const views = [...this.asked]
+    const views = [...this.asked.waiting]
     return this.upstream.find(views.map(([view]) => Ids.make(queryTable, view))).pipe(
       Effect.flatMap((found) => {
         const times = new Map(found.map(({ doc, id }) => [id.text, millis(doc["lastActiveAt"])]))
@@ -70,12 +66,7 @@ export class Activity {
           Effect.sleep(Duration.millis(pauseMs))
         )
       ),
-      Effect.ensuring(
-        Effect.sync(() => {
-          this.asked.clear()
-          this.busy = false
-        })
-      )
+      Effect.ensuring(Effect.sync(() => this.asked.waiting.clear()))
     )
   })
 }
