@@ -27,8 +27,8 @@ export const isLate = (error: unknown): boolean =>
   (("late" in error && error.late === true) || ("_tag" in error && error._tag === "TimeoutException"))
 
 /**
- * Whether a connection was refused, from an error that wraps others: who listened there is gone, which a time-out or a
- * reset does not say.
+ * Whether a connection was refused, from an error that wraps others: the process that listened there is gone, which a
+ * time-out or a reset does not say.
  */
 export const isRefused = (error: unknown): boolean => {
   let inner: unknown = error

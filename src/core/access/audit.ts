@@ -1,5 +1,5 @@
 /**
- * Audit lines as data: who did what to what, from where, and how it ended (D53).
+ * Audit lines as data: the caller, the action, its object, the address, and the outcome (D53).
  *
  * Why every text is made harmless here and not where it is printed: a line is evidence, and view ids, SSP names and job
  * ids are chosen by the caller. Neither a secret nor the query of a request is ever a part of one.
@@ -57,7 +57,7 @@ export const windowMs = 60_000
 
 /**
  * Bounds the lines about callers who were turned away: so many for each secret in a window, the rest are counted.
- * Whoever shows no known secret is one of them, so that a flood of guesses does not hide what a known secret tries.
+ * Callers without a known secret count as one, so that a flood of guesses does not hide what a known secret tries.
  */
 export class TurnedAway {
   private readonly most: number
@@ -67,7 +67,7 @@ export class TurnedAway {
     this.most = most
   }
 
-  /** Whether nobody was turned away in this window. */
+  /** Whether no caller was turned away in this window. */
   get isIdle(): boolean {
     return this.counts.size === 0
   }

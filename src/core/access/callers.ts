@@ -1,6 +1,6 @@
 /**
- * Who may ask a server at all, before any secret is looked at (D47): pages of other sites, names that were made to lead
- * here, addresses from outside.
+ * Which callers may ask a server at all, before any secret is checked (D47): pages of other sites, names that were made
+ * to lead here, addresses from outside.
  *
  * Why before the secret: a scheduler may ask for none, and then a web page that somebody on the network opens could
  * write records (a plain POST needs no leave of the server), register itself as an SSP, or read everything under a name
@@ -12,7 +12,7 @@ import { clientOf } from "./rateLimit.ts"
 import { shown } from "../shown.ts"
 
 export interface CallerRules {
-  /** Nobody is asked for a secret. */
+  /** No secret is asked for. */
   readonly isOpen: boolean
   /** Origins whose pages may call; `*` alone for any. */
   readonly corsOrigins: ReadonlyArray<string>
@@ -45,12 +45,12 @@ export interface CallerRefused {
 }
 
 /**
- * Asked often, by machines that are nobody's browser and must not be told that they ask too often; answered without
+ * Probes: machines ask them often and must not be limited; answered without
  * data.
  */
 export const probes: ReadonlySet<string> = new Set(["/health", "/livez", "/readyz", "/version"])
 
-/** Names below these are given out by no public registry, so nobody can make one of them lead here from outside. */
+/** No public registry gives out names below these, so an outsider cannot make one of them resolve to this host. */
 const reservedSuffixes = [".internal", ".local", ".localhost", ".svc"]
 
 const hostName = (header: string): string | undefined =>

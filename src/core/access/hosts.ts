@@ -1,7 +1,7 @@
 /**
  * Hosts of addresses that an SSP registers (D15): which may be told a secret, which may never be called.
  *
- * The scheduler calls addresses it is given by whoever can reach it. So the addresses by which clouds hand out
+ * The scheduler calls addresses that any client who reaches it can give. So the addresses by which clouds hand out
  * credentials are refused whatever the configuration says, and a secret travels only inside: to loopback, private
  * networks, and hosts listed.
  */
@@ -95,7 +95,7 @@ export const isNeverCalled = (host: string, resolved: ReadonlyArray<string>): bo
 
 /**
  * The address an SSP registers, without a trailing slash, or why it is refused. `resolved`: what its name stands for,
- * empty when it is an IP address or nobody knows.
+ * empty when it is an IP address or unknown.
  */
 export const checkUrl = (
   url: string,

@@ -2,7 +2,7 @@
  * How often one client may ask: a token bucket per client address, refilled each second to what one second may take.
  *
  * Cost per request: one look-up and one write, O(1). Kept: two generations of buckets, swapped each second. A bucket
- * that nobody touched for a second is full again, and a full bucket is the same as none, so forgetting it changes
+ * that no request touched for a second is full again, and a full bucket is the same as none, so forgetting it changes
  * nothing.
  */
 import { ipv6Groups } from "../settings/address.ts"

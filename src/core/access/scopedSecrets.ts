@@ -2,7 +2,7 @@
  * Secrets by name, each for some scopes, and the lines that declare them (D15).
  *
  * One line per secret, `<name> <scope>[,<scope>...] <secret>`; a line that is empty or begins with `#` says nothing.
- * The secret may be given as `sha256:<hex>` of itself, so that whoever reads the file cannot use it. What a fault shows
+ * The secret may be given as `sha256:<hex>` of itself, so that a reader of the file cannot use it. What a fault shows
  * is chosen with care: an operator who swaps two fields must not find the secret in the log.
  */
 import { sha256 } from "@noble/hashes/sha2.js"
@@ -20,7 +20,7 @@ export interface KnownSecret {
   readonly sha256: string | undefined
 }
 
-/** Names of whoever has shown the one secret of the specification, was asked for none, or has shown nobody's. */
+/** Names of callers: with the one secret of the specification, asked for none, and with an unknown secret. */
 export const reserved = { one: "default", open: "none", unknown: "unknown" } as const
 
 const fewestCharacters = 16

@@ -2,7 +2,7 @@
  * Which SSP gets a view, and which views move (specification, load balancing; D31, D32): three strategies, ties by
  * fewest views, then by id.
  *
- * A strategy says who is chosen for a view and by what measure SSPs are compared; when views move is decided here,
+ * A strategy chooses the SSP of a view and says by which measure SSPs are compared; when views move is decided here,
  * alike for all of them, from that measure alone: what `choose` would put back at once must not be moved. Deterministic
  * in what it is given, so that a trace explains every choice. O(SSPs).
  */
@@ -77,7 +77,7 @@ const next: Strategy["choose"] = (candidates, last) => {
 }
 
 /**
- * Load is no count of views: SSPs that nobody reports of are compared by views, and who has less load gets up to half
+ * Load is no count of views: SSPs without a report are compared by views, and the SSP with less load gets up to half
  * an equal share moved to it, the rest as views are registered.
  */
 const loadOrCounts: Strategy["measure"] = (candidates) =>
@@ -96,7 +96,7 @@ export const strategyNames = ["round_robin", "least_queries", "least_load"] as c
 >
 export const defaultStrategy = "least_queries" satisfies keyof typeof strategies
 
-/** By how much more there must be on who gives a view than on who gets it. */
+/** By how much the load of the SSP that gives a view must exceed the load of the SSP that gets it. */
 export const margin = 0.1
 
 export interface Moves {

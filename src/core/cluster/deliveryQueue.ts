@@ -29,7 +29,7 @@ export interface DeliveryQueue {
 /** What an SSP answered to a delivery; `unavailable` is 503, other 5xx, time-out and transport. */
 export type Answer =
   | { readonly kind: "applied" }
-  /** `refused`: the connection was, so nobody listens there. */
+  /** `refused`: the connection was refused, so no process listens there. */
   | { readonly kind: "unavailable"; readonly refused?: true }
   | { readonly kind: "unauthorized" }
   | { readonly kind: "gap"; readonly expected: number }

@@ -1,6 +1,6 @@
 /**
- * The frozen snapshot and who pulls it (D27): one at a time, shared by who registers soon enough, held by owners until
- * a deadline.
+ * The frozen snapshot and the SSPs that pull it (D27): one at a time, shared by SSPs that register soon enough, held by
+ * owners until a deadline.
  *
  * Every owner has a deadline of its own, so a dead SSP cannot hold the log and the snapshot for ever; and an old
  * snapshot takes no new owners, so a stream of registrations cannot either.

@@ -2,7 +2,7 @@
  * An SSP as the scheduler sees it: its lifecycle as a total table (specification, states and transitions; D18, D27,
  * D29, D30, D31).
  *
- * Guards are not here: who calls has already found out that a poll is of this registration, that a buffer is too long,
+ * Guards are not here: the caller has already checked that a poll is of this registration, that a buffer is too long,
  * that a deadline has passed. So the table says all there is to say about the order of things.
  */
 import { ignore, refuse, type Step, step, type Table, to } from "./machine.ts"
@@ -16,7 +16,7 @@ export type Member = "Absent" | "Bootstrapping" | "Replaying" | "Ready" | "Suspe
  * them. `Rejected`:
  * the SSP refuses what the log holds. `Diverged`: its data is not the replica's at the same position (D41).
  * `BootstrapTimedOut`, `Stale`: a deadline has passed. `Deregistered`: it says goodbye. `Refused`: a connection to it
- * was refused, so nobody listens there; `StillRefused`: that of the health call after it as well. `Reached`: it has
+ * was refused, so no process listens there; `StillRefused`: that of the health call after it as well. `Reached`: it has
  * answered something since.
  */
 export type MemberEvent =
@@ -61,9 +61,9 @@ export const table = {
     Heartbeat: ignore("it must register", "unknown"),
     PolledReady: ignore("of a registration that is over"),
     PolledFailed: ignore("of a registration that is over"),
-    Replayed: refuse("nothing is sent to who is not there"),
-    BufferExceeded: refuse("nothing is kept for who is not there"),
-    Rejected: refuse("nothing is sent to who is not there"),
+    Replayed: refuse("nothing is sent to an SSP that is not there"),
+    BufferExceeded: refuse("nothing is kept for an SSP that is not there"),
+    Rejected: refuse("nothing is sent to an SSP that is not there"),
     Diverged: ignore("it will pull everything anyway"),
     BootstrapTimedOut: ignore("already gone"),
     Stale: ignore("already gone"),
@@ -85,9 +85,9 @@ export const table = {
     BootstrapTimedOut: to("Absent", "a pull that hangs must not hold the snapshot", "release", "remove"),
     Stale: to("Absent", "dead half-way", "release", "remove"),
     Deregistered: to("Absent", "it stops", "release", "remove"),
-    Refused: ignore("what stands before it may let nobody in until it is ready; the deadline of its pull decides"),
+    Refused: ignore("a proxy before it may admit no request until it is ready; the deadline of its pull decides"),
     StillRefused: refuse("only a suspect is asked once more"),
-    Reached: ignore("nobody doubts it")
+    Reached: ignore("it is known to be there")
   },
   Replaying: {
     Registered: to("Bootstrapping", "it starts over", "hand", "clear", "join"),
@@ -104,7 +104,7 @@ export const table = {
     Deregistered: to("Absent", "it stops", "hand", "remove"),
     Refused: to("Suspect", "its process may be gone; the next health call tells"),
     StillRefused: refuse("only a suspect is asked once more"),
-    Reached: ignore("nobody doubts it")
+    Reached: ignore("it is known to be there")
   },
   Ready: {
     Registered: to("Bootstrapping", "it starts over, or another process took its id", "hand", "clear", "join"),
@@ -121,7 +121,7 @@ export const table = {
     Deregistered: to("Absent", "it stops", "hand", "remove"),
     Refused: to("Suspect", "its process may be gone; the next health call tells"),
     StillRefused: refuse("only a suspect is asked once more"),
-    Reached: ignore("nobody doubts it")
+    Reached: ignore("it is known to be there")
   },
   Suspect: {
     Registered: to("Bootstrapping", "it is back, and starts over", "hand", "clear", "join"),
@@ -129,7 +129,7 @@ export const table = {
     Heartbeat: ignore("it may have been sent before the refusal; the health call tells", "ok"),
     PolledReady: ignore("what counts is that it was reached"),
     PolledFailed: ignore("what counts is that it was reached"),
-    Replayed: refuse("it is not replayed while nobody knows whether it is there"),
+    Replayed: refuse("it is not replayed while its state is unknown"),
     BufferExceeded: to("Overflowed", "it falls behind for good", "hand", "clear"),
     Rejected: to("Overflowed", "it cannot go on from where it stands", "hand", "clear"),
     Diverged: to("Overflowed", "its data is wrong", "hand", "clear"),

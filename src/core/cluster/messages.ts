@@ -1,7 +1,7 @@
 /**
  * What the pool is told (commands) and what it asks to be done (actions), as data.
  *
- * For whoever writes the shell. Decide one command at a time; carry out the actions in their order, and everything up
+ * For the author of a shell. Decide one command at a time; carry out the actions in their order, and everything up
  * to the next command without letting the replica move on: `Freeze` means the replica as it stands at the position last
  * `Appended`. Persist actions come before what depends on them: wait for those (one batch) before sending. Everything
  * else (`Poll`, `Deliver`, the calls) is started, not awaited; its end comes back as a command. A call that never ends
@@ -44,7 +44,7 @@ export type CallOutcome =
   | { readonly kind: "quarantined"; readonly ends: number }
   | { readonly kind: "unreachable"; readonly refused?: true; readonly lost?: true; readonly late?: true }
 
-/** `refused`: the connection was, so nobody listens there. */
+/** `refused`: the connection was refused, so no process listens there. */
 export type Health = "ready" | "bootstrapping" | "failed" | "unreachable" | "refused"
 
 /** A JSON object; the pool only hands it on to be kept. */
@@ -79,9 +79,9 @@ export type Command =
       readonly answer: Answer
       readonly jitter: number
     }
-  /** A request that was handed on to an SSP found nobody there: the connection was refused. */
+  /** A request that was forwarded to an SSP failed: the connection was refused. */
   | { readonly tag: "Refused"; readonly ssp: string; readonly registration: number }
-  /** An answer to `/ingest` has waited its time for `seq`: who is behind is late. */
+  /** An answer to `/ingest` has waited its time for `seq`: SSPs that have not applied it are late. */
   | { readonly tag: "WaitedEnough"; readonly seq: number }
   /** The SSP's root differs from the replica's at the same position (D41). */
   | { readonly tag: "Compared"; readonly ssp: string; readonly registration: number; readonly equal: boolean }
@@ -102,8 +102,9 @@ export type Command =
   /** The later of the time given and the one found in the database (D14). */
   | { readonly tag: "ActivityFound"; readonly view: string; readonly lastActiveAt: number }
   /**
-   * A pending job in the ingest path, before its change is logged, which will name who runs it; `ref` when it was
-   * dispatched by request. `stands`: its record is there already and no change will come, so its SSP must be called.
+   * A pending job in the ingest path, before its change is logged, which will name the SSP that runs it; `ref` when it
+   * was dispatched by request. `stands`: its record is there already and no change will come, so its SSP must be
+   * called.
    */
   | {
       readonly tag: "JobArrived"
@@ -155,9 +156,9 @@ export interface ViewRow {
   readonly assignment: number
   readonly assignedAt: number
   readonly home: Home | undefined
-  /** The SSP has taken it; false while nobody knows. */
+  /** The SSP has taken it; false while that is unknown. */
   readonly placed: boolean
-  /** Nobody shall have it any more; kept until no SSP and no database holds anything of it. */
+  /** The view is gone; its row is kept until no SSP and no database holds anything of it. */
   readonly gone: boolean
 }
 
@@ -226,7 +227,10 @@ export type Action =
       readonly assignment: number
       readonly spec: ViewSpec
     } & ToSsp)
-  /** `gone`: nobody shall have it any more; else another SSP has it, or will, and what is in a database stays. */
+  /**
+   * `gone`: the view was unregistered or has expired; else another SSP has it, or will, and its rows in the database
+   * stay.
+   */
   | ({
       readonly tag: "CallUnregister"
       readonly op: number
@@ -236,7 +240,7 @@ export type Action =
     } & ToSsp)
   | ({ readonly tag: "ExecuteJob"; readonly op: number; readonly job: string; readonly table: string } & ToSsp)
   /**
-   * Remove what a database holds of the view, whoever wrote it there; answer with `ViewCleared` when that is done,
+   * Remove all rows that a database holds of the view, of every writer; answer with `ViewCleared` when that is done,
    * however long it takes.
    */
   | { readonly tag: "ClearView"; readonly op: number; readonly view: string }

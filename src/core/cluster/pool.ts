@@ -19,7 +19,7 @@ import * as Waiting from "./waiting.ts"
 
 export type Decision = readonly [state: State.State, actions: ReadonlyArray<Action>]
 
-/** Time in which this process stood still is nobody's silence, and nobody's slowness. */
+/** Time in which this process was suspended counts neither as silence nor as slowness of an SSP. */
 const forgiveStall = (turn: Turn): void => {
   const {
     config: { maxSilenceMs },
@@ -168,7 +168,7 @@ const restoreMember = (turn: Turn, row: MemberRow): void => {
 
 /**
  * The pool after a restart (D31): SSPs with one heartbeat time-out of grace, replayed from where they stood; views and
- * jobs with who held them, or waiting. `state` is an `initial` one with the recovered log.
+ * jobs with their holders, or waiting. `state` is an `initial` one with the recovered log.
  */
 export const restore = (state: State.State, now: number, saved: Saved): Decision => {
   const turn: Turn = { state: { ...state, tickedAt: now }, now, actions: [] }

@@ -1,7 +1,7 @@
 /**
  * Events on their way: the head of the log moves, every SSP gets what it lacks, in order, one delivery at a time (D26).
  *
- * O(SSPs) per append, O(1) per answer; nobody waits for anybody.
+ * O(SSPs) per append, O(1) per answer; no SSP waits for another.
  */
 import { HashMap } from "effect"
 import * as Member from "./member.ts"
@@ -82,7 +82,10 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
   deliver(turn, member.ssp)
 }
 
-/** An answer to `/ingest` has waited long enough: from now on none waits for who is behind, until it has caught up. */
+/**
+ * An answer to `/ingest` has waited long enough: from now on no answer waits for an SSP that is behind, until it has
+ * caught up.
+ */
 export const waitedEnough = (turn: Turn, seq: number): void => {
   for (const member of State.ready(turn.state)) {
     if (member.queue.acked < seq && !member.queue.late)

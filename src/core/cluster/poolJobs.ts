@@ -80,7 +80,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled
     return persist(turn, { ...job, op: undefined, told: true })
   if (command.outcome.kind === "refused")
     log(turn, "warn", `${job.home?.ssp ?? ""} refuses job ${job.job}; another SSP is asked`)
-  // Who did not answer may have taken it: the same one is asked again while it is here.
+  // An SSP that did not answer may have taken the job: the same SSP is asked again while it is a member.
   setJob(turn, { ...job, op: undefined, told: false, home: command.outcome.kind === "refused" ? undefined : job.home })
   set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, job.job) })
 }

@@ -24,7 +24,7 @@ export const phase = (turn: Turn, event: SchedulerPhase.SchedulerEvent): void =>
 
 const noHistory: State.History = { fenced: [], rebootstraps: 0, rebootstrappedAt: 0 }
 
-/** Ids may be drawn anew at every start, so memories of who is no longer here go when there are too many. */
+/** Ids may be drawn anew at every start, so the memory of former members is bounded. */
 const maxHistories = 1000
 const maxFenced = 8
 const dayMs = 86_400_000
@@ -282,7 +282,7 @@ export const savePosition = (turn: Turn, ssp: string): void => {
 }
 
 /**
- * A pull is watched for its end, a suspect for its life; of who is Ready only a call finds out early that its process
+ * A pull is watched for its end, a suspect for its life; of a Ready SSP only a call finds out early that its process
  * is gone, where no events come.
  */
 const pollDueAt = (

@@ -1,7 +1,7 @@
 /**
  * Queries that are not carried to another SSP, because two have died of them (D48): counted, set aside, freed.
  *
- * Whoever dies in the middle of a registration may have died of it, or of another that was under way beside it. So
+ * An SSP that dies during a registration may have died of it, or of another that was under way beside it. So
  * every view that was is a suspect, and of suspects an SSP gets one at a time: the second death says which it was. One
  * that is taken is none.
  */
@@ -59,7 +59,7 @@ export const strike = (turn: Turn, key: string): number => {
   return deaths
 }
 
-/** An SSP has taken it, or nobody shall. */
+/** An SSP has taken the view, or the view is gone. */
 export const cleared = (turn: Turn, key: string): void => {
   if (HashMap.has(turn.state.struck, key)) set(turn, { struck: HashMap.remove(turn.state.struck, key) })
 }

@@ -2,8 +2,9 @@
  * Views and the one SSP that holds each (D31, D33): registering, refreshing, moving, unregistering, expiring.
  *
  * One call per view at a time, requests behind it in a queue, so that what a client asked last is what holds. An
- * assignment is persisted before the SSP hears of it and its number is never used twice: whoever writes with a lower
- * one has lost (D21). What an SSP may still hold though it should not is a stray, and is unregistered until it is.
+ * assignment is persisted before the SSP hears of it and its number is never used twice: an SSP that writes with a
+ * lower one has lost (D21). What an SSP may still hold though it should not is a stray, and is unregistered until it
+ * is.
  */
 import { HashMap } from "effect"
 import * as Balance from "./balance.ts"
@@ -42,7 +43,8 @@ const endCall = (turn: Turn, home: Home, answered: boolean, own: boolean): void 
 
 /**
  * Views that are given to an SSP together fill side by side and are done together: when that takes longer than a call
- * may, none is in time, and as many again are not either. So who does not answer gets fewer at once, down to one.
+ * may, none is in time, and as many again are not either. So an SSP that does not answer gets fewer at once, down to
+ * one.
  */
 const learn = (turn: Turn, home: Home, answered: boolean): void =>
   updateAt(turn, home, (member) => {
@@ -121,7 +123,7 @@ const forget = (turn: Turn, view: State.View, traces: boolean, answered?: () => 
 }
 
 /**
- * What the database holds of a view goes, whoever wrote it. Whatever is asked of this view meanwhile waits: its next
+ * Deletes all rows that the database holds of a view, of every writer. Requests for this view wait meanwhile: its next
  * owner must not be taken for the last one.
  */
 export const clear = (turn: Turn, key: string): void => {
@@ -272,7 +274,7 @@ const refused = (turn: Turn, view: State.View, op: State.ViewOp, details: unknow
     if (op.request !== undefined) reply(turn, op.request.ref, { kind: "refused", details })
     else log(turn, "error", `${op.ssp} refuses view ${view.view}, which another SSP took; it is dropped`)
   }
-  // Who refuses has written nothing; who did not answer before it may have.
+  // An SSP that refuses has written nothing; an SSP that did not answer earlier may have written.
   if (!view.settled || op.request === undefined) return forget(turn, view, view.settled || op.tried.length > 0, answer)
   answer()
   setView(turn, { ...view, op: undefined })
@@ -434,7 +436,7 @@ const dueMoves = (turn: Turn): Balance.Moves | undefined => {
     uneven,
     waitingViews
   } = turn.state
-  // Who is given what waits, or moves already, is not who has least.
+  // While views wait or move, it is unknown which SSP will have the least.
   if (waitingViews.length > 0 || HashMap.size(moving) > 0) return undefined
   const moves = Balance.moves(strategy, State.ready(turn.state).map(State.candidate))
   const since = moves === undefined ? turn.now : uneven?.taker === moves.to ? uneven.since : turn.now
@@ -445,7 +447,7 @@ const dueMoves = (turn: Turn): Balance.Moves | undefined => {
     : { ...moves, count: Math.min(most, moves.count) }
 }
 
-/** Moves views from who has more to who has too few (D31, D32). */
+/** Moves views from SSPs with more to SSPs with too few (D31, D32). */
 export const rebalance = (turn: Turn): void => {
   const moves = dueMoves(turn)
   if (moves === undefined) return

@@ -14,7 +14,7 @@ export type SchedulerEvent = "Cloned" | "Froze" | "Thawed" | "CheckpointBegan" |
 export const table = {
   Cloning: {
     Cloned: to("Ready", "the replica is whole"),
-    Froze: refuse("nobody registers while the replica is not whole"),
+    Froze: refuse("no SSP registers while the replica is not whole"),
     Thawed: refuse("nothing was frozen"),
     CheckpointBegan: ignore("put off until the replica is whole"),
     CheckpointEnded: ignore("none runs")
@@ -29,8 +29,8 @@ export const table = {
   Frozen: {
     Cloned: ignore("already whole"),
     Froze: ignore("another snapshot follows the last one"),
-    Thawed: to("Ready", "nobody pulls any more"),
-    CheckpointBegan: ignore("put off until nobody pulls"),
+    Thawed: to("Ready", "no SSP pulls any more"),
+    CheckpointBegan: ignore("put off until no SSP pulls"),
     CheckpointEnded: ignore("it began before the freeze")
   },
   Updating: {

@@ -199,7 +199,7 @@ export interface State {
   readonly serial: number
   readonly lastPicked: string | undefined
   readonly movedAt: number
-  /** Who lacks views, and since when without a pause. */
+  /** SSPs with too few views, and since when without a pause. */
   readonly uneven: { readonly taker: string; readonly since: number } | undefined
   /** Views that are moving, and to whom. */
   readonly moving: HashMap.HashMap<string, string>
@@ -255,10 +255,10 @@ export const at = (state: State, home: Home | undefined): SspMember | undefined 
   return found?.registration === home?.registration ? found : undefined
 }
 
-/** Who a view is with now; undefined while it waits. */
+/** The SSP that has a view now; undefined while the view waits. */
 export const ownerOf = (state: State, key: string): SspMember | undefined => at(state, view(state, key)?.home)
 
-/** The SSP that shall run the job (D35); undefined while it waits: its change then names nobody's id. */
+/** The SSP that shall run the job (D35); undefined while it waits: its change then names no SSP. */
 export const assigneeOf = (state: State, id: string): string | undefined => at(state, job(state, id)?.home)?.ssp
 
 /** In the order of ids. */

@@ -52,7 +52,7 @@ const arrived = (turn: Turn, key: string): void => {
   if (HashMap.has(turn.state.moving, key)) set(turn, { moving: HashMap.remove(turn.state.moving, key) })
 }
 
-/** Files a view: its expiry, and whose it is. The only way a view changes hands. */
+/** Stores a view with its expiry and its owner. The only way a view changes its owner. */
 export const setView = (turn: Turn, view: State.View): void => {
   const old = State.view(turn.state, view.view)
   const at = State.expiryOf(view)

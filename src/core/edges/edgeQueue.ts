@@ -20,7 +20,7 @@ export class EdgeQueue {
   private flyingSize = 0
   /** Operations that wait. */
   waiting = 0
-  /** Operations added so far: who sees it stand still knows that nothing has come. */
+  /** Operations added so far; the same figure twice means that none was added between. */
   arrived = 0
 
   /** Operations that wait or are on their way. */

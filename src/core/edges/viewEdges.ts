@@ -9,7 +9,7 @@ import { type ChildEntry, type Delta, pathOf } from "../ivm/delta/delta.ts"
 import type { View } from "../ivm/view/view.ts"
 import * as Ids from "../surql/values/recordId.ts"
 
-/** What is to become of one edge; ids as text, since most are replaced by a later one before anybody reads them. */
+/** What is to become of one edge; ids as text, since most are replaced by a later state before they are read. */
 export interface EdgeOp {
   /** Alias path of a subquery; empty for the main rows, whose parent is empty too. */
   readonly path: string

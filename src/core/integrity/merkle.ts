@@ -7,7 +7,7 @@
  * something, each behind its place; what holds nothing is {@link empty}. Hashes enter a hash as their hexadecimal text.
  * So all of them follow from the records alone, whatever their order and history. State: hash and count of buckets that
  * are not empty, and which are out of date. A change only marks its bucket: O(1). Hashes are computed when somebody
- * asks, by whoever has the records: `take` a marked bucket, read its records, `put` them; a mark in between stays and
+ * asks, by the owner of the records: `take` a marked bucket, read its records, `put` them; a mark in between stays and
  * is taken next. Cost of a flush: per marked bucket its records (16 of a million), per node above it its children.
  */
 import { blake3 } from "@noble/hashes/blake3.js"

@@ -1,5 +1,5 @@
 /**
- * The Merkle trees of a store's tables (D41), kept by word of what changed: an ingest pays for one entry in a set, no
+ * The Merkle trees of a store's tables (D41), maintained from changes: an ingest pays for one entry in a set, no
  * hash.
  *
  * A store finds records by id and not by bucket, so here stands which records a bucket holds: built when a table is
@@ -110,9 +110,9 @@ export class StoreTrees {
   }
 
   /**
-   * The store's word: this record has changed. Tables that nobody has asked for yet are read when somebody does, and so
-   * are those nobody asks for any more: once more ids wait than there are records, to read all of them is no more work,
-   * and the ids of all that ever was need not be kept.
+   * The store reports that this record has changed. A table is read when it is first asked for; a table that is no
+   * longer asked for is dropped and read anew later: once more ids wait than there are records, reading all records is
+   * no more work, and the ids of deleted records need not be kept.
    */
   moved(table: string, id: string): void {
     const tree = this.tables.get(table)
@@ -122,7 +122,7 @@ export class StoreTrees {
     if (tree.changed.size > fewest && tree.changed.size > this.store.size(table)) this.tables.delete(table)
   }
 
-  /** The store's word: everything is gone. */
+  /** The store reports that all records are gone. */
   cleared(): void {
     this.tables.clear()
   }

@@ -1,7 +1,7 @@
 /**
- * Leases: who may call for a job, until when, and what becomes of a job whose runner is gone (D35, D39).
+ * Leases: which runner may call for a job, until when, and what happens to a job whose runner is gone (D35, D39).
  *
- * A lease outlives the longest call, so that one which has run out was held by nobody who is still calling; it is
+ * A lease outlives the longest call, so that the holder of a lease that has expired is no longer calling; it is
  * renewed while its holder waits or works. A restart honours the lease that the same holder had before, because nothing
  * says that the process before it has ended; only a store that one process alone can have open says so
  * (`node/recordJobs.ts`).

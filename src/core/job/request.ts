@@ -1,7 +1,7 @@
 /**
  * The HTTP call of a job, as data (D37), or why there can be none.
  *
- * The path comes from whoever may write a job record, the base URL from the operator: whatever the path says, the call
+ * The path comes from any author of a job record, the base URL from the operator: whatever the path says, the call
  * must stay on the base URL's origin and below its path, and the token must never leave for anywhere else. So the path
  * is checked as text, and the resolved URL is checked again, because URL parsers are more forgiving than any list of
  * rules.

@@ -15,7 +15,7 @@ export interface Applied {
 }
 
 export type Rejected =
-  /** `expected`: the first position that is not applied, so that whoever replays from there misses nothing. */
+  /** `expected`: the first position that is not applied, so that a replay from there misses nothing. */
   | { readonly kind: "gap"; readonly expected: number; readonly got: number; readonly behind: number }
   /** `otherLog`: not of the log this SSP bootstrapped from, rather than of an older start of its scheduler. */
   | { readonly kind: "stale"; readonly reason: string; readonly otherLog: boolean }

@@ -35,8 +35,8 @@ export const written = (
 
 /**
  * What the record is afterwards; undefined for a change that is stale and dropped. Deleting the unknown leaves a
- * tombstone of the version `floor`: up to there versions were given out that nobody knows any more, so that what is
- * unknown may have had one of them.
+ * tombstone of the version `floor`: versions up to the floor were given out and forgotten, so an unknown
+ * record may have had one of them.
  */
 export const after = (known: Known | undefined, change: Change, floor = 0): Known | undefined => {
   if (change.op === "DELETE") return { version: known?.version ?? floor, doc: undefined }

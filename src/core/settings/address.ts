@@ -2,7 +2,7 @@
  * Addresses as operators write them: of listeners and servers (D24), `host:port`, `:port`, `[ipv6]:port`, with or
  * without a scheme; and of stores (D22).
  *
- * Pure text work; resolving names is nobody's business here.
+ * Pure text work; names are not resolved here.
  */
 
 export interface HostPort {

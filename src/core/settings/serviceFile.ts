@@ -1,7 +1,7 @@
 /**
  * The configuration file `svc.yml` (D5a): which keys it may have, and the job tables and backends it describes.
  *
- * One file can serve SSP, scheduler and clients, so keys of the others are known here too; what nobody knows is a
+ * One file can serve SSP, scheduler and clients, so keys of the others are known here too; an unknown key is a
  * fault, because a misspelt key would otherwise silently do nothing.
  */
 import { suggestion } from "./settings.ts"

@@ -291,8 +291,8 @@ const found = (knob: Knob<unknown>, { env, readText }: ReadSources, faults: Arra
 }
 
 /**
- * What a file with a secret holds, without the line break at its end. `name`: who names the file, for faults; `what`:
- * what it should hold.
+ * What a file with a secret holds, without the line break at its end. `name`: the setting that names the file, for
+ * faults; `what`: what it should hold.
  */
 export const secretFile = (
   name: string,

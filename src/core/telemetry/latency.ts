@@ -1,5 +1,5 @@
 /**
- * How long answers took, as counts in buckets that only grow: whoever looks twice has the percentiles of the time in
+ * How long answers took, as counts in buckets that only grow: two readings give the percentiles of the time in
  * between.
  *
  * A few integers and no samples, so that it costs the same per answer under any load, and looking costs nothing.

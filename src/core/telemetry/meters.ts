@@ -75,7 +75,7 @@ export interface Histogram {
   readonly sum: number
 }
 
-/** Undefined: nobody knows. Rows: values of the labels in their order, and the figure. */
+/** Undefined: unknown. Rows: values of the labels in their order, and the figure. */
 export type Reading =
   | number
   | undefined
@@ -113,7 +113,7 @@ const seriesOfReading = (metric: Metric, reading: Reading): ReadonlyArray<Series
   return reading.map(([values, value]) => ({ labels: names.map((name, i) => [name, values[i] ?? ""] as const), value }))
 }
 
-/** The figures of one server at this moment, in the order of their declaration; those nobody knows are left out. */
+/** The figures of one server at this moment, in the order of their declaration; unknown figures are left out. */
 export const families = (on: "ssp" | "scheduler", meters: Meters, readings: Readings): ReadonlyArray<Family> =>
   (Object.keys(declared) as ReadonlyArray<MetricKey>).flatMap((key) => {
     const metric: Metric = declared[key]

@@ -3,7 +3,7 @@
  *
  * Nothing is sent unless an endpoint is set or an exporter writes to the console. As the OpenTelemetry specification
  * asks, a value that makes no sense is a warning and never keeps the service from starting; a variable that is not
- * honoured is named, so that nobody waits for what will not come.
+ * honoured is named, so that an operator does not wait for data that never arrive.
  */
 import { signals, type Signal } from "./metrics.ts"
 

@@ -15,7 +15,7 @@ export interface Task {
   /** Where it is at the moment: a table. */
   readonly at: string | undefined
   readonly done: number
-  /** Undefined where nobody knows before the end. */
+  /** Undefined where it is unknown before the end. */
   readonly total: number | undefined
   readonly elapsedMs: number
 }

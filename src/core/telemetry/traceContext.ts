@@ -2,7 +2,7 @@
  * The `traceparent` header of W3C Trace Context: read, checked, written.
  *
  * Whatever does not follow the form is as if it were not there: a wrong header of a client must not break the trace of
- * everybody behind it.
+ * every service behind it.
  */
 
 export interface TraceContext {

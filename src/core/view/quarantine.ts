@@ -2,7 +2,7 @@
  * Queries during whose evaluation a process ended abnormally, and when one of them is set aside (D48).
  *
  * A query is known by its text and parameters and not by the id of a view: ids with the same query share one result, so
- * that nobody can say which of them it was, and a new id would start the count anew.
+ * that it is unknown which of them it was, and a new id would start the count anew.
  */
 
 /** Abnormal ends of a process in the same query, after which it is set aside. */

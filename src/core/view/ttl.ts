@@ -19,7 +19,7 @@ const unitMs: { readonly [unit: string]: number } = {
 const whole = /^(?:\d+(?:ns|us|µs|μs|ms|s|m|h|d|w|y))+$/
 const part = /(\d+)(ns|us|µs|μs|ms|s|m|h|d|w|y)/g
 
-/** Longest text looked at; more digits than that are no duration anybody means. */
+/** Longest text looked at; more digits than that are no sensible duration. */
 const maxLength = 200
 
 /** Milliseconds, rounded up; undefined when `text` is no duration. Capped so that adding it to a date stays exact. */

@@ -2,7 +2,7 @@
  * View ids and their keys (D10): `incantation:<key>`, `_svc_query:<key>` and `<key>` alone name the same view.
  *
  * One rule, because a view found under two keys after a restart is two views to its clients, and because the database
- * decides by the key who may replace a view. The database follows the same rule in a function of its own
+ * decides by the key which client may replace a view. The database follows the same rule in a function of its own
  * (`surrealFeed.ts`, `fn::svc_key`), so nothing here may lean on a parser that is more or less forgiving than that.
  */
 

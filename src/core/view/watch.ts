@@ -67,7 +67,7 @@ export class Watch {
     const findings: Array<Finding> = []
     const computedMs = Math.min(seen.wentByMs, seen.cpuMs)
     const sameTurn = seen.beat === this.beat
-    // An evaluation never goes on over a turn: a slot that nobody has cleared is none then.
+    // An evaluation never goes on over a turn: a slot that is still set by then is stale.
     const same = sameTurn && seen.slot !== noSlot && seen.evaluation === this.evaluation
     if (this.isSlow && !same) {
       this.isSlow = false

@@ -23,7 +23,7 @@ export interface Label {
   readonly id: string
 }
 
-/** The label at a slot; undefined where nobody has it. */
+/** The label at a slot; undefined where the slot is free. */
 export const read = (memory: Uint8Array, slot: number): Label | undefined => {
   const at = slot * labelBytes
   if (slot <= noSlot || at + labelBytes > memory.length || memory[at + nameBytes] === 0) return undefined

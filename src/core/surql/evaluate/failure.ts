@@ -2,7 +2,7 @@
  * Failing evaluation: what a caller sees ({@link Failure}) and what is thrown inside ({@link EvalError}).
  *
  * Why so: one exception caught at the public boundary (`run`, `evaluate`) costs nothing on rows that do not fail, an
- * Either per node would cost on every one. Nobody outside this folder sees the exception.
+ * Either per node would cost on every one. No code outside this folder sees the exception.
  */
 
 /** Why an expression failed, worded as the database words it. */

@@ -28,7 +28,7 @@ const level = (v: Value): ReadonlyArray<Value> =>
 
 const clean = (v: Value, s: Scope): Value => (Array.isArray(v) ? flat(v, s) : v)
 
-/** A level, paid for before it is made: the walk here, what is kept by whoever keeps it. */
+/** A level, paid for before it is made: this function pays for the walk, its caller for rows that it keeps. */
 const flat = (v: Value, s: Scope): ReadonlyArray<Value> => {
   make(s.budget, 16 * (1 + walk(s.budget, v)))
   return level(v)

@@ -8,7 +8,7 @@ import type { Select } from "../syntax/ast.ts"
 import { raise } from "./failure.ts"
 import type { Datetime, Obj, Range, RecordId, Value } from "../values/value.ts"
 
-/** Other records, as they are right now. Rows are full documents with their `id`; nobody mutates them. */
+/** Other records, as they are right now. Rows are full documents with their `id`; they are never mutated. */
 export interface Source {
   /** The record, or `undefined` when there is none. */
   readonly record: (id: RecordId) => Obj | undefined

@@ -134,7 +134,7 @@ const finds: Cost = (b, [text, wanted]) => {
 const matches: Cost = (b, [text, pattern]) => {
   const n = lengthOf(text)
   const source = pattern instanceof Regex ? pattern.source : typeof pattern === "string" ? pattern : ""
-  // Reading a pattern costs what it is made of; what is known already costs little, but nobody may rely on that.
+  // Reading a pattern costs what it is made of; a pattern in the cache costs little, but a charge may not rely on that.
   spend(b, 1 + (source.length >> 2))
   spend(b, Math.ceil((n * Regexes.sizeOf(source)) / 2))
 }

@@ -3,7 +3,7 @@
  *
  * Why: an object that is built up from `{}` keeps all but its first four fields in an array beside it, and every look
  * at a record has to load both; the engine looks at little else. What a constructor makes gets its size from the first
- * few it made, so each table has one of its own, its records being alike. To everybody else they are plain objects. The
+ * few it made, so each table has one of its own, its records being alike. All other code sees plain objects. The
  * ids they refer to are shared, so that a change finds at hand what another has named.
  */
 import * as RecordIds from "./recordId.ts"
@@ -18,7 +18,7 @@ const newMaker = (): Maker => {
   return maker
 }
 
-/** Tables with a constructor of their own; who sends us names at random must not fill the memory with them. */
+/** Tables with a constructor of their own; a client that sends random names must not fill the memory. */
 const maxMakers = 1_000
 const makers = new Map<string, Maker>()
 const common = newMaker()

@@ -2,7 +2,7 @@
  * Durations: the database's text form (`1h30m`) in and out, and conversion to other units.
  *
  * Why so: a duration is whole seconds, 64 bits without a sign, plus nanoseconds. Seconds beyond 2^53 are a bigint;
- * nobody meets them but who asks for the largest duration or wraps around by making one of a negative number.
+ * they are met only by a query that asks for the largest duration, or that makes a duration of a negative number.
  */
 import { Duration, int } from "./value.ts"
 

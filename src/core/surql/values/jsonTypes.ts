@@ -3,7 +3,7 @@
  * record as it comes out of both.
  *
  * Why so: a record that is read from the database with all its types has to become the same event that the database's
- * own feed would have sent of it, and whoever compares the two must not take for a difference what got lost on that way
+ * own feed would have sent of it, and a compare of the two must not count as a difference what was lost on that way
  * (bytes become an array, an int beyond 2^53 the nearest number).
  */
 import { fromJsonTyped, toJson } from "./json.ts"
@@ -59,7 +59,7 @@ export const split = ({
   readonly types: { readonly [path: string]: string }
 } => ({ json: toJson(content) as { readonly [key: string]: unknown }, types: typesOf(content) })
 
-/** The record as who gets it as JSON with types has it. */
+/** The record as a receiver of JSON with types decodes it. */
 export const asSent = (doc: Obj): Obj => {
   const { json, types } = split(doc)
   return { ...(fromJsonTyped(json, types, "plain") as Obj), id: doc["id"] }

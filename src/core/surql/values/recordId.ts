@@ -59,7 +59,7 @@ const splitId = (text: string): readonly [string, string] | undefined => {
   return bare.test(table) ? [table, text.slice(colon + 1)] : undefined
 }
 
-/** Names kept at most; who sends us names at random must not fill the memory with them. */
+/** Names kept at most: a client that sends random names must not fill the memory. */
 const maxNames = 1_000
 const names = new Map<string, string>()
 

@@ -17,7 +17,7 @@
  * | object | an object with prototype `Object.prototype` or `null`; only its own keys count |
  * | the others | the classes below |
  *
- * Nobody mutates a value once it is made.
+ * A value is never mutated once it is made.
  */
 import type { Decimal as DecimalNumber } from "decimal.js"
 
@@ -118,7 +118,7 @@ export class SetValue extends Special {
   }
 }
 
-/** A regular expression by its source; compiled by whoever matches with it. */
+/** A regular expression by its source; compiled where it is matched. */
 export class Regex extends Special {
   readonly type = "regex"
   readonly source: string

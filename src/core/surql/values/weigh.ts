@@ -1,7 +1,7 @@
 /**
  * How large a value is when it is written out, although its parts may be shared.
  *
- * Why so: `[$a, $a]` costs nothing to make, and forty times in a row it is a value nobody can print, compare or send.
+ * Why so: `[$a, $a]` costs nothing to make, and forty times in a row the value is too large to print, compare or send.
  * Whatever can be repeated (a closure, LET, a patch) is therefore weighed when it is done; sizes are remembered by
  * part, so that only new parts are looked at.
  */

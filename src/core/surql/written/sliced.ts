@@ -2,8 +2,8 @@
  * A value as text, piece by piece with pauses: the same text that {@link Encode.encode} or {@link Json.stringify} gives
  * in one go.
  *
- * Why so: a result may be one value of a million parts, shared or not, and whoever writes it must not hold up everybody
- * else. What is small is written in one go; of what is large nothing is, at whatever depth.
+ * Why so: a result may be one value of a million parts, shared or not, and writing it in one turn would hold up all
+ * other work. A small part is written in one go, a large part in pieces, at any depth.
  */
 import { partsOf } from "../evaluate/charge.ts"
 import * as Encode from "../values/encode.ts"
