@@ -2,7 +2,7 @@
 /**
  * The door of the scheduler: `node dist/scheduler.js`. Reads the configuration, then loads what serves.
  *
- * Whoever needs other drivers writes another door; nothing below knows that this one exists.
+ * A deployment with other drivers has a door of its own; no code below knows that this one exists.
  */
 import { Effect, Layer } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"

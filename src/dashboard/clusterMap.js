@@ -27,7 +27,9 @@ const explained = {
 
 const figures = /** @type {const} */ (["views", "jobs", "CPU", "memory", "heard"])
 
-/** Takes what it is sent: one that is Ready by its last word and takes nothing serves nobody. @param {any} ssp */
+/**
+ * Takes what it is sent: an SSP that is Ready by its last report and takes nothing serves no client. @param {any} ssp
+ */
 export const answers = (ssp) => ssp.state === "ready" && ssp.failures === 0
 
 class SspCard {

@@ -214,7 +214,7 @@ export class Jobs {
         error instanceof Cancelled
           ? empty(
               "Locked",
-              "Jobs are shown to whoever has the secret: ",
+              "Jobs are shown to callers with the secret: ",
               h("button", { type: "button", class: "link", on: { click: () => void this.load() } }, "enter it"),
               "."
             )

@@ -139,7 +139,7 @@ const gate = async (refused) => {
   const wall = h(
     "div",
     { id: "gate" },
-    empty("Locked", "This node shows its figures to whoever has its secret."),
+    empty("Locked", "This node shows its figures to callers with its secret."),
     h(
       "p",
       { class: "centred" },

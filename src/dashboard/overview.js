@@ -64,10 +64,10 @@ const logFacts = (log, o) =>
     [
       "Snapshot",
       o.snapshot === null
-        ? "thawed, nobody bootstraps"
+        ? "thawed, no SSP bootstraps"
         : `frozen at ${count(o.snapshot.seq)} for ${duration(o.snapshot.age_seconds)}`
     ],
-    ["Held for", o.snapshot === null ? "nobody" : o.snapshot.owners.join(", ")],
+    ["Held for", o.snapshot === null ? "no SSP" : o.snapshot.owners.join(", ")],
     ["Checkpoint", o.checkpointing ? "under way" : "idle"],
     ["Epoch", count(log.epoch)],
     ["Log id", log.id]
@@ -86,7 +86,7 @@ const storeFacts = (o) =>
     ["Views", `${count(o.views)} of ${count(o.max_views)}`]
   ])
 
-/** Which views of a cluster nobody serves now. @param {any} o */
+/** Which views of a cluster no SSP serves now. @param {any} o */
 const unserved = (o) => {
   const silent = o.ssps
     .filter((/** @type {any} */ ssp) => !answers(ssp))

@@ -13,7 +13,7 @@ import { LiveResult } from "./liveResult.js"
 const timeToLive = "2m"
 const renewMs = 45_000
 
-/** A name nobody else has; available on plain http too, where `randomUUID` is not. */
+/** A unique name; available on plain http too, where `randomUUID` is not. */
 const newId = () =>
   `incantation:dashboard-${[...crypto.getRandomValues(new Uint8Array(9))].map((byte) => byte.toString(36).padStart(2, "0")).join("")}`
 

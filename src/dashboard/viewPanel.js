@@ -1,5 +1,5 @@
 /**
- * One view from all sides: its query and parameters, who has it, what it costs, its plan, and its result as it changes.
+ * One view from all sides: its query and parameters, its SSP, what it costs, its plan, and its result as it changes.
  *
  * The plan is read once and on request, because `/debug/view` lists the whole result; what is live is the stream.
  */

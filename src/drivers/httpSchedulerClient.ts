@@ -1,8 +1,8 @@
 /**
  * Calls to the scheduler over HTTP.
  *
- * Without a schedule of its own; who calls decides when to try again. Answers are told apart by status, and by the code
- * in the body only where the specification has no status of its own: a scheduler that knows nothing but the
+ * Without a schedule of its own; the caller decides when to try again. Answers are told apart by status, and by the
+ * code in the body only where the specification has no status of its own: a scheduler that knows nothing but the
  * specification must do.
  */
 import * as Headers from "@effect/platform/Headers"

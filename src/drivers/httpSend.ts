@@ -19,7 +19,8 @@ export interface Sent {
   readonly withinMs: number
   /**
    * What the name in `url` stands for, as its caller has judged it: the connection goes to one of these, and the name
-   * is not looked up again. Empty where nobody knows the name; absent where the URL has an address, or nobody judges.
+   * is not looked up again. Empty where the name is unknown; absent where the URL has an address, or names are not
+   * judged.
    */
   readonly addresses?: ReadonlyArray<string> | undefined
 }
@@ -42,7 +43,7 @@ export interface Transport {
 
 /**
  * A client that asks the first of `addresses`, under the name it was asked for where the client lets us choose. A name
- * that nobody knows is left to the client: hosts of a network in one process have no addresses.
+ * that is unknown is left to the client: hosts of a network in one process have no addresses.
  */
 const clientAt = (
   client: HttpClient.HttpClient,

@@ -78,7 +78,7 @@ const toOutcome = ({ error, status }: Answered): CallOutcome => {
     : unreachable
 }
 
-/** Who drops a view and who never had it are one; a refusal is not asked again either. */
+/** An SSP that drops a view and one that never had it answer alike; a refusal is not asked again either. */
 const toDropped = ({ status }: Answered): CallOutcome =>
   status < 300 || status === 404 || status === 400 ? { kind: "done" } : unreachable
 
@@ -220,7 +220,7 @@ export const layerOver = (transport: Transport, options: Options): Layer.Layer<S
 export const layer = (options: Options): Layer.Layer<SspClient, never, HttpClient.HttpClient | Names> =>
   Layer.unwrapEffect(
     Effect.map(HttpClient.HttpClient, (given) => {
-      // Spans are built even when nobody collects them, and this runs once per delivery; the traces that matter are
+      // Spans are built even when none are collected, and this runs once per delivery; the traces that matter are
       // handed over by hand.
       const client = HttpClient.withTracerDisabledWhen(given, () => true)
       return layerOver(transportOf(HttpClient.withTracerPropagation(client, false)), options)

@@ -9,7 +9,7 @@ import { Clock, Effect } from "effect"
 import * as Hosts from "../core/access/hosts.ts"
 import type { Names } from "../ports/Names.ts"
 
-/** How long an answer to "what is this name" holds, and how long it holds that nobody knows it. */
+/** How long an answer to "what is this name" holds, and how long it holds that the name is unknown. */
 const resolvedForMs = 10_000
 const unknownForMs = 1000
 const maxResolved = 1000
@@ -25,7 +25,7 @@ export interface Judged {
 
 export const isTls = (url: string): boolean => /^https:/i.test(url)
 
-/** Looks names up and judges what they stand for. While nobody answers for a name, what it last stood for holds. */
+/** Looks names up and judges what they stand for. While no name server answers, the last addresses hold. */
 export const makeJudge = (
   names: typeof Names.Service,
   allowedHosts: ReadonlyArray<string> | undefined,

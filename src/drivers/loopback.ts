@@ -1,7 +1,7 @@
 /**
  * An HTTP client whose hosts are functions in this process: how the nodes of a cluster talk in a test, without sockets.
  *
- * A port's layer and not a test's own, because whoever composes nodes wants to test them the same way.
+ * A port's layer and not a test's own, because a composer of nodes tests them the same way.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientError from "@effect/platform/HttpClientError"

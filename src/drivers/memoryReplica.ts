@@ -37,7 +37,7 @@ interface State {
   rows: Tree<Kept>
   /** Edge records by direction, end, table and key. */
   ends: Tree<Kept>
-  /** Deleted records by id text: nobody reads them in order. */
+  /** Deleted records by id text: they are never read in order. */
   tombstones: Map<string, number>
   /** Places of the rows of each Merkle bucket, by table; there once somebody has asked. */
   buckets: Map<string, Set<string>> | undefined

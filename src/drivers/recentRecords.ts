@@ -3,8 +3,8 @@
  *
  * A record that changes twice mostly goes on to; looking it up in the file costs as much as half a commit. One that has
  * only come is not kept: most are not seen again soon, and objects that live that long cost the garbage collector more
- * than a lookup. Bounded by entries and by the length of their contents; who has not been asked for the longest time
- * goes first.
+ * than a lookup. Bounded by entries and by the length of their contents; the record that has not been asked for the
+ * longest time goes first.
  */
 import type { ReplicaRecord } from "../ports/Replica.ts"
 

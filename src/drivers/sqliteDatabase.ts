@@ -128,7 +128,7 @@ const write = (sql: SqlClient.SqlClient, commit: Commit): Effect.Effect<void, Da
   (commit.putViews.length + commit.removeViews.length === 0 ? writeRecords(sql, commit) : writeAll(sql, commit)).pipe(
     Effect.asVoid,
     Effect.mapError(failure),
-    // Spans are built even when nobody collects them, and this runs once per flush.
+    // Spans are built even when none are collected, and this runs once per flush.
     Effect.withTracerEnabled(false)
   )
 

@@ -2,7 +2,7 @@
  * One connection to an embedded SQLite file, used at once: a statement's answer is there when the call returns.
  *
  * Why at once: the evaluator reads records in the middle of an expression, and a commit must not be seen half-way by
- * whoever comes between. The drivers of embedded SQLite work that way underneath; one that does not fails with its
+ * other work. The drivers of embedded SQLite work that way underneath; one that does not fails with its
  * first statement. Errors are thrown as {@link ReplicaError}.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"

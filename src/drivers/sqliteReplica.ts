@@ -5,7 +5,7 @@
  * own log grows meanwhile, which is why freezes have deadlines. Commits are not flushed one by one: the scheduler's log
  * is what survives a power cut, and the position is part of each commit, so that what is lost is replayed. `sync`
  * flushes. For the same reason a few records may wait in the process: written together they cost a fraction, and
- * nobody's answer waits for it; whoever reads writes them first. Records lie in the order of their keys, deleted ones
+ * no answer waits for it; a read writes them first. Records lie in the order of their keys, deleted ones
  * apart, so that reading a table in chunks reads each page once. The Merkle bucket of a record is found when buckets
  * are read, because hashing costs more than writing.
  */
@@ -363,7 +363,7 @@ export const make = (open: Open): Effect.Effect<ReplicaShape, ReplicaError, Scop
     const writer = yield* connected
     yield* attempt(() => prepare(writer))
     const states = makeStates(Effect.uninterruptible(connected))
-    // Who reads longer than this lives finds its connection closed.
+    // A reader that outlives this finds its connection closed.
     yield* Effect.addFinalizer(() => Effect.sync(states.close))
     return yield* attempt(() => shapeOf(writer, states))
   })

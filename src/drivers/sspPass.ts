@@ -2,9 +2,9 @@
  * Somebody's request handed on to an SSP, and its answer handed back as it comes: nothing is buffered, nothing of ours
  * is added.
  *
- * The caller's own credentials go along, and only where a secret may go at all (D15), because an SSP is whoever has
- * registered. Ours never do: they would give every caller of an open scheduler what only the holder of the secret may
- * see.
+ * The caller's own credentials go along, and only where a secret may go at all (D15), because an SSP is any process
+ * that has registered. Ours never do: they would give every caller of an open scheduler what only the holder of the
+ * secret may see.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
@@ -14,7 +14,7 @@ import type { Transport } from "./httpSend.ts"
 import { type Passed, type PassedAnswer, SspUnreachable } from "../ports/SspClient.ts"
 import type { Judged } from "./judge.ts"
 
-/** Streams send a comment every 15 s: who says nothing for so long is gone. */
+/** Streams send a comment every 15 s: an SSP that sends nothing for so long is gone. */
 const silence = Duration.seconds(45)
 
 const kept = ["www-authenticate", "retry-after", "cache-control", "x-accel-buffering"] as const
@@ -48,7 +48,7 @@ export const make =
             onTimeout: () => unreachable(`does not answer within ${timeoutMs} ms`)
           })
         )
-      // A redirect would lead to a place that nobody has checked.
+      // A redirect would lead to an address that is not checked.
       if (response.status >= 300 && response.status < 400)
         return yield* unreachable(`answers ${response.status}, a redirect, which is not followed`)
       return {

@@ -2,9 +2,9 @@
  * `Database` kept in a SurrealDB: the store of a node whose database runs inside the process (`mem://`,
  * `surrealkv://`).
  *
- * Records are kept in a table of ours in the service's own encoding, by the text of their id: nobody else can open such
- * a database while we do, so nothing is lost by it, and every value comes back exactly. A real database has the records
- * in its own tables; there they are read (`Upstream`), never written.
+ * Records are kept in a table of ours in the service's own encoding, by the text of their id: no other process can open
+ * such a database while we do, so nothing is lost by it, and every value comes back exactly. A real database has the
+ * records in its own tables; there they are read (`Upstream`), never written.
  */
 import { Effect, Layer, Option, Stream } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"

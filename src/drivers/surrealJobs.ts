@@ -1,11 +1,11 @@
 /**
- * Jobs in the tables of a SurrealDB: of many runners the database decides who wins (D35).
+ * Jobs in the tables of a SurrealDB: of many runners the database decides which one wins (D35).
  *
  * A claim, and every write after it, is one transaction over the job record and its lease row; two that meet make a
- * conflict, and whoever tries again finds the other's lease. Time is the database's own, so that runners need not agree
- * on theirs. Errors are added as to a set: a write whose answer was lost can be repeated. No query orders by a field or
- * filters by two: with an index on one of them the engine (3.0.2) loses rows; and rows are read before they are
- * written, because behind the write they come without their id.
+ * conflict, and a runner that tries again finds the other's lease. Time is the database's own, so that runners need not
+ * agree on theirs. Errors are added as to a set: a write whose answer was lost can be repeated. No query orders by a
+ * field or filters by two: with an index on one of them the engine (3.0.2) loses rows; and rows are read before they
+ * are written, because behind the write they come without their id.
  */
 import { Effect, Layer } from "effect"
 import type { Holder } from "../core/job/lease.ts"

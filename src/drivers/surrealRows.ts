@@ -2,7 +2,7 @@
  * Rows of our tables in a SurrealDB and what they stand for: registrations, edges, integrity hashes.
  *
  * One place for both directions, so that what is written is what is read. A row that cannot be ours reads as undefined:
- * whoever reads it says what that means.
+ * the reader decides what that means.
  */
 import * as Schema from "../core/surreal/surrealSchema.ts"
 import * as Ids from "../core/surql/values/recordId.ts"

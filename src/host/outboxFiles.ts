@@ -2,8 +2,8 @@
  * The files of the outbox: `svc.yml`, the OpenAPI documents its backends name, references between files resolved, and
  * the schemas of their job tables.
  *
- * Only files are read: a document that names an address is refused, because reading configuration must not call
- * anybody.
+ * Only files are read: a document that names an address is refused, because reading configuration must not open
+ * connections.
  */
 import { dirname, resolve } from "node:path"
 import * as ServiceFile from "../core/settings/serviceFile.ts"

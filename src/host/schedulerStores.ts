@@ -53,7 +53,7 @@ const folderOf = (walPath: string): Effect.Effect<void, StartFault> =>
       })
   )
 
-/** The database that is cloned; the SDK is loaded by those who use one. */
+/** The database that is cloned; the SDK is loaded only where one is named. */
 const upstreamOf = (database: SourceDatabase | undefined): Layer.Layer<Upstream> => {
   if (database === undefined) return Upstream.layerNone
   const { authLevel, name, namespace, url, username } = database

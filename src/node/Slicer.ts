@@ -3,7 +3,7 @@
  *
  * Why so: a view that fills from a large table, or a query over one, must not keep the process from taking changes and
  * answering health checks. All computations of a slicer share one slice per turn, so that a hundred of them hold
- * nothing up longer than one does; who is not done when the slice is over goes behind the others.
+ * nothing up longer than one does; work that is not done when the slice is over goes behind the others.
  */
 import { Data, Effect, Exit } from "effect"
 import type { Slices } from "../core/surql/evaluate/scope.ts"

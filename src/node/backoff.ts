@@ -1,7 +1,7 @@
 /**
  * The pause after a failure: drawn evenly below a ceiling that doubles with every failure in a row ("full jitter").
  *
- * Why drawn: many who lost the same neighbour at once must not all come back at once.
+ * Why drawn: many callers that lost the same server at once must not all come back at once.
  */
 import { Effect, Random } from "effect"
 import { type Backoff, ceilingMs } from "../core/backoff.ts"

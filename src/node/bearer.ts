@@ -22,8 +22,8 @@ const sameText = (given: string, expected: string): boolean => {
 const scheme = /^bearer +/i
 
 /**
- * Whose secret `Bearer <secret>` shows; the scheme in any letter case, one or more blanks. Undefined: nobody's. All
- * secrets are compared, whichever fits. `secrets` is asked at each request.
+ * The owner of the secret in `Bearer <secret>`; the scheme in any letter case, one or more blanks. Undefined: an
+ * unknown secret. All secrets are compared, whichever fits. `secrets` is asked at each request.
  */
 export const makeHolderOf =
   (secrets: () => ReadonlyArray<KnownSecret>) =>
@@ -58,7 +58,7 @@ const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => (
 
 const anybody: Judged = { caller: { name: reserved.open, onlySsp: undefined } }
 
-/** Judges every request of a server. `secrets` undefined: nobody is asked for one. */
+/** Judges every request of a server. `secrets` undefined: no caller is asked for one. */
 export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefined, unauthorized: Turned) => {
   if (secrets === undefined) return (): Judged => anybody
   const holderOf = makeHolderOf(secrets)

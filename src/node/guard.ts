@@ -1,6 +1,6 @@
 /**
- * The guard before every handler: reads what the endpoint declares, judges the caller, and says who it is (D15);
- * whoever is turned away is an audit line (D53).
+ * The guard before every handler: reads what the endpoint declares, judges the caller, and names the caller (D15); a
+ * caller that is turned away is an audit line (D53).
  *
  * Shared by both servers. It knows its endpoint by the route that was found, so an endpoint cannot be guarded by the
  * scope of another.
@@ -36,7 +36,10 @@ export const make = (api: Declaring, judge: ReturnType<typeof makeJudge>) => {
   )
 }
 
-/** For a hot route, which has no fiber: judges, writes who was turned away, and answers them. */
+/**
+ * For a hot route, which has no fiber: judges the caller; a caller that is turned away gets an audit line and an
+ * answer.
+ */
 export const makeHot = (api: Declaring, asked: string, judge: ReturnType<typeof makeJudge>) =>
   Effect.map(Effect.all([Audit, Effect.runtime<never>()]), ([{ turnedAway }, runtime]) => {
     const scope = scopeOf(api, asked)

@@ -1,6 +1,6 @@
 /**
- * Roots and first-level nodes of the records' Merkle trees, written to `_svc_integrity` of the database for anybody to
- * read (D41).
+ * Roots and first-level nodes of the records' Merkle trees, written to `_svc_integrity` of the database for all its
+ * readers (D41).
  *
  * One writer per database: an SSP on its own writes those of its memory, in a cluster the scheduler writes those of its
  * replica. Hashes are written when a table has been quiet for a while: under steady writes they would be old by the

@@ -23,7 +23,7 @@ export const compare = (a: Place, b: Place): number => {
 
 const never = "-"
 
-/** A place as text, for whoever asks for the next page. */
+/** A place as text, for the request of the next page. */
 export const cursor = ({ at, ref }: Place): string => `${at === undefined ? never : Datetimes.render(at)} ${ref.text}`
 
 /** Reads {@link cursor}. */

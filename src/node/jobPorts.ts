@@ -1,7 +1,7 @@
 /**
  * What the running of jobs needs from outside, as a whole: where jobs are kept, what calls backends, whom to tell.
  *
- * Together, because a node without job tables, and whoever composes one, wants none of them.
+ * Together, because a node without job tables needs none of them.
  */
 import { Layer } from "effect"
 import { Backend } from "../ports/Backend.ts"
@@ -10,7 +10,7 @@ import { DatabaseJobs } from "../ports/JobStore.ts"
 
 export type JobPorts = Backend | JobReports | DatabaseJobs
 
-/** No database, nobody to tell, and nobody is called. */
+/** No database, no scheduler that is told, and no backend that is called. */
 export const layerNone: Layer.Layer<JobPorts> = Layer.mergeAll(
   Backend.layerNone,
   JobReports.layerNone,

@@ -1,7 +1,7 @@
 /**
  * Job records and lease rows as values, in both directions, for every store that keeps them.
  *
- * One place, so that a job reads the same whoever keeps it. The lease row has the job's id as its key.
+ * One place, so that a job reads the same in every store. The lease row has the job's id as its key.
  */
 import { blake3 } from "@noble/hashes/blake3.js"
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"

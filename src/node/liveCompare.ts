@@ -1,6 +1,6 @@
 /**
  * The compare with the database while changes flow: which records differ, and still do a moment later, and the repair
- * of those that nobody has moved (D20, D25).
+ * of records that have not moved meanwhile (D20, D25).
  *
  * One for the SSP's memory and the scheduler's replica, because they must never disagree about when a difference
  * counts: only when a second look, a moment after the first, shows it, and only where the record has not moved by the

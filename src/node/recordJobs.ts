@@ -4,7 +4,7 @@
  * The row (`_svc_job:<job id>`) holds the lease, what the pending record looked like, what became of it, and what is
  * kept of the answer. So a change that is delivered again, and puts `pending` back over the outcome, neither runs the
  * job again nor hides its outcome: the record is written as the row has it. A claim changes both or neither, and only
- * what nobody has changed meanwhile.
+ * what has not changed meanwhile.
  */
 import { Clock, Effect, Layer } from "effect"
 import * as Leases from "../core/job/lease.ts"
@@ -117,7 +117,7 @@ type Taking =
 
 const leave: Taking = { kind: "leave" }
 
-/** Whether a lease binds nobody any more, before its time is over: its holder has ended. */
+/** Whether a lease is void before its time is over: its holder has ended. */
 export type IsGone = (lease: Leases.Lease) => boolean
 
 /**

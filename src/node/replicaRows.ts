@@ -60,7 +60,7 @@ export const docOf = (row: ReplicaRow, id: RecordId = idOf(row)): Obj => {
   } catch (cause) {
     throw damaged(row, "its content does not decode", cause)
   }
-  // Nobody else has it yet.
+  // No other code has it yet.
   ;(doc as Record<string, Value>)["id"] = id
   return doc as Obj
 }

@@ -2,8 +2,9 @@
  * Jobs of a cluster without a database: this node only reads their records, and tells the scheduler, which writes them
  * (D36).
  *
- * The assignment is the claim (D35): whoever is named runs it, and what is known of it lives as long as the process;
- * after that the scheduler hands the job to another. A record that is delivered again as it was does not run again.
+ * The assignment is the claim (D35): the SSP that the change names runs the job, and what is known of it lives as long
+ * as the process; after that the scheduler hands the job to another. A record that is delivered again as it was does
+ * not run again.
  */
 import { Clock, Effect } from "effect"
 import { cutReason, type JobError } from "../core/job/job.ts"
@@ -153,8 +154,7 @@ export const make = (
         const tell = (told: ReadonlyArray<JobReport>) =>
           Effect.forEach(told, (report) => Effect.ignore(reports.report(report)), { concurrency: 16, discard: true })
         yield* Effect.forkDaemon(tell(ended))
-        // Tracking only, so nobody waits for it: the job runs whether the scheduler hears of it now or not, and of one
-        // that is over by then it hears that.
+        // Tracking only: the job does not wait for it. Of a job that is over by then the scheduler hears the end.
         if (begun.length > 0)
           yield* Effect.suspend(() => tell(memory.running(begun))).pipe(Effect.delay(tellAfterMs), Effect.forkDaemon)
         return jobs
@@ -187,7 +187,7 @@ export const make = (
                 errors: error === undefined ? entry.errors : [...entry.errors, Rows.fromError(error)],
                 lease: status === "processing" ? entry.lease : undefined
               }
-              // A failed attempt too: whoever goes on after us must not count anew.
+              // A failed attempt too: the SSP that goes on after us must not count anew.
               yield* Effect.mapError(
                 reports.report({ ...reported(ref, after, error), ...(result === undefined ? {} : { result }) }),
                 failure

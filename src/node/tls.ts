@@ -1,7 +1,7 @@
 /**
  * The files of TLS: a server's certificate and key, and the authority that a cluster's nodes are verified against.
  *
- * Read as texts and judged by whoever knows certificates (`ConfigSource.judgeTls`), so that a fault is named with all
+ * Read as texts and judged by the runtime (`ConfigSource.judgeTls`), so that a fault is named with all
  * others at the start, and a reload takes new files only when all of them will do.
  */
 import { secretFile } from "../core/settings/settings.ts"

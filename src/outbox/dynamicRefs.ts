@@ -4,7 +4,7 @@
  * By the standard it leads to the outermost `$dynamicAnchor` of its name on the way that validation has come; where the
  * whole document has one, and no schema is a document of its own (`$id`), that is it, whatever the way. The validator
  * gets anchors in `$defs` wrong, and the types know `$ref` only. What may lead to several places, or stands in a value
- * that is compared, is left as it is, and refused by whoever validates.
+ * that is compared, is left as it is, and refused by the validator.
  */
 type Json = { readonly [key: string]: unknown }
 

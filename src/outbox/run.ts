@@ -2,9 +2,9 @@
  * `db.run(backend, path, payload, options?)` (D40): checks a call against the backend's OpenAPI document and writes its
  * job record.
  *
- * The client's own connection writes the record, so its permissions decide who may; a record that they swallow is an
- * error here, because a job that is nowhere would never be missed. What is checked is what is written: the payload as
- * JSON.
+ * The client's own connection writes the record, so its permissions decide which clients may; a record that they
+ * swallow is an error here, because a job that is nowhere would never be missed. What is checked is what is written:
+ * the payload as JSON.
  */
 import * as Ids from "../core/surql/values/recordId.ts"
 import type { AnyBackends, Connection, Outbox, RunOptions } from "./call.ts"

@@ -156,8 +156,8 @@ const pathType = (path: string): string =>
     : JSON.stringify(path)
 
 /**
- * One module that declares `Backends`. Documents that cannot be read are left out: whoever prints asks for their faults
- * first.
+ * One module that declares `Backends`. Documents that cannot be read are left out: the command that prints asks for
+ * their faults first.
  */
 export const print = (sources: ReadonlyArray<Source>): string => {
   const declarations: Array<string> = []

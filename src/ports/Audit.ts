@@ -23,7 +23,7 @@ export class Audit extends Context.Tag("ports/Audit")<
   Audit,
   {
     readonly done: (entry: AuditEntry) => Effect.Effect<void>
-    /** Of a caller who was turned away: bounded, so that nobody fills a disk with guesses. */
+    /** Of a caller who was turned away: bounded, so that guesses do not fill a disk. */
     readonly turnedAway: (entry: Omit<AuditEntry, "operation">) => Effect.Effect<void>
   }
 >() {

@@ -63,12 +63,13 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
 
 export interface DatabaseShape {
   /**
-   * What it is, for people; `memory` is known by its name: nothing is flushed there, so nobody waits for others to
+   * What it is, for people; `memory` is known by its name: nothing is flushed there, so no batch waits for others to
    * flush with.
    */
   readonly kind: string
   /**
-   * True: while it is open here no other process can have it open, so who left something unfinished in it has ended.
+   * True: while it is open here no other process can have it open, so a process that left something unfinished in it
+   * has ended.
    */
   readonly exclusive?: boolean
   /** All records and tombstones, in chunks, each once; in the order their ids were first written, or of their ids. */

@@ -33,7 +33,7 @@ export interface HotRoute {
   ) => Answer | undefined
   /** `answer` is called exactly once, now or later. */
   readonly accept: (body: string, answer: (answer: Answer) => void, traceparent?: string) => void
-  /** Told of the status of every answer, whoever gives it. */
+  /** Told of the status of every answer, of the route and of the server alike. */
   readonly answered?: (status: number) => void
   readonly tooLarge: Answer
   readonly notText: Answer

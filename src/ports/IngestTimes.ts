@@ -1,5 +1,5 @@
 /**
- * How long this node's answers to `/ingest` took, for those who look at it.
+ * How long this node's answers to `/ingest` took.
  *
  * A service, because the hot route writes it and the overview reads it, and two nodes in one process must not count
  * each other's.

@@ -1,8 +1,8 @@
 /**
  * Word of jobs to the scheduler (`/job/result`): which run, and how they ended (D36).
  *
- * With a database beside the cluster this is tracking; without one the scheduler writes the record from it, so whoever
- * reports repeats it until it is answered.
+ * With a database beside the cluster this is tracking; without one the scheduler writes the record from it, so the SSP
+ * that reports repeats it until it is answered.
  */
 import { Context, Data, Effect, Layer } from "effect"
 import type { Result } from "../core/job/result.ts"
@@ -22,7 +22,7 @@ export interface JobReport {
 export class JobReportFailed extends Data.TaggedError("JobReportFailed")<{ readonly message: string }> {}
 
 export interface JobReportsShape {
-  /** False: there is no scheduler, and nobody to tell. */
+  /** False: there is no scheduler that is told. */
   readonly present: boolean
   readonly report: (report: JobReport) => Effect.Effect<void, JobReportFailed>
 }

@@ -1,10 +1,11 @@
 /**
- * Where jobs are claimed and their state is written: the job records themselves, and the leases that say who runs them.
+ * Where jobs are claimed and their state is written: the job records themselves, and the leases that name their
+ * runners.
  *
  * Why a port of its own: with a real database the records are the user's tables, and of many runners the database
- * decides who wins; without one they are records of this node, changed the way every change is; in a cluster without a
- * database only the scheduler writes. What a runner does is the same on all of them. Every write is bound to the lease:
- * who has lost it writes nothing.
+ * decides which runner wins; without one they are records of this node, changed the way every change is; in a cluster
+ * without a database only the scheduler writes. What a runner does is the same on all of them. Every write is bound to
+ * the lease: a runner that has lost it writes nothing.
  */
 import { Context, Data, type Effect, Layer } from "effect"
 import type { Job, JobError } from "../core/job/job.ts"
@@ -29,7 +30,7 @@ export interface Place {
 
 export interface StoredJob extends Job {
   readonly ref: RecordId
-  /** Who holds it, if anybody does. */
+  /** The runner that holds it, if one does. */
   readonly lease: Lease | undefined
   /** The record's own field, RFC 3339. */
   readonly updatedAt: string | undefined
@@ -44,7 +45,7 @@ export interface JobWrite {
   readonly event: Extract<JobEvent, "Succeeded" | "AttemptFailed" | "GaveUp" | "Released">
   /** Appended to `errors`. */
   readonly error: JobError | undefined
-  /** What is kept of the answer: in a row of ours, or with whoever else is told of the end. */
+  /** What is kept of the answer: in a row of ours, or with the node that is told of the end. */
   readonly result?: Result
 }
 
@@ -54,10 +55,10 @@ export type Amended =
   | { readonly kind: "refused"; readonly status: JobStatus }
 
 export interface JobStoreShape {
-  /** Makes our own table where there is none; who may not must find it, with the right to write it. */
+  /** Makes our own table where there is none; a user without that right must find it, with the right to write it. */
   readonly prepare: Effect.Effect<void, JobStoreError>
   /**
-   * Ids of jobs that nobody runs: pending, or processing without a live lease; at most `limit`, those that are
+   * Ids of jobs without a runner: pending, or processing without a live lease; at most `limit`, those that are
    * processing first.
    */
   readonly open: (table: string, limit: number) => Effect.Effect<ReadonlyArray<RecordId>, JobStoreError>
@@ -89,7 +90,7 @@ export interface JobStoreShape {
     after: Place | undefined,
     limit: number
   ) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
-  /** What an operator asks for; takes the lease away from whoever has it. */
+  /** What an operator asks for; takes the lease from its holder. */
   readonly amend: (
     ref: RecordId,
     event: "Retried" | "Cancelled",
@@ -99,7 +100,7 @@ export interface JobStoreShape {
 
 /**
  * What a store is told of assignments where those are the claim: in a cluster without a database the scheduler decides
- * who runs a job.
+ * which runner has a job.
  */
 export interface JobAssignments {
   /** The record of a job that was handed over by a call, for as long as its change has not come. */

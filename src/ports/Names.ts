@@ -1,7 +1,7 @@
 /**
  * What a host name stands for, as addresses.
  *
- * A port, because asking is a runtime's business, and because who may hear a secret is decided by addresses, not by
+ * A port, because look-up belongs to the runtime, and because addresses decide which host may be sent a secret, not by
  * names (D15).
  */
 import { Context, Effect, Layer } from "effect"
@@ -10,7 +10,7 @@ import { Context, Effect, Layer } from "effect"
 export class Names extends Context.Tag("ports/Names")<
   Names,
   {
-    /** All addresses; none when nobody knows the name. */
+    /** All addresses; none when the name is unknown. */
     readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<string>>
   }
 >() {

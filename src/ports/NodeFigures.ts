@@ -1,5 +1,5 @@
 /**
- * The figures of a whole node at this moment, for whoever serves or sends them (D34).
+ * The figures of a whole node at this moment, for the parts that serve or send them (D34).
  *
  * A port between the node, which knows what there is, and what writes it: the text at `/metrics` and the exporter say
  * the same.
@@ -14,7 +14,7 @@ export class NodeFigures extends Context.Tag("ports/NodeFigures")<
   Effect.Effect<ReadonlyArray<Family>>
 >() {}
 
-/** What any process has; nothing where nobody knows. */
+/** What any process has; nothing where it is unknown. */
 export const ofProcess = (figures: Figures | undefined): Readings =>
   figures === undefined
     ? {}

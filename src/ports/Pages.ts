@@ -23,7 +23,7 @@ export interface Page {
 export class Pages extends Context.Reference<Pages>()("ports/Pages", { defaultValue: (): ReadonlyArray<Page> => [] }) {}
 
 /**
- * Nothing is loaded from elsewhere, nothing runs that is not a file of ours, nobody frames it, and no form leaves it.
+ * Nothing is loaded from elsewhere, only our files run, no page frames it, and no form leaves it.
  */
 export const contentSecurityPolicy = [
   "default-src 'none'",

@@ -13,11 +13,11 @@ export interface Figures {
   readonly heapBytes?: number
   /** Unix time. */
   readonly startedAtSecs?: number
-  /** How late the event loop runs timers, lately; undefined where nobody watches it. */
+  /** How late the event loop runs timers, lately; undefined where it is not watched. */
   readonly loopLag?: { readonly p99Secs: number; readonly maxSecs: number } | undefined
 }
 
-/** Answers undefined where nobody knows. */
+/** Answers undefined where they are unknown. */
 export class ProcessFigures extends Context.Reference<ProcessFigures>()("ports/ProcessFigures", {
   defaultValue: (): Effect.Effect<Figures | undefined> => Effect.succeed(undefined)
 }) {}

@@ -2,8 +2,8 @@
  * Long work tells how far it is, in one place for all of it: a bar on a terminal, else a line of the log every 5 s, and
  * figures for `/progress` (D34).
  *
- * Telling costs the work an addition; who shows it looks by itself, so that a million records cost a million additions
- * and one line. As `ports/Meters` it has a default that shows nothing.
+ * A report costs the work an addition; the display reads it by itself, so that a million records cost a million
+ * additions and one line. As `ports/Meters` it has a default that shows nothing.
  */
 import { Clock, Context, Duration, Effect, Exit, Layer, Queue } from "effect"
 import { taskKinds, type TaskKind } from "../core/telemetry/metrics.ts"
@@ -34,7 +34,7 @@ export interface ProgressShape {
   readonly endedAt: (kind: TaskKind) => number | undefined
 }
 
-/** Who shows what goes on; called again and again while something does, and once with nothing. */
+/** The display of running work; called again and again while something does, and once with nothing. */
 export interface Display {
   readonly everyMs: number
   readonly show: (tasks: ReadonlyArray<Task>) => Effect.Effect<void>
@@ -98,7 +98,7 @@ const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape
   }
 }
 
-/** Long work tells here how far it is; a part on its own tells nobody. */
+/** Long work reports its progress here; a part on its own has no reader. */
 export class Progress extends Context.Reference<Progress>()("ports/Progress", {
   defaultValue: (): ProgressShape =>
     make(

@@ -56,7 +56,7 @@ export interface ReplicaRow {
 export type RowFilter = ReadonlyArray<readonly [field: string, value: string | number | boolean]>
 
 /**
- * What a read by key order gives; a row that the filter rules out is undefined, so that who reads can count and pause.
+ * What a read by key order gives; a row that the filter rules out is undefined, so that the reader can count and pause.
  */
 export type Rows = Iterable<ReplicaRow | undefined>
 
@@ -77,7 +77,7 @@ export interface ReplicaSnapshot {
   readonly edges: (record: RecordId, direction: "out" | "in", table: string | undefined) => ReadonlyArray<RecordId>
   /** Names of all tables that are declared or have records, sorted. */
   readonly tables: () => ReadonlyArray<string>
-  /** Undefined for a table that nobody has declared. */
+  /** Undefined for a table that is not declared. */
   readonly types: (table: string) => ReplicaTable["types"] | undefined
   /** How many rows it has read so far, for tests and figures. */
   readonly rowsRead: () => number
@@ -91,14 +91,14 @@ export interface ReplicaShape {
   /**
    * One step; of records with the same id the last wins. What ends before `applied` has been committed already and does
    * nothing; what ends at it is written (again): so does a clone, whose records have no position of their own. A few
-   * records may be left for {@link catchUp}; nobody can tell, but for a fault of the disk, which the next commit then
-   * meets.
+   * records may be left for {@link catchUp}; no reader can tell, but for a fault of the disk, which the next commit
+   * then meets.
    */
   readonly commit: (batch: {
     readonly records: ReadonlyArray<ReplicaRecord>
     readonly through: number
   }) => Effect.Effect<void, ReplicaError>
-  /** Writes what commits have left for later, for who has time to spare. Whoever reads does it unasked. */
+  /** Writes what commits have left for later, for a caller with time to spare. A read does it by itself. */
   readonly catchUp: Effect.Effect<void, ReplicaError>
   /** Everything committed is on disk when it returns: the checkpoint. */
   readonly sync: Effect.Effect<void, ReplicaError>
@@ -107,7 +107,7 @@ export interface ReplicaShape {
    * frozen stays what it is.
    */
   readonly freeze: (id: number) => Effect.Effect<number, ReplicaError>
-  /** Who reads at that moment may finish. */
+  /** A read that runs at that moment may finish. */
   readonly thaw: (id: number) => Effect.Effect<void>
   /** The newest frozen state, or, where nothing is frozen, the current one; stands still until the scope is closed. */
   readonly snapshot: Effect.Effect<ReplicaSnapshot, ReplicaError, Scope.Scope>

@@ -1,8 +1,8 @@
 /**
  * Whether and when a job is called again after an attempt: a decision that a deployment may take itself.
  *
- * A service with a default (D38, `core/job/retry.ts`), so that nobody who wants nothing else provides anything. What is
- * asked is pure: time and chance are arguments, so that a policy can be tried out on values alone.
+ * A service with a default (D38, `core/job/retry.ts`), so that a composer who wants the default provides nothing. What
+ * is asked is pure: time and chance are arguments, so that a policy can be tried out on values alone.
  */
 import { Context } from "effect"
 import type { Job } from "../core/job/job.ts"

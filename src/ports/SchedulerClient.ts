@@ -1,7 +1,7 @@
 /**
  * The scheduler as an SSP sees it: registration, heartbeats, goodbye, and the snapshot behind the proxy.
  *
- * The layer over HTTP has no schedule of its own; who calls decides when to try again. Answers are told apart by
+ * The layer over HTTP has no schedule of its own; the caller decides when to try again. Answers are told apart by
  * status, and by the code in the body only where the specification has no status of its own: a scheduler that knows
  * nothing but the specification must do.
  */

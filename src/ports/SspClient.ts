@@ -27,7 +27,7 @@ export interface PassedAnswer {
   readonly body: Stream.Stream<Uint8Array, SspUnreachable>
 }
 
-/** `refused`: the connection was, so nobody listens there. */
+/** `refused`: the connection was refused, so no process listens there. */
 export class SspUnreachable extends Data.TaggedError("SspUnreachable")<{
   readonly message: string
   readonly refused: boolean

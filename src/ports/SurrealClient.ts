@@ -4,7 +4,7 @@
  * Why a port below `Database` and `Upstream`: what they say to the database is the same wherever it runs; that it is a
  * server behind a socket or an engine in this process, and how a lost connection is mended, is the driver's business.
  * Values are always bound, never spliced into the text. What was sent is never sent again by the driver once it may
- * have been applied: whoever knows a write to be repeatable repeats it.
+ * have been applied: a caller that knows a write to be repeatable repeats it.
  */
 import { Context, Data, Effect, Either } from "effect"
 import type { Value } from "../core/surql/values/value.ts"

@@ -1,15 +1,15 @@
 /**
  * Spans for what a request sets off, by hand and by callback: the ways that matter have no fiber to carry a span.
  *
- * Undefined where nobody collects, so that the hot path asks one question and pays nothing else. A trace context is
- * passed on either way: it is the caller's, and who comes behind may collect.
+ * Undefined where traces are not collected, so that the hot path asks one question and pays nothing else. A trace
+ * context is passed on either way: it is the caller's, and a service behind may collect.
  */
 import { Context } from "effect"
 
 export type Attributes = { readonly [name: string]: string | number | boolean }
 
 export interface Span {
-  /** What those who are called get. */
+  /** Sent with calls to other services. */
   readonly traceparent: string
   /** `fault`: why it did not go well; undefined when it did. */
   readonly end: (fault?: string, attributes?: Attributes) => void

@@ -46,7 +46,7 @@ export interface WalShape {
   readonly read: (afterSeq: number) => Stream.Stream<WalRecord, WalFailed>
   /** Records before `seq` are needed no longer; they go when the piece they are in goes. */
   readonly dropBefore: (seq: number) => Effect.Effect<void, WalFailed>
-  /** What it takes of its disk, and what is left there (undefined: nobody knows); absent where it is on none. */
+  /** What it takes of its disk, and what is left there (undefined: unknown); absent where it is on none. */
   readonly usage?: Effect.Effect<{ readonly bytes: number; readonly freeBytes: number | undefined }>
 }
 

@@ -1,5 +1,5 @@
 /**
- * Who watches the thread that evaluates, and remembers what it was doing when the process ended (D48).
+ * The watchdog of the thread that evaluates: it remembers what the thread was doing when the process ended (D48).
  *
  * A reference with a default that neither watches nor remembers: only a runtime has a second thread and a file, and a
  * node without them must do. What is told of a view is put into memory when the view comes and not when it is
@@ -52,5 +52,5 @@ const none = (): WatchdogShape => ({
   keep: () => Effect.void
 })
 
-/** The watchdog of this process; without one nobody watches, and nothing is remembered. */
+/** The watchdog of this process; without one the thread is not watched, and nothing is remembered. */
 export class Watchdog extends Context.Reference<Watchdog>()("ports/Watchdog", { defaultValue: none }) {}

@@ -163,7 +163,9 @@ const views = HttpApiEndpoint.get("views")`/views`
   .addSuccess(Overview.AssignedViews)
   .middleware(SchedulerBearer)
   .annotateContext(needs("read"))
-  .annotateContext(doc("List the views (extension)", "In key order, page by page, with who maintains each."))
+  .annotateContext(
+    doc("List the views (extension)", "In key order, page by page, each with the SSP that maintains it.")
+  )
 
 const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
 const format = Schema.Struct({ format: Schema.optional(Wire.Format) })
@@ -399,7 +401,7 @@ class View extends HttpApiGroup.make("view")
   .add(views)
   .add(view)
   .add(stream)
-  .annotate(OpenApi.Description, "Views and who holds them.") {}
+  .annotate(OpenApi.Description, "Views and the SSPs that hold them.") {}
 class Ssp extends HttpApiGroup.make("ssp")
   .add(join)
   .add(heartbeat)
@@ -412,7 +414,7 @@ class Job extends HttpApiGroup.make("job")
   .add(job)
   .add(retry)
   .add(cancel)
-  .annotate(OpenApi.Description, "Jobs and who runs them.") {}
+  .annotate(OpenApi.Description, "Jobs and the SSPs that run them.") {}
 class Monitor extends HttpApiGroup.make("monitor")
   .add(metrics)
   .add(health)
@@ -427,7 +429,7 @@ class Integrities extends HttpApiGroup.make("integrity")
   .add(nodes)
   .annotate(OpenApi.Description, "Whether it is all there.") {}
 
-/** Beginnings of paths that only SSPs ask: with certificates of nodes (SVC_TLS_CA_FILE) nobody else may. */
+/** Beginnings of paths that only SSPs ask: with certificates of nodes (SVC_TLS_CA_FILE) no other caller may. */
 export const nodePaths: ReadonlyArray<string> = ["/ssp/", "/job/result", "/proxy/signin", "/proxy/use"]
 
 export class SchedulerApi extends HttpApi.make("scheduler")

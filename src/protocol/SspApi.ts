@@ -143,9 +143,7 @@ const views = HttpApiEndpoint.get("views")`/views`
   .addSuccess(Overview.ListedViews)
   .middleware(Bearer)
   .annotateContext(needs("read"))
-  .annotateContext(
-    doc("List the views (extension)", "In key order, page by page, with rows, costs and who follows them.")
-  )
+  .annotateContext(doc("List the views (extension)", "In key order, page by page, with rows, costs and followers."))
 
 const reset = HttpApiEndpoint.post("reset")`/reset`
   .addSuccess(Wire.Ok)
@@ -266,7 +264,7 @@ const execute = HttpApiEndpoint.post("execute")`/job/execute`
   .middleware(Bearer)
   .annotateContext(needs("ingest"))
   .annotateContext(
-    doc("Run a job (extension)", "Hands over a job to this SSP (D35); it is run if nobody else holds it.")
+    doc("Run a job (extension)", "Hands over a job to this SSP (D35); it is run if no other SSP holds it.")
   )
 
 const jobs = JobEndpoints.list
@@ -279,7 +277,7 @@ const jobs = JobEndpoints.list
 const job = JobEndpoints.look
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(doc("Look at a job (extension)", "With its errors and who runs it."))
+  .annotateContext(doc("Look at a job (extension)", "With its errors and the SSP that runs it."))
 
 const retry = JobEndpoints.retry
   .middleware(Ready)
@@ -329,7 +327,7 @@ class Job extends HttpApiGroup.make("job")
   .add(cancel)
   .annotate(OpenApi.Description, "Jobs, and those that failed.") {}
 
-/** Beginnings of paths that only a scheduler asks: with certificates of nodes (SVC_TLS_CA_FILE) nobody else may. */
+/** Beginnings of paths that only a scheduler asks: with certificates of nodes (SVC_TLS_CA_FILE) no other caller may. */
 export const nodePaths: ReadonlyArray<string> = ["/ingest", "/job/execute"]
 
 export class SspApi extends HttpApi.make("ssp")

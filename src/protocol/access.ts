@@ -1,5 +1,5 @@
 /**
- * Who may ask an endpoint: the scope it belongs to, declared where the endpoint is (D15).
+ * Which callers may ask an endpoint: the scope it belongs to, declared where the endpoint is (D15).
  *
  * One declaration, read by the guard, the OpenAPI documents and the reference page, so that none of them can say what
  * the others do not do. An endpoint without it does not start.
@@ -8,13 +8,13 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import { Context, Option } from "effect"
 import type { Scope } from "../core/access/scopes.ts"
 
-/** The scope that an endpoint asks for; `open` asks nobody. */
+/** The scope that an endpoint asks for; `open` asks for none. */
 export class Access extends Context.Tag("protocol/Access")<Access, Scope | "open">() {}
 
 /** What an endpoint does that an operator wants to know afterwards: the operation of its audit lines (D53). */
 export class Audited extends Context.Tag("protocol/Audited")<Audited, string>() {}
 
-/** Who asks, once the guard has let them in. */
+/** The caller, once the guard has admitted the request. */
 export class Caller extends Context.Tag("protocol/Caller")<
   Caller,
   {

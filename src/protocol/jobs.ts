@@ -39,7 +39,9 @@ export const Job = Schema.Struct({
   retry_strategy: Schema.Literal("linear", "exponential"),
   errors: Schema.Array(Schema.Unknown),
   updated_at: Schema.NullOr(Schema.String),
-  holder: Schema.NullOr(Schema.String).annotations({ description: "Who runs it, or did when it was last written" }),
+  holder: Schema.NullOr(Schema.String).annotations({
+    description: "The SSP that runs it, or did when it was last written"
+  }),
   held_until: Schema.NullOr(Schema.String)
 }).annotations({ identifier: "Job", examples: [Examples.job] })
 

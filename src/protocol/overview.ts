@@ -2,8 +2,8 @@
  * What operators look at, as Schemas: lists of views page by page, and one overview of each server, cheap enough to ask
  * every second (extensions).
  *
- * Counts only grow, so that whoever asks twice has rates and percentiles of the time in between, and the server keeps
- * nothing for those who look.
+ * Counts only grow, so that two readings give rates and percentiles of the time in between, and the server keeps
+ * nothing for its readers.
  */
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"
@@ -21,7 +21,7 @@ export const Latency = struct({
   counts: list(count).annotations({ description: "Answers per bucket" })
 }).annotations({ identifier: "Latency" })
 
-/** What this process has used; null where nobody knows. */
+/** What this process has used; null where it is unknown. */
 export const Used = NullOr(struct({ cpu_seconds: seconds, memory_megabytes: number })).annotations({
   identifier: "Used"
 })
@@ -60,7 +60,7 @@ export const ListedView = struct({
   generation: count,
   last_cost: number.annotations({ description: "Work of the last change that reached it, in rows" }),
   total_cost: number,
-  streams: count.annotations({ description: "Who follows it now" }),
+  streams: count.annotations({ description: "Streams that follow it now" }),
   incremental: Schema.Boolean
 }).annotations({ identifier: "ListedView" })
 
@@ -146,7 +146,7 @@ export const SchedulerOverview = struct({
   seq: count.annotations({ description: "Last position of the log" }),
   log: struct({ first: count, events: count, id: string, epoch: count }),
   snapshot: NullOr(struct({ seq: count, age_seconds: seconds, owners: list(string) })).annotations({
-    description: "Frozen for those who bootstrap; null when nothing is"
+    description: "Frozen for SSPs that bootstrap; null when no snapshot is"
   }),
   checkpointing: Schema.Boolean,
   clone: NullOr(struct({ walk: count, table: string, compared: count, written: count })),

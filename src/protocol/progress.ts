@@ -1,7 +1,7 @@
 /**
  * Long work on the wire: what goes on, how far it is, how long it may take (D34, extension).
  *
- * One shape for both servers, so that whoever watches a cluster reads them alike.
+ * One shape for both servers, so that a reader of a cluster reads them alike.
  */
 import { Schema } from "effect"
 import { taskKinds } from "../core/telemetry/metrics.ts"
@@ -15,7 +15,7 @@ export const Task = Schema.Struct({
   at: Schema.NullOr(Schema.String).annotations({ description: "Where it is at the moment" }),
   unit: Schema.String.annotations({ description: "What is counted: records, events" }),
   done: count,
-  total: Schema.NullOr(count).annotations({ description: "Null where nobody knows before the end" }),
+  total: Schema.NullOr(count).annotations({ description: "Null where it is unknown before the end" }),
   elapsed_seconds: Schema.Number,
   per_second: Schema.Number,
   remaining_seconds: Schema.NullOr(Schema.Number)

@@ -19,7 +19,7 @@ export const SchedulerIngested = Schema.Struct({
 export const ProxyQuery = Schema.Struct({
   query: text.annotations({
     description:
-      "SELECT, INFO FOR DB, INFO FOR TABLE, RETURN; several separated by `;`. Of a table that holds records and that nobody has declared, INFO FOR TABLE answers `declared: false`: its records are typed by what came (D1)"
+      "SELECT, INFO FOR DB, INFO FOR TABLE, RETURN; several separated by `;`. Of a table that holds records and is not declared, INFO FOR TABLE answers `declared: false`: its records are typed by what came (D1)"
   }),
   params: Schema.optional(Schema.NullOr(JsonObject)).annotations({ description: "Extension (D20)" })
 }).annotations({ ...every, identifier: "ProxyQuery", examples: [Examples.proxyQuery] })
@@ -73,7 +73,7 @@ export const JobResult = Schema.Struct({
     description: "Extension (D36): every failed attempt"
   }),
   ssp_id: Schema.optional(text).annotations({
-    description: "Extension (D36): who reports; who no longer has the job can only end it well"
+    description: "Extension (D36): the SSP that reports; an SSP that no longer has the job can only report success"
   })
 }).annotations({ ...every, identifier: "JobResult", examples: [Examples.jobResult] })
 

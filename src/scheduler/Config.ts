@@ -149,7 +149,7 @@ export const knobs = {
     {
       unit: "s",
       meaning:
-        "Pause between two compares of the SSPs' records with the replica's, by hashes; who differs bootstraps again. 0 for none."
+        "Pause between two compares of the SSPs' records with the replica's, by hashes; an SSP that differs bootstraps again. 0 for none."
     }
   ),
   integrityQuietSecs: Settings.integer(
@@ -350,7 +350,7 @@ export interface SchedulerConfigShape extends Plain {
   readonly hosts: ReadonlyArray<string> | undefined
   /** What an SSP is sent now: the secret that has its name and the scope `ssp` (D54), else the one of all. */
   readonly sspSecret: (ssp: string) => Redacted.Redacted<string> | undefined
-  /** Secrets that are let in now; undefined: nobody is asked for one. */
+  /** Secrets that are let in now; undefined: no secret is asked for. */
   readonly bearers: (() => ReadonlyArray<ScopedSecrets.KnownSecret>) | undefined
   /** Reads the files that hold secrets anew. */
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
@@ -434,7 +434,7 @@ const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<stri
     )
   if (values.schedulerAuthSecret === undefined && values.schedulerAuthSecretPrevious !== undefined)
     warnings.push(
-      "SVC_SCHEDULER_AUTH_SECRET_PREVIOUS is set without SVC_SCHEDULER_AUTH_SECRET: nobody is asked for a secret"
+      "SVC_SCHEDULER_AUTH_SECRET_PREVIOUS is set without SVC_SCHEDULER_AUTH_SECRET: no caller is asked for a secret"
     )
   const host = values.ingestHost ?? "0.0.0.0"
   if (
@@ -443,7 +443,7 @@ const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<stri
     (host === "0.0.0.0" || host === "::")
   )
     warnings.push(
-      `listening on all interfaces without SVC_SCHEDULER_AUTH_SECRET: whoever reaches port ${values.ingestPort} reads and writes every record; set it here and on the SSPs, or SVC_SCHEDULER_INGEST_HOST=127.0.0.1, or keep the port in a network of its own`
+      `listening on all interfaces without SVC_SCHEDULER_AUTH_SECRET: anyone who reaches port ${values.ingestPort} reads and writes every record; set it here and on the SSPs, or SVC_SCHEDULER_INGEST_HOST=127.0.0.1, or keep the port in a network of its own`
     )
   return warnings
 }

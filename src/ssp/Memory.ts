@@ -28,7 +28,7 @@ import * as HttpJobReports from "../drivers/httpJobReports.ts"
 /** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
 export type Env = { readonly [name: string]: string | undefined }
 
-/** The scheduler that `SCHEDULER_URL` names; nobody where it is unset. */
+/** The scheduler that `SCHEDULER_URL` names; none where it is unset. */
 const scheduler = Layer.unwrapEffect(
   Effect.map(SspConfig, ({ schedulerSecret, schedulerUrl }) =>
     schedulerUrl === undefined ? SchedulerClient.layerNone : HttpSchedulerClient.layer(schedulerUrl, schedulerSecret)

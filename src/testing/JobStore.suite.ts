@@ -124,7 +124,7 @@ export const jobStoreSuite = <R>(
     )
 
     test(
-      "D39 open names what nobody runs, those that were begun first, and nothing else",
+      "D39 open names jobs without a runner, first those that were begun, and no others",
       [
         job("a"),
         job("b"),
@@ -157,18 +157,15 @@ export const jobStoreSuite = <R>(
       })
     )
 
-    test(
-      "D35 renewing keeps a lease alive, for its holder only, and says who still holds",
-      [job("a"), job("b")],
-      (store) =>
-        Effect.gen(function* () {
-          yield* store.claim([id("a"), id("b")], a, 20_000)
-          yield* store.write([write(id("b"), "Succeeded")], a)
-          expect([...(yield* store.renew([id("a"), id("b"), id("none")], b, hour))]).toEqual([])
-          expect([...(yield* store.renew([id("a"), id("b"), id("none")], a, hour))]).toEqual(["mail_job:a"])
-          yield* pass(30_000)
-          expect(texts(yield* store.claim([id("a")], b, hour))).toEqual([])
-        })
+    test("D35 renewing keeps a lease alive, for its holder only, and names its holder", [job("a"), job("b")], (store) =>
+      Effect.gen(function* () {
+        yield* store.claim([id("a"), id("b")], a, 20_000)
+        yield* store.write([write(id("b"), "Succeeded")], a)
+        expect([...(yield* store.renew([id("a"), id("b"), id("none")], b, hour))]).toEqual([])
+        expect([...(yield* store.renew([id("a"), id("b"), id("none")], a, hour))]).toEqual(["mail_job:a"])
+        yield* pass(30_000)
+        expect(texts(yield* store.claim([id("a")], b, hour))).toEqual([])
+      })
     )
 
     test(

@@ -188,7 +188,7 @@ export const replicaSuite = (name: string, make: () => Layer.Layer<Replica, Repl
     )
 
     scenario(
-      "what is committed is there for whoever asks, whenever it is written: random commits and reads against a map",
+      "committed records are there for every reader, whenever they are written: random commits and reads against a map",
       (replica) =>
         Effect.gen(function* () {
           const below = drawing(seed)

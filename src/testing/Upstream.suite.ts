@@ -268,7 +268,7 @@ export const upstreamSuite = (
       }).pipe(Effect.provide(make(records("item"))))
     )
 
-    it.effect("D21 who is not the owner any more writes nothing, and is told; the rest of the batch is written", () =>
+    it.effect("D21 a former owner writes nothing, and is told; the rest of the batch is written", () =>
       Effect.gen(function* () {
         const upstream = yield* Upstream
         yield* upstream.prepare

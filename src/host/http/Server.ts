@@ -42,7 +42,7 @@ export interface ListenOptions {
   readonly rateLimit?: number
   /** Origins whose pages may call; the declared routes see to it by themselves. */
   readonly corsOrigins?: ReadonlyArray<string>
-  /** Whether nobody is asked for a secret; false when absent. */
+  /** Whether no caller is asked for a secret; false when absent. */
   readonly isOpen?: boolean
   /** Names under which an open server may be asked, beside addresses and reserved names. */
   readonly hosts?: ReadonlyArray<string> | undefined
@@ -171,7 +171,7 @@ const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): 
 
 /**
  * What every request meets first: a process that stops, a limit that is reached, a request that names no host, a caller
- * who may not ask.
+ * that may not ask.
  */
 const makeAdmission = (
   options: ListenOptions,

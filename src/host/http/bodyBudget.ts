@@ -1,6 +1,6 @@
 /**
- * How many bytes of unfinished request bodies a server holds: in all, and for one address where nobody is asked for a
- * secret.
+ * How many bytes of unfinished request bodies a server holds: in all, and for one address where no caller is asked for
+ * a secret.
  *
  * Each body is bounded by itself, but many at once are not: a client that begins a body and does not end it makes the
  * server hold what has come until the time-out. So what has come is counted until the body is whole or its connection
@@ -25,7 +25,7 @@ export interface BodyBounds {
 /** What an SSP takes beyond the largest body, and an eighth for the overhead of chunks: one body always fits. */
 const envelopeBytes = 65_536
 
-/** Parts of the bound that one address gets before anybody knows who it is. */
+/** Parts of the bound that one address gets before it has shown a secret. */
 const shareOfStranger = 4
 
 export const boundsOf = (total: number, maxBodyBytes: number, isOpen: boolean): BodyBounds => {

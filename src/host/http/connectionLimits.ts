@@ -1,7 +1,7 @@
 /**
  * How many connections there may be, in all and from one address, and the few beyond that are kept for probes.
  *
- * Node's own limit closes what comes beyond it without a word, probes included: whoever fills it makes a healthy
+ * Node's own limit closes what comes beyond it without a word, probes included: a client that fills it makes a healthy
  * process look dead. Here a connection beyond a limit is lent for one request: a probe is answered, anything else is
  * told which limit it met, and the connection closes. When all that are lent are taken, the oldest makes room, so a
  * probe that asks as soon as it is connected gets through however many others only wait. Cost: O(1) per connection,

@@ -125,7 +125,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 export type Send = (wanted: Wanted) => Effect.Effect<Answered, NoAnswer>
 
 /**
- * A request has bounds of its own, and connecting is part of them; what still connects when nobody waits must end too.
+ * A request has bounds of its own, and connecting is part of them; a connection attempt that outlives its request must
+ * end too.
  */
 const unbounded = { headersTimeout: 0, bodyTimeout: 0 }
 const connectTimeout = { timeout: 60_000 }
@@ -158,7 +159,7 @@ const sendOn =
         { origin, path: `${pathname}${search}`, method: wanted.method, headers: wanted.headers, body: wanted.body },
         running
       )
-      // Nobody waits any more.
+      // No request waits any more.
       return Effect.sync(() => running.cut())
     })
 

@@ -13,7 +13,7 @@ const lookupOf =
   (hostname, { all }, done) => {
     const found = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }))
     const [first] = found
-    if (first === undefined) return done(new Error(`nobody knows the name ${hostname}`), "")
+    if (first === undefined) return done(new Error(`the name ${hostname} is unknown`), "")
     if (all === true) done(null, found)
     else done(null, first.address, first.family)
   }

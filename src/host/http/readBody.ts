@@ -12,7 +12,7 @@ import type { IncomingMessage } from "node:http"
 import { BodyRefused, RequestBody } from "../../ports/RequestBody.ts"
 import { accountOf } from "./bodyBudget.ts"
 
-/** Why there is no text. Plain data, made once: an error per request, even one nobody gets, is a tenth of its cost. */
+/** Why there is no text. Plain data, made once: an error per request, even an unused one, is a tenth of its cost. */
 export interface NoText {
   readonly reason: "too large" | "not utf-8" | "overloaded"
   /** Of `overloaded`: which limit is met. */
@@ -27,7 +27,7 @@ const notUtf8: NoText = { reason: "not utf-8" }
 
 /**
  * `done` is called once, with the text or why there is none; not at all when the client goes away before the end: there
- * is nobody to answer. Returns how to stop listening.
+ * is no client to answer. Returns how to stop listening.
  */
 export const readBody = (
   message: IncomingMessage,

@@ -3,7 +3,7 @@
  * there is one.
  *
  * The files are looked at for each connection, because a reload replaces them. No session is resumed: on one that is,
- * nobody checks again whether the certificate is for the host.
+ * the host name of the certificate is not checked again.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -55,8 +55,8 @@ const isOwn = (socket: TLSSocket, { cert }: TlsMaterial): boolean =>
   socket.getPeerX509Certificate()?.fingerprint256 === new X509Certificate(cert).fingerprint256
 
 /**
- * For commands that ask the process with the same settings, at an address its certificate need not be for: who shows
- * that very certificate has its key, so it is this process. Anybody else is verified as ever.
+ * For commands that ask the process with the same settings, at an address its certificate need not be for: a server
+ * that shows that very certificate has its key, so it is this process. Any other server is verified as usual.
  */
 export const layerOwn = (tls: Tls | undefined): Layer.Layer<HttpClient.HttpClient> => {
   if (tls === undefined) return FetchHttpClient.layer

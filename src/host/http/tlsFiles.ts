@@ -1,5 +1,5 @@
 /**
- * Whether the files of TLS can be used, in the words of whoever has to put it right.
+ * Whether the files of TLS can be used, in words that the operator can act on.
  *
  * Before a server is made with them, because OpenSSL's own words name neither the file nor the setting.
  */

@@ -35,7 +35,7 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 export const run = (program: Effect.Effect<unknown, unknown>): void => {
   youngFirst()
   closeToOthers()
-  // Whoever reads our output may leave before us; that must not take the service down.
+  // The reader of our output may end before us; that must not take the service down.
   for (const output of [process.stdout, process.stderr]) output.on("error", () => {})
   const fiber = Effect.runFork(program)
   let signalled = false

@@ -3,9 +3,9 @@
  * system.
  *
  * Why a socket: `node:fs` has no flock, and a file with a process id lies after a crash (ids are used again, in a
- * container it is 1 each time). Whoever wants the lock connects: an answer means it is held, also by a process that is
- * stopped; a refusal means that its holder is gone. The holder can also ask whether the name still is its own, so that
- * two that took over at once find out.
+ * container it is 1 each time). A process that wants the lock connects: an answer means it is held, also by a process
+ * that is stopped; a refusal means that its holder is gone. The holder can also ask whether the name still is its own,
+ * so that two that took over at once find out.
  */
 import { randomBytes } from "node:crypto"
 import { statSync } from "node:fs"

@@ -2,7 +2,7 @@
  * Asks the process that listens with the same configuration whether it lives, for health checks of containers.
  *
  * A command of the door and not a shell with curl: images without a shell have neither. Liveness and not readiness,
- * because whoever restarts what is unhealthy must not restart what only bootstraps.
+ * because a supervisor that restarts unhealthy processes must not restart one that bootstraps.
  */
 import { Effect } from "effect"
 import * as Http from "node:http"
@@ -14,7 +14,7 @@ import type { Tls } from "../../node/tls.ts"
 const withinMs = 4000
 
 /**
- * Fails unless `path` answers 200 in time. Nothing is told to who answers, and only its life is asked for: its
+ * Fails unless `path` answers 200 in time. No secret is sent, and only liveness is asked for: its
  * certificate, which need not name this address, is not looked at.
  */
 export const check = (

@@ -1,7 +1,7 @@
 /**
  * Folders for data, which only the service's own user may open.
  *
- * What is kept there are everybody's records in the clear. A process mask sees to the files, because SQLite and the log
+ * The records of all clients are kept there in the clear. A process mask sees to the files, because SQLite and the log
  * make theirs by themselves; a folder that was there before keeps its mode, since somebody may have meant it, and is
  * warned about.
  */

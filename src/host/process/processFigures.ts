@@ -1,7 +1,7 @@
 /**
  * What this process uses, as Node and Deno tell it.
  *
- * A file of its own so that whoever composes a node of their own can take it or leave it. The event loop is watched by
+ * A layer of its own, so that a composed node can leave it out. The event loop is watched by
  * the runtime itself, from the first look on that asks for it; of two windows of time the worse one is told, so that a
  * look right behind another still sees what was.
  */

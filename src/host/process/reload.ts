@@ -10,7 +10,7 @@ const outcomeOf = ({ name, outcome, what }: Reloaded): Effect.Effect<void> => {
   if (typeof outcome !== "object")
     return Effect.logInfo(`SIGHUP: the ${what} of ${name} is ${outcome === "changed" ? "replaced" : "what it was"}`)
   const text = `SIGHUP: the ${what} of ${name} stays what it was: ${outcome.fault}`
-  // A certificate ends by itself, and nobody may look before then.
+  // A certificate expires by itself, and may be unread until then.
   return what === "certificate" ? Effect.logError(text) : Effect.logWarning(text)
 }
 

@@ -45,7 +45,7 @@ export const terminal = new TerminalBar(
   () => process.stderr.columns ?? 80
 )
 
-/** A bar where somebody watches; the log's lines where nobody does, or where machines read. */
+/** A bar on a terminal; the log's lines elsewhere. */
 export const layer = (format: "json" | "text" | undefined): Layer.Layer<never> => {
   const display: Display = { everyMs, show: (tasks) => Effect.sync(() => terminal.show(tasks)) }
   return process.stderr.isTTY && format !== "json" ? Layer.succeed(ProgressDisplay, display) : Layer.empty

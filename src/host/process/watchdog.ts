@@ -76,7 +76,7 @@ const watched = (data: ThreadData) =>
       Effect.promise(async () => {
         clearInterval(beats)
         await thread.terminate()
-        // Who stops in order has not ended in the middle of anything.
+        // A process that stops in order has not ended in an evaluation.
         if (data.file !== undefined) rmSync(data.file, { force: true })
       })
   ).pipe(Effect.catchAll((error) => Effect.logWarning(`no watchdog: ${reasonOf(error)}`)))

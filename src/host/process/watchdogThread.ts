@@ -38,7 +38,7 @@ const log = (level: "warn" | "error", message: string): void => {
     logFormat === "json"
       ? JSON.stringify({ time: now.toISOString(), level, message })
       : `${now.toTimeString().slice(0, 8)} ${level.padEnd(5)} ${message}`
-  // Whoever reads the output may be gone, or slower than a pipe is long.
+  // The reader of the output may be gone, or slower than a pipe is long.
   for (const output of [1, 2]) {
     try {
       return void writeSync(output, `${line}\n`)

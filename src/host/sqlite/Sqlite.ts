@@ -55,7 +55,7 @@ interface Opened {
   readonly context: Context.Context<SqlClient.SqlClient>
 }
 
-/** Without a pause: who opens a second connection to read one state takes note of that state just before. */
+/** Without a pause: a caller that opens a second connection to read one state notes that state just before. */
 const open = (filename: string): Effect.Effect<Opened, DatabaseError, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
@@ -86,8 +86,8 @@ export const driver: Effect.Effect<Driver, DatabaseError> = Effect.scoped(
 )
 
 /**
- * Says which driver it is, for a start: aloud where it is not the usual one. Where none loads, who opens a file says
- * so.
+ * Says which driver it is, for a start: aloud where it is not the usual one. Where none loads, the opening of a file
+ * says so.
  */
 export const layerNamed: Layer.Layer<never> = Layer.effectDiscard(
   driver.pipe(

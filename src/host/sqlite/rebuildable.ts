@@ -44,7 +44,7 @@ const open = (file: string): Effect.Effect<Opened, DatabaseError> =>
   })
 
 /**
- * The store in `file`. Damage found on opening is dealt with here; what is found later is up to who reads it:
+ * The store in `file`. Damage found on opening is dealt with here; damage found later is up to the reader:
  * `setAside`.
  */
 export const layerRebuildable = (file: string): Layer.Layer<Database, DatabaseError> =>

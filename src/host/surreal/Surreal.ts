@@ -1,11 +1,11 @@
 /**
  * The drivers of `SurrealClient`: a server through the official SDK, or the database inside this process.
  *
- * A lost connection is replaced with a pause that grows and is drawn at random; whoever asks meanwhile waits, up to the
- * time-out. An attempt belongs to nobody who waits for it: it goes on when they give up, or it might never come to an
- * end. Sent again is only what the server refused unread because the session had expired. A request without an answer
- * in time gives up the whole connection: the server drops what it still does for it, so that nothing of it is applied
- * behind what is sent later.
+ * A lost connection is replaced with a pause that grows and is drawn at random; requests wait meanwhile, up to the
+ * time-out. An attempt belongs to no request that waits for it: it goes on when they give up, or it might never come to
+ * an end. Sent again is only what the server refused unread because the session had expired. A request without an
+ * answer in time gives up the whole connection: the server drops what it still does for it, so that nothing of it is
+ * applied behind what is sent later.
  */
 import { Clock, Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
 import { ceilingMs } from "../../core/backoff.ts"
@@ -65,7 +65,7 @@ class Line {
   private readonly address: ServerStore
   private readonly access: Access
   private readonly patience: Patience
-  /** Why the last attempt failed: what those are told who have waited in vain. */
+  /** Why the last attempt failed: the message for requests that have waited in vain. */
   lastFailure = "no attempt was made yet"
 
   constructor(address: ServerStore, access: Access, patience: Patience, scope: Scope.Scope) {

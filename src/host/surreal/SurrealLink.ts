@@ -19,7 +19,7 @@ export type AuthLevel = "root" | "namespace" | "database"
 export interface Access {
   readonly namespace: string
   readonly database: string
-  /** Undefined: nobody signs in. */
+  /** Undefined: the service does not sign in. */
   readonly user: string | undefined
   readonly pass: Redacted.Redacted<string> | undefined
   /** Undefined: tried in the order root, namespace, database. */
@@ -169,7 +169,8 @@ export class SurrealLink {
     })
 
   /**
-   * The database inside this process; its engine is the optional package's. Nobody signs in: nobody else can reach it.
+   * The database inside this process; its engine is the optional package's. The service does not sign in: no other
+   * process can reach it.
    */
   static readonly inProcess = (
     address: EmbeddedStore,

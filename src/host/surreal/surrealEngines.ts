@@ -25,7 +25,10 @@ export interface Watch {
 /** Told of a notification: the text of its live query's id, and whether that has ended. */
 export type Heard = (query: string, ended: boolean) => void
 
-/** The SDK takes notifications by its own types only; so they are taken out, and it is handed an answer to nobody. */
+/**
+ * The SDK takes notifications by its own types only; so they are taken out, and it is handed an answer without a
+ * request.
+ */
 const decode = (bytes: Uint8Array, heard: Heard): Value => {
   const frame = Cbor.decode(bytes)
   if (!isObj(frame) || typeof frame["id"] === "string" || !isObj(frame["result"])) return frame
@@ -47,7 +50,7 @@ type Factory = Engines[string]
 type Send = (request: { readonly method: string }) => Promise<unknown>
 
 /**
- * The engine sends pings by itself and listens to none of their answers; whoever asks for something else hears of a
+ * The engine sends pings by itself and listens to none of their answers; a later request hears of a
  * broken connection too.
  */
 const withQuietPings = (engine: SurrealEngine & { send?: Send }): void => {

@@ -34,7 +34,7 @@ export interface WalDisk {
   readonly remove: (path: string) => Promise<void>
   /** Names made, changed and removed in a folder are on the disk when it is done. */
   readonly syncFolder: (folder: string) => Promise<void>
-  /** Bytes that may still be written below a folder; absent where nobody knows. */
+  /** Bytes that may still be written below a folder; absent where it is unknown. */
   readonly free?: (folder: string) => Promise<number>
   /** undefined when somebody else has it. */
   readonly lock: (path: string) => Promise<FileLock | undefined>
@@ -42,7 +42,7 @@ export interface WalDisk {
 
 /**
  * Up to this length a write is a copy into the machine's memory, done at once: a thread for it takes longer, and
- * everybody whose event is in it waits for that.
+ * every caller whose event is in it waits for that.
  */
 const inPlace = 256 * 1024
 

@@ -6,7 +6,7 @@
  * -> answer. When a write or a flush fails, all that waited for it fail, and the handle is never trusted again: the
  * operating system may have forgotten what it could not write. The file is opened anew, its end checked and what was
  * not flushed cut off, at once if that works, else before the next append; until then every append fails. Nothing runs
- * by timer: whoever appends tries, so the log is well as soon as the disk is.
+ * by timer: each append tries, so the log works as soon as the disk does.
  */
 import { Either } from "effect"
 import { dirname } from "node:path"
@@ -255,12 +255,12 @@ export class WalLog {
   }
 
   /**
-   * After a fault: cuts off what those who waited are told was not written. If that fails too, the next append tries
-   * again.
+   * After a fault: cuts off records that their callers are told were not written. If that fails too, the next append
+   * tries again.
    */
   private async mend(): Promise<void> {
     await this.letGo()
-    // What is not mended here is tried again, and reported, by whoever appends next.
+    // A repair that fails here is tried again, and reported, by the next append.
     if (this.lock.held()) await this.ready().catch(() => {})
   }
 

@@ -2,7 +2,7 @@
  * `GET /integrity` of the scheduler (D41, extension): roots of the replica's tables, or a node of one table's tree, at
  * their position.
  *
- * The same answer as an SSP's, so that whoever compares two nodes asks both the same.
+ * The same answer as an SSP's, so that a compare of two nodes asks both the same.
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"

@@ -3,7 +3,7 @@
  * their records are written.
  *
  * The SSP checks the caller's secret each time, also before the scheduler writes by itself: an open scheduler must not
- * let everybody cancel.
+ * let every caller cancel.
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
@@ -24,7 +24,7 @@ const words = {
   Cancelled: ["cancel", "cancelled: it is over"]
 } as const
 
-/** Who has the job, else one that names its table, else any: the first ready one that can be asked. */
+/** The SSP to ask: the owner of the job, else one that names its table, else any; the first that is ready. */
 const whom = (state: State.State, table: string, id: string | undefined): State.SspMember | undefined => {
   const ready = State.ready(state)
   const holder = id === undefined ? undefined : State.at(state, State.job(state, id)?.home)

@@ -1,5 +1,6 @@
 /**
- * What the overview of a scheduler is made of besides the pool: who it is, what it has used, how long its answers took.
+ * What the overview of a scheduler is made of besides the pool: its identity, what it has used, how long its answers
+ * took.
  */
 import { Clock, Effect } from "effect"
 import { IngestTimes } from "../../ports/IngestTimes.ts"

@@ -1,9 +1,9 @@
 /**
- * Requests that an SSP answers, asked at the scheduler: handed on to who has the view, and the answer handed back as it
- * comes.
+ * Requests that an SSP answers, asked at the scheduler: forwarded to the SSP that has the view, and the answer handed
+ * back as it comes.
  *
- * So that whoever looks at a cluster needs one address. The SSP checks the caller's secret; the scheduler only knows
- * the way. A scheduler with a secret of its own has checked that, which is not for SSPs to hear: it sends the one they
+ * So that a reader of a cluster needs one address. The SSP checks the caller's secret; the scheduler only knows the
+ * way. A scheduler with a secret of its own has checked that, which is not for SSPs to hear: it sends the one they
  * know.
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"

@@ -51,7 +51,7 @@ interface Work {
   readonly holds?: Holds | undefined
   /** The trace its changes belong to. */
   readonly trace?: string | undefined
-  /** Whoever asks needs it durable only, and does not wait for SSPs. */
+  /** The caller needs the change durable only, and does not wait for SSPs. */
   readonly answers?: "durable" | undefined
   readonly done: (outcome: Either.Either<Ingested, Refusal>) => void
 }
@@ -135,7 +135,7 @@ interface Plan {
   readonly counts: ReadonlyArray<number>
 }
 
-/** `floor`: versions up to it may have been given out for records that nobody knows any more (D4). */
+/** `floor`: versions up to it may have been given out for records that are forgotten (D4). */
 const plan = (
   batch: ReadonlyArray<Work>,
   current: ReadonlyMap<string, ReplicaRecord>,
@@ -234,7 +234,7 @@ class Pipeline {
     Effect.tapError((error) => Effect.logError(error.message))
   )
 
-  /** Into the log, with who runs the jobs among them (D35), and on. */
+  /** Appends the changes to the log, jobs with their SSP (D35), then applies them. */
   private readonly log = Effect.fnUntraced(function* (this: Pipeline, made: ReadonlyArray<Made>) {
     const { jobs, wal } = this.parts
     const assigned = yield* jobs.assign(made.map(({ change }) => change))
@@ -251,7 +251,7 @@ class Pipeline {
     })
   })
 
-  /** The replica writes while the log is flushed, when there is something worth it: nobody waits for that then. */
+  /** The replica writes while the log is flushed, when there is enough to write: no change waits for that then. */
   private catchUpMeanwhile(): void {
     const { replica, run, turn } = this.parts
     if (this.unwritten < worthWriting) return
@@ -289,7 +289,7 @@ class Pipeline {
     return Effect.zipRight(pool.alone(step), jobs.moved(owed.records))
   }
 
-  /** Everybody who waits for SSPs waits for the position of the own last change. */
+  /** Each caller waits for the log position of its last change. */
   private hold(batch: ReadonlyArray<Work>, counts: ReadonlyArray<number>, total: number): void {
     let seq = this.parts.pool.state().log.head - total
     batch.forEach(({ answers, done }, i) => {

@@ -2,8 +2,8 @@
  * Answers of `/ingest` that wait for SSPs: held until every ready one that keeps up has applied the change, or its time
  * is over (D26).
  *
- * Who was waited for in vain once is late, and answers do not wait for it until it has caught up. Positions only grow,
- * so the oldest waits first, and one look at it tells whether anybody can go.
+ * An SSP that misses the deadline is marked `late`; answers do not wait for it until it has caught up. Positions only
+ * grow, so the oldest waits first, and a look at the oldest tells whether any answer can go.
  */
 import { Duration, Effect } from "effect"
 import * as State from "../../core/cluster/state.ts"
@@ -38,7 +38,7 @@ export class Waiters {
     this.arm()
   }
 
-  /** Lets go who need not wait any more. */
+  /** Sends the answers that need not wait any more. */
   look(): void {
     if (this.from === this.waiting.length) return
     const state = this.pool.state()
@@ -70,7 +70,7 @@ export class Waiters {
     })
   }
 
-  /** Whoever keeps the expired waiting is late from now on; the decision lets them go. */
+  /** SSPs that the expired answers wait for are late from now on; the decision releases the answers. */
   private expire(): void {
     const due = this.now() - this.waitMs
     let last: Waiter | undefined

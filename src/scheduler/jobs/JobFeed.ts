@@ -2,8 +2,8 @@
  * Jobs as they pass through ingest (D35): each pending one gets its SSP before its change is logged, what is over is no
  * longer tracked.
  *
- * A change that names nobody would be run by every SSP that has the table, so one that waits for an SSP names the empty
- * id.
+ * A change that names no SSP would be run by every SSP that has the table, so a job that waits for an SSP names the
+ * empty id.
  */
 import { Context, Effect, Either, HashMap, Layer, Stream } from "effect"
 import type { Change, Schema } from "../../core/record/change.ts"
@@ -24,7 +24,7 @@ import { Pool, type PoolShape } from "../pool/Pool.ts"
 const maxRemembered = 100_000
 
 export interface Assigned {
-  /** Who the change's event names; undefined: it is no pending job. */
+  /** The SSP that the change's event names; undefined: it is no pending job. */
   readonly to: (change: Change) => string | undefined
   /** The changes were not logged after all. */
   readonly undo: Effect.Effect<void>
@@ -79,7 +79,7 @@ class Taken {
   }
 }
 
-/** As far back as the log goes: who delivers again does so soon. */
+/** As far back as the log goes: a delivery is repeated soon or not at all. */
 const recall = (wal: WalShape, schema: Schema, taken: Taken): Effect.Effect<void, WalFailed> =>
   Effect.flatMap(wal.keptAfter, (kept) =>
     Stream.runForEach(wal.read(kept), ({ json }) =>
@@ -93,7 +93,7 @@ const recall = (wal: WalShape, schema: Schema, taken: Taken): Effect.Effect<void
 
 const none: Assigned = { to: () => undefined, undo: Effect.void }
 
-/** Who the change of a job may name: who has not been told by it is called. */
+/** The SSP that the change of a job may name; an SSP that no change has told is called. */
 const named = (state: State.State, id: string): string =>
   State.job(state, id)?.told === true ? (State.assigneeOf(state, id) ?? "") : ""
 

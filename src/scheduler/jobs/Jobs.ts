@@ -1,5 +1,5 @@
 /**
- * What is asked of the scheduler about jobs: dispatch and result (D36), and the look for those that nobody has assigned
+ * What is asked of the scheduler about jobs: dispatch and result (D36), and the search for jobs without an assignment
  * (D39).
  *
  * Without a database the scheduler is the only one that writes job records, from what runners report; each write is an
@@ -48,7 +48,7 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
       dispatch: Dispatch
     ) => Effect.Effect<string, typeof noSsp | ReturnType<typeof invalidRequest> | Refusal>
     readonly result: (result: Result) => Effect.Effect<void, Refusal>
-    /** As {@link result}, of a caller who is known to be `ssp_id`: counts where that SSP has the job, or nobody. */
+    /** As {@link result}, of a caller known to be `ssp_id`: counts where that SSP, or no SSP, has the job. */
     readonly resultOfOne: (result: Result) => Effect.Effect<void, Refusal>
     /** What is kept of the backend's answer to a job that was reported done lately, by the id's text. */
     readonly resultOf: (id: string) => JobAnswer | undefined
@@ -111,7 +111,7 @@ const find = (
 
 /**
  * Makes one change through the normal way in, if the record still has this version; answers whether, as soon as it is
- * durable: who reports a job has a slot waiting.
+ * durable: an SSP that reports a job has a slot waiting.
  */
 const write = (
   { ingest, schema }: JobsDependencies,
@@ -169,8 +169,8 @@ const notAJob = (id: string, status: unknown) =>
   ])
 
 /**
- * Beside a database a job is a record there: what is written here only nobody could claim, and the next compare would
- * take it away.
+ * Beside a database a job is a record there: a record that is written only here could not be claimed, and the next
+ * compare would take it away.
  */
 const inDatabase = (
   { upstream }: JobsDependencies,
@@ -264,7 +264,7 @@ const record = (
     })
   })
 
-/** Who no longer has a job can only end it well: whoever has it now decides the rest. */
+/** A former owner of a job may only report `completed`; failures count only from the current owner. */
 const counts = ({ pool }: JobsDependencies, job: State.Job, { ssp_id, status }: Result): boolean =>
   status === "completed" || ssp_id === undefined || State.at(pool.state(), job.home)?.ssp === ssp_id
 
@@ -274,7 +274,7 @@ const countsOfOne: typeof counts = ({ pool }, job, { ssp_id }) => {
   return holder === undefined || holder.ssp === ssp_id
 }
 
-/** On disk before the report is answered, and before the job is over: who is asked about it then knows. */
+/** On disk before the report is answered, and before the job is over: a question about it is answered from there. */
 const keep = ({ pool }: JobsDependencies, job: string, answer: JobAnswer | undefined): Effect.Effect<void> =>
   answer === undefined && pool.resultOf(job) === undefined
     ? Effect.void
@@ -341,8 +341,8 @@ const settleTracked = (parts: JobsDependencies): Effect.Effect<void, ReplicaErro
   })
 
 /**
- * Assigns the jobs of a table that are open and nobody's: from before they were jobs of ours, or before a database was
- * cloned.
+ * Assigns the jobs of a table that are open and have no SSP: from before they were jobs of ours, or before a database
+ * was cloned.
  */
 const adopt = (parts: JobsDependencies, table: string): Effect.Effect<void, ReplicaError> =>
   Effect.gen(function* () {

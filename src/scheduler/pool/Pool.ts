@@ -156,9 +156,9 @@ const checkpoint = (parts: ShellDependencies, keepFrom: number): Effect.Effect<v
 }
 
 /**
- * A tick finds out who is silent, so it goes behind what had arrived before it: a process that is busy runs its timers
- * in time and reads its sockets late, and would remove SSPs whose heartbeats lie there unread. The time that takes is
- * no silence either, since ticks are that much apart then.
+ * A tick finds SSPs that are silent, so it goes behind what had arrived before it: a process that is busy runs its
+ * timers in time and reads its sockets late, and would remove SSPs whose heartbeats lie there unread. The time that
+ * takes is no silence either, since ticks are that much apart then.
  */
 const tick = ({ heard, queue }: Pick<ShellDependencies, "heard" | "queue">): Effect.Effect<void> =>
   Effect.zipRight(heard, Effect.asVoid(queue.offer({ tag: "Tick" })))

@@ -1,7 +1,7 @@
 /**
- * For whom a caller may speak (D54): a secret that is named after an SSP is that SSP's and nobody else's.
+ * For whom a caller may speak (D54): a secret that is named after an SSP belongs to that SSP alone.
  *
- * So that whoever has stolen the secret of one SSP cannot take the place of another, end it, or decide its jobs. Who
+ * So that a thief of the secret of one SSP cannot take the place of another, end it, or decide its jobs. Who
  * has the one secret of the specification, or was asked for none, speaks for all, as the specification has it.
  */
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"

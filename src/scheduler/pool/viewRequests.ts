@@ -36,7 +36,7 @@ const refusal = (id: string, reply: Reply) => {
   }
 }
 
-/** Registers a view somewhere; answers who has it. */
+/** Registers a view; answers the SSP that has it. */
 export const register = (pool: PoolShape, { assignment: _, ...body }: RegistrationBody) =>
   Effect.gen(function* () {
     const key = viewKey(body.id)

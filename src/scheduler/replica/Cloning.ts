@@ -2,7 +2,7 @@
  * How the replica comes to hold what the database holds, where there is none yet or only a part of one (D25).
  *
  * Tables in stretches of keys, each compared with the replica, which is empty the first time. What differs goes
- * straight into the replica: nobody has anything of it yet, so no event tells of it and the log stays as it is. The
+ * straight into the replica: no SSP has any of it yet, so no event announces it and the log stays as it is. The
  * walk is repeated until it finds nothing, for what the database wrote meanwhile was refused here (D20). A database
  * that cannot be reached is tried again for ever, at the key where the walk stood; versions that were lost restart
  * above the highest that a client may have seen (D4). A replica that is whole is compared while the node serves, in
@@ -94,7 +94,7 @@ export const reallyDiffers = ({ found, known }: Difference): boolean =>
   (found.version !== undefined && found.version > known.version) ||
   !identical(JsonTypes.asSent(known.doc), JsonTypes.asSent(found.doc))
 
-/** The event that a difference becomes; the change is what whoever reads the event makes of it. */
+/** The event that a difference becomes; the change is what a reader of the event decodes. */
 export const repairOf = (difference: Difference): Repair => {
   const { doc, id, op, version } = Compare.changeOf(difference)
   const { json, types } = JsonTypes.split(doc)
@@ -144,7 +144,7 @@ export const declare = ({
 
 class Walk {
   private readonly parts: CloneOptions
-  /** The highest version that a client may have seen and nobody knows. */
+  /** The highest version that clients may have seen of records that are lost. */
   private lost = 0
   private compared = 0
   private written = 0
@@ -228,7 +228,7 @@ class Walk {
     })
   }
 
-  /** Nobody has anything yet: straight into the replica, at the position where it stands. */
+  /** No SSP has any record yet: straight into the replica, at the position where it stands. */
   private write(differences: ReadonlyArray<Difference>): Effect.Effect<void, ReplicaError> {
     if (differences.length === 0) return Effect.void
     const { replica } = this.parts

@@ -1,5 +1,5 @@
 /**
- * The hashes of the replica in the database (D41): in a cluster the scheduler writes `_svc_integrity`, and nobody else.
+ * The hashes of the replica in the database (D41): in a cluster the scheduler alone writes `_svc_integrity`.
  *
  * Only where there is a database, and only while the replica is whole: hashes of half a clone would name differences
  * that are none.

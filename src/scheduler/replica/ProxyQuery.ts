@@ -6,7 +6,7 @@
  * bounded by settings that the error names.
  *
  * Two answers to the same query:
- * - **plain** (everybody): JSON as the database renders it. It loses types: a datetime, a duration, a uuid, a decimal
+ * - **plain** (any client): JSON as the database renders it. It loses types: a datetime, a duration, a uuid, a decimal
  *   and a record id are text, a set is an array; whole floats are written `2.0`, ints beyond 2^53 with all their
  *   digits. What a reader knows of types it has from `INFO FOR TABLE`.
  * - **exact** (extension): asked for with the request header `accept: application/vnd.svc+json`, and so typed in the

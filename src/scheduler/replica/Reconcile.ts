@@ -110,7 +110,7 @@ export const layerOf = (
           Effect.sleep(Duration.seconds(pauseSecs)),
           Effect.suspend(() => (pool.state().phase === "Cloning" ? Effect.succeed(soon) : compare))
         )
-      // A replica that was there before the start may lack what happened while nobody listened.
+      // A replica that was there before the start may lack what happened while the scheduler was down.
       const first =
         pool.state().phase === "Cloning"
           ? Effect.void

@@ -1,12 +1,12 @@
 /**
- * The Merkle trees of the replica's tables (D41), brought up to date when somebody asks and at no other time.
+ * The Merkle trees of the replica's tables (D41), brought up to date when they are asked for and at no other time.
  *
- * A change only notes the id of its record, and only where somebody has asked for its table before, so that ingest pays
+ * A change only notes the id of its record, and only where its table was asked for before, so that ingest pays
  * nothing for hashes. What is stale is hashed in small steps with the event loop's turn in between; the little that
  * came meanwhile is hashed while nothing is applied, so that hashes and position belong together. State: per table that
  * was asked for, hash and count of its buckets, and the ids that moved since. Once these are more than its records, or
  * than {@link maxChanged}, the table is read anew instead, so that ids of records that come and go are not kept until
- * somebody asks.
+ * the next question.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import {
@@ -44,7 +44,7 @@ const nodesPerStep = 8
 const maxLeft = 32
 const maxRounds = 5
 
-/** Which records have moved behind a position, from when somebody began to follow. */
+/** Which records have moved behind a position, from the time a follower began. */
 export interface Moves {
   /** The position when it began: what moved before is not known. */
   readonly from: number
@@ -202,7 +202,7 @@ class Trees implements RecordTreesShape {
     this.one = one
   }
 
-  /** The word of the one way in: these records have moved. */
+  /** Called by the ingest for records that have moved. */
   readonly moved = (records: ReadonlyArray<ReplicaRecord>, through: number): void => {
     for (const follower of this.followers) follower.note(records, through)
     if (this.stamps.size > 0) {
@@ -248,7 +248,7 @@ class Trees implements RecordTreesShape {
 
   readonly node: RecordTreesShape["node"] = (table, level, index) =>
     Effect.gen(this, function* () {
-      // Nobody gets to fill the memory with trees of tables that are not there.
+      // A caller must not fill the memory with trees of tables that are not there.
       const exists = (yield* this.replica.names).includes(table)
       return yield* this.settled(exists ? [table] : [], (seq) =>
         Effect.gen(this, function* () {

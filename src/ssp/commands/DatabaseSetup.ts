@@ -53,7 +53,7 @@ const urlOf = (config: Config, { url }: SetupOptions): Effect.Effect<string, Sta
   return config.listen.port === 0
     ? Effect.fail(
         fault(
-          "LISTEN_ADDR takes a free port, so nobody can know it beforehand: say with --url <address> where the database reaches this service"
+          "LISTEN_ADDR takes a free port, so it is unknown beforehand: say with --url <address> where the database reaches this service"
         )
       )
     : Effect.succeed(config.advertisedUrl(config.listen.port))
@@ -90,7 +90,7 @@ const tablesOf = (
     return tables
   })
 
-/** The bearer secret of whoever receives; the scheduler may ask for none. */
+/** The bearer secret of the receiving node; a scheduler may ask for none. */
 const secretOf = (config: Config): Redacted.Redacted<string> | undefined =>
   receiver(config) === "scheduler" ? config.schedulerSecret() : config.authSecret
 

@@ -44,7 +44,7 @@ const ask = (url: string, secret: string | undefined, table: string | undefined)
     const base = HttpClientRequest.get(`${url}/integrity/compare`, table === undefined ? {} : { urlParams: { table } })
     const response = yield* client
       .execute(secret === undefined ? base : HttpClientRequest.bearerToken(base, secret))
-      .pipe(Effect.mapError(() => fault(`nobody answers at ${url}: start the SSP, or say with --url where it is`)))
+      .pipe(Effect.mapError(() => fault(`no SSP answers at ${url}: start the SSP, or say with --url where it is`)))
     const text = yield* Effect.mapError(response.text, () => fault(`the answer of ${url} ended early`))
     if (response.status !== 200) return yield* fault(`${url} answers ${response.status}: ${text.slice(0, 500)}`)
     return yield* Effect.mapError(Schema.decodeUnknown(Schema.parseJson(Comparison))(text), () =>

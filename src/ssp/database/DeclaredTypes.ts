@@ -2,7 +2,7 @@
  * The types that the database declares for the fields of its tables: what a record that comes as JSON is typed by (D1
  * rule 2).
  *
- * A holder and no more: whoever reads the database fills it, the doors that take records ask it. While it is empty, as
+ * A holder and no more: the reader of the database fills it, the routes that take records ask it. While it is empty, as
  * it stays without a database, records are typed by their looks.
  */
 import { Context, Layer } from "effect"

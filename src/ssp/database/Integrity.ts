@@ -1,6 +1,6 @@
 /**
  * Whether this SSP's records are those of others (D41): Merkle nodes to compare with another node, a compare with the
- * database record by record, and roots and first-level nodes written where anybody with access to the database can read
+ * database record by record, and roots and first-level nodes written where every reader of the database can read
  * them.
  *
  * Why the compare does not use the tree: the database has no hashes of its own, so every record has to be read anyhow.

@@ -1,9 +1,9 @@
 /**
  * Keeps the views of this SSP and the registrations in the database the same (D20): at start the database is right,
- * later whoever deletes a registration there, or puts one in, is followed.
+ * later a registration that is deleted or inserted there is followed.
  *
  * Apart from the records, because a registration has an owner: one that another SSP has taken over is that one's, and
- * its view is dropped by who writes its edges.
+ * the edge writer drops its view.
  */
 import { Duration, Effect, Either } from "effect"
 import type { OwnedRegistration, Upstream, UpstreamError } from "../../ports/Upstream.ts"
@@ -37,7 +37,7 @@ export class RegistrationSync {
   }
 
   /**
-   * Views without a registration go, registrations without a view come, whoever had them. What is answered as
+   * Views without a registration go, registrations without a view come, of any owner. What is answered as
    * registered is in the database first.
    */
   readonly restore: Effect.Effect<void, Failure> = Effect.gen(this, function* () {

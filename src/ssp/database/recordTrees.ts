@@ -2,7 +2,7 @@
  * The Merkle trees of this SSP's records (D41), read between two batches of the committer: hashes and position belong
  * together.
  *
- * Made when somebody first asks: an SSP that nobody compares pays nothing for them.
+ * Made when they are first asked for: an SSP that is not compared pays nothing for them.
  */
 import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"

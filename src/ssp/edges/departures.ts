@@ -2,8 +2,8 @@
  * Registrations that come and go in the database: written when a view is registered, removed some time after it was
  * taken back.
  *
- * Why some time after: whoever took it back may still have a transaction open around it (a function of ours posts to us
- * from one), and its commit goes first. A view that is registered again meanwhile stays.
+ * Why some time after: the client that took it back may still have a transaction open around it (a function of ours
+ * posts to us from one), and its commit goes first. A view that is registered again meanwhile stays.
  */
 import { Effect, Either } from "effect"
 import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"

@@ -95,7 +95,7 @@ class Writer implements EdgesShape {
   private readonly queue = new EdgeQueue()
   private readonly views = new Map<string, Kept>()
   private readonly toCompare = new Set<string>()
-  /** Open while nothing is on its way: who must not be overtaken waits for it. */
+  /** Open while no write is on its way: work that must not be overtaken waits for it. */
   private readonly flight = Effect.unsafeMakeLatch(true)
   private readonly departures: Departures
   private failures = 0
@@ -269,7 +269,7 @@ class Writer implements EdgesShape {
         this.queue.back()
         this.failures++
         this.done.failures++
-        // A conflict with the user's own transaction is nothing to tell anybody, and every attempt is not either.
+        // A conflict with the user's own transaction is not logged, and neither is every attempt.
         const say =
           this.failures === 3
             ? Effect.logWarning

@@ -4,7 +4,7 @@
  * Pulled, never pushed: a client that does not read holds a piece or two here and lags in the view's own bounded
  * buffer. Whole pieces go through, not single events: the way of an element through a stream costs far more than its
  * bytes. The headers leave with the first chunk, so a comment comes first: a stream that is resumed may have no event
- * to tell for long. A comment every 15 s keeps proxies from closing, and lets the server notice who is gone.
+ * to tell for long. A comment every 15 s keeps proxies from closing, and lets the server notice clients that are gone.
  */
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Chunk, Duration, type Effect, Schedule, Stream } from "effect"

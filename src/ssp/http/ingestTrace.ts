@@ -3,7 +3,7 @@
  *
  * A scheduler delivers changes of many traces in one request, so a change may carry a context of its own: then it gets
  * a span in its own trace, linked to the request's. What a change sets off (a job's call) follows from that. Nothing is
- * made where nobody collects and nobody sent a context.
+ * made where traces are not collected and no context was sent.
  */
 import type { Change } from "../../core/record/change.ts"
 import * as Trace from "../../core/telemetry/traceContext.ts"

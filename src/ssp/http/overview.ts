@@ -1,5 +1,5 @@
 /**
- * `GET /overview`: everything that can be said of this SSP in a moment, from memory, for whoever looks every second.
+ * `GET /overview`: all figures of this SSP that memory gives at once, for readers that ask every second.
  *
  * Counts that only grow and figures of now; rates are the caller's business, so nothing is kept here for those who
  * look.

@@ -18,7 +18,7 @@ export class JobIntake extends Context.Tag("ssp/JobIntake")<
     readonly tables: ReadonlySet<string>
     /** Passes on changes that came by another way than `Views.ingest`. */
     readonly applied: (changes: ReadonlyArray<Change>) => void
-    /** Who is told of changes to job tables, and that everything held here was replaced; the last to ask. */
+    /** The one listener for changes to job tables, and for a replacement of all records; the last to subscribe. */
     readonly attach: (listener: Listener, replaced: () => void) => void
   }
 >() {

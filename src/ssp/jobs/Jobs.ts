@@ -125,7 +125,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
             if (change.op === "DELETE") results.put(change.id.text, undefined)
             if (isMine(change, config.sspId)) {
               assignments.assigned(change.id)
-              // What the record says wins: it was made by who wants the job.
+              // What the record says wins: the author of the job made it.
               runner.offer(change.id, typeof change.doc["traceparent"] === "string" ? undefined : change.traceparent)
             } else if (change.op === "DELETE") assignments.forget(change.id)
             if (own && change.op === "DELETE") runFork(ViewRecords.remove(views, Rows.leaseId(change.id)))
@@ -145,7 +145,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
   )
 }
 
-/** Where a claim decides who runs a job, assignments say nothing. */
+/** Where a claim decides which SSP runs a job, assignments say nothing. */
 const noAssignments: JobAssignments = {
   expect: () => {},
   assigned: () => {},
@@ -153,7 +153,7 @@ const noAssignments: JobAssignments = {
   forget: () => {}
 }
 
-/** Says who reports: who no longer has a job is not listened to (D36). */
+/** Names the SSP that reports: reports of an SSP that no longer has the job do not count (D36). */
 const signed = (reports: JobReports["Type"], ssp_id: string): JobReports["Type"] => ({
   ...reports,
   report: (report) => reports.report({ ...report, ssp_id })

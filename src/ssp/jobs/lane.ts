@@ -122,7 +122,7 @@ export class Lane {
     entry.heldUntilMs = undefined
   }
 
-  /** Somebody else has it, or nobody shall run it. */
+  /** Another runner has it, or it shall not run. */
   forget(text: string): void {
     const entry = this.known.get(text)
     if (entry === undefined || entry.state === "running") return

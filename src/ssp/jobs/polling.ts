@@ -2,7 +2,7 @@
  * The job runner without an SSP: looks into the job tables of a database again and again, and runs what is open.
  *
  * For deployments that use the outbox alone. Any number of them, and SSPs beside them, may share the tables: the
- * database decides who runs a job.
+ * database decides which SSP runs a job.
  */
 import { Effect, type Scope } from "effect"
 import * as Address from "../../core/settings/address.ts"

@@ -45,7 +45,7 @@ export interface RunnerOptions {
   readonly retries: RetryPolicyShape
   /** Jobs per table that may wait for a slot here. */
   readonly maxQueued: number
-  /** How often the store is looked at for jobs that nobody runs. */
+  /** How often the store is looked at for jobs without a runner. */
   readonly sweepMs: number
   /** Whether this process may claim now (D21). */
   readonly mayClaim: () => boolean

@@ -2,7 +2,7 @@
  * Whether this SSP may act on the database now: write edges, claim jobs (D21).
  *
  * In a cluster it may while the scheduler counts on it: a process that was paused or cut off must find out by its own
- * clock that others have taken over, before anybody tells it. Standalone it always may. A service without needs, so
+ * clock that others have taken over, before it is told. Standalone it always may. A service without needs, so
  * that what reads it does not depend on what renews it.
  */
 import { Context, Effect, Layer } from "effect"

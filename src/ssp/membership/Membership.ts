@@ -103,7 +103,7 @@ const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignm
     })
   })
 
-/** Needs nobody to run it but who forks {@link Membership.run}. */
+/** Runs only where its owner forks {@link Membership.run}. */
 export const make = (assignments: Assignments) =>
   Effect.gen(function* () {
     const config = yield* SspConfig

@@ -1,7 +1,7 @@
 /**
  * The pull of a scheduler's snapshot (D20): every table in key order, page by page, typed once, all of one position.
  *
- * It only reads: what it has gathered is swapped in by who asked. A page that fails is asked for again a few times,
+ * It only reads: its caller swaps in what it has gathered. A page that fails is asked for again a few times,
  * because a broken connection must not cost a bootstrap of a million records; a snapshot that moves means starting
  * over.
  */

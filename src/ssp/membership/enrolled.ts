@@ -1,5 +1,5 @@
 /**
- * The state of this SSP's membership, who waits for its changes, and the one way to change it: telling it a fact.
+ * The state of this SSP's membership, the waiters for its changes, and the one way to change it: telling it a fact.
  *
  * Changes are synchronous, so that what is asked between two of them (the phase, the lease) is never half of one.
  */

@@ -1,5 +1,5 @@
 /**
- * The removal of views that nobody kept alive, every `TTL_CLEANUP_INTERVAL_SECS` (D14).
+ * The removal of views that were not kept alive, every `TTL_CLEANUP_INTERVAL_SECS` (D14).
  *
  * A store that fails is tried again at the next turn; a defect ends the process.
  */

@@ -129,7 +129,7 @@ export class SetAside {
     })
   }
 
-  /** Frees the query of a view, and has those who have it served again; fails where nothing of this id is set aside. */
+  /** Frees the query of a view, and has the views with it served again; fails where nothing of this id is set aside. */
   free(
     id: string,
     given: Query | undefined,

@@ -119,7 +119,7 @@ export class Arrivals {
     })
   }
 
-  /** Refuses what cannot be answered, before anybody keeps it. Where a scheduler asks, no result is answered. */
+  /** Refuses a result that cannot be answered, before it is kept. Where a scheduler asks, no result is answered. */
   private filled(registration: ViewRegistration, key: string, instance: View, resume: Arrival["resume"]): void {
     const { registry, resets } = this.at
     const stored = storedOf(registration, key)

@@ -31,7 +31,7 @@ interface Unregistration {
   readonly assignment?: number | undefined
   /** Another SSP has it, or will: its rows in the database are not this SSP's to remove. */
   readonly moved?: boolean | undefined
-  /** Whoever deletes the row in the database waits for the answer, with the row locked. */
+  /** The transaction that deletes the row in the database waits for the answer, with the row locked. */
   readonly deleted?: boolean | null | undefined
 }
 

@@ -1,9 +1,9 @@
 /**
- * The stream of one view (D11): recent deltas kept once for all who follow, and how far each of them is.
+ * The stream of one view (D11): recent deltas kept once for all followers, and the position of each.
  *
- * A feed exists from the first stream of a view on, so that views nobody streams buffer nothing. A client is a position
- * in the one buffer: a change wakes those who have read everything, and costs nothing for those who have not. One that
- * falls out of the buffer is told `end`, `behind`; it comes back with `Last-Event-ID` and gets a snapshot.
+ * A feed exists from the first stream of a view on, so that views without a stream buffer nothing. A client is a
+ * position in the one buffer: a change wakes the clients that have read everything, and costs nothing for the others.
+ * One that falls out of the buffer is told `end`, `behind`; it comes back with `Last-Event-ID` and gets a snapshot.
  */
 import { Chunk, Effect, Option } from "effect"
 import { bytesOf } from "./eventBytes.ts"
@@ -92,7 +92,7 @@ export class Feed {
     })
   }
 
-  /** Everybody is told, after what there is for them in the buffer. */
+  /** Every client is told, after its deltas in the buffer. */
   end(reason: EndReason): void {
     this.ended ??= endOf(reason)
     this.wakeAll()

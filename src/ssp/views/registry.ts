@@ -30,7 +30,7 @@ export const generationOf = (view: Registered): number => view.instance.generati
 /** As it is kept: empty where the registration names none. */
 export const formatText = (format: Format | null): string => format ?? ""
 
-/** As it was registered; what nobody knows is as if there were none. */
+/** As it was registered; an unknown format counts as none. */
 export const formatNamed = (text: string): Format | null =>
   text === "tree" || text === "streaming" || text === "flat" ? text : null
 

@@ -1,6 +1,6 @@
 /**
- * The event streams of the views (D11): who listens to which, what a new listener gets first, what every change tells
- * them.
+ * The event streams of the views (D11): the listeners of each view, what a new listener gets first, what every change
+ * tells them.
  */
 import { Effect, type Scope, Stream } from "effect"
 import type { AppliedChange } from "./committer.ts"
@@ -75,7 +75,7 @@ export class ViewStreams {
     }
   }
 
-  /** Begins to listen when the stream is first pulled, so that one nobody pulls holds nothing. */
+  /** Begins to listen when the stream is first pulled, so that a stream that is never pulled holds nothing. */
   private listen(
     find: Find,
     id: string,

@@ -177,7 +177,7 @@ export interface ViewFigures {
   readonly views: number
   readonly streams: number
   readonly records: number
-  /** Rows of all results: a pass over the views, so only for who asks. */
+  /** Rows of all results: a pass over the views, so only on request. */
   readonly rows: () => number
   /** What they hold: a pass over the instances. */
   readonly held: () => Figures
