@@ -103,7 +103,7 @@ export const walSuite = (name: string, make: () => Layer.Layer<Wal, WalFailed>):
       }).pipe(Effect.provide(make()))
     )
 
-    it.effect("keeps what is not dropped, refuses what is, and goes on counting", () =>
+    it.effect("keeps records that are not dropped, refuses reads of dropped ones, and goes on counting", () =>
       Effect.gen(function* () {
         const wal = yield* Wal
         for (let i = 0; i < 50; i++) yield* wal.append(from(1 + 10 * i, 10))

@@ -130,7 +130,7 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect(faultsOf(seen)).toEqual([])
     await seen.close()
   })
-  it("registers a query for as long as somebody looks, shows its change, says what is wrong with another, and takes it back on leaving", async () => {
+  it("registers a query for as long as its page is open, shows its change, says what is wrong with another, and takes it back on leaving", async () => {
     const seen = await opened("/#query")
     const ours = async () => (await views()).filter((view) => view["client_id"] === "dashboard")
     await seen.page.locator("#surql").fill("SELECT * FROM item WHERE n > 50")
@@ -349,7 +349,7 @@ describe.skipIf(missing !== undefined)(named("the dashboard of a cluster"), () =
   })
   afterAll(() => Promise.all([chromium?.close(), cluster?.close()]))
 
-  it("D30 shows every SSP with its state, the views with their owners, a view through the scheduler with the SSPs' secret, and says so when nobody answers", async () => {
+  it("D30 shows every SSP with its state, the views with their owners, a view through the scheduler with the SSPs' secret, and says so when no SSP answers", async () => {
     const url = cluster.scheduler.url
     const seen = await chromium.visit(url)
     seen.page.setDefaultTimeout(100_000)

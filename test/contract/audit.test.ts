@@ -62,7 +62,7 @@ const walk = (
       }
     })
   }
-  it("D53 whoever is turned away is a line that names the secret, never its text, and nothing of the request but its route", async () => {
+  it("D53 a caller that is turned away is a line that names the secret, never its text, and nothing of the request but its route", async () => {
     const { lines, url } = server()
     for (const [route, token, name, outcome] of [
       ["POST /ingest", prometheus, "prometheus", "SCOPE_REQUIRED"],
@@ -195,7 +195,7 @@ describe("a scheduler", () => {
     expect(JSON.stringify(node.annotated)).not.toMatch(/the-secret-of|a-guess-of|h1dden|s3cret-for/))
 })
 
-it("D53 an open scheduler names nobody, and writes the line all the same", async () => {
+it("D53 an open scheduler names no secret, and writes the line all the same", async () => {
   const node = await Node.start()
   try {
     await node.post("/ssp/deregister", { ssp_id: "x" })

@@ -108,7 +108,7 @@ describe("GET /metrics", () => {
       valueOf(after, "svc_task_duration_seconds_count", "replay")
     ]).toEqual([2, 1, 0, 0])
   })
-  it("GET /metrics 200 D34 an SSP that falls behind: its lag, then its overflow, then its new registration; who is gone is gone", async () => {
+  it("GET /metrics 200 D34 an SSP that falls behind: its lag, then its overflow, then its new registration; an SSP that left is not listed", async () => {
     b.behaviour = ({ path }) => (path === "/ingest" ? { status: 503 } : undefined)
     await node.post("/ingest", [create("u:1"), create("u:2")])
     expect(valueOf(await read(), "svc_scheduler_ssp_lag_events", "b")).toBe(2)

@@ -77,7 +77,7 @@ describe("jobs for operators at the scheduler", () => {
       expectError(await ask(method, path, secret), 401, "UNAUTHORIZED")
       expect([(await record("failed")).status, (await record("open")).status]).toEqual(["failed", "processing"])
     })
-    it(`${method} ${path.replace("job", "other")} 503 NO_SSP_AVAILABLE where nobody runs the table`, async () => {
+    it(`${method} ${path.replace("job", "other")} 503 NO_SSP_AVAILABLE where no SSP runs the table`, async () => {
       expectError(
         await ask(method, path.replace("table=job", "table=other").replace("/job:", "/other:")),
         503,
@@ -112,7 +112,7 @@ describe("jobs for operators at the scheduler", () => {
       status: "pending"
     })
   })
-  it("POST /jobs/:job_id/cancel 200 ends a job that is not over; one that is over is 409 JOB_STATUS", async () => {
+  it("POST /jobs/:job_id/cancel 200 ends a job that is not over; a job that is over is 409 JOB_STATUS", async () => {
     expect((await ask("POST", "/jobs/job:open/cancel")).status).toBe(200)
     expect((await record("open")).status).toBe("failed")
     expect(expectError(await ask("POST", "/jobs/job:done/cancel"), 409, "JOB_STATUS")["details"]).toEqual({

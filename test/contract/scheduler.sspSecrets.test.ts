@@ -71,7 +71,7 @@ describe("three SSPs, two of them with a secret of their own", () => {
     expect((await enter(second, two)).status).toBe(202)
     expect((await enter(third, "the-only-one")).status).toBe(202)
   })
-  it("POST /ssp/heartbeat, /ssp/deregister and /job/result 403 FORBIDDEN D54 for another, who is not touched", async () => {
+  it("POST /ssp/heartbeat, /ssp/deregister and /job/result 403 FORBIDDEN D54 for another SSP, which stays as it is", async () => {
     await until(
       "three are ready",
       async () =>

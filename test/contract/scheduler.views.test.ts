@@ -305,7 +305,7 @@ describe("GET /view/:view_id/stream through the scheduler", () => {
   })
   const latest = (): ServerResponse => ssp.open.at(-1)!
 
-  it("GET /view/:view_id/stream 200 D11 every event comes at once, Last-Event-ID goes along, and who hangs up frees the SSP's stream", async () => {
+  it("GET /view/:view_id/stream 200 D11 every event comes at once, Last-Event-ID goes along, and a client that hangs up frees the SSP's stream", async () => {
     const before = ssp.closed
     const seen = await follow(own, { "last-event-id": "x.5" })
     expect([seen.status, seen.type, ssp.lastEventIds.at(-1)]).toEqual([200, "text/event-stream", "x.5"])
@@ -352,7 +352,7 @@ describe("GET /view/:view_id/stream through the scheduler", () => {
     const answer = await rawRequest(own.port, "HEAD /view/v/stream HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
     expect([answer?.status, answer?.text]).toEqual([200, ""])
   })
-  it("GET /view/:view_id/stream 200 D11 ends with `shutdown` when the scheduler stops; GET /view/:view_id 503 NO_SSP_AVAILABLE while nobody has it", async () => {
+  it("GET /view/:view_id/stream 200 D11 ends with `shutdown` when the scheduler stops; GET /view/:view_id 503 NO_SSP_AVAILABLE while no SSP has the view", async () => {
     const other = await Node.start()
     const streaming = await new Streaming().start(other)
     await other.post("/view/register", registration("v", "SELECT * FROM item"))

@@ -47,7 +47,7 @@ const letIn = (answer: Answer, what: string): void =>
 const walk = (server: () => Served, api: typeof SspApi | typeof SchedulerApi): void => {
   for (const [asked, access] of accessOf(api)) {
     if (access === "open") {
-      it(`D15 ${asked} asks nobody`, async () => letIn(await ask(server(), asked, "anything"), asked))
+      it(`D15 ${asked} asks for no secret`, async () => letIn(await ask(server(), asked, "anything"), asked))
       continue
     }
     it(`D15 ${asked} takes the scope ${access} and no other`, async () => {

@@ -68,7 +68,7 @@ describe("D35 from /ingest to the backend", () => {
     await ended("a", "success")
     expect(backend.calls("mail_job:a").length).toBe(1)
   })
-  it("D35 a job for another SSP, one that is not pending, and a table that is none are left alone; one's own is run", async () => {
+  it("D35 a job for another SSP, a job that is not pending, and a table without jobs are left alone; a job for this SSP is run", async () => {
     await ingest([
       { ...pending("other"), job_assignee: "another" },
       pending("over", { status: "success" }),
@@ -119,7 +119,7 @@ describe("D35 from /ingest to the backend", () => {
 })
 
 describe("operators", () => {
-  it("POST /job/execute 202 D35 runs a job that is there, passing traceparent on; what is over is not run again", async () => {
+  it("POST /job/execute 202 D35 runs a job that is there, passing traceparent on; a job that is over is not run again", async () => {
     await ingest({ ...pending("handed"), job_assignee: "another" })
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     const body = { job_id: "mail_job:handed", table: "mail_job", payload: { path: "/send", body: {} } }

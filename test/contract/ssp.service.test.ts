@@ -261,7 +261,7 @@ describe("D17 limits", () => {
       }
     ]
   )
-  it("D17 POST /ingest 413 a body in chunks whose length nobody announced", async () => {
+  it("D17 POST /ingest 413 a body in chunks without an announced length", async () => {
     const chunk = `10000\r\n${"x".repeat(0x10000)}\r\n`
     const answer = await rawRequest(
       door.port,

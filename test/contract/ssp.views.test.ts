@@ -447,7 +447,7 @@ describe("GET /debug", () => {
       removeFolder(dataDir)
     }
   })
-  it("GET /debug/view/:view_id 200 L6 D13 what is run again says why, and is exact all the same", async () => {
+  it("GET /debug/view/:view_id 200 L6 D13 a view that is recomputed says why, and is exact all the same", async () => {
     await send(door, { ask: "POST /ingest", body: [create("par:1", { n: 1 }), create("chi:1", { of: 1 })] })
     await register("again", "SELECT id FROM chi, chi:1", { format: "tree" })
     await register(

@@ -26,7 +26,7 @@ test("D22 the address says which store it is, and keeps its scheme", () => {
   for (const [text, expected] of rows) expect(Address.store(text), text).toEqual(expected)
 })
 
-test("D22 what is no store address, or would put a password into it, is refused", () => {
+test("D22 a text that is no store address, or holds a password, is refused", () => {
   for (const text of [
     "",
     "db",

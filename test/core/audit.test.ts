@@ -34,7 +34,7 @@ describe("the fields of a line", () => {
 })
 
 describe("callers who are turned away", () => {
-  it("D53 so many for each secret are written, the rest are counted, and a flood of guesses hides nobody", () => {
+  it("D53 so many for each secret are written, the rest are counted, and a flood of guesses hides no known secret", () => {
     const turned = new TurnedAway(3)
     const written = Array.from({ length: 1000 }, () => turned.take("unknown")).filter(Boolean).length
     expect([written, turned.take("grafana"), turned.isIdle]).toEqual([3, true, false])

@@ -89,7 +89,7 @@ describe("D15 hosts", () => {
     }
     expect(refused("http://rebound.example", undefined, ["10.0.0.1", "169.254.169.254"])).toMatch(/never called/)
   })
-  it("D15 with a list, only what is on it", () => {
+  it("D15 with a list, only hosts on it", () => {
     const list = Hosts.parseList("a.example, *.b.example 10.0.0.1,[::1]")
     expect(list).toEqual(["a.example", "*.b.example", "10.0.0.1", "::1"])
     for (const url of [
@@ -116,7 +116,7 @@ describe("D15 hosts", () => {
       undefined
     ])
   })
-  it("D15 the secret goes inside, to names that stand for inside only, and to what is listed", () => {
+  it("D15 the secret goes inside, to names that stand for inside only, and to listed hosts", () => {
     const hears = (url: string, resolved: ReadonlyArray<string> = [], list?: ReadonlyArray<string>): boolean =>
       Hosts.mayHearSecret(url, list, resolved)
     expect([
@@ -134,7 +134,7 @@ describe("D15 hosts", () => {
       hears("http://8.8.8.8", ["10.0.0.1"])
     ]).toEqual([false, false, false, false, false])
   })
-  it("D15 an address keeps its path and loses its slash; what is more than an address is refused", () => {
+  it("D15 an address keeps its path and loses its slash; a text with more than an address is refused", () => {
     expect(Hosts.checkUrl("http://a.example:8080/ssp/", undefined, [])).toEqual(
       Either.right("http://a.example:8080/ssp")
     )

@@ -126,7 +126,7 @@ seeded(
   }
 )
 
-test("D41 ids of records that come and go are not kept for a tree that nobody asks for any more, and the tree is right when somebody does", () => {
+test("D41 ids of records that come and go are not kept for a tree that is no longer asked for, and the tree is right when it is asked for again", () => {
   const store = new Store()
   const trees = new StoreTrees(store)
   const put = (op: "CREATE" | "DELETE", n: number) =>
@@ -300,7 +300,7 @@ test("D41 a refresh pauses every few dozen records, takes in what changes meanwh
   expect(nodesOf(trees.settle("item"))).toEqual(fromScratch(docs(store, "item")))
 })
 
-test("D41 marking costs no hash: a tree that nobody asks for holds nothing", () => {
+test("D41 marking costs no hash: a tree that is not asked for holds nothing", () => {
   const store = new Store()
   const trees = new StoreTrees(store)
   apply(store, [change({ next: () => 0.9, below: () => 1, chance: () => false, pick: (items) => items[0]! }, "item")])

@@ -57,7 +57,7 @@ describe("figures as text", () => {
       .get(name)
       ?.samples.map(({ labels, name: own, value }) => [own.slice(name.length), Object.values(labels).join(), value])
 
-  it("D34 histograms are cumulative, a bound belongs to its bucket, what is beyond counts in +Inf", () => {
+  it("D34 histograms are cumulative, a bound belongs to its bucket, a value beyond all bounds counts in +Inf", () => {
     const found = samples("svc_scheduler_wal_append_duration_seconds") ?? []
     expect(found.slice(0, 3)).toEqual([
       ["_bucket", "0.0005", 1],
@@ -89,7 +89,7 @@ describe("figures as text", () => {
     ])
     expect(samples("svc_task_failures_total")).toEqual(taskKinds.map((kind) => ["", kind, kind === "clone" ? 1 : 0]))
   })
-  it("D34 leave out what nobody knows and what is the other server's", () => {
+  it("D34 leave out unknown figures and figures of the other server", () => {
     expect([
       read.has("svc_scheduler_log_seq"),
       read.has("svc_scheduler_wal_bytes"),
@@ -141,6 +141,6 @@ describe("the strict reader", () => {
     ["no sum", histogram(`h_bucket{le="+Inf"} 1\nh_count 1`)],
     ["bounds that fall", histogram(`h_bucket{le="2"} 1\nh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1`)]
   ])("refuses %s", (_, text) => expect(() => parse(text)).toThrow())
-  it("takes what is right", () =>
+  it("takes a right text", () =>
     expect(parse(`${head}a{b="c"} 1\na{b="d"} -1.5e-3\n`).get("a")?.samples).toHaveLength(2))
 })

@@ -34,7 +34,7 @@ describe("RateLimit", () => {
     const limit = new RateLimit(2)
     expect([taken(limit, "a", 0, 5), taken(limit, "b", 0, 5)]).toEqual([2, 2])
   })
-  it("made-up addresses share what is left instead of filling the memory", () => {
+  it("made-up addresses share the remaining bucket instead of filling the memory", () => {
     const limit = new RateLimit(1)
     let got = 0
     for (let n = 0; n < 150_000; n++) got += limit.take(`client ${n}`, 0) === 0 ? 1 : 0

@@ -12,7 +12,7 @@ const a = "aaaaaaaaaaaaaaaa-first"
 const b = "bbbbbbbbbbbbbbbb-second"
 const faults = (text: string) => parse(text).faults
 
-describe("what is read", () => {
+describe("lines that are read", () => {
   it("D15 a line is a name, scopes and a secret, or the hash of one; empty lines and comments say nothing", () => {
     const { entries, faults } = parse(
       `# who may what\n\ngrafana metrics ${a}\r\n\tshop  read,register   sha256:${hashOf(b).toUpperCase()}\n`
@@ -62,7 +62,7 @@ const refused: ReadonlyArray<readonly [what: string, text: string, fault: RegExp
   ["four fields", `one read ${a} more`, /^line 1 has 4 fields and not three$/]
 ]
 
-describe("what is refused", () => {
+describe("lines that are refused", () => {
   for (const [what, text, fault] of refused) {
     it(`D15 ${what}`, () => {
       expect(faults(text)).toEqual([expect.stringMatching(fault)])

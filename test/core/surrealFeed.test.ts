@@ -160,7 +160,7 @@ test("D3 ids and tables with quotes, backticks, unicode, numbers, arrays, object
   expect(new Set(changes().map(({ doc }) => doc["v"]))).toEqual(new Set(["${x}'\"\\\n😀"]))
 })
 
-test("what is ours never comes back: registrations, edges, hashes, calls", async () => {
+test("our own rows never come back: registrations, edges, hashes, calls", async () => {
   await db.query(
     "CREATE _svc_query:own SET view = 'incantation:own', surql = 's', clientId = 'c', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now(), owner = 'me'; CREATE _svc_list_ref SET in = _svc_query:own, out = item:1, version = 1, clientId = 'c'; CREATE _svc_integrity:1 SET hash = 'x', count = 1; UPDATE _svc_query:own SET surql = 't'"
   )
@@ -188,7 +188,7 @@ test("a registration that somebody deletes takes its view away", async () => {
   ])
 })
 
-test("a synchronous event that is refused fails the write and leaves nothing; one that is rolled back has been announced", async () => {
+test("a synchronous event that is refused fails the write and leaves nothing; a write that is rolled back has been announced", async () => {
   status = 503
   await expect(db.query("CREATE item:refused")).rejects.toThrow("503")
   status = 200

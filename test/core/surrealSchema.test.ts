@@ -53,7 +53,7 @@ test("D21 the schema can be defined again, and changes nothing then", async () =
   ).toEqual(before)
 })
 
-test("D21 what is printed for people is the same schema", async () => {
+test("D21 the printed schema is the same schema", async () => {
   await server.ask("n", "printed", Schema.printed(Schema.shared))
   const [printed] = await server.ask<[{ readonly tables: object }]>("n", "printed", "INFO FOR DB")
   const [scripted] = await root<[{ readonly tables: Readonly<Record<string, string>> }]>("INFO FOR DB")
@@ -103,14 +103,14 @@ test("D21 a record user writes nothing of ours, also not its own rows", async ()
   expect(await root("SELECT * FROM _svc_query, _svc_list_ref, _svc_integrity")).toEqual(before)
 })
 
-test("D21 who only claims in its own record to be a client is none, and nobody signed in is none either", async () => {
+test("D21 a user that only claims in its own record to be a client is none, and an anonymous user is none either", async () => {
   const ann = await signedIn("ann")
   expect(await ann("RETURN fn::svc_owns('user:bob')")).toBe(false)
   expect(await ann("RETURN fn::svc_owns('user:ann')")).toBe(true)
   expect(await root("RETURN fn::svc_owns('NONE')")).toEqual([false])
 })
 
-test("D21 edges of the former type, which a graph step shows to everybody, are made normal ones and written anew", async () => {
+test("D21 edges of the former type, which a graph step shows to every user, are made normal ones and written anew", async () => {
   const ask = <A>(query: string): Promise<A> => server.ask<A>("n", "former", query)
   await ask(`DEFINE TABLE _svc_query; DEFINE TABLE _svc_list_ref TYPE RELATION FROM _svc_query SCHEMAFULL; DEFINE FIELD version ON _svc_list_ref TYPE int;
     CREATE item:1; CREATE _svc_query:a; RELATE _svc_query:a->_svc_list_ref:['a', item:1]->item:1 SET version = 7`)

@@ -130,7 +130,7 @@ const parent = `00-${"a".repeat(32)}-${"1".repeat(16)}-01`
 const other = `00-${"b".repeat(32)}-${"2".repeat(16)}-01`
 
 describe("trace contexts", () => {
-  it("D34 are read and written; what is malformed is as if it were not there", () => {
+  it("D34 are read and written; a malformed header counts as absent", () => {
     expect(Trace.parse(parent)).toEqual({ traceId: "a".repeat(32), spanId: "1".repeat(16), sampled: true })
     expect(Trace.write(Trace.parse(`${parent.slice(0, -2)}02`)!)).toBe(`${parent.slice(0, -2)}00`)
     expect(Trace.valid(`01${parent.slice(2)}-more`)).toBe(`01${parent.slice(2)}-more`)
@@ -147,7 +147,7 @@ describe("trace contexts", () => {
     ])
       expect(Trace.valid(bad), String(bad)).toBeUndefined()
   })
-  it("D34 travel with a change to the SSP, and one that is malformed does not refuse the change", () => {
+  it("D34 travel with a change to the SSP, and a malformed header does not refuse the change", () => {
     const line = Event.toLine({ table: "t", id: "t:1", record: { a: 1 } }, "CREATE", 1, undefined)
     const sent = (trace: string | undefined): Change =>
       Either.getOrThrow(decodeChanges(JSON.parse(Event.forwarded(line, 1, "log", 1, trace))))[0]!

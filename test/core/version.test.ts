@@ -16,7 +16,7 @@ const step = FastCheck.record({
   alone: FastCheck.boolean()
 })
 
-test("D4 versions that are counted never fall, and both who decide agree", () => {
+test("D4 versions that are counted never fall, and the store and the scheduler agree", () => {
   let counted = 0
   FastCheck.assert(
     FastCheck.property(FastCheck.array(step, { maxLength: 30 }), (steps) => {

@@ -26,7 +26,7 @@ describe("D48 a watchdog", () => {
     expect(found([...times(10, () => look({})), look({ slot: noSlot })])).toContainEqual({ kind: "ended" })
   })
 
-  it("takes evaluations that follow each other for what they are, and a slot that nobody cleared for none in the next turn", () => {
+  it("takes evaluations that follow each other for what they are, and a slot that was not cleared for none in the next turn", () => {
     expect(found(times(15, (i) => look({ evaluation: i })))).toEqual([])
     expect(found(times(100, (i) => look({ beat: i })))).toEqual([])
     expect(found(times(15, () => look({ slot: noSlot })))).toEqual([])

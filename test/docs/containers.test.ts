@@ -155,7 +155,7 @@ describe("Dockerfile", () => {
       expect(() => repinned(source, "24.99.1", () => answer)).toThrow(/does not stand by exact version and digest/)
     expect(() => repinned(source, "24", () => `sha256:${digest}`)).toThrow(/exact version/)
   })
-  it("says what is in it: sbom.cdx.json is made of what is installed, without what is not, and comes along", async () => {
+  it("names its packages: sbom.cdx.json lists those that are installed, no others, and is part of the image", async () => {
     const folder = temporaryFolder()
     try {
       cpSync(join(root, "package.json"), join(folder, "package.json"))
@@ -267,7 +267,7 @@ describe("compose.yaml", () => {
         entry[0]
       ).toEqual([(read(container(entry)) as Answer).port])
   })
-  it("gives secrets as files that are declared, hardens every container, waits for what is healthy, and names every volume", () => {
+  it("gives secrets as files that are declared, hardens every container, waits for healthy containers, and names every volume", () => {
     for (const [name, service] of ours) {
       const files = Object.values(service["environment"] as Json).filter((value): value is string =>
         String(value).startsWith("/run/secrets/")

@@ -130,7 +130,7 @@ describe("monitoring", () => {
         )
       }
   })
-  it("would find what is wrong", () => {
+  it("can fail: finds a wrong rule", () => {
     for (const expr of [
       "up == 0",
       "svc_ssp_vews",

@@ -73,7 +73,7 @@ describe("slow clients", () => {
     ["the body of POST /ingest", `POST /ingest HTTP/1.1\r\n${head}content-length: 100000\r\n\r\n`, " "],
     ["the body of POST /view/register", `POST /view/register HTTP/1.1\r\n${head}content-length: 100000\r\n\r\n`, " "]
   ] as const) {
-    it(`who sends ${what} a byte at a time gets 408 and is cut off; others are served meanwhile`, async () => {
+    it(`a client that sends ${what} a byte at a time gets 408 and is cut off; others are served meanwhile`, async () => {
       const { port, url } = await start({ requestTimeoutSecs: 1 })
       const { got, socket } = client(port, begin)
       drip(socket, byte)
@@ -83,7 +83,7 @@ describe("slow clients", () => {
       expect(got.text).toContain("INVALID_REQUEST")
     })
   }
-  it("who follows a view and reads nothing is cut off, and what waits for it is bounded by what it does not read", async () => {
+  it("a client that follows a view and reads nothing is cut off, and the text that waits for it is bounded", async () => {
     const event = { event: "delta" as const, id: "a.1", data: { text: "x".repeat(100_000) } }
     let made = 0,
       ended = false
@@ -132,7 +132,7 @@ describe("clients that ask too often", () => {
     for (const path of ["/health", "/version"])
       for (let n = 0; n < 20; n++) expect((await request(url, { path })).status).toBe(200)
   })
-  it("without the setting nobody is refused", async () => {
+  it("without the setting no client is refused", async () => {
     const { url } = await start({})
     const answers = await Promise.all(Array.from({ length: 200 }, () => request(url, { path: "/info" })))
     expect(answers.filter(({ status }) => status !== 200)).toEqual([])
@@ -193,7 +193,7 @@ describe("pages of other origins", () => {
 })
 
 describe("pages of ours", () => {
-  it("GET /docs carries a policy that lets its own script run by hash, nothing else, and no framing; what is no page has none", async () => {
+  it("GET /docs carries a policy that lets its own script run by hash, nothing else, and no framing; an answer that is no page has no policy", async () => {
     const { url } = await start({})
     const answer = await request(url, { path: "/docs" })
     const policy = String(answer.headers["content-security-policy"])

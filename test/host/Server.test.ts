@@ -92,7 +92,7 @@ describe("what the HTTP parser refuses", () => {
         ?.status
     ).toBe(200)
   })
-  it("a client that leaves in the middle of a body harms nobody", async () => {
+  it("a client that leaves in the middle of a body harms no other client", async () => {
     const { port, url } = await start()
     for (const path of ["/ingest", "/view/register"]) {
       const { socket } = open(port, `POST ${path} HTTP/1.1\r\n${head}content-length: 100\r\n\r\n{`)
@@ -104,7 +104,7 @@ describe("what the HTTP parser refuses", () => {
 })
 
 describe("stopping", () => {
-  it("finishes what is in flight, ends streams with shutdown, closes idle connections, takes no new ones", async () => {
+  it("finishes requests in flight, ends streams with shutdown, closes idle connections, takes no new ones", async () => {
     const { close, port, url } = await start()
     const body = JSON.stringify({ id: "incantation:a", surql: "SLOW", clientId: "c", ttl: "1h" })
     const idle = open(port, `GET /health HTTP/1.1\r\n${head}\r\n`)

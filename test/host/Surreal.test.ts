@@ -99,7 +99,7 @@ for (const scheme of ["ws", "http"] as const) {
     expect(Either.isLeft(result) && result.left.message).toContain("the reason")
   })
 
-  test(`D22 ${scheme}: a session that has expired is renewed without anybody noticing`, async () => {
+  test(`D22 ${scheme}: a session that has expired is renewed unnoticed`, async () => {
     const server = scheme === "ws" ? shared : await serve({ tokenFor: "1s" })
     const outcome = await use(
       urlOf(server),
@@ -222,7 +222,7 @@ test("D22 a ping that a server which hangs never answers ends with its connectio
   expect([outcome, unheard]).toEqual([Either.right([2]), []])
 })
 
-test("D22 a server that is killed and started again is found again; many who wait make one connection", async () => {
+test("D22 a server that is killed and started again is found again; many waiting requests make one connection", async () => {
   const path = `surrealkv://${join(folder, "again")}`
   const first = await serve({ path })
   let second: RpcServer | undefined
@@ -246,7 +246,7 @@ test("D22 a server that is killed and started again is found again; many who wai
   expect(second?.calls.get("signin")).toBe(1)
 })
 
-test("D22 nobody there is unreachable when the time is up, and says why", async () => {
+test("D22 an address without a server is unreachable when the time is up, and says why", async () => {
   const result = await use("ws://127.0.0.1:1", (client) => client.query("RETURN 1"), root, {
     connectTimeoutMs: 200,
     requestTimeoutMs: 300,
@@ -268,7 +268,7 @@ test("D22 a handshake that is not answered is given up, and tried again", async 
   expect(await outcome).toEqual(Either.right([1]))
 })
 
-test("D22 an attempt to connect goes on when those who wait for it have given up, or a slow server would never be reached", async () => {
+test("D22 an attempt to connect goes on when the requests that wait for it have given up, or a slow server would never be reached", async () => {
   const server = await serve()
   server.slow(200)
   const outcome = await use(
@@ -287,7 +287,7 @@ test("D22 an attempt to connect goes on when those who wait for it have given up
   expect(server.calls.get("signin")).toBe(1)
 })
 
-test("D22 wss and https speak TLS to whoever is there, never plain text", async () => {
+test("D22 wss and https speak TLS to any server, never plain text", async () => {
   for (const scheme of ["wss", "https"]) {
     const heard: Array<number> = []
     const plain = createServer((socket) =>

@@ -139,7 +139,7 @@ describe("a log that is opened again", () => {
     expect(texts(await log.all())).toEqual(Array.from({ length: 13 }, (_, i) => record(i + 1)))
     await log.close()
   })
-  it("damage that comes while it is open is named by whoever reads it", async () => {
+  it("damage that comes while the log is open is named by the reader", async () => {
     const file = freshPath()
     const log = await opened(file)
     for (let n = 1; n <= 5; n++) await log.append(record(n))

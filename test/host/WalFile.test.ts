@@ -56,7 +56,7 @@ describe("a WAL that shares flushes", () => {
     expect([spent("write"), spent("sync")]).toEqual([3, 3])
     await log.close()
   })
-  it("what is not flushed is neither counted nor read", async () => {
+  it("records that are not flushed are neither counted nor read", async () => {
     const disk = new FaultyDisk()
     const log = await onDisk(disk)
     await log.append(record(1))
@@ -173,7 +173,7 @@ describe("a disk that is full or fails", () => {
       expect(texts(await (await onDisk(disk.processKilled())).all())).toEqual([record(1)])
     }
   })
-  it("what is found on opening is flushed before it counts", async () => {
+  it("records that are found on opening are flushed before they count", async () => {
     const disk = new FaultyDisk()
     const log = await onDisk(disk)
     await log.append(record(1))
@@ -292,7 +292,7 @@ describe("the lock of a WAL", () => {
     await first.close()
     await (await opened(file)).close()
   })
-  it("whoever has lost it adds nothing more", async () => {
+  it("a process that has lost it adds nothing more", async () => {
     const file = freshPath()
     const first = await opened(file)
     await first.append(record(1))

@@ -79,7 +79,7 @@ test("D22 the address gives the store, and with a server there is an upstream be
     expect(await open(settings(address, more), kinds), address).toEqual(Either.right(expected))
 })
 
-test("D22 D23 what is kept is kept, in the process or beside a server", async () => {
+test("D22 D23 committed records are kept, in the process or beside a server", async () => {
   for (const address of [`surrealkv://${join(folder, "kept here")}`, "127.0.0.1:1"]) {
     const given = settings(address, { storeNs: "n", storeDb: "d" })
     await open(given, (opened) => Effect.zipRight(write(opened), opened.state.save("saved")))
@@ -88,7 +88,7 @@ test("D22 D23 what is kept is kept, in the process or beside a server", async ()
   }
 })
 
-test("data folders are made for this user alone; one that others may open is warned about and left as it is", async () => {
+test("data folders are made for this user alone; a folder that others may open is warned about and left as it is", async () => {
   const warnings: Array<string> = []
   const logger = Logger.make(
     ({ logLevel, message }) => void (logLevel._tag === "Warning" && warnings.push(String(message)))
@@ -120,7 +120,7 @@ test("D22 mem:// and memory:// keep nothing", async () => {
   }
 })
 
-test("D22 a store that nobody reads holds nothing: memory://, and an SSP of a cluster, after a million deletes", async () => {
+test("D22 a store that is never read holds nothing: memory://, and an SSP of a cluster, after a million deletes", async () => {
   const batch = 10_000
   for (const given of [
     settings("memory://"),
@@ -209,7 +209,7 @@ test("D23 a damaged store beside a server is set aside and begun anew; without a
   expect(faultOf(await open(alone, read))).toMatchObject({ exitCode: 3, message: expect.stringContaining("store.db") })
 })
 
-test("D23 damage that shows only in what is read can be set aside too, under the same service", async () => {
+test("D23 damage that shows only on reading can be set aside too, under the same service", async () => {
   const server = settings("127.0.0.1:1", { storeNs: "n", storeDb: "d", dataDir: join(folder, "damaged later") })
   const outcome = await open(server, (opened) =>
     Effect.gen(function* () {

@@ -101,7 +101,7 @@ it("D52 a registration in the clear is refused where nodes show certificates", a
   )
 })
 
-it("D52 a command trusts the process that has its own certificate, whatever that is for, and nobody else it would not trust anyway", async () => {
+it("D52 a command trusts the process that has its own certificate, for whatever name, and no other server that it would not trust anyway", async () => {
   const own = issue({ common: "self", hosts: ["elsewhere.example"] })
   const [itself, stranger] = [await serve(own), await serve(node({ hosts: ["127.0.0.1"] }))]
   const get = (port: number, tls: Tls) =>

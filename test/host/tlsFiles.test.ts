@@ -148,7 +148,7 @@ for (const [who, read] of Object.entries(readers)) {
       )
       expect(fine(named("chain.pem", "own.key", "ca.pem")).warnings.join()).not.toMatch(/expired on|is not issued/)
     })
-    it("D52 a reload takes new files together, keeps the old ones where one will not do, and tells who listens", () => {
+    it("D52 a reload takes new files together, keeps the old ones where one will not do, and tells the listeners", () => {
       const held = { ...files }
       const { reloadSecrets, tls } = Effect.runSync(read(named("own.pem", "own.key", "ca.pem"), held))
       const heard: Array<string | undefined> = []

@@ -74,7 +74,7 @@ describe("unfinished bodies", () => {
         .toBe(200)
     })
   }
-  it("D17 what was only announced holds nothing, and who has no secret holds nothing", async () => {
+  it("D17 a body that was only announced holds nothing, and a client without a secret holds nothing", async () => {
     const { port, url } = await start(limits)
     await open(port, 60, head("/ingest", announced))
     await open(port, 60, `POST /ingest HTTP/1.1\r\nhost: localhost\r\n${announced}\r\n\r\n${half}`)
@@ -106,7 +106,7 @@ describe("unfinished bodies", () => {
   })
 })
 
-describe("where nobody is asked for a secret", () => {
+describe("where no secret is asked for", () => {
   it("503 D17 one address holds a quarter; others are served", async () => {
     const { port, url } = await start({ ...limits, isOpen: true })
     const all = await open(port, 40, head("/ingest", announced) + half, "127.0.0.9")

@@ -228,7 +228,7 @@ describe("documents of svc.yml", () => {
       else expect(faults.join("\n")).toMatch(fault)
     })
   }
-  it("D5a and nobody was asked for anything", () => expect(asked).toBe(0))
+  it("D5a and no address was called", () => expect(asked).toBe(0))
 
   it("D5a a file beside svc.yml may be referred to from a folder below it", async () => {
     writeFileSync(join(app, "common.yml"), "A: { type: object, required: [b] }\n")

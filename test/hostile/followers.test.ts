@@ -49,7 +49,7 @@ const stalled = (events: Stream.Stream<ViewEvent>, room: number) => {
 }
 
 describe("followers that do not read", () => {
-  it("D11 a change makes one text however many follow, a batch one piece for each, and none for who does not take it", async () => {
+  it("D11 a change makes one text however many follow, a batch one piece for each, and none for a client that does not take it", async () => {
     const { delta, made } = counting()
     const feed = new Feed(10_000)
     const streams = Array.from({ length: 40 }, () =>
@@ -68,7 +68,7 @@ describe("followers that do not read", () => {
     expect(made.texts).toBeLessThan(5000)
     await Promise.all(streams.map(({ close }) => close()))
   })
-  it("D11 a change nobody waits for touches no follower", async () => {
+  it("D11 a change without a waiting client touches no follower", async () => {
     const { delta, made } = counting()
     const feed = new Feed(100)
     const followers = Array.from({ length: 300 }, () => feed.listen(undefined))
@@ -77,7 +77,7 @@ describe("followers that do not read", () => {
     expect(await take(feed, followers[0]!)).toEqual(["end behind"])
     expect([await take(feed, followers[0]!), feed.listening]).toEqual([undefined, 299])
   })
-  it("D11 one that reads late gets all that is buffered, in order, in pieces of bounded size, and then the end", async () => {
+  it("D11 a client that reads late gets all that is buffered, in order, in pieces of bounded size, and then the end", async () => {
     const { delta } = counting()
     const feed = new Feed(100)
     const late = feed.listen(snapshot)
@@ -113,7 +113,7 @@ describe("followers that do not read", () => {
     // A change that was not told (the view moved without a delta): nothing can be resumed over it.
     expect(feed.after(13, 15)).toBeUndefined()
   })
-  it("D11 one that waits is told at once, and one that left is not", async () => {
+  it("D11 a client that waits is told at once, and a client that left is not", async () => {
     const { delta } = counting()
     const feed = new Feed(5)
     const stays = feed.listen(undefined),

@@ -209,7 +209,7 @@ it("D15 a name that stands for a metadata address from now on is not called at a
   expect(judged.asked).toHaveLength(1)
 })
 
-it("D15 while nobody answers for a name it stands for what it was judged by last; one that nobody ever knew is not called", async () => {
+it("D15 while no name server answers, a name keeps the addresses it was last judged by; a name that was never known is not called", async () => {
   const { judged, other, url } = await twoPlaces()
   const { clock, later } = timed()
   const calls = (client: SspClientShape) =>

@@ -115,7 +115,7 @@ describe("a server with a certificate", () => {
       200, 403, 403
     ])
   })
-  it("D52 who speaks plain HTTP is told so, who speaks something else is hung up on, and others go on", async () => {
+  it("D52 a client that speaks plain HTTP is told so, one with another protocol is cut off, and others go on", async () => {
     const { ask, port } = await started(filesOf(node()))
     const plain = await told(await opened(connectPlain(port, "127.0.0.1"), "connect"), get("/info"))
     expect(plain).toMatchObject({
@@ -206,7 +206,7 @@ describe("a server whose nodes show certificates", () => {
     ).toBe(401)
     expect((await ask({ path: "/info", tls: { ca } })).status).toBe(200)
   })
-  it("403 D52 where nobody is asked for a secret everything but probes and pages without data needs a certificate", async () => {
+  it("403 D52 where no secret is asked for, everything but probes and pages without data needs a certificate", async () => {
     const { ask } = await mutual({ isOpen: true })
     const status = async (path: string, tls: Ask["tls"]) => (await ask({ path, tls })).status
     expect([

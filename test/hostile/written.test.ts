@@ -115,7 +115,7 @@ describe("a view", () => {
     expect(view.errors()[0]?.reason).toMatch(/SVC_QUERY_(BYTES|ROW_STEPS)/)
   })
 
-  it("D48 shows what is within it, hears of changes in it, and holds no long text", () => {
+  it("D48 shows the rows within it, hears of changes in it, and holds no long text", () => {
     const { engine, write } = engineOf()
     for (let n = 0; n < 3; n++) write(n, { n })
     const view = viewOf(engine, `SELECT ${shared} AS w FROM t`) as IncrementalView

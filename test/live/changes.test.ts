@@ -61,7 +61,7 @@ const rowsOf = async (node: NodeBeside, id: string): Promise<ReadonlyArray<{ rea
     }
   ).result_data
 
-test("D44 D1 every write arrives with its types, computed fields and every kind of id; what is rolled back never does", async () => {
+test("D44 D1 every write arrives with its types, computed fields and every kind of id; a write that is rolled back never does", async () => {
   const server = await serve()
   await server.ask(
     "n",

@@ -70,7 +70,7 @@ class Beside {
 
 const bootstraps = (ssp: Process): number => ssp.logs.match(/bootstrapped at position/g)?.length ?? 0
 
-test("D21 D25 D31 cloned, fed, killed and restarted beside a real database: edges are what the queries say, and what nobody owns any more is gone from it", async () => {
+test("D21 D25 D31 cloned, fed, killed and restarted beside a real database: edges are what the queries say, and rows without an owner are gone from it", async () => {
   const server = await RpcServer.start({ capabilities: { network_targets: true } })
   onTestFinished(() => server.kill())
   const database = new Beside(server)

@@ -95,7 +95,7 @@ describe
         expect(dead.logs).toContain(`${alive} does not answer`)
       })
     }
-    it("the kit can fail: outside its folder nothing can be written, inside it can, and it is nobody", async ({
+    it("the kit can fail: outside its folder nothing can be written, inside it can, and its user has no rights", async ({
       onTestFinished
     }) => {
       const outer = temporaryFolder()

@@ -48,7 +48,7 @@ const rowOf = ({ records }: NodeBeside, text: string) => records.get(Ids.parse(t
 const schema = `DEFINE TABLE item SCHEMAFULL; DEFINE FIELD at ON item TYPE option<datetime>; DEFINE FIELD boss ON item TYPE option<record<person>>; DEFINE FIELD price ON item TYPE option<decimal>;
   DEFINE FIELD note ON item TYPE option<string>; DEFINE FIELD n ON item TYPE option<int>;`
 
-test("D20 D1 what is in the database is in memory before the node is ready, with the types it has there and, at the door, those it declares", async () => {
+test("D20 D1 the records of the database are in memory before the node is ready, with the types it has there and, at the door, those it declares", async () => {
   const server = await serve()
   await server.ask(
     "n",
@@ -154,7 +154,7 @@ test("D20 a restart writes only what changed meanwhile, views and versions go on
   ]).toEqual([[], 4, highest + 1])
 })
 
-test("D23 a store of its own that is damaged in what is read is set aside too, and rebuilt with versions above those clients know", async () => {
+test("D23 a store of its own whose damage shows only on reading is set aside too, and rebuilt with versions above those clients know", async () => {
   const server = await serve()
   await server.ask("n", "d", "DEFINE TABLE item; FOR $n IN 0..5 { CREATE type::record('item', $n) SET n = $n }")
   const data = fresh()
@@ -228,7 +228,7 @@ test("D21 a registration put into the database or taken out of it by hand is fol
   )
 })
 
-test("D18 a database that is not there yet is waited for, and one that dies half-way is gone on with", async () => {
+test("D18 a database that is not there yet is waited for, and a database that dies half-way is read on from there", async () => {
   const first = await ServerProcess.start({ path: `surrealkv://${join(folder, "half")}` })
   onTestFinished(() => first.kill())
   const writer = await rootClient(first)
@@ -252,7 +252,7 @@ test("D18 a database that is not there yet is waited for, and one that dies half
   expect([await differing(node, "item"), await node.writes()]).toEqual([[], 6_500])
 })
 
-test("D20 a server that stands still, and one that ends sessions, are gone on with; changes are taken meanwhile", async () => {
+test("D20 a server that stands still, and a server that ends sessions, are used again; changes are taken meanwhile", async () => {
   const server = await serve()
   await server.ask("n", "d", "DEFINE TABLE item; FOR $n IN 0..50 { CREATE type::record('item', $n) SET n = $n }")
   const node = await start(server.port, fresh())

@@ -91,7 +91,7 @@ describe.concurrent("D5a configuration faults", () => {
     expect(door.exit?.code).toBe(2)
     expect(door.logs).toMatch(/job_table\b[\s\S]*job_tables/)
   })
-  it("D5a a file that is not there, and one that is no YAML, are faults that name the file", async ({
+  it("D5a a file that is not there, and a file that is no YAML, are faults that name the file", async ({
     onTestFinished
   }) => {
     const use = workshop(onTestFinished)

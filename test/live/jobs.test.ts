@@ -201,7 +201,7 @@ describe.concurrent("commands", () => {
 })
 
 describe("beside others", () => {
-  it("D39 run takes up what is in the database's job table, and a stop lets the call under way end", async () => {
+  it("D39 run takes up the jobs in the database's job table, and a stop lets the call under way end", async () => {
     const server = await RpcServer.start()
     const db = await rootClient(server)
     try {
@@ -229,7 +229,7 @@ describe("beside others", () => {
       await server.kill()
     }
   })
-  it("D35 D39 an SSP beside a database runs what is in its job table, claimed and written there, and what /ingest announces", async () => {
+  it("D35 D39 an SSP beside a database runs the jobs in its job table, claimed and written there, and jobs that /ingest announces", async () => {
     const server = await RpcServer.start()
     const db = await rootClient(server)
     try {

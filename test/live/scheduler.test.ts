@@ -106,7 +106,7 @@ describe("the command line", () => {
     expect(code).toBe(0)
     for (const { env } of Object.values(knobs)) expect(text).toContain(env)
   })
-  it("D5a --check-config names the fault and ends with 2; so does what is not understood", async () => {
+  it("D5a --check-config names the fault and ends with 2; so does an unknown option", async () => {
     expect(await ended("--check-config")).toMatchObject({
       code: 2,
       text: expect.stringMatching(/SVC_SCHEDULER_INGEST_PORT is "x"/)

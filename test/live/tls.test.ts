@@ -137,7 +137,7 @@ describe("TLS of processes", () => {
     )
     expect(exits).toEqual(exits.map(() => [2, true]))
   })
-  it("D52 SIGHUP puts new files in force and cuts nobody off; files that will not do leave the old ones, and an error in the log", async ({
+  it("D52 SIGHUP puts new files in force and cuts no connection off; files that will not do leave the old ones, and an error in the log", async ({
     onTestFinished
   }) => {
     const shop = workshop(onTestFinished)

@@ -161,7 +161,7 @@ describe("D40 db.run() as a record user", () => {
     }
     expect(backend.received.filter(({ body }) => (body as { to: string }).to === "x")).toEqual([])
   })
-  it("another user cannot read the job; nobody signed in selects errors or updates status; a failed job shows only that", async () => {
+  it("another user cannot read the job; no record user selects errors or updates status; a failed job shows only that", async () => {
     backend.reply = (_, response) => void response.writeHead(422).end("no such address")
     const id = await box.run("mail", "/send", { to: "nobody", count: 1 }, { assignedTo: "note:a" })
     await until(

@@ -191,7 +191,7 @@ describe("D40 payloads", () => {
 })
 
 describe("documents and files", () => {
-  it("what is no OpenAPI 3.0 or 3.1, and schemas that lead nowhere, are faults of the configuration, all at once", async () => {
+  it("documents other than OpenAPI 3.0 or 3.1, and schemas that lead nowhere, are faults of the configuration, all at once", async () => {
     const broken = {
       ...schema,
       paths: {

@@ -108,7 +108,7 @@ describe("the API documents", () => {
       tags.filter(([file, name]) => documented(file, name) !== true).map(([{ path }, name]) => `${path} ${name}`)
     ).toEqual([])
   })
-  it("can fail: a declaration without a comment, and one that is not there, are told apart", () => {
+  it("can fail: a declaration without a comment, and a missing declaration, are told apart", () => {
     const file = parse(
       "src/a.ts",
       "/** Said. */\nexport const a = 1\nexport const b = 2\n/** A class. */\nexport class C { static readonly d = 1\n/** Said. */\nstatic readonly e = 2 }"

@@ -40,7 +40,7 @@ beforeAll(async () => {
 afterAll(() => packed?.remove())
 
 describe("the tarball", () => {
-  it("holds what is built and what describes it, nothing else, and no more than it should weigh", () => {
+  it("holds built files and their documents, no others, and stays below its size limit", () => {
     const paths = packed.files.map(({ path }) => path)
     expect(
       paths.filter(
@@ -234,7 +234,7 @@ describe("the composed example", () => {
       backend.close()
     }
   })
-  it("holds a layer of one's own to the shipped suite under vitest, and finds one that forgets what it commits", async () => {
+  it("runs the shipped suite over a composer's layer under vitest, and finds a layer that forgets its commits", async () => {
     const vitest = (file: string) =>
       run(
         [node, join(root, "node_modules/vitest/vitest.mjs"), "run", file, "--root", ".", "--reporter=dot"],

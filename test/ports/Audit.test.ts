@@ -49,7 +49,7 @@ it.effect("D53 beyond the limit they are counted, and each minute ends with the 
   })
 )
 
-it.effect("D53 a process that stops says the count, and does not wait for the minute, whoever began it", () =>
+it.effect("D53 a process that stops says the count, and does not wait for the minute", () =>
   Effect.gen(function* () {
     const seen = yield* lines(({ turnedAway }) =>
       Effect.uninterruptible(Effect.replicateEffect(turnedAway(guess), 3)).pipe(Effect.asVoid)

@@ -112,7 +112,7 @@ for (const [name, layer] of Object.entries(layers)) {
       }
       expect(seen.map(({ line }) => line)).toEqual(Array.from({ length: 5 }, () => "POST /send"))
     })
-    it("D37 nobody there, a reset, an end without an answer and what is no HTTP are failures that say why", async () => {
+    it("D37 no server, a reset, an end without an answer and an answer that is no HTTP are failures that say why", async () => {
       reply = (request) => void request.socket.resetAndDestroy()
       const reset = await asked(layer, "/send")
       reply = (request) => void request.socket.destroy()

@@ -117,7 +117,7 @@ for (const [name, make] of [
       )
       expect((await restart((store) => store.open("log"))).saved.quarantined).toStrictEqual([row])
     })
-    it("D31 what is forgotten is gone, an SSP with its strays and nobody else's", async () => {
+    it("D31 forgotten rows are gone: an SSP with its strays, and no strays of others", async () => {
       const restart = make()
       await restart((store) => Effect.zipRight(store.open("log"), store.write(all)))
       await restart((store) =>
@@ -143,7 +143,7 @@ for (const [name, make] of [
       const { saved } = await restart((store) => store.open("log"))
       expect([saved.strays, saved.views]).toStrictEqual([[], [{ ...view, placed: false }]])
     })
-    it("D36 results of jobs are there after a restart; the oldest make room, by number and by length, also in the file; what is forgotten is gone", async () => {
+    it("D36 results of jobs are there after a restart; the oldest make room, by number and by length, also in the file; forgotten results are gone", async () => {
       const restart = make()
       const put = (job: string, result: Result | undefined): Write => ({ tag: "PersistResult", job, result })
       const shown = (store: PoolStoreShape) => ["a", "b", "c", "d"].map((name) => store.resultOf(name) !== undefined)
@@ -196,7 +196,7 @@ describe("a pool file that cannot be used", () => {
       () => "opened",
       (error: unknown) => String(error)
     )
-  it("D26 one that is no database, or of a later version, is refused", async () => {
+  it("D26 a file that is no database, or of a later version, is refused", async () => {
     writeFileSync(join(folder, "no.db"), "x".repeat(5000))
     expect(await opened("no.db")).toMatch(/not a database|damaged|malformed/i)
     await sqlite("later.db")(() => Effect.void)

@@ -52,7 +52,7 @@ const started = async (display?: Display) => {
 }
 
 describe("progress", () => {
-  it("D34 one line of the log per 5 s while it goes on, with what is done, how fast and how long it may take", async () => {
+  it("D34 one line of the log per 5 s of running work: items done, rate, and remaining time", async () => {
     const { close, logs, meters, progress, time } = await started()
     const work = progress.open("clone", "the database", "records")
     work.expect(10_000)
@@ -137,7 +137,7 @@ describe("progress", () => {
 })
 
 describe("words and bars", () => {
-  it("D34 rates and what is left follow from the whole time", () => {
+  it("D34 the rate and the remaining time follow from the whole time", () => {
     expect(paceOf(task())).toEqual({ perSecond: 0, remainingMs: undefined })
     expect(paceOf(task({ done: 100, elapsedMs: 2000 }))).toEqual({ perSecond: 50, remainingMs: undefined })
     expect(paceOf(task({ done: 100, total: 300, elapsedMs: 2000 }))).toEqual({ perSecond: 50, remainingMs: 4000 })

@@ -90,7 +90,7 @@ describe("SchedulerClient", () => {
       expect(await register()).toMatchObject({ _tag: "Left", left: { reason } })
     })
   }
-  it("D18 nobody there is unreachable, and the message says why", async () => {
+  it("D18 an address without a server is unreachable, and the message says why", async () => {
     const free = await freePort()
     expect(await register(`http://127.0.0.1:${free}`)).toMatchObject({
       _tag: "Left",

@@ -47,7 +47,7 @@ const made = () => {
 }
 
 describe("Slicer", () => {
-  it("a slice is 10 ms for all together; who is not done goes behind the others", () => {
+  it("a slice is 10 ms for all together; work that is not done goes behind the others", () => {
     const { results, start, turn, waiting } = made()
     start("a", 6)
     start("b", 2)
@@ -64,7 +64,7 @@ describe("Slicer", () => {
     expect(turn()).toBe("d1")
   })
 
-  it("what is cancelled lets go of what it holds, and is not answered", () => {
+  it("cancelled work frees what it holds, and is not answered", () => {
     const { slicer, log, results, start, turn } = made()
     const cancel = start("a", 9)
     start("b", 1)
@@ -113,7 +113,7 @@ describe("Slicer", () => {
     })
   )
 
-  it("a close answers what is there and what comes later", () => {
+  it("a close answers waiting work and later work", () => {
     const { slicer, log, results, start, turn } = made()
     start("a", 9)
     turn()
@@ -124,7 +124,7 @@ describe("Slicer", () => {
     expect(results).toMatchObject([{ error: new Closed() }, { error: new Closed() }])
   })
 
-  it("a defect is the answer of the one that has it", () => {
+  it("a defect is the answer of the work that has it", () => {
     const { slicer, results, start, turn } = made()
     const defects: Array<unknown> = []
     slicer.start(

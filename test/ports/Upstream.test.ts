@@ -191,7 +191,7 @@ test("D21 a row in our table that is not ours is named, not skipped", async () =
   ])
 })
 
-test("D21 who may not define tables is told so", async () => {
+test("D21 a user that may not define tables is told so", async () => {
   await server.ask("n", "any", "DEFINE USER OVERWRITE viewer ON NAMESPACE PASSWORD 'root' ROLES VIEWER")
   const outcome = await use((upstream) => Effect.either(upstream.prepare), "viewer")
   expect(Either.isLeft(outcome) && [outcome.left.reason, outcome.left.transient]).toEqual(["unauthorized", false])

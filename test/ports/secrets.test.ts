@@ -38,7 +38,7 @@ const outcomes = (reloaded: ReadonlyArray<Reloaded>) =>
   reloaded.map(({ name, outcome }) => [name, typeof outcome === "string" ? outcome : "fault"])
 
 describe("several secrets", () => {
-  it("D15 the secret of now and all before it are let in, nobody else", () => {
+  it("D15 the current secret and all before it are let in, no other", () => {
     const { bearers } = ssp({ SVC_AUTH_SECRET: "new", SVC_AUTH_SECRET_PREVIOUS: "old older" })
     const authorized = makeAuthorized(bearers)
     expect(["new", "old", "older"].map((secret) => authorized(`Bearer ${secret}`))).toEqual([true, true, true])
@@ -54,7 +54,7 @@ describe("several secrets", () => {
     const config = scheduler({ SVC_AUTH_SECRET: "new" })
     expect(Redacted.value(config.sspSecret("any") ?? expect.fail("none"))).toBe("new")
   })
-  it("D15 earlier secrets alone let nobody in, and are warned about", () => {
+  it("D15 earlier secrets alone admit no caller, and are warned about", () => {
     const config = ssp({ SVC_AUTH_SECRET_PREVIOUS: "old" })
     expect([
       makeAuthorized(config.bearers)("Bearer old"),

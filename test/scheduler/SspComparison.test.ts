@@ -215,7 +215,7 @@ describe("D41 comparing SSPs with the replica", () => {
     expect(theirs).toEqual([ours, ours])
     expect(own.world.crashes).toEqual([])
   })
-  it("D1 an SSP that bootstraps over tables that nobody has declared types what comes then as the scheduler and the others do, with types and without", async () => {
+  it("D1 an SSP that bootstraps over undeclared tables types later records as the scheduler and the others do, with types and without", async () => {
     const own = (cluster = new Cluster())
     await own.start()
     const write = (i: number) => [

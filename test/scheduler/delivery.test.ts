@@ -40,7 +40,7 @@ describe("live delivery", () => {
     expect([a.applied, b.applied]).toEqual([range(1, 200), range(1, 200)])
     expect([a.mostAtOnce, b.mostAtOnce]).toEqual([1, 1])
   })
-  it("D5 an event carries seq, log_id, epoch and its version; arrays only go to who takes them", async () => {
+  it("D5 an event carries seq, log_id, epoch and its version; arrays only go to SSPs that take them", async () => {
     const node = await start()
     const [arrays, single] = [
       await (await fake("arrays")).join(node),
@@ -79,7 +79,7 @@ describe("live delivery", () => {
     expect(stuck.applied).toEqual(range(1, 20))
     expect(bodyOf(await ingest(node, 21))["delivered"]).toBe(2)
   })
-  it("D26 503, 500 and time-outs are tried again in order; 409 is replayed from what is expected", async () => {
+  it("D26 503, 500 and time-outs are tried again in order; 409 is replayed from the position that is expected", async () => {
     const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" })
     const ssp = await (await fake("a")).join(node)
     const plan = [

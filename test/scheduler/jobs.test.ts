@@ -60,8 +60,8 @@ const report = (node: Node, job: string, status: string, more: Body = {}): Promi
   node.post("/job/result", { job_id: job, status, ...more })
 const body = (job: string) => ({ job_id: job, table: "job", payload: { path: "/x", body: { n: 1 } } })
 
-describe("D35 who runs a job", () => {
-  it("D35 each pending job is named exactly one SSP that has its table, the one with the fewest; other records and statuses name nobody", async () => {
+describe("D35 the assignment of jobs", () => {
+  it("D35 each pending job is named exactly one SSP that has its table, the one with the fewest; other records and statuses name no SSP", async () => {
     const node = await start()
     const [a, b] = [await joined(node, "a"), await joined(node, "b", ["job", "mail"])]
     await joined(node, "c", [])
@@ -180,7 +180,7 @@ describe("D31 jobs over a restart of the scheduler", () => {
 })
 
 describe("D36 dispatch and result", () => {
-  it("D36 an unknown job is created with the table's defaults, and its event names who was answered", async () => {
+  it("D36 an unknown job is created with the table's defaults, and its event names the SSP of the answer", async () => {
     const node = await start()
     const [a, b] = [await joined(node, "a", undefined), await joined(node, "b", [])]
     expect(
@@ -209,7 +209,7 @@ describe("D36 dispatch and result", () => {
     expect([created_at, updated_at]).toEqual([expect.stringMatching(/^\d{4}-\d\d-\d\dT/), created_at])
     expect([(await node.post("/job/dispatch", body("job:1"))).json, await running(node)]).toEqual(["a", 1])
   })
-  it("D36 beside a database a job that is there and has not come yet is assigned; one that is not there is refused, with what to do", async () => {
+  it("D36 beside a database a job whose event has not come yet is assigned; an unknown job is refused, with what to do", async () => {
     const stored = { id: Ids.parse("job:there"), path: "/x", payload: {}, status: "pending" }
     const node = await start({
       stores: Layer.mergeAll(
@@ -238,7 +238,7 @@ describe("D36 dispatch and result", () => {
       [[body("job:1")], "/x", 2]
     )
   })
-  it("D36 running becomes processing, completed success, failed failed with the error appended; what is over stays so", async () => {
+  it("D36 running becomes processing, completed success, failed failed with the error appended; a job that is over stays so", async () => {
     const node = await start()
     await joined(node, "a")
     await ingest(node, [

@@ -39,7 +39,7 @@ describe("D31 an SSP that is gone", () => {
       await node.close()
     })
   }
-  it("one that hangs, or breaks off its connections, stays until its heartbeats are missed", async () => {
+  it("an SSP that hangs, or breaks off its connections, stays until its heartbeats are missed", async () => {
     const { node, ssp } = await start(20)
     ssp.behaviour = ({ path }) => (path === "/health" ? "never" : undefined)
     const asked = ssp.calls("/health").length

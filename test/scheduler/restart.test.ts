@@ -56,7 +56,7 @@ const shown = async (node: Node, id: string): Promise<string | undefined> =>
     ?.status
 
 describe("D31 a restart", () => {
-  it("D31 keeps SSPs, views and versions; nobody bootstraps, what was missed is replayed from the log in a later epoch", async () => {
+  it("D31 keeps SSPs, views and versions; no SSP bootstraps, missed events are replayed from the log in a later epoch", async () => {
     const path = folder()
     const first = await start(path)
     const ssp = await (await fake("a")).join(first)
@@ -300,7 +300,7 @@ describe("a replica that was lost or put back, beside a database", () => {
       ])
     }
   )
-  it("D5 D31 one that was put back to before what the log still has is cloned anew, and a crash during that changes nothing", async () => {
+  it("D5 D31 a replica restored from before the first position of the log is cloned anew, and a crash during that changes nothing", async () => {
     const path = folder()
     const { before, first, ssp } = await lived(path, "cut")
     await first.close()
@@ -324,7 +324,7 @@ describe("a replica that was lost or put back, beside a database", () => {
     await comesBack(second, ssp)
     expect(ssp.snapshotSeq).toBe(2)
   })
-  it("D26 D31 one that was put back to where the log still goes on is brought forward from it: nobody bootstraps", async () => {
+  it("D26 D31 a replica restored from a position that the log still has is brought forward from the log: no SSP bootstraps", async () => {
     const path = folder()
     const { before, first, ssp } = await lived(path, "whole")
     await first.close()

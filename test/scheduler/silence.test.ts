@@ -95,7 +95,7 @@ let busy: Busy | undefined
 afterEach(() => busy?.stop())
 
 describe("D29 silence", () => {
-  it("D29 heartbeats that have arrived and are read only when timers are through count: nobody is removed; who sends none is", async () => {
+  it("D29 heartbeats that have arrived and are read only when timers are through count: no SSP is removed by delay; an SSP that sends none is", async () => {
     const own = (busy = new Busy())
     await own.start()
     for (let ms = 0; ms < 10_000; ms += 500) {

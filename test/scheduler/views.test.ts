@@ -70,7 +70,7 @@ describe("D31 views move", () => {
       )
     }
   })
-  it("D31 from one that says goodbye; one that comes gets its share, and no view is ever on two", async () => {
+  it("D31 from an SSP that deregisters; a new SSP gets its share, and no view is ever on two", async () => {
     const node = await start()
     const a = await (await fake("a")).join(node)
     for (const n of range(1, 8)) await register(node, `v${n}`)
@@ -89,7 +89,7 @@ describe("D31 views move", () => {
     const b = await (await fake("b")).join(node)
     await until("it is placed", () => held(b).length === 1)
   })
-  it("D31 a view whose registration nobody answered is taken from who may have it before that one gets it again", async () => {
+  it("D31 a view whose registration was not answered is unregistered at that SSP before the SSP gets it again", async () => {
     const node = await start()
     const [a, b] = [await (await fake("a")).join(node), await (await fake("b")).join(node)]
     a.behaviour = ({ path }) => (path === "/view/register" ? "never" : undefined)

@@ -44,7 +44,7 @@ describe("D31 assignments", () => {
       { seed, numRuns: runs(2000) }
     )
   })
-  it("what was registered directly is nobody's to take back", () => {
+  it("a view that was registered directly is not taken back by a scheduler", () => {
     const assignments = new Assignments()
     expect(assignments.takeBack("direct", 9)).toBe(false)
   })
@@ -56,7 +56,7 @@ describe("D31 assignments", () => {
     expect([still?.(), placed("placed"), placed("direct")]).toEqual([false, true, false])
     expect(assignments.claim("placed", 1)?.()).toBe(true)
   })
-  it("a view that moves leaves its rows in the database to who has it next; one that is unregistered takes them along; a late call does neither", () => {
+  it("a view that moves leaves its rows in the database to its next SSP; a view that is unregistered takes them along; a late call does neither", () => {
     const assignments = new Assignments()
     const told: Array<unknown> = []
     const views = { unregister: (...given: ReadonlyArray<unknown>) => Effect.sync(() => void told.push(given)) }

@@ -119,7 +119,7 @@ const database = async (
 }
 
 for (const mode of ["sync", "async", "changes"] as const) {
-  test(`D21 what is printed for ${mode} events can be run as it stands, twice, and is what is installed`, async () => {
+  test(`D21 the printed script for ${mode} events can be run as it stands, twice, and equals the installed one`, async () => {
     const [byHand, installed] = [await database(), await database()]
     const { out } = await byHand.run("print", { mode, url: receiverUrl() })
     for (const _again of [1, 2]) await byHand.ask(out)
@@ -132,7 +132,7 @@ for (const mode of ["sync", "async", "changes"] as const) {
   })
 }
 
-test("what is installed posts with the secret, and is taken away twice without a trace but our tables", async () => {
+test("installed events post with the secret, and are removed, also twice, without a trace but our tables", async () => {
   const { ask, run, state } = await database()
   const before = await ask<ReadonlyArray<object>>("INFO FOR TABLE item")
   const { out } = await run("install", { url: receiverUrl() })

@@ -100,7 +100,7 @@ const elapse = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
 const put = ({ views }: Node, id: string, n: number) => views.ingest([change(id, { n })])
 
 describe("D41 compare", () => {
-  withNode("D41 names what is missing, extra or different, with both versions, and nothing that is equal", (node) =>
+  withNode("D41 names records that are missing, extra or different, with both versions, and no equal record", (node) =>
     Effect.gen(function* () {
       const { database, integrity } = node
       for (const n of [1, 2, 3]) yield* put(node, `item:${n}`, n)

@@ -223,7 +223,7 @@ describe("a database that fails", () => {
     })
   )
 
-  withNode("D20 D18 one that dies half-way is gone on with where it was, and a success begins the count anew", (node) =>
+  withNode("D20 D18 a database that dies half-way is read on from there, and a success begins the count anew", (node) =>
     Effect.gen(function* () {
       const { database, store } = node
       fill(database, "item", 3_500)
@@ -257,7 +257,7 @@ describe("a database that fails", () => {
     })
   )
 
-  withNode("who lacks a right to our tables reads nothing until it has it", (node) =>
+  withNode("a database user without a right to our tables makes the SSP wait until it has the right", (node) =>
     Effect.gen(function* () {
       fill(node.database, "item", 2)
       let lacking = 3
@@ -388,7 +388,7 @@ describe("the compare while changes flow", () => {
 })
 
 describe("registrations", () => {
-  withNode("D20 those of the database become views, views without one go, whoever owned them", (node) =>
+  withNode("D20 registrations in the database become views, views without a registration go, of any owner", (node) =>
     Effect.gen(function* () {
       const { database, reconcile, views } = node
       fill(database, "item", 3)

@@ -101,7 +101,7 @@ const prepared = Effect.flatMap(Upstream, (upstream) =>
   Effect.map(Effect.either(upstream.prepare), (answer) => (answer._tag === "Left" ? answer.left.message : "prepared"))
 )
 
-test("D21 what is printed runs as it stands, holds no password, and lets nobody in until a hash is put in", async () => {
+test("D21 what is printed runs as it stands, holds no password, and admits no sign-in until a hash is put in", async () => {
   const { as, ask, command } = await database()
   const { out } = await command("print", { STORE_SERVICE_PASS: password })
   expect([out.includes(password), out.includes("argon2id"), out.includes("ROLES VIEWER")]).toEqual([false, false, true])
@@ -160,7 +160,7 @@ test("D21 the user that is installed reads everything, writes our tables, and no
   }
 })
 
-test("D21 permissions of job tables stay as they are for everybody else, and are opened once", async () => {
+test("D21 permissions of job tables stay as they are for all other users, and are opened once", async () => {
   const { ask, command } = await database(
     `${Schema.script([jobTable("mail_job")])} ALTER TABLE mail_job PERMISSIONS FOR select FULL FOR create WHERE $auth.admin FOR update WHERE assigned_to = $auth FOR delete NONE`
   )

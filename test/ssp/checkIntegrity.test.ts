@@ -79,7 +79,7 @@ test("D41 every record that differs is named with what differs, those beyond the
   expect(fault).toMatch(/^1 5 records differ.*POST .*\/reconcile/)
 })
 
-test("D41 nobody there, another answer, another service and a port that nobody knows end with the reason", async () => {
+test("D41 no SSP, another answer, another service and an unknown port end with the reason", async () => {
   expect((await run({}, await freePort())).fault).toMatch(/^1 no SSP answers at http:\/\/127\.0\.0\.1:\d+.*--url/)
   answer = { status: 401, body: '{"code":"UNAUTHORIZED"}' }
   expect((await run()).fault).toMatch(/^1 .*answers 401: .*UNAUTHORIZED/)

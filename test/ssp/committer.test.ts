@@ -121,7 +121,7 @@ describe("group commit", () => {
     turn()
     expect(commits).toEqual([3, 1])
   })
-  it("D22 a steady trickle does not hold up who came first for more than a few turns", () => {
+  it("D22 a steady trickle does not hold up the first change for more than a few turns", () => {
     const { answered, commits, submit, turn } = bench("sqlite")
     submit("first")
     for (let n = 0; n < 20 && answered.length === 0; n++) {

@@ -80,7 +80,7 @@ describe("while a view fills", () => {
       )
   )
 
-  it.effect("D9 what is asked of one id later wins: another query, its removal", () =>
+  it.effect("D9 the later request for one id wins: another query, its removal", () =>
     withRecords(({ views }) =>
       Effect.gen(function* () {
         const first = yield* begun(views, "a")

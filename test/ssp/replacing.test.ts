@@ -104,7 +104,7 @@ describe("replace", () => {
       )
   )
 
-  it.effect("D20 the process goes on meanwhile, and nobody sees half of it", () =>
+  it.effect("D20 the process goes on meanwhile, and no reader sees half of it", () =>
     withViews(
       ({ views }) =>
         Effect.gen(function* () {

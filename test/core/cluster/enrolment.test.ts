@@ -114,7 +114,7 @@ describe("D18 D19 enrolment", () => {
       for (const { after } of walk(all))
         expect(enrolled(after)).toMatchObject({ step: "member", phase: "ready", failures: 0 })
     }))
-  it("the fourth loss of its data within ten minutes is told louder, and what is remembered of losses is bounded", () =>
+  it("the fourth loss of its data within ten minutes is logged as an error, and the memory of losses is bounded", () =>
     check((all) => {
       const losses: Array<number> = []
       for (const { after, before, now, orders } of walk(all)) {

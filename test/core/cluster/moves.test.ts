@@ -231,12 +231,12 @@ describe("moves", () => {
     expect(moves(strategies.least_queries, [on("a", 110), on("b", 90)])).toMatchObject({ count: 10 })
     expect(moves(strategies.least_load, [on("a", 20, 50, 100), on("b", 0, 45, 100)])).toBeUndefined()
   })
-  it("D32 least_load never moves views to who has more load, however few it has", () => {
+  it("D32 least_load never moves views to an SSP with more load, however few views it has", () => {
     expect(
       moves(strategies.least_load, [on("a", 12, 10, 100), on("b", 0, 10, 300), on("c", 0, 30, 100)])
     ).toBeUndefined()
   })
-  it("D31 a view that moves goes to who lacks it, and not where the strategy would put it by then", () => {
+  it("D31 a view that moves goes to the SSP with too few, and not where the strategy would put it by then", () => {
     const pool = new Drive({
       strategy: strategies.round_robin,
       unevenMs: 0,

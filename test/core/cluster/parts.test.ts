@@ -21,7 +21,7 @@ const answer = (acked: number, given: DeliveryQueue.Answer, now = 100) =>
   DeliveryQueue.answered(flying(acked), given, log, now, 0.5, limits, 0)
 
 describe("delivery queue", () => {
-  it("D26 sends what is after the acknowledged position, in order, one delivery at a time", () => {
+  it("D26 sends the events after the acknowledged position, in order, one delivery at a time", () => {
     expect(DeliveryQueue.due(DeliveryQueue.after(4), log, 0, 3)).toEqual({ from: 5, to: 7 })
     expect(DeliveryQueue.due(flying(4), log, 0, 3)).toBeUndefined()
     expect(DeliveryQueue.due(DeliveryQueue.after(9), log, 0, 3)).toBeUndefined()
@@ -88,7 +88,7 @@ describe("delivery queue", () => {
       DeliveryQueue.exceeded(DeliveryQueue.after(0), { first: 1, head: 11 }, limits, 0)
     ]).toEqual([undefined, "11 events wait, max_buffer_per_ssp is 10"])
   })
-  it("D55 what is excused does not count, what comes behind it does, and what the log has lost is never excused", () => {
+  it("D55 excused events do not count, later events do, and events that the log has dropped are never excused", () => {
     const found = (head: number, first: number) =>
       DeliveryQueue.exceeded(DeliveryQueue.after(2), { first, head }, limits, 20)
     expect([found(30, 3), found(31, 3), found(5, 4)]).toEqual([
@@ -97,7 +97,7 @@ describe("delivery queue", () => {
       "the log begins at 4, the SSP stands at 2"
     ])
   })
-  it("D26 who was late is waited for again when it has caught up", () => {
+  it("D26 a late SSP is waited for again when it has caught up", () => {
     const late = { ...flying(4), late: true }
     expect(DeliveryQueue.answered(late, { kind: "applied" }, log, 0, 0, limits, 0)).toMatchObject({
       queue: { late: false }
@@ -136,7 +136,7 @@ describe("balance", () => {
     expect(Balance.strategies.least_queries.choose([ssp("c", 2), ssp("b", 1), ssp("a", 1)], undefined)).toBe("a")
     expect(Balance.strategies.least_queries.choose([], undefined)).toBeUndefined()
   })
-  it("D32 round_robin goes on after the last one, whoever came or went", () => {
+  it("D32 round_robin goes on after the last SSP when others come or go", () => {
     const all = [ssp("c", 0), ssp("a", 9), ssp("b", 5)]
     expect(
       [undefined, "a", "b", "c", "bb", "z"].map((last) => Balance.strategies.round_robin.choose(all, last))
@@ -157,7 +157,7 @@ describe("balance", () => {
     ).toBe("b")
     expect(Balance.strategies.least_load.choose([ssp("b", 3), ssp("a", 3)], undefined)).toBe("a")
   })
-  it("D32 least_load: who reports neither counts as average", () => {
+  it("D32 least_load: an SSP that reports neither counts as average", () => {
     const loads = Balance.loads([ssp("a", 0, 100, 200), ssp("b", 0, 0, 100), ssp("c", 0)])
     expect([...loads]).toEqual([
       ["a", 2],

@@ -105,17 +105,17 @@ describe("bootstrap", () => {
     expect(pool.at(120_001).tags).toContain("Thaw")
     expect(pool.beat("a").reply?.kind).toBe("unknownSsp")
   })
-  it("D27 an old snapshot is not shared: who comes late is told when to come again", () => {
+  it("D27 an old snapshot is not shared: a late SSP is told when to come again", () => {
     const pool = new Drive({ heartbeatTimeoutMs: 1e9 }).register("a").at(60_001).register("b")
     expect(pool.reply).toMatchObject({ kind: "overloaded", retryAfterMs: 59_999 })
     expect(pool.polled("a").append(200).register("b").reply).toMatchObject({ kind: "registered", snapshotSeq: 200 })
   })
-  it("a long pull whose polls are answered is not taken for dead, one that is silent is", () => {
+  it("a long pull whose polls are answered is not taken for dead, a silent one is", () => {
     const pool = new Drive().register("a").at(10_000).polled("a", "bootstrapping")
     expect(pool.at(24_000).member("a").state).toBe("Bootstrapping")
     expect(State.member(pool.at(25_001).state, "a")).toBeUndefined()
   })
-  it("D29 time in which the scheduler stood still is nobody's silence; a silent SSP is found all the same, by ticks", () => {
+  it("D29 time in which the scheduler was suspended counts as no SSP's silence; a silent SSP is found all the same, by ticks", () => {
     const pool = new Drive({ maxSilenceMs: 400 }).ready("a", "b").at(1000)
     expect(pool.at(61_000).member("a").state).toBe("Ready")
     for (let now = 61_200; now <= 74_600; now += 200) expect(pool.at(now).beat("b").member("a").state).toBe("Ready")
@@ -171,7 +171,7 @@ describe("a registration repeated on the way", () => {
 })
 
 describe("restart", () => {
-  it("D31 a restart alone bootstraps nobody and moves no view: a grace of one time-out, then the log from where each stood", () => {
+  it("D31 a restart alone bootstraps no SSP and moves no view: a grace of one time-out, then the log from where each stood", () => {
     const before = new Drive().ready("a", "b").view("v").called("done").append(105).delivered("a").at(1)
     const [state, actions] = Pool.restore(
       State.initial(State.defaults, 2, { first: 1, head: 107 }, true),
@@ -197,7 +197,7 @@ describe("restart", () => {
       .found("CallRegister")
     expect(later[0]!.assignment).toBeGreaterThan(old!.assignment)
   })
-  it("while cloning nobody registers", () => {
+  it("while cloning no SSP registers", () => {
     const pool = Object.assign(new Drive(), { state: State.initial(State.defaults, 1, { first: 1, head: 0 }, false) })
     expect([pool.register("a").reply?.kind, pool.do({ tag: "Cloned" }).register("a").reply?.kind]).toEqual([
       "cloning",

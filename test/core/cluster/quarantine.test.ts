@@ -63,7 +63,7 @@ describe("D48 a registration that two SSPs died of", () => {
     expect(pool.view("v", bad).found("CallRegister")).toHaveLength(1)
   })
 
-  it("nor the move of a view; it waits for nobody until it is freed, and is placed then", () => {
+  it("nor the move of a view; it waits for no SSP until it is freed, and is placed then", () => {
     const pool = drive("a").view("v", bad).called("done").ready("b", "c", "d")
     leaves(pool, "a")
     later(pool, lost)
@@ -93,7 +93,7 @@ describe("D48 a registration that two SSPs died of", () => {
     expect([quarantined(pool), HashMap.size(pool.state.struck)]).toEqual([[], 0])
   })
 
-  it("died of nothing: refused, answered, cut off as it began, or late from one who is heard", () => {
+  it("died of nothing: refused, answered, cut off as it began, or late from an SSP that is heard", () => {
     for (const [outcome, ms] of [
       [{ kind: "unreachable", refused: true }, 1000],
       [{ kind: "unreachable" }, 1000],

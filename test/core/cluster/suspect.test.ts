@@ -52,7 +52,7 @@ describe("an SSP that refuses connections", () => {
     ]
     for (const find of finders) expect(find(placed()).member("a").state).toBe("Suspect")
   })
-  it("D31 who is Ready is asked at an interval, so that a death is found where no events come; 0 asks nobody", () => {
+  it("D31 a Ready SSP is asked at an interval, so that a death is found where no events come; 0 asks no SSP", () => {
     expect(polled(placed().at(State.defaults.probeIntervalMs))).toEqual(["a", "b"])
     expect(polled(new Drive({ probeIntervalMs: 0 }).ready("a").at(10_000))).toEqual([])
   })
@@ -101,7 +101,7 @@ describe("an SSP that refuses connections", () => {
     expect([State.ready(pool.state).map(({ ssp }) => ssp), State.awaited(pool.state, 1000)]).toEqual([["b"], true])
     expect(State.awaited(pool.append(101).delivered("b").state, 101)).toBe(false)
   })
-  it("D31 one that pulls its snapshot is not suspected: what stands before it may let it in only once it is ready", () => {
+  it("D31 an SSP that pulls its snapshot is not suspected: its proxy may admit requests only once it is ready", () => {
     const pool = new Drive().register("a").at(State.defaults.pollIntervalMs)
     health(pool, "a", "refused")
     expect(pool.member("a").state).toBe("Bootstrapping")

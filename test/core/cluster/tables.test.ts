@@ -60,7 +60,7 @@ describe("lifecycle", () => {
   it("D30 is what the text beside this test says, cell by cell", () => {
     expect(text).toBe(accepted(file, text))
   })
-  it("D26 D31 a day of a cluster, told as commands and what is owed for each, in order", () => {
+  it("D26 D31 a day of a cluster, as commands and the actions of each, in order", () => {
     const now = day()
     expect(now).toBe(accepted(new URL("./day.txt", import.meta.url), now))
   })

@@ -90,7 +90,7 @@ describe("what views leave in a database", () => {
     return pool.do({ tag: "ViewCleared", view: call!.view, op: call!.op })
   }
 
-  it("D16 D21 a view unregistered while nobody has it is cleared by the scheduler, and known until that is done", () => {
+  it("D16 D21 a view unregistered while no SSP has it is cleared by the scheduler, and known until that is done", () => {
     const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({
       tag: "UnregisterView",
       ref: 7,
@@ -101,7 +101,7 @@ describe("what views leave in a database", () => {
     expect(cleared(pool).tags).toEqual(["ForgetView"])
     expect(State.view(pool.state, "v")).toBeUndefined()
   })
-  it("D14 D21 so is one that expires without an owner, and one whose owner has said that it dropped it: it may have died before the database heard", () => {
+  it("D14 D21 so is a view that expires without an owner, and a view whose owner has dropped it: it may have died before the database heard", () => {
     const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({
       tag: "ActivityFound",
       view: "v",
@@ -126,7 +126,7 @@ describe("what views leave in a database", () => {
     pool.last = clear
     expect(cleared(pool).found("CallRegister")).toMatchObject([{ ssp: "b", spec: { body: "new" } }])
   })
-  it("D31 a restart goes on with it, and nobody gets the view", () => {
+  it("D31 a restart goes on with it, and no SSP gets the view", () => {
     const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({
       tag: "UnregisterView",
       ref: 7,
@@ -140,7 +140,7 @@ describe("what views leave in a database", () => {
     )
     expect([actions.map(({ tag }) => tag), Waiting.size(state.waitingViews)]).toEqual([["PersistView", "ClearView"], 0])
   })
-  it("D21 an SSP that may have taken a view behind everybody's back: when it has dropped it, or is gone, the database is cleared once more", () => {
+  it("D21 an SSP that may have taken a view unnoticed: when it has dropped it, or is gone, the database is cleared once more", () => {
     const pool = beside().ready("a").view("v").called("unreachable")
     expect(cleared(pool).tags).toEqual(["ForgetView"])
     expect(goodbye(pool, "a").found("ClearView")).toMatchObject([{ view: "v" }])
@@ -293,7 +293,7 @@ describe("views", () => {
     expect([again.length, pool.found("CallRegister").length]).toEqual([1, 0])
     expect(pool.called("done").found("CallRegister")).toMatchObject([{ ssp: "a" }])
   })
-  it("a view expires by what is known when its activity is found, so a refresh on the way wins", () => {
+  it("a view expires by the times known when its activity is found, so a refresh on the way wins", () => {
     const pool = new Drive({ heartbeatTimeoutMs: 1e9 }).ready("a").view("v", "q", 3, 1000).called("done")
     expect(pool.at(999).found("AskActivity")).toEqual([])
     expect(pool.at(1000).found("AskActivity")).toEqual([{ tag: "AskActivity", view: "v", lastActiveAt: 0 }])

@@ -307,7 +307,7 @@ describe("D38 retries", () => {
 })
 
 describe("reading a record", () => {
-  it("takes the table's defaults for what is missing or odd", () => {
+  it("takes the table's defaults for fields that are missing or odd", () => {
     expect(Job.read("t:1", "t", { status: "pending" })).toEqual({
       id: "t:1",
       table: "t",

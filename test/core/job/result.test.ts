@@ -6,7 +6,7 @@
 import { expect, test } from "vitest"
 import { RecentResults, readFor, resultOf } from "../../../src/core/job/result.ts"
 
-test("D36 an object is kept as it is, other JSON under `value`, what is no JSON not at all", () => {
+test("D36 an object is kept as it is, other JSON under `value`, a text that is no JSON not at all", () => {
   expect(
     ['{"a":[1]}', " [1] ", "5", "-1", '"x"', "null", "true", "", "ok", "<html>", '{"a":', "nothing"].map((body) =>
       resultOf(body, 100)
@@ -27,7 +27,7 @@ test("D36 an object is kept as it is, other JSON under `value`, what is no JSON 
   ])
 })
 
-test("D36 what is longer than the limit, in bytes, is left out and says so; 0 keeps none", () => {
+test("D36 a result longer than the limit, in bytes, is left out and says so; 0 keeps none", () => {
   const longest = JSON.stringify({ a: "é".repeat(10) })
   const bytes = new TextEncoder().encode(longest).length
   expect([resultOf(longest, bytes), resultOf(longest, bytes - 1), resultOf(longest, 0)]).toEqual([

@@ -85,7 +85,7 @@ describe("D35 leases", () => {
   const me: Lease.Holder = { holder: "a", incarnation: "1" }
   const lease = (untilMs: number, holder = "b", incarnation = "9"): Lease.Lease => ({ holder, incarnation, untilMs })
   it("D35 a lease outlives the longest call by ten seconds", () => expect(Lease.leaseMs(30_000)).toBe(40_000))
-  it("D35 a live lease of another is left alone, to the millisecond; one that has run out is nobody's", () => {
+  it("D35 a live lease of another is left alone, to the millisecond; an expired lease is free", () => {
     expect([99, 100, 101].map((now) => Lease.claim("processing", lease(100), me, now))).toEqual([
       "leave",
       "claim",
@@ -99,7 +99,7 @@ describe("D35 leases", () => {
       Lease.claim("processing", lease(100, "a", "1"), me, 50)
     ]).toEqual(["leave", "claim"])
   })
-  it("D39 pending and processing without a lease are free, what is over never", () => {
+  it("D39 pending and processing without a lease are free, a job that is over never", () => {
     expect(Status.statuses.map((status) => Lease.claim(status, undefined, me, 0))).toEqual([
       "claim",
       "claim",

@@ -40,7 +40,7 @@ test("the SDK connects, signs in and queries; every connection has its own sessi
   expect(await clients[0]?.version()).toEqual({ version: "surrealdb-3.0.2" })
 })
 
-test("who has not signed in, or with a wrong password, is refused", async () => {
+test("a client that has not signed in, or with a wrong password, is refused", async () => {
   const server = await serve()
   const db = newClient()
   onTestFinished(async () => void (await db.close()))

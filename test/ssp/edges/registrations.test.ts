@@ -188,7 +188,7 @@ test("D16 a reset takes every registration of this SSP out of the database, with
     })
   ))
 
-test("D21 what is left when the service stops is written before it ends", () =>
+test("D21 writes that wait when the service stops are done before it ends", () =>
   withEdges(({ beside, edges, stop, views }) =>
     Effect.gen(function* () {
       for (const id of ["v", "w"]) yield* views.register(registration(id, all))

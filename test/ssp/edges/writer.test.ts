@@ -161,7 +161,7 @@ test("D21 a view that another has taken over is dropped with `moved`; its regist
     })
   ))
 
-test("D21 an edge that the database refuses is counted, told once a view, and holds up nobody", () =>
+test("D21 an edge that the database refuses is counted, logged once a view, and holds up no other edge", () =>
   withEdges(({ beside, edges, views, warnings }) =>
     Effect.gen(function* () {
       beside.refuses = new Set(["item:1", "item:2"])

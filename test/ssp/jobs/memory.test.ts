@@ -25,7 +25,7 @@ import { secret, until } from "../../kit/Door.ts"
 import { heapUsed } from "../../kit/heap.ts"
 import { create } from "../../kit/registration.ts"
 
-test("D4 a lease that is deleted with its job leaves no tombstone, and one that comes again has a greater version", () => {
+test("D4 a lease that is deleted with its job leaves no tombstone, and a lease that comes again has a greater version", () => {
   const store = new Store()
   const id = (key: number) => Ids.make("_svc_job", `mail_job:${key}`)
   const change = (op: "CREATE" | "DELETE", key: number) => ({

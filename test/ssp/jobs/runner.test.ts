@@ -187,7 +187,7 @@ describe("slots and bounds", () => {
       yield* pass(2 * sweepMs)
       expect([kit.calls.length, new Set(kit.calls.map(({ key }) => key)).size, kit.flight.most]).toEqual([500, 500, 4])
     }))
-  test("D35 an offer of what is known, running or over makes no second call", () =>
+  test("D35 an offer of a job that is known, running or over makes no second call", () =>
     Effect.gen(function* () {
       const kit = yield* start([pending("a")], () => Effect.delay(answer(200), "5 seconds"))
       for (let second = 0; second < 10; second++) {
@@ -196,7 +196,7 @@ describe("slots and bounds", () => {
       }
       expect(kit.calls.length).toBe(1)
     }))
-  test("D21 who may not claim calls nobody, and goes on when it may", () =>
+  test("D21 a runner that may not claim calls no backend, and goes on when it may", () =>
     Effect.gen(function* () {
       const kit = yield* start([], () => answer(200), { over: memoryStore([pending("a")]) })
       kit.mayClaim = false
@@ -209,7 +209,7 @@ describe("slots and bounds", () => {
 })
 
 describe("leases, restarts and stops", () => {
-  test("D35 two runners on one store: each job is called once, whoever takes it", () =>
+  test("D35 two runners on one store: each job is called once, by either runner", () =>
     Effect.gen(function* () {
       const store = memoryStore(Array.from({ length: 200 }, (_, n) => pending(n)))
       const script = () => Effect.delay(answer(200), "100 millis")
@@ -219,7 +219,7 @@ describe("leases, restarts and stops", () => {
       const all = [...one.calls, ...two.calls].map(({ key }) => key)
       expect([all.length, new Set(all).size, one.calls.length > 0 && two.calls.length > 0]).toEqual([200, 200, true])
     }))
-  test("D35 a lease is renewed while a job waits, so nobody else takes it", () =>
+  test("D35 a lease is renewed while a job waits, so no other runner takes it", () =>
     Effect.gen(function* () {
       const store = memoryStore([pending("a", { max_retries: 1 })])
       const one = yield* start([], (_, n) => answer(n === 1 ? 429 : 200, "", "900"), { over: store, holder: "one" })
@@ -303,7 +303,7 @@ describe("leases, restarts and stops", () => {
       yield* pass(60_000)
       expect([kit.flight.now, kit.calls.length, (yield* kit.job("a")).status]).toEqual([0, 1, "failed"])
     }))
-  test("D34 what is taken away while it is called, or while it waits, counts as lost", () =>
+  test("D34 a job whose lease is taken away while it is called, or while it waits, counts as lost", () =>
     Effect.gen(function* () {
       const kit = yield* start([pending("called"), pending("waits")], ({ headers }) =>
         headers["idempotency-key"] === "job:waits" ? answer(503, "", "100") : Effect.delay(answer(200), "20 seconds")
