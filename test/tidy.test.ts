@@ -133,6 +133,19 @@ const cases: { readonly [what: string]: Case } = {
       ["src/core/a.ts", `const a = /${"word ".repeat(30)}/`]
     ]
   },
+  "a sentence names its noun": {
+    rule: Rules.nouns,
+    broken: [
+      ["src/ssp/a.ts", `// For who${"ever"} reads it.`],
+      ["src/ssp/a.ts", "// It ends. Who waits is told."],
+      ["test/a.test.ts", " * Who waits is told"]
+    ],
+    kept: [
+      ["src/ssp/a.ts", "// For the client who reads it."],
+      ["src/ssp/a.ts", "// Who is told? The client."],
+      ["src/core/ivm/a.ts", "// Who waits is told."]
+    ]
+  },
   "every file opens with what lives here": {
     rule: Rules.headers,
     broken: [

@@ -66,7 +66,7 @@ class Arrivals {
   }
 }
 
-/** Who runs the jobs: where changes go, and how it is seen that all have ended. */
+/** The runner of the jobs: where changes go, and how it is seen that all have ended. */
 interface Runner {
   readonly name: string
   readonly port: number

@@ -21,7 +21,7 @@ export interface Nodes {
   readonly restarts: (
     minutes: number
   ) => ReadonlyArray<{ readonly at: number; readonly who: Process; readonly how: "kill" | "stop" }>
-  /** Who is killed before the last compare. */
+  /** The process that is killed before the last compare. */
   readonly last: Process | undefined
   /** Waits until all serve. */
   readonly settled: () => Promise<void>

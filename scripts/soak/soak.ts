@@ -304,7 +304,7 @@ export class Soak {
     }
   }
 
-  /** Nobody ends unasked. */
+  /** No process ends unasked. */
   async #alive(): Promise<void> {
     while (!this.#over()) {
       await sleep(500)

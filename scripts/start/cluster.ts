@@ -22,7 +22,7 @@ const inherited = /^(?:PATH|HOME|TMPDIR|LANG|TZ|NODE_\w+|OTEL_\w+|SVC_LOG_LEVEL)
 /** Where we listen when nobody says otherwise and the port is free. */
 const wanted = { scheduler: 9667, ssps: [8667, 8668] } as const
 
-/** Why the cluster cannot be, in words for whoever started it. */
+/** Why the cluster cannot be, in words for the user. */
 export class StartFailed extends Error {
   readonly exitCode: number
 
@@ -277,7 +277,7 @@ export class Cluster {
     }
   }
 
-  /** Asks until the answer is yes, or a process has died. Whoever does not answer yet is asked again. */
+  /** Asks until the answer is yes, or a process has died. A process that does not answer yet is asked again. */
   async #until(check: () => Promise<boolean>): Promise<void> {
     const asking = async (): Promise<void> => {
       while (this.#stopping === undefined && !(await check().catch(() => false))) await sleep(50)

@@ -44,7 +44,7 @@ const ancestors = (): string => {
   return `${process.ppid} ${existsSync(parent) ? readFileSync(parent, "utf8").split(") ").at(-1)?.split(" ")[1] : ""}`
 }
 
-/** Whoever started us may be killed without a word; npm is the one that matters. */
+/** Our parent may be killed without a word; npm is the parent that matters. */
 const onOrphaned = (stop: () => void): void => {
   const before = ancestors()
   setInterval(() => {

@@ -1,8 +1,8 @@
 /**
  * Calls of a scheduler to its SSPs over HTTP.
  *
- * A name is looked up once for each call: what was judged is what is connected to, or whoever answers for the name
- * could say one address to the judge and another to the connection.
+ * A name is looked up once for each call: the connection goes to the address that was judged, since a name
+ * server could give one address to the judge and another to the connection.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Either, Layer, Option, type Redacted, Schema } from "effect"

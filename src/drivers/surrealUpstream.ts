@@ -226,8 +226,8 @@ const expire = (
   ).pipe(Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration)))
 
 /**
- * Whoever writes edges of a view reads its row: as the row is written with every part, one of the two comes first and
- * the other is told.
+ * A writer of edges reads the row of their view, and every part writes it: of two writers one commits first and the
+ * other gets a conflict.
  */
 const unregisterStatements = `BEGIN;
   LET $mine = (UPDATE $row SET owner = NONE, assignment = (assignment ?? 0) + 1 WHERE owner = $owner OR owner = NONE RETURN VALUE id);

@@ -4,7 +4,7 @@
  *
  * Beside `Database`, which is where a node keeps what is its own: user records live in the user's own tables and are
  * never written here. Everything that is written has an id that follows from what it says, so every write can be
- * repeated; a batch of edges is one transaction. Whoever calls retries what is `transient`.
+ * repeated; a batch of edges is one transaction. The caller retries a failure that is `transient`.
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import type { Obj, RecordId, RecordKey } from "../core/surql/values/value.ts"
@@ -103,7 +103,7 @@ export interface ChangesRead {
   readonly unreadable: ReadonlyArray<ChangeRow & { readonly reason: string }>
 }
 
-/** The change table (D44), emptied by whoever has made durable what its rows named. */
+/** The change table (D44), emptied by the service once the records that its rows name are durable. */
 export interface ChangeTable {
   /**
    * Deletes the rows `done`, then reads at most `size` rows, oldest first and without those in `apart`, in one read

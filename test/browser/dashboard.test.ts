@@ -19,7 +19,7 @@ import { create, registration } from "../kit/registration.ts"
 const evil = `<img src=x onerror="document.title='pwned'">`
 const script = `"><script>document.title='pwned'</script><b id=pwned>`
 
-/** Errors but for refusals, which the browser puts on its console whoever handles them. */
+/** Errors but for refusals, which the browser always puts on its console. */
 const faultsOf = (visit: Visit): ReadonlyArray<string> =>
   visit.faults.filter((fault) => !/status of 40[01]/.test(fault))
 

@@ -1,5 +1,5 @@
 /**
- * A secret for each SSP of a cluster (D54): what one of them opens, and what whoever stole it cannot do to the others.
+ * A secret for each SSP of a cluster (D54): what one of them opens, and what a thief of it cannot do to the others.
  *
  * Against SSPs that remember what they were sent, and once with real ones, because the secret goes both ways.
  */

@@ -170,7 +170,7 @@ describe("a WAL and its processes", () => {
 })
 
 /**
- * A small file system that may be filled, named by whoever runs the test: making one needs rights that a test should
+ * A small file system that may be filled, named by the environment: making one needs rights that a test should
  * not ask for.
  */
 const small = process.env["SVC_SMALL_DISK"]

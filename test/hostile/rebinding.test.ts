@@ -1,7 +1,7 @@
 /**
  * Names that stand for something else a moment later (D15): a secret goes only to the address that was judged.
  *
- * Real connections within 127.0.0.0/8: whoever answers for a name is played by the test, and the name is `localhost`,
+ * Real connections within 127.0.0.0/8: the test plays the name server, and the name is `localhost`,
  * because the machine itself would look that one up as 127.0.0.1. Whatever arrives there while the judge was told
  * 127.0.0.2 was looked up twice.
  */

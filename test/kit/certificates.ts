@@ -44,7 +44,7 @@ export interface Wanted {
   readonly common?: string
   /** Names and IPv4 addresses it is for. */
   readonly hosts?: ReadonlyArray<string>
-  /** Who signs; itself when absent, as an authority does. */
+  /** The issuer; itself when absent, as an authority does. */
   readonly by?: Issued
   /** Days from now; negative: it has expired. */
   readonly days?: number

@@ -1,7 +1,7 @@
 /**
  * A Dockerfile as data: stages, their instructions, the environment of what runs.
  *
- * Read from the file itself by whoever checks it or does what it says without a container engine.
+ * Read from the file itself by the test that checks it, and by the one that carries it out without a container engine.
  */
 
 export interface Instruction {

@@ -16,7 +16,7 @@ export interface Behind {
 export const nobody: Behind = { ask: () => Promise.resolve({ status: 200, json: {} }) }
 
 export class FeedPort {
-  /** Who gets what is posted. */
+  /** The receiver of posted changes. */
   behind: Behind = nobody
   readonly url: string
   readonly #server: Server

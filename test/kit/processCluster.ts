@@ -26,7 +26,7 @@ export class Process {
   /** Logs of the lives before this one. */
   past = ""
   /**
-   * How often it was killed or stopped in its tracks: whoever looks twice and sees the same count knows that it ran in
+   * How often it was killed or stopped in its tracks: the same count twice means that it ran in
    * between.
    */
   blows = 0

@@ -314,6 +314,18 @@ export const columns: Rule = each((file, fault) => {
   }
 })
 
+/** The engine's own comments still say it. */
+const engine = /^(?:src|test)\/core\/ivm\//
+const noNoun = /\bwho(?:ever)\b/i
+const beginsWithWho = /^\s*(?:\/\/|\/\*\*|\*)(?:.*[.:;])? Who\b(?!.*\?)/
+
+/** A sentence names its noun: no relative pronoun stands for the client, the SSP or the process. */
+export const nouns: Rule = each((file, fault) => {
+  if (engine.test(file.path)) return
+  for (const [index, line] of file.text.split("\n").entries())
+    if (noNoun.test(line) || beginsWithWho.test(line)) fault(index + 1, "says who and names no noun")
+})
+
 /** Every file opens with a doc comment that says in a sentence what lives here. */
 export const headers: Rule = each((file, fault) => {
   const opening = /^(?:#![^\n]*\n)?\/\*\*([\s\S]*?)\*\//.exec(file.text)

@@ -131,8 +131,8 @@ const ownersOf = async (cluster: ProcessCluster): Promise<ReadonlyMap<string, st
 
 /**
  * Looks again and again whether each view is shown by an SSP. Time counts while the scheduler answers and an SSP is
- * Ready, before and after the look, and from the last blow to whoever was to have the view: where the heir is killed
- * too, the scheduler has its time-out to wait for once more.
+ * Ready, before and after the look, and from the last blow to the SSP that was to have the view: where the heir is
+ * killed too, the scheduler has its time-out to wait for once more.
  */
 const watch = (cluster: ProcessCluster, ids: ReadonlyArray<string>, blows: ReadonlyArray<string>) => {
   let ended = false
@@ -210,7 +210,7 @@ const restartScheduler = async (cluster: ProcessCluster, random: Rng): Promise<b
   return starved.length === 0
 }
 
-/** One blow, chosen by the seed; whoever falls comes back. */
+/** One blow, chosen by the seed; a process that falls comes back. */
 const strike = async (
   cluster: ProcessCluster,
   random: Rng

@@ -36,7 +36,7 @@ interface Death {
   readonly to: number
 }
 
-/** Deaths of runners that a job went through: those between a call and the next one, of whoever made it. */
+/** Deaths of runners that a job went through: those of the caller between a call and the next one. */
 const crashes = (calls: ReadonlyArray<Call>, deaths: ReadonlyArray<Death>): number =>
   calls.filter(({ at, ssp }, i) =>
     deaths.some((death) => death.ssp === ssp && death.to >= at && death.from <= (calls[i + 1]?.at ?? Infinity))

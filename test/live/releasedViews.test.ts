@@ -1,7 +1,7 @@
 /**
  * Large views that come and go on an SSP with little memory: nothing of them may stay (D16).
  *
- * Why from outside: a process that holds on to a few hundred bytes of each row dies of it, whoever holds them. 80 views
+ * Why from outside: a process that holds on to a few hundred bytes of each row dies of it, in whatever object. 80 views
  * in the default run, as it died of the 61st before views were let go of, and 200 in the campaign.
  */
 import { afterAll, expect, it } from "vitest"

@@ -203,7 +203,7 @@ it.effect(
 )
 
 it.effect(
-  "D26 what waits to be written has the position of none of it in the file, many records do not wait, and whoever reads or says what is there writes first",
+  "D26 the file has the position of none of the records that wait, many records do not wait, and a read or a position writes them first",
   () =>
     Effect.gen(function* () {
       const folder = fresh()

@@ -2,7 +2,7 @@
  * Writing edges to a database that dies, hangs, cuts connections and ends sessions meanwhile; and edges to hostile ids.
  *
  * Why here and not with the edge writer: that a write repeated after an uncertain end changes nothing is a promise of
- * the port and its driver; whoever writes edges only has to repeat.
+ * the port and its driver; the edge writer only has to repeat.
  */
 import {
   Chunk,

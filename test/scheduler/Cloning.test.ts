@@ -62,7 +62,7 @@ const ingest =
           if (next === undefined || holds?.(change, known.get(change.id.text)) === false) continue
           const line = Event.toLine(raw[i]!, change.op, next.version, undefined)
           lines.push(line)
-          // As whoever knows the table reads it.
+          // As a reader that knows the table decodes it.
           const read = Either.getOrThrowWith(
             decodeChange(JSON.parse(line), () => ({})),
             ({ message }) => new Error(message)

@@ -1,6 +1,6 @@
 /**
- * Who writes `_svc_integrity` in a cluster (D41): the scheduler, from the tree of its replica, into the database that
- * it clones.
+ * The writer of `_svc_integrity` in a cluster (D41) is the scheduler, from the tree of its replica, into the database
+ * that it clones.
  *
  * A whole node over a database in memory: what stands there must be what `GET /integrity` of the same node says.
  */

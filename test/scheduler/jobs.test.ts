@@ -47,7 +47,7 @@ const ingest = async (node: Node, body: unknown): Promise<Answer> => {
 }
 const running = async (node: Node): Promise<unknown> =>
   (bodyOf(await node.get("/metrics"))["scheduler"] as Body)["running_jobs"]
-/** Who each event it got names, by record. */
+/** The SSP that each received event names, by record. */
 const named = (ssp: FakeSsp): ReadonlyArray<readonly [unknown, unknown]> =>
   ssp
     .calls("/ingest")

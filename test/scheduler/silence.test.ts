@@ -1,5 +1,5 @@
 /**
- * Who is silent is found out behind what has arrived: a scheduler that is too busy to read its sockets removes nobody
+ * Silence is judged after arrived heartbeats are read: a scheduler that is too busy to read its sockets removes no SSP
  * whose heartbeats lie there (D29, D31).
  *
  * A turn of the event loop of the test's own reads what has arrived, so that timers are in time and sockets late, as in

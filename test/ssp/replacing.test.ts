@@ -1,5 +1,5 @@
 /**
- * Everything replaced by what was pulled from a scheduler: in one step for whoever looks, in slices for the process
+ * Everything replaced by what was pulled from a scheduler: in one step for readers, in slices for the process
  * (D20).
  *
  * The clock of these services moves 11 ms at every look, so that a slice is over at its first pause.

@@ -44,7 +44,7 @@ export interface Program<Input = unknown> {
   readonly register: () => void | Promise<void>
   /** The peer's own form of a change, made before the clock starts. */
   readonly prepare: (change: Change) => Input
-  /** Timed: afterwards every result shows the change and whoever holds a view has been told. */
+  /** Timed: afterwards every result shows the change and the holders of the views have been told. */
   readonly apply: (input: Input) => void | Promise<void>
   /** Called once after the last change, before results are read. */
   readonly settle?: () => Promise<void>

@@ -1,14 +1,15 @@
 /**
  * A job table as the specification has it, as SurrealQL: fields, defaults and permissions.
  *
- * Printed for whoever defines the schema. The index on `status` lets the runner find what is open without reading the
+ * Printed for the author of the schema. The index on `status` lets the runner find what is open without reading the
  * whole table; the element of `errors` must be flexible, or the database drops what is in the entries.
  */
 import type { Definition } from "./surrealSchema.ts"
 import { tableName } from "../surql/values/text.ts"
 
 /**
- * Who may have to do with a job: the author of what it is assigned to, signed in through the access method `account`.
+ * The user that may see and write a job: the author of what it is assigned to, signed in through the access method
+ * `account`.
  */
 export const ownerOfJob = "$access = 'account' AND assigned_to.author = $auth.id"
 

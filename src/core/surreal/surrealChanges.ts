@@ -3,8 +3,8 @@
  * transaction that wrote it.
  *
  * Only the id is kept. The reader reads the record as it is by then, so order among the rows says nothing and repeats
- * do no harm; what is rolled back leaves no row, and nobody waits for us. The events run with the rights of whoever
- * defined them: record users, who may neither read nor write the table, are announced all the same.
+ * do no harm; what is rolled back leaves no row, and nobody waits for us. The events run with the rights of the user
+ * that defined them: record users, who may neither read nor write the table, are announced all the same.
  */
 import { changeTable, type Definition, isOwn, ownPrefix } from "./surrealSchema.ts"
 import { identifier } from "../surql/values/text.ts"
@@ -50,7 +50,7 @@ export const askCompareIfThere = `IF '${changeTable}' IN object::keys((INFO FOR 
 /** Told in the transaction that deletes a registration. */
 export const registrationDeleted = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${registrationsKey} RETURN NONE`
 
-/** Events on these tables; ours are left out whoever names them. */
+/** Events on these tables; our own are left out even where they are named. */
 export const events = (tables: ReadonlyArray<string>): Definition => ({
   why: "Says which record was written, in the same transaction: what is rolled back leaves nothing, and no write waits for this service or fails because of it.",
   statements: [...tables.filter((name) => !isOwn(name)).map(event), askCompare]

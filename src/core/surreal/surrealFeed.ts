@@ -2,7 +2,7 @@
  * What makes a SurrealDB tell us of every change, as SurrealQL: events that post to `/ingest`, and functions with which
  * clients register, refresh and unregister views.
  *
- * Why the posting is done by events and not by functions: an event runs with the rights of whoever defined it, a
+ * Why the posting is done by events and not by functions: an event runs with the rights of the user that defined it, a
  * function with those of its caller. So the secret is a parameter nobody can read, and a record user who calls a
  * function only leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
  */
@@ -26,12 +26,12 @@ export interface Feed {
   readonly url: string
   /** `SVC_AUTH_SECRET`; undefined where none is asked for (a scheduler). */
   readonly secret: string | undefined
-  /** The tables whose changes are sent. Ours are left out whoever names them. */
+  /** The tables whose changes are sent. Our own are left out even where they are named. */
   readonly tables: ReadonlyArray<string>
   readonly mode: FeedMode
   /**
    * Whether record users may register queries by themselves. Such a query is run with the rights of this service, and
-   * the edges say which records matched: whoever registers at will can find out any value, permissions or not.
+   * the edges say which records matched: a user that registers at will can find out any value, permissions or not.
    */
   readonly openToRecordUsers: boolean
 }
@@ -177,7 +177,7 @@ const callEvent = `DEFINE EVENT OVERWRITE svc_call ON ${callTable} WHEN $event =
 const client = "$client ?? <string> $auth.id"
 
 const calls = ({ openToRecordUsers }: Feed): Definition => ({
-  why: `${openToRecordUsers ? "OPEN to record users: a registered query is run with the rights of the service and its edges say which records matched, so whoever may register can find out any value of any record. " : "Closed to record users, but for refreshing and unregistering what was registered for them: a query is run with the rights of the service. "}For clients: fn::svc_register('incantation:mine', 'SELECT * FROM item WHERE v > $v', { v: 2 }, 10m), fn::svc_refresh('incantation:mine'), fn::svc_unregister('incantation:mine'). The client is the record user who calls; system users name one as the last argument. A call that is refused fails with the reason; the answer is the registration, its edges say the result.`,
+  why: `${openToRecordUsers ? "OPEN to record users: a registered query is run with the rights of the service and its edges say which records matched, so a user that may register can find out any value of any record. " : "Closed to record users, but for refreshing and unregistering what was registered for them: a query is run with the rights of the service. "}For clients: fn::svc_register('incantation:mine', 'SELECT * FROM item WHERE v > $v', { v: 2 }, 10m), fn::svc_refresh('incantation:mine'), fn::svc_unregister('incantation:mine'). The client is the record user who calls; system users name one as the last argument. A call that is refused fails with the reason; the answer is the registration, its edges say the result.`,
   statements: [
     `DEFINE TABLE OVERWRITE ${callTable} SCHEMAFULL PERMISSIONS FOR create WHERE fn::svc_owns(clientId)${openToRecordUsers ? "" : " AND op != 'register'"} FOR select, update, delete NONE`,
     `DEFINE FIELD IF NOT EXISTS op ON ${callTable} TYPE string ASSERT $value IN ['register', 'refresh', 'unregister']`,

@@ -333,9 +333,9 @@ const close = ({ queue, replica, store }: ShellDependencies, shell: Shell): Effe
   })
 
 /**
- * What is kept of SSPs is worth something only with the replica they pulled. One that is a part, or has been begun
- * anew, is filled from the database without events, so whoever went on from its position would miss what that brings:
- * nobody is known any more, and each registers and bootstraps again on its next heartbeat.
+ * Saved positions of SSPs are valid only for the replica they bootstrapped from. A replica that is incomplete or was
+ * recreated is filled by cloning, which writes no events, so an SSP that went on from its position would miss those
+ * records. All SSPs are forgotten; each registers and bootstraps again on its next heartbeat.
  */
 const stillOfOnePiece = (
   store: PoolStoreShape,

@@ -1,8 +1,8 @@
 /**
  * For whom a caller may speak (D54): a secret that is named after an SSP belongs to that SSP alone.
  *
- * So that a thief of the secret of one SSP cannot take the place of another, end it, or decide its jobs. Who
- * has the one secret of the specification, or was asked for none, speaks for all, as the specification has it.
+ * So that a thief of the secret of one SSP cannot take the place of another, end it, or decide its jobs. A caller with
+ * the one secret of the specification, or of an open scheduler, speaks for all, as the specification has it.
  */
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"

@@ -37,7 +37,7 @@ import type {
 } from "./viewTypes.ts"
 import { makeViews } from "./viewService.ts"
 
-/** Who follows what is applied to the records. Called in the turn in which it is applied, before the answer. */
+/** A listener for the changes applied to the records. Called in the turn in which it is applied, before the answer. */
 export interface ViewsWatcher {
   readonly applied: (changes: ReadonlyArray<Change>) => void
   /** Other records have taken the place of all there were. */
@@ -79,7 +79,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
       registration: ViewRegistration
     ) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed | ViewQuarantined>
     /**
-     * Succeeds for an unknown id too (D16). `deleted`: whoever asks has removed the registration from the database, or
+     * Succeeds for an unknown id too (D16). `deleted`: the caller has removed the registration from the database, or
      * keeps it for another SSP.
      */
     readonly unregister: (

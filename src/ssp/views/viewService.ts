@@ -371,7 +371,7 @@ class ViewService {
         : Effect.succeed([])
       return Effect.flatMap(stillThere, (kept) => {
         for (const { key, lastActiveAtMs } of kept) this.seenActive(key, lastActiveAtMs)
-        // Those another has taken over are found by whoever writes their edges.
+        // The edge writer finds those that another SSP has taken over.
         const others = new Set(kept.map(({ key }) => key))
         return this.remove(() => expired().filter((key) => keys.includes(key) && !others.has(key)), "expired")
       })
@@ -485,7 +485,7 @@ class ViewService {
       view.stored = { ...view.stored, lastActiveAtMs }
   }
 
-  /** Everybody who follows the views hears what was applied. */
+  /** Tells all followers of the views what was applied. */
   private tell(applied: ReadonlyArray<AppliedChange>): void {
     this.streams.publish(applied)
     if (!this.edges.present) return

@@ -168,7 +168,7 @@ const each = (what: string, body: (cluster: Cluster, random: Rng) => void): void
     }
 }
 
-/** Nobody is moved back to where it was. */
+/** No view is moved back to where it was. */
 const expectNoReturn = (cluster: Cluster): void => {
   for (const [key, from] of cluster.moved)
     expect(new Set(from).size, `${key} left ${from.join(", then ")}`).toBe(from.length)

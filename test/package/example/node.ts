@@ -70,7 +70,7 @@ const journal = (file: string) =>
     })
   ).pipe(Layer.provide(Database.layerMemory))
 
-/** The route: the rows of a view, a line each, for whoever has a secret with the scope `read`. */
+/** The route: the rows of a view, a line each, for callers with a secret of the scope `read`. */
 const csv = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
     const views = yield* Views

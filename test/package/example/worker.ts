@@ -1,8 +1,8 @@
 /**
  * The engine alone in a web worker: record changes come in as messages, the view's rows go out.
  *
- * Nothing of the service is needed for that: `core` is plain functions on values, so whoever has the changes can keep
- * the view.
+ * Nothing of the service is needed for that: `core` is plain functions on values, so any process with the changes can
+ * keep the view.
  */
 import { Either } from "effect"
 import { decodeChanges } from "surreal-live-sidecar/core/record/change"
