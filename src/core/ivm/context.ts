@@ -7,11 +7,13 @@ import type { Params } from "./query/lift.ts"
 import type { StepLog } from "./delta/stepLog.ts"
 import type { ChildResult } from "./delta/delta.ts"
 import type { Read, Reader, ReaderRow, ReadResult } from "./view/dependencies.ts"
+import type { Place } from "./index/pageViews.ts"
 import type { Bounds } from "./operators/window.ts"
 import type { ChildField, Shape } from "./query/shape.ts"
 import type { BoundSources } from "./query/boundSources.ts"
 import type { TrackedSource } from "./view/source.ts"
 import type { WorkCounters } from "./workCounters.ts"
+import type { RecordSlot } from "./store/recordSlot.ts"
 import type { Store } from "./store/store.ts"
 
 /** The maintained result of a subquery, as the row around it uses it. */
@@ -24,7 +26,16 @@ export interface MaintainedChild extends ChildResult, ReadResult {
 export interface Page {
   readonly stratum: number
   /** Brings it up to date. */
-  readonly turn: () => void
+  readonly turn: (turn: Turn) => void
+}
+
+/** What a step has touched of one page. */
+export interface Turn {
+  readonly page: Page
+  readonly slots: Array<RecordSlot>
+  /** Where the first of them was and is in the index; {@link inPlace} where it stayed. */
+  readonly from: Place | undefined
+  readonly to: Place | undefined
 }
 
 /** What the engine lends a view, which is of type `V`. */
@@ -51,8 +62,12 @@ export interface EngineContext<V = never> {
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
   /** Called when a step first changes this view. */
   readonly dirty: (view: V) => void
-  /** Called when a step first touches the page of a view: it is turned to when its stratum is due. */
-  readonly turnTo: (page: Page) => void
+  /** Called when a step first touches a page, which is turned to when its stratum is due. Answers where it is noted. */
+  readonly turnTo: (turn: Turn) => number
+  /** What it has been told of the page. */
+  readonly turnAt: (place: number) => Turn
+  /** How many records the step that runs now writes. */
+  readonly writes: () => number
   /** The number of the step that runs now. */
   readonly step: () => number
 }

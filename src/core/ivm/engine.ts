@@ -42,7 +42,7 @@ import { type StepLimits, StoreSource, TrackedSource } from "./view/source.ts"
 import { newWorkCounters } from "./workCounters.ts"
 import type { Write } from "./store/recordSlot.ts"
 import { netOf, Store } from "./store/store.ts"
-import type { EngineContext, Page, ViewSpec } from "./context.ts"
+import type { EngineContext, Turn, ViewSpec } from "./context.ts"
 
 interface Held {
   readonly view: IncrementalView | RecomputedView
@@ -78,11 +78,13 @@ export class Engine {
   /** What the running step still has to do; empty between steps. */
   private readonly dirtyRows = new DirtyRows()
   private relistings: Relists = []
-  private readonly pages: Array<Page> = []
+  private readonly turns: Array<Turn> = []
   /** That of the releases. */
   private readonly idle: Releases["idle"]
   private highestStratum = 0
   private steps = 0
+  /** Of the step that runs. */
+  private writes = 0
 
   constructor(options: EngineOptions = {}) {
     this.limits = limitsOf(options)
@@ -111,7 +113,9 @@ export class Engine {
       watch: (reader, text, reads) => this.dependencies.watch(reader, text, reads),
       watches: (reader, row) => this.dependencies.watches(reader, row),
       dirty: (view) => void (this.dirty = append(this.dirty, view)),
-      turnTo: (page) => void this.pages.push(page),
+      turnTo: (turn) => this.turns.push(turn) - 1,
+      turnAt: (place) => this.turns[place]!,
+      writes: () => this.writes,
       step: () => this.steps
     }
   }
@@ -238,6 +242,7 @@ export class Engine {
 
   private step(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
     this.steps++
+    this.writes = writes.length
     this.around.moves.clear()
     // By index: lists that are empty are of another kind to V8, and over several kinds it makes an iterator for each
     // loop.
@@ -253,16 +258,20 @@ export class Engine {
       for (let i = 0; i < writes.length; i++) this.route(writes[i]!, stratum)
       if (relistings.length > 0) for (const { view, look } of relistings) if (view.stratum === stratum) look()
       dirtyRows.run(stratum)
-      for (let i = 0; i < this.pages.length; i++) if (this.pages[i]!.stratum === stratum) this.pages[i]!.turn()
+      for (let i = 0; i < this.turns.length; i++) this.turnPage(this.turns[i]!, stratum)
       touched = this.settle(relistings, touched)
     }
     dirtyRows.clear()
-    if (this.pages.length > 0) this.pages.length = 0
+    if (this.turns.length > 0) this.turns.length = 0
     if (relistings.length > 0) this.relistings = []
     if (!this.recomputed.empty) touched = this.runAgain(writes, touched)
     if (this.idle.length > 0) this.releases.tidy()
     this.evaluating.end()
     return touched ?? none
+  }
+
+  private turnPage(turn: Turn, stratum: number): void {
+    if (turn.page.stratum === stratum) turn.page.turn(turn)
   }
 
   private move(write: Write): void {

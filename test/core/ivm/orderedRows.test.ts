@@ -2,7 +2,7 @@
  * The counted tree of rows against a plain sorted array: order, ranks, and what is there, while rows come and go.
  */
 import { expect } from "vitest"
-import { leadOf, OrderedRows, type Ordering } from "../../../src/core/ivm/index/orderedRows.ts"
+import { leadOf, nowhere, OrderedRows, type Ordering } from "../../../src/core/ivm/index/orderedRows.ts"
 import type { RecordSlot } from "../../../src/core/ivm/store/recordSlot.ts"
 import { Store } from "../../../src/core/ivm/store/store.ts"
 import { compare, compareRecords } from "../../../src/core/surql/values/order.ts"
@@ -43,8 +43,12 @@ seeded(
       const put = (slot: RecordSlot, doc: Obj | undefined): void => {
         const before = slot.doc
         store.apply({ id: slot.id, slot, before, after: doc, version: slot.version + 1 })
-        if (before !== undefined) expect(rows.remove({ lead: leadOf(ordering, before), doc: before, slot })).toBe(true)
-        if (doc !== undefined) expect(rows.add({ lead: leadOf(ordering, doc), doc, slot })).toBe(true)
+        if (before !== undefined)
+          expect(rows.remove({ lead: leadOf(ordering, before), doc: before, slot })).toBeGreaterThanOrEqual(0)
+        if (doc !== undefined) {
+          const rank = rows.add({ lead: leadOf(ordering, doc), doc, slot })
+          expect(rows.at(rank)).toBe(slot)
+        }
         if (doc === undefined) here.delete(slot)
         else here.add(slot)
       }
@@ -89,7 +93,7 @@ seeded(
       expect(leavesOf(Reflect.get(rows, "root") as Tree)).toBeLessThanOrEqual(1 + here.size / 8)
       const [any] = here
       if (any !== undefined)
-        expect(rows.add({ lead: leadOf(ordering, any.doc!), doc: any.doc!, slot: any }), "twice").toBe(false)
+        expect(rows.add({ lead: leadOf(ordering, any.doc!), doc: any.doc!, slot: any }), "twice").toBe(nowhere)
     }
   }
 )

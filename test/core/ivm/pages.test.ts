@@ -245,6 +245,15 @@ describe("D42 rows that fail", () => {
   })
 })
 
+test("D42 a page whose next row fails goes on to the one behind it", () => {
+  const on = new Desk()
+  for (let at = 0; at < 4; at++) on.put(`post:${at}`, { at, ...(at !== 1 && { n: at }) })
+  const view = on.watch("SELECT *, n + 1 AS more FROM post ORDER BY at LIMIT 1")
+  on.remove("post:0")
+  expect([view.keys(), view.view.errors().map(({ id }) => id)]).toEqual([["post:2"], ["post:1"]])
+  expect(view.delta()).toMatchObject({ additions: [["post:2", 1]], removals: ["post:0"] })
+})
+
 test("L1 rows that no index can file, for they equal what they match, are on every page whose filter they meet", () => {
   const on = new Desk()
   const put = (id: string, g: Value, n: number): void => {

@@ -8,13 +8,13 @@
  * change: O(log n), and the views it tells.
  */
 import type { Slices } from "../../surql/evaluate/scope.ts"
-import type { Obj, Value } from "../../surql/values/value.ts"
+import type { Obj } from "../../surql/values/value.ts"
 import { type FiledKey, FiledMap } from "../store/denseMap.ts"
 import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
 import { absent, type Keys, keysOf, type KeySpec, sameKeys, unindexable } from "./indexKey.ts"
-import { leadOf, OrderedRows, type Ordering, sameOrder } from "./orderedRows.ts"
+import { leadOf, nowhere, OrderedRows, type Ordering, sameOrder } from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellOne } from "./pageViews.ts"
 
 /** A view that shows a page of an ordered index, as the index knows it. */
@@ -22,6 +22,8 @@ export interface PageView extends PageReader {
   /** The index it reads; undefined while it does not. */
   readonly reads: OrderedIndex | undefined
   readonly keys: ReadonlyArray<FiledKey>
+  /** A record that it shows has changed and stands where it stood. */
+  touchInPlace(slot: RecordSlot): void
   /** Whether it has looked at the record and does not show it. */
   passedOver(slot: RecordSlot): boolean
 }
@@ -30,9 +32,6 @@ export interface PageView extends PageReader {
 class KeyRows extends OrderedRows {
   views: PageView | PageViews | undefined = undefined
 }
-
-/** Without an ORDER BY a first value decides nothing. */
-const noOrder = (): number => 0
 
 /** As many rows are put in order before they are filed: neighbours are then found in the cache. */
 const run = 512
@@ -132,43 +131,44 @@ export class OrderedIndex implements TableIndex {
     const newKey = after === undefined ? absent : keysOf(after, spec)
     const sameKey = sameKeys(oldKey, newKey)
     const stays = sameKey && before !== undefined && after !== undefined && sameOrder(ordering, before, after)
-    if (!stays) {
-      if (before !== undefined) this.unfile(oldKey, slot, before)
-      if (after !== undefined) this.file(newKey, slot, after)
-    }
+    if (stays) return this.stayed(slot, newKey, after)
+    const from = before === undefined ? undefined : this.unfile(oldKey, slot, before)
+    const to = after === undefined ? undefined : this.file(newKey, slot, after)
     if (this.views.size === 0) return
-    // Whether such a row matches, even before a page, is known to the views alone.
-    if (oldKey === unindexable || newKey === unindexable) {
-      for (const view of this.views) view.touch(slot)
-      return
-    }
-    if (stays) return this.touchHolders(slot, newKey, leadOf(ordering, after))
-    const oldLead = before && leadOf(ordering, before),
-      newLead = after && leadOf(ordering, after)
-    if (sameKey) this.tell(newKey, slot, before && { lead: oldLead }, after && { lead: newLead })
+    if (oldKey === unindexable || newKey === unindexable) this.touchAll(slot)
+    else if (sameKey) this.tell(newKey, slot, from, to)
     else {
-      if (before !== undefined) this.tell(oldKey, slot, { lead: oldLead }, undefined)
-      if (after !== undefined) this.tell(newKey, slot, undefined, { lead: newLead })
+      if (before !== undefined) this.tell(oldKey, slot, from, undefined)
+      if (after !== undefined) this.tell(newKey, slot, undefined, to)
     }
+  }
+
+  /** Whether a row without an exact key matches, even before a page, is known to the views alone. */
+  private touchAll(slot: RecordSlot): void {
+    for (const view of this.views) view.touch(slot, undefined, undefined)
   }
 
   /** Tells the views of a key of a row that was at one place and is at another. */
   private tell(key: FiledKey, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void {
     const views = this.byKey.get(key)?.views
     if (views === undefined) return
-    if (views instanceof PageViews) views.tell(slot, from, to, this.ordering.terms[0]?.compare ?? noOrder)
+    if (views instanceof PageViews) views.tell(slot, from, to)
     else tellOne(views, slot, from, to)
   }
 
-  /** Tells the views that show a record, or have passed it over, of a change that leaves it where it is. */
-  private touchHolders(slot: RecordSlot, key: FiledKey, lead: Value): void {
-    slot.eachHolding(({ owner }) => {
-      if ((owner as Partial<PageView>).reads === this) (owner as PageView).touch(slot)
-    })
-    for (const view of this.choosy) if (view.passedOver(slot)) view.touch(slot)
+  /** A record has changed and is where it was: the views that show it, have passed it over or filter it are told. */
+  private stayed(slot: RecordSlot, key: Keys, doc: Obj): void {
+    if (this.views.size === 0) return
+    if (key === unindexable) return this.touchAll(slot)
     const views = this.byKey.get(key)?.views
-    if (views instanceof PageViews) views.tellFiltering(slot, { lead })
-    else if (views?.filters === true) tellOne(views, slot, undefined, { lead })
+    if (views === undefined) return
+    slot.eachHolding(({ owner }) => {
+      if ((owner as Partial<PageView>).reads === this) (owner as PageView).touchInPlace(slot)
+    })
+    for (const view of this.choosy) if (view.passedOver(slot)) view.touch(slot, undefined, undefined)
+    const place: Place = { lead: leadOf(this.ordering, doc), rank: nowhere }
+    if (views instanceof PageViews) views.tellFiltering(slot, place)
+    else if (views.filters && views.reaches(place, slot)) views.touch(slot, place, place)
   }
 
   private *build(store: Store, table: string): Slices<void> {
@@ -194,14 +194,17 @@ export class OrderedIndex implements TableIndex {
     for (const { key, lead, slot } of found) this.rowsUnder(key).add({ lead, doc: slot.doc, slot })
   }
 
-  private file(key: Keys, slot: RecordSlot, doc: Obj): void {
-    this.rowsUnder(key).add({ lead: leadOf(this.ordering, doc), doc, slot })
+  private file(key: Keys, slot: RecordSlot, doc: Obj): Place {
+    const lead = leadOf(this.ordering, doc)
+    return { lead, rank: this.rowsUnder(key).add({ lead, doc, slot }) }
   }
 
-  private unfile(key: Keys, slot: RecordSlot, doc: Obj): void {
+  private unfile(key: Keys, slot: RecordSlot, doc: Obj): Place {
+    const lead = leadOf(this.ordering, doc)
     const rows = key === unindexable ? this.loose : this.byKey.get(key)
-    rows?.remove({ lead: leadOf(this.ordering, doc), doc, slot })
+    const rank = rows?.remove({ lead, doc, slot }) ?? nowhere
     if (rows instanceof KeyRows) this.dropUnused(key, rows)
+    return { lead, rank }
   }
 
   private rowsUnder(key: Keys): OrderedRows {

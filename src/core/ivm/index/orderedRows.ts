@@ -90,6 +90,28 @@ class Node {
   }
 }
 
+/** The rank of what is not there. */
+export const nowhere = -1
+
+/** Puts an item in by moving those behind it: `splice` would make an array of what it takes out. */
+const insert = <A>(items: Array<A>, at: number, item: A): void => {
+  items.push(item)
+  for (let i = items.length - 1; i > at; i--) items[i] = items[i - 1]!
+  items[at] = item
+}
+
+const takeOut = <A>(items: Array<A>, at: number): void => {
+  for (let i = at + 1; i < items.length; i++) items[i - 1] = items[i]!
+  items.pop()
+}
+
+/** The sum of the counts before one. */
+const before = (counts: ReadonlyArray<number>, end: number): number => {
+  let sum = 0
+  for (let i = 0; i < end; i++) sum += counts[i]!
+  return sum
+}
+
 const countOf = ({ counts, slots }: Node): number =>
   counts === undefined ? slots.length : counts.reduce((sum, count) => sum + count, 0)
 
@@ -114,9 +136,10 @@ export class OrderedRows {
     this.ordering = ordering
   }
 
-  /** Puts a record in its place; false where it stands there already. */
-  add(probe: Probe): boolean {
-    if (!this.addTo(this.root, probe)) return false
+  /** Puts a record in its place. Answers its rank; {@link nowhere} where it stands there already. */
+  add(probe: Probe): number {
+    const rank = this.addTo(this.root, probe)
+    if (rank === nowhere) return nowhere
     this.size++
     const { root } = this
     if (root.slots.length > most) {
@@ -128,16 +151,33 @@ export class OrderedRows {
         [countOf(root), countOf(upper)]
       )
     }
-    return true
+    return rank
   }
 
-  /** Takes a record out, in the state it was put in with; false where it is not there. */
-  remove(probe: Probe): boolean {
-    if (!this.removeFrom(this.root, probe)) return false
+  /**
+   * Takes a record out, in the state it was put in with. Answers the rank it had; {@link nowhere} where it is not
+   * there.
+   */
+  remove(probe: Probe): number {
+    const rank = this.removeFrom(this.root, probe)
+    if (rank === nowhere) return nowhere
     this.size--
     const { children } = this.root
     if (children?.length === 1) this.root = children[0]!
-    return true
+    return rank
+  }
+
+  /** The row at a rank; undefined behind the last. */
+  at(rank: number): RecordSlot | undefined {
+    if (rank >= this.size) return undefined
+    let node = this.root,
+      within = rank
+    while (node.children !== undefined) {
+      let at = 0
+      while (within >= node.counts![at]!) within -= node.counts![at++]!
+      node = node.children[at]!
+    }
+    return node.slots[within]
   }
 
   /** How many rows stand before the first one that is not before; `isBefore` may turn to false once. */
@@ -216,21 +256,23 @@ export class OrderedRows {
     return at < node.slots.length && this.compare(node, at, probe) === 0 ? at : Math.max(0, at - 1)
   }
 
-  private addTo(node: Node, probe: Probe): boolean {
+  private addTo(node: Node, probe: Probe): number {
     const { children, counts, leads, slots } = node
     if (children === undefined) {
       const at = this.search(node, probe)
-      if (slots[at] === probe.slot) return false
-      leads.splice(at, 0, probe.lead)
-      slots.splice(at, 0, probe.slot)
-      return true
+      if (slots[at] === probe.slot) return nowhere
+      insert(leads, at, probe.lead)
+      insert(slots, at, probe.slot)
+      return at
     }
     const at = this.childOf(node, probe),
       child = children[at]!
-    if (!this.addTo(child, probe)) return false
+    const within = this.addTo(child, probe)
+    if (within === nowhere) return nowhere
+    const rank = before(counts!, at) + within
     counts![at]!++
     this.head(node, at)
-    if (child.slots.length <= most) return true
+    if (child.slots.length <= most) return rank
     const upper = split(child)
     leads.splice(at + 1, 0, upper.leads[0])
     slots.splice(at + 1, 0, upper.slots[0]!)
@@ -238,25 +280,27 @@ export class OrderedRows {
     const moved = countOf(upper)
     counts![at]! -= moved
     counts!.splice(at + 1, 0, moved)
-    return true
+    return rank
   }
 
-  private removeFrom(node: Node, probe: Probe): boolean {
+  private removeFrom(node: Node, probe: Probe): number {
     const { children, counts, leads, slots } = node
     if (children === undefined) {
       const at = this.search(node, probe)
-      if (slots[at] !== probe.slot) return false
-      leads.splice(at, 1)
-      slots.splice(at, 1)
-      return true
+      if (slots[at] !== probe.slot) return nowhere
+      takeOut(leads, at)
+      takeOut(slots, at)
+      return at
     }
     const at = this.childOf(node, probe),
       child = children[at]!
-    if (!this.removeFrom(child, probe)) return false
+    const within = this.removeFrom(child, probe)
+    if (within === nowhere) return nowhere
+    const rank = before(counts!, at) + within
     counts![at]!--
     if (child.slots.length === 0) {
       this.drop(node, at)
-      return true
+      return rank
     }
     this.head(node, at)
     if (child.slots.length < scant) {
@@ -267,7 +311,7 @@ export class OrderedRows {
         this.drop(node, left + 1)
       }
     }
-    return true
+    return rank
   }
 
   private drop({ children, counts, leads, slots }: Node, at: number): void {

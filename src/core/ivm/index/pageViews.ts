@@ -21,24 +21,33 @@ export interface PageReader {
   /** Whether a row with this first value lies in its range. */
   admitsLead(lead: Value): boolean
   /** Whether a row at this place may be on its page or before it. */
-  reaches(lead: Value, slot: RecordSlot): boolean
-  /** Whether a row with this first value stands before its page, so that it only counts. */
-  isBefore(lead: Value): boolean
-  /** The record may have come to its page, gone from it or changed on it. */
-  touch(slot: RecordSlot): void
+  reaches(place: Place, slot: RecordSlot): boolean
+  /** Whether a row at this place stands before its page, so that it only counts. */
+  isBefore(place: Place): boolean
+  /**
+   * The record may have come to its page, gone from it or changed on it: it was at one place and is at another, or at
+   * none.
+   */
+  touch(slot: RecordSlot, from: Place | undefined, to: Place | undefined): void
 }
 
-/** A place of a record in the order of the index, by its first value. */
+/** A place of a record in the order of the index. */
 export interface Place {
+  /** Its first value. */
   readonly lead: Value
+  /** Its rank among the rows of its key: before a record was taken out, or after it was put in. */
+  readonly rank: number
 }
+
+/** Stands for the place of a record that has not moved. */
+export const inPlace: Place = { lead: undefined, rank: -2 }
 
 /** Tells one view of a record that was at one place and is at another; undefined: it was or is not there. */
 export const tellOne = (view: PageReader, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void => {
   // What goes from one place before the page to another shifts nothing.
-  if (from !== undefined && to !== undefined && view.isBefore(from.lead) && view.isBefore(to.lead)) return
-  if ((from !== undefined && view.reaches(from.lead, slot)) || (to !== undefined && view.reaches(to.lead, slot)))
-    view.touch(slot)
+  if (from !== undefined && to !== undefined && view.isBefore(from) && view.isBefore(to)) return
+  if ((from !== undefined && view.reaches(from, slot)) || (to !== undefined && view.reaches(to, slot)))
+    view.touch(slot, from, to)
 }
 
 /** The first position from which on a condition holds; it holds for no earlier one. */
@@ -90,36 +99,38 @@ export class PageViews {
 
   /** Tells the views that filter rows of one that changed and stands where it stood. */
   tellFiltering(slot: RecordSlot, place: Place): void {
-    for (const view of this.single) if (view.filters) tellOne(view, slot, undefined, place)
+    for (const view of this.single) if (view.filters && view.reaches(place, slot)) view.touch(slot, place, place)
   }
 
-  tell(
-    slot: RecordSlot,
-    from: Place | undefined,
-    to: Place | undefined,
-    compareLeads: (a: Value, b: Value) => number
-  ): void {
+  /** Tells of a record that was at one place and is at another, or at none. */
+  tell(slot: RecordSlot, from: Place | undefined, to: Place | undefined): void {
     for (const view of this.single) tellOne(view, slot, from, to)
     for (const views of this.inSeries.values()) {
-      if (views[0]!.hasRange) {
+      const [some] = views
+      if (some!.hasRange) {
         for (const place of [from, to])
-          if (place !== undefined) touchThose(views, slot, place, (view) => !view.admitsLead(place.lead))
-      } else if (from === undefined || to === undefined) touchThose(views, slot, (from ?? to)!, () => false)
-      else {
-        const [first, last] = compareLeads(from.lead, to.lead) <= 0 ? [from, to] : [to, from]
-        touchThose(views, slot, first, (view) => view.isBefore(last.lead))
+          if (place !== undefined) tellReached(views, slot, place, (view) => !view.admitsLead(place.lead), from, to)
+      } else {
+        const place = (from ?? to)!
+        const [first, last] = from === undefined || to === undefined || from.rank <= to.rank ? [place, to] : [to, from]
+        const beginsBehind = (view: PageReader): boolean =>
+          from !== undefined && to !== undefined && view.isBefore(last!)
+        tellReached(views, slot, first, beginsBehind, from, to)
       }
     }
   }
 }
 
 /** Touches the views of a series that reach a place, but for those, the last ones, that begin too far behind it. */
-const touchThose = (
+const tellReached = (
   views: ReadonlyArray<PageReader>,
   slot: RecordSlot,
-  { lead }: Place,
-  beginsBehind: (view: PageReader) => boolean
+  place: Place,
+  beginsBehind: (view: PageReader) => boolean,
+  from: Place | undefined,
+  to: Place | undefined
 ): void => {
   const end = firstWhere(views.length, (at) => beginsBehind(views[at]!))
-  for (let at = firstWhere(end, (at) => views[at]!.reaches(lead, slot)); at < end; at++) views[at]!.touch(slot)
+  for (let at = firstWhere(end, (at) => views[at]!.reaches(place, slot)); at < end; at++)
+    views[at]!.touch(slot, from, to)
 }

@@ -78,6 +78,8 @@ export class PageWalk {
    */
   constructor(index: OrderedIndex, walked: Walked, skip: number, length: number, behind?: Probe | undefined) {
     const { interval, keys } = walked
+    const firstOf = (rows: OrderedRows): number =>
+      behind === undefined ? firstRank(rows, walked) : rankBehind(rows, index.ordering, behind)
     this.ordering = index.ordering
     this.interval = interval
     const { loose } = index
@@ -86,13 +88,12 @@ export class PageWalk {
     for (const key of keys) {
       const rows = index.rowsOf(key)
       if (rows === undefined || rows.size === 0) continue
-      const first = firstRank(rows, walked, index.ordering, behind)
+      const first = firstOf(rows)
       this.cursors.push(
         lone ? new Cursor(rows, first + skip, length, false) : new Cursor(rows, first, mergedStretch, false)
       )
     }
-    if (loose.size > 0)
-      this.cursors.push(new Cursor(loose, firstRank(loose, walked, index.ordering, behind), mergedStretch, true))
+    if (loose.size > 0) this.cursors.push(new Cursor(loose, firstOf(loose), mergedStretch, true))
   }
 
   /** The next row; undefined behind the last. The reader filters those that are loose. */
@@ -128,15 +129,13 @@ export class PageWalk {
   }
 }
 
-const firstRank = (
-  rows: OrderedRows,
-  { descending, interval }: Walked,
-  ordering: Ordering,
-  behind: Probe | undefined
-): number => {
-  if (behind !== undefined) return rows.rankOf((lead, slot) => compareToProbe(ordering, lead, slot, behind) <= 0)
-  if (interval === undefined) return 0
-  const { from, to } = interval
-  if (descending) return to === undefined ? 0 : rows.rankOf((lead) => !isBeforeEnd(to, lead))
-  return from === undefined ? 0 : rows.rankOf((lead) => !isAfterStart(from, lead))
-}
+/** Whether a first value lies before the range of a walk, in the order of the index. */
+export const isBeforeBegin = ({ descending, interval }: Walked, lead: Value): boolean =>
+  interval !== undefined && (descending ? !isBeforeEnd(interval.to, lead) : !isAfterStart(interval.from, lead))
+
+/** The rank of the first row of a walk. */
+export const firstRank = (rows: OrderedRows, walked: Walked): number =>
+  walked.interval === undefined ? 0 : rows.rankOf((lead) => isBeforeBegin(walked, lead))
+
+const rankBehind = (rows: OrderedRows, ordering: Ordering, place: Probe): number =>
+  rows.rankOf((lead, slot) => compareToProbe(ordering, lead, slot, place) <= 0)

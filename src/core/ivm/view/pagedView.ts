@@ -9,13 +9,14 @@
 import { Either } from "effect"
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import { run } from "../../surql/evaluate/evaluate.ts"
-import { compareRecords, isTruthy } from "../../surql/values/order.ts"
+import { isTruthy } from "../../surql/values/order.ts"
 import type { Bound, Value } from "../../surql/values/value.ts"
-import { append } from "../../multimap.ts"
-import type { EngineContext, Page, ViewSpec } from "../context.ts"
+import type { EngineContext, Page, Turn, ViewSpec } from "../context.ts"
 import { holdsValue } from "../index/intervalTree.ts"
 import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
-import { PageWalk, type Walked } from "../index/pageWalk.ts"
+import { leadOf, type OrderedRows } from "../index/orderedRows.ts"
+import { inPlace, type Place } from "../index/pageViews.ts"
+import { firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
 import { TopRows } from "../index/topRows.ts"
 import type { FiledKey } from "../store/denseMap.ts"
 import { isLive, type RecordSlot } from "../store/recordSlot.ts"
@@ -42,16 +43,13 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   private page: Array<RecordSlot> = []
   /** Records of the page that are not shown. */
   private passed: Set<RecordSlot> | undefined = undefined
-  /** The first value of the first row that the page has looked at, and of the last one it shows. */
-  private firstLead: Value = undefined
+  /** The first value of the last row of a page of a range, as it was when the page was read. */
   private lastLead: Value = undefined
-  /** It shows as many rows as it may, so that nothing behind the last one matters. */
-  private full = false
   /** The first fill has read it to its end. */
   private isRead = false
-  /** The records of it that the step has touched. */
-  private touched: Array<RecordSlot> | undefined = undefined
-  /** Those that steps have touched during the first fill. */
+  /** Where it is noted what the running step has touched of it; -1: nothing. */
+  private turning = -1
+  /** The records that steps have touched during the first fill. */
   private missed: Array<RecordSlot> | undefined = undefined
   /** The rows that match, one by one, where the index does not lead to them by their rank. */
   private readonly top: TopRows | undefined
@@ -83,11 +81,9 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   private fillOn(): boolean {
-    this.touched = this.missed
+    const missed = this.missed ?? none
     this.missed = undefined
-    const isWhole = this.readPage(fillRows)
-    this.touched = undefined
-    return isWhole
+    return this.readPage(missed, fillRows)
   }
 
   /** It reads the index no more. */
@@ -140,21 +136,22 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.index.refile(this, series, this.passed !== undefined)
   }
 
-  reaches(lead: Value, slot: RecordSlot): boolean {
-    if (!this.admitsLead(lead)) return false
-    if (this.top !== undefined) return this.top.reaches(lead, slot)
-    if (!this.full) return true
-    const [first] = this.index.ordering.terms
-    return first === undefined
-      ? compareRecords(slot.id, this.page.at(-1)!.id) <= 0
-      : first.compare(lead, this.lastLead) <= 0
+  reaches(place: Place, slot: RecordSlot): boolean {
+    const { bounds, index, interval, page, top } = this
+    if (!this.admitsLead(place.lead)) return false
+    if (top !== undefined) return top.reaches(place.lead, slot)
+    if (!this.isRanked) return true
+    if (interval === undefined) return place.rank < bounds.start + bounds.limit + (this.passed?.size ?? 0)
+    return page.length < bounds.limit || index.ordering.terms[0]!.compare(place.lead, this.lastLead) <= 0
   }
 
-  isBefore(lead: Value): boolean {
-    const [first] = this.index.ordering.terms
-    if (first === undefined || this.top !== undefined || this.bounds.start === 0 || !this.admitsLead(lead)) return false
-    // Behind the last row: what moves before it is as many rows as before.
-    return (this.page.length === 0 && this.passed === undefined) || first.compare(lead, this.firstLead) < 0
+  isBefore({ rank }: Place): boolean {
+    return this.isRanked && this.interval === undefined && rank < this.bounds.start
+  }
+
+  /** It is read by rank from the list of one key. */
+  private get isRanked(): boolean {
+    return this.top === undefined && this.keys.length === 1 && this.index.loose.size === 0
   }
 
   get filters(): boolean {
@@ -165,27 +162,29 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return this.passed?.has(slot) === true
   }
 
-  touch(slot: RecordSlot): void {
-    if (this.touched === undefined) this.around.turnTo(this)
-    else if (this.touched.at(-1) === slot) return
-    this.touched = append(this.touched, slot)
+  touch(slot: RecordSlot, from: Place | undefined, to: Place | undefined): void {
+    if (this.turning === -1) this.turning = this.around.turnTo({ page: this, slots: [slot], from, to })
+    else this.around.turnAt(this.turning).slots.push(slot)
   }
 
-  turn(): void {
-    const { touched } = this
+  touchInPlace(slot: RecordSlot): void {
+    this.touch(slot, inPlace, inPlace)
+  }
+
+  turn({ from, slots, to }: Turn): void {
+    this.turning = -1
+    if (this.uses < 0) return
     this.around.counters.windows++
-    if (touched !== undefined && this.uses >= 0) {
-      this.top?.renew(touched)
-      if (this.isRead) this.readPage(Infinity)
-      else this.missed = [...(this.missed ?? []), ...touched]
-    }
-    this.touched = undefined
+    this.top?.renew(slots)
+    if (!this.isRead) this.missed = [...(this.missed ?? []), ...slots]
+    else if (slots.length > 1 || this.passed !== undefined || !this.isRanked || !this.moveOne(slots[0]!, from, to))
+      this.readPage(slots, Infinity)
   }
 
   override reread(row: ReaderRow, cause: ReadResult | undefined): void {
     if (this.uses < 0 || typeof row === "string") return
     if (cause !== undefined && this.refresh(row, cause)) return
-    if (this.around.watches(this, row)) this.touch(row)
+    if (this.around.watches(this, row)) this.touchInPlace(row)
   }
 
   /** Whether a row matches, by the whole filter. */
@@ -210,54 +209,81 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   /**
-   * The usual case of many pages behind each other: one record has come before the page or gone from there, and the
-   * page is the old one moved by one row. Told by its two ends, since nothing else has moved. False where it is
-   * anything else.
+   * The usual step has moved one record: the page is the old one with a row more and a row less, at known ranks. False
+   * where it has to be read, for a row cannot be shown.
    */
-  private shiftPage(): boolean {
-    const { bounds, full, page, touched } = this
+  private moveOne(slot: RecordSlot, from: Place | undefined, to: Place | undefined): boolean {
+    const { bounds, page } = this
+    if (from === inPlace) return page.includes(slot) && this.shows(slot)
+    const rows = this.index.rowsOf(this.keys[0])
+    if (rows === undefined || (from === undefined && to === undefined)) return false
+    // What happens before a range is not told, and would count.
+    if (this.interval !== undefined && this.around.writes() > 1) return false
     const { limit, start } = bounds
-    const [key] = this.keys
-    const rows = this.keys.length === 1 && this.index.loose.size === 0 ? this.index.rowsOf(key) : undefined
-    const isOne = touched !== undefined && touched.length === 1 && this.passed === undefined
-    if (!isOne || rows === undefined || !full || limit < 4 || this.hasRange || start === 0) return false
-    const first: Array<RecordSlot> = [],
-      last: Array<RecordSlot> = [],
-      leads: Array<Value> = [],
-      lastLeads: Array<Value> = []
-    rows.read(start, 2, first, leads)
-    rows.read(start + limit - 2, 2, last, lastLeads)
-    if (first.length < 2 || last.length < 2) return false
-    const up = first[1] === page[0] && last[1] === page[limit - 2]
-    const down = first[0] === page[1] && last[0] === page[limit - 1]
-    if (!up && !down) return false
-    const comes = up ? first[0]! : last[1]!,
-      goes = up ? page[limit - 1]! : page[0]!
-    // A row that the page shows has moved from one end to the other.
-    if (comes.heldBy(this) !== undefined) return false
-    this.update(comes, comes.doc, true)
-    if (comes.heldBy(this) === undefined) return false
-    this.update(goes, undefined, true)
-    if (up) {
-      page.pop()
-      page.unshift(comes)
-    } else {
-      page.shift()
-      page.push(comes)
+    const began = firstRank(rows, this)
+    const comesBefore = to !== undefined && isBeforeBegin(this, to.lead)
+    // Positions on the page: of where it was among the rows without the change, of where it is among those with it.
+    const was =
+      from === undefined || !this.admitsLead(from.lead) ? limit : from.rank - began + Number(comesBefore) - start
+    const is = to === undefined || !this.admitsLead(to.lead) ? limit : to.rank - began - start
+    const moved = [slot]
+    const move = (row: RecordSlot | undefined): void => void (row !== undefined && moved.push(row))
+    if (was < 0) move(page.shift())
+    else if (was < limit) page.splice(was, 1)
+    if (is < 0) {
+      const first = this.rowAt(rows, began + start)
+      if (first !== undefined) page.unshift(first)
+      move(first)
+    } else if (is < limit) page.splice(is, 0, slot)
+    if (page.length > limit) move(page.pop())
+    else if (page.length < limit) {
+      const next = this.rowAt(rows, began + start + page.length)
+      if (next !== undefined) page.push(next)
+      move(next)
     }
-    this.firstLead = leads[0]
-    this.lastLead = lastLeads[1]
-    return true
+    const last = this.interval && page.at(-1)
+    if (last !== undefined) this.lastLead = this.leadOf(last)
+    let areShown = true
+    for (let i = 0; i < moved.length; i++) areShown = this.settleRow(moved[i]!, i === 0) && areShown
+    return areShown
+  }
+
+  /** Shows a row that has come to the page or changed on it, and lets go of one that has left; false: it fails. */
+  private settleRow(row: RecordSlot, isChanged: boolean): boolean {
+    const { page } = this
+    const isHeld = row.heldBy(this) !== undefined
+    if (!page.includes(row)) {
+      if (isHeld) this.update(row, undefined, true)
+      return true
+    }
+    if ((isHeld && !isChanged) || this.shows(row)) return true
+    page.splice(page.indexOf(row), 1)
+    return false
+  }
+
+  /** Evaluates a row of the page; false where it fails. */
+  private shows(row: RecordSlot): boolean {
+    this.update(row, row.doc, true)
+    return row.heldBy(this) !== undefined
+  }
+
+  /** The row at a rank; undefined behind the last of its range. */
+  private rowAt(rows: OrderedRows, rank: number): RecordSlot | undefined {
+    const row = rows.at(rank)
+    return row !== undefined && (this.interval === undefined || this.admitsLead(this.leadOf(row))) ? row : undefined
+  }
+
+  private leadOf(row: RecordSlot): Value {
+    return leadOf(this.index.ordering, row.doc!)
   }
 
   /**
    * Reads the page from the index and moves what differs from what is shown. Looks at no more than so many new rows;
    * false where there are more.
    */
-  private readPage(most: number): boolean {
-    if (this.isRead && this.top === undefined && this.shiftPage()) return true
+  private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean {
     const { bounds, page: before, passed: passedBefore, top } = this
-    const isTouched = isAmong(this.touched ?? none)
+    const isTouched = isAmong(touched)
     const walk = top === undefined ? new PageWalk(this.index, this, bounds.start, bounds.limit) : undefined
     const page: Array<RecordSlot> = [],
       gone: Array<RecordSlot> = [],
@@ -269,7 +295,6 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     while (page.length < bounds.limit && budget.left > 0) {
       const slot = walk === undefined ? top!.at(position++, budget) : walk.next(this)
       if (slot === undefined) break
-      if (walk !== undefined && page.length === 0 && this.passed === undefined) this.firstLead = walk.lead
       // The usual page is the old one with a row more and a row less: the rest is found without a look at the records.
       let isShown = true
       if (before[at] === slot) at++
@@ -291,7 +316,6 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     }
     while (at < before.length) gone.push(before[at++]!)
     this.page = page
-    this.full = page.length === bounds.limit
     for (const slot of gone) if (!elsewhere.includes(slot)) this.update(slot, undefined, true)
     for (const slot of passedBefore ?? none)
       if (!this.passedOver(slot) && slot.heldBy(this) === undefined) this.update(slot, undefined, true)
