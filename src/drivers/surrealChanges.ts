@@ -1,14 +1,23 @@
 /**
- * `ChangeTable` on a SurrealDB: rows and the records they name, read by one statement, so in one read transaction.
+ * `ChangeTable` on a SurrealDB: rows and the records they name, read by one statement, so in one read transaction; and
+ * the lease of the one service that reads it.
  *
  * The LETs make the engine stop at the limit and take a table that is gone as an empty one (3.0.2).
  */
 import { Effect, Either } from "effect"
 import * as Schema from "../core/surreal/surrealSchema.ts"
-import { isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
+import { Duration, isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
 import { recordOf } from "./memoryUpstream.ts"
 import type { SurrealError, SurrealShape } from "../ports/SurrealClient.ts"
-import type { ChangesRead, ChangeTable, UpstreamError, UpstreamRecord } from "../ports/Upstream.ts"
+import type {
+  Acquired,
+  ChangesRead,
+  ChangeTable,
+  ReaderLease,
+  UpstreamError,
+  UpstreamRecord
+} from "../ports/Upstream.ts"
 
 const taken = `RETURN {
   LET $rows = (SELECT id, r FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT $size);
@@ -16,13 +25,24 @@ const taken = `RETURN {
   LET $records = (SELECT * FROM $ids);
   RETURN { rows: $rows, records: $records };
 }`
-/** Most reads leave nothing out: who filters would ask each row. */
+/** Most reads leave nothing out: a filter would look at each row. */
 const takenAll = taken.replace(" WHERE id NOT IN $apart", "")
 
 /** Deletions, which are ours, wake nobody. */
 const written = `LIVE SELECT id FROM ${Schema.changeTable} WHERE $event = 'CREATE'`
 
-const removed = "DELETE $done RETURN NONE;"
+/** What the transaction that deletes throws. */
+const superseded = "svc_superseded"
+
+/**
+ * Written with the deletion, so that of two services that delete one is told: the other's token stands there by then.
+ */
+const removed = `BEGIN;
+  LET $mine = (UPDATE ${Schema.readerTable} SET position = $position WHERE token = $me RETURN VALUE token);
+  IF array::len($mine) = 0 { THROW '${superseded}' };
+  DELETE $done RETURN NONE;
+  COMMIT;`
+const removedByAnyone = "DELETE $done RETURN NONE;"
 
 /** Rows taken at once when each record is read by itself. */
 const fewer = 100
@@ -69,11 +89,18 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
   })
 
 export const make = (client: SurrealShape, failure: (error: SurrealError) => UpstreamError): ChangeTable => ({
-  take: (size, done, apart) =>
+  take: (size, done, apart, holding) =>
     client
-      .ask(`${done.length === 0 ? "" : removed}${apart.length === 0 ? takenAll : taken}`, { size, done, apart })
+      .ask(
+        `${done.length === 0 ? "" : holding === undefined ? removedByAnyone : removed}${apart.length === 0 ? takenAll : taken}`,
+        { size, done, apart, me: holding?.token, position: holding?.position }
+      )
       .pipe(
-        Effect.flatMap((answers) => {
+        Effect.flatMap((answers): Effect.Effect<ChangesRead | "superseded" | undefined, SurrealError> => {
+          if (answers.some((answer) => Either.isLeft(answer) && answer.left.message.includes(superseded)))
+            return Effect.succeed("superseded" as const)
+          const conflict = answers.find((answer) => Either.isLeft(answer) && answer.left.reason === "conflict")
+          if (conflict !== undefined && Either.isLeft(conflict)) return Effect.fail(conflict.left)
           const last = answers.at(-1)
           // Rows that were not deleted are read again, which does no harm.
           if (last === undefined || Either.isRight(last)) return Effect.succeed(readOf(last?.right))
@@ -83,4 +110,49 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
         Effect.mapError(failure)
       ),
   listen: (heard) => Effect.mapError(client.listen(written, heard), failure)
+})
+
+/** The one row that says which service follows the database. */
+const leaseRow: RecordId = Ids.make(Schema.readerTable, "changes")
+
+/**
+ * Takes the lease (`ReaderLease`) where it may. Of two that take it at once, one transaction fails on the row both
+ * write, and asks again.
+ */
+const acquire = `BEGIN;
+  LET $old = (SELECT * FROM $row)[0];
+  LET $again = $old.token IN [$was, $me];
+  LET $free = $old = NONE OR $again OR $old.until <= time::now();
+  IF $free {
+    UPSERT $row SET token = $me, name = $name, until = time::now() + $ttl, position = IF $old.token = $was THEN $old.position ELSE NONE END RETURN NONE
+  };
+  LET $answer = [{ held: $free, by: $old.name, left: IF $free THEN 0 ELSE duration::millis($old.until - time::now()) END, position: IF $old.token = $was THEN $old.position ELSE NONE END }];
+  RETURN $answer;
+  COMMIT`
+
+const renew =
+  "UPDATE $row SET until = time::now() + $ttl, position = $position ?? position WHERE token = $me RETURN VALUE token"
+
+const release = "UPDATE $row SET until = time::now() WHERE token = $me RETURN NONE"
+
+const duration = (ms: number): Duration => new Duration(BigInt(Math.floor(ms / 1_000)), (ms % 1_000) * 1_000_000)
+
+export const makeLease = (client: SurrealShape, failure: (error: SurrealError) => UpstreamError): ReaderLease => ({
+  acquire: (token, { name, ttlMs, was }) =>
+    client.query(acquire, { row: leaseRow, me: token, was, name, ttl: duration(ttlMs) }).pipe(
+      Effect.map((answers): Acquired => {
+        const [answer] = answers.findLast((one): one is ReadonlyArray<Value> => Array.isArray(one)) ?? []
+        if (!isObj(answer)) return { held: false, by: "nobody known", forMs: 0 }
+        return answer["held"] === true
+          ? { held: true, position: typeof answer["position"] === "number" ? answer["position"] : undefined }
+          : { held: false, by: String(answer["by"]), forMs: Number(answer["left"]) }
+      }),
+      Effect.mapError(failure)
+    ),
+  renew: (token, ttlMs, position) =>
+    client.query(renew, { row: leaseRow, me: token, ttl: duration(ttlMs), position }).pipe(
+      Effect.map(([rows]) => Array.isArray(rows) && rows.length > 0),
+      Effect.mapError(failure)
+    ),
+  release: (token) => Effect.mapError(Effect.asVoid(client.query(release, { row: leaseRow, me: token })), failure)
 })

@@ -14,6 +14,7 @@ const sample: { readonly [table: string]: string } = {
     "view = '', surql = '', clientId = '', ttl = 1s, params = '', format = '', lastActiveAt = time::now()",
   [Schema.edgeTable]: `in = ${Schema.queryTable}:svc_rights, out = ${Schema.queryTable}:svc_rights, version = 0, clientId = ''`,
   [Schema.integrityTable]: "hash = '', count = 0",
+  [Schema.readerTable]: "token = '', name = '', until = time::now()",
   [Schema.jobTable]: `job = ${Schema.queryTable}:svc_rights, holder = '', incarnation = '', until = time::now()`
 }
 

@@ -8,6 +8,7 @@
 import { Effect, Either, Layer, Option, Stream } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
 import { definitionsOf } from "../core/surreal/definitions.ts"
+import { changeEvent } from "../core/surreal/surrealChanges.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
 import { identifier } from "../core/surql/values/text.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
@@ -93,6 +94,7 @@ const ownRows = <A>(
 export const make = (client: SurrealShape): UpstreamShape => ({
   present: true,
   changes: Changes.make(client, failure),
+  lease: Changes.makeLease(client, failure),
   prepare: Effect.mapError(
     Rights.defined(
       client,
@@ -134,7 +136,8 @@ const tables = (client: SurrealShape): Effect.Effect<ReadonlyArray<UpstreamTable
     return users.map(({ definition, name }, i) => ({
       name,
       types: typesOf(infos[i]),
-      derived: definition["view"] !== undefined
+      derived: definition["view"] !== undefined,
+      announced: definitionsOf(infos[i], "events").some((event) => event.name === changeEvent)
     }))
   })
 

@@ -15,11 +15,11 @@ import { join } from "node:path"
 import * as Address from "../core/settings/address.ts"
 import { Database, DatabaseError } from "../ports/Database.ts"
 import { DatabaseJobs } from "../ports/JobStore.ts"
-import { SavedState } from "../ports/SavedState.ts"
+import { inFile, SavedState } from "../ports/SavedState.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import type { SurrealError } from "../ports/SurrealClient.ts"
 import * as SurrealDatabase from "../drivers/surrealDatabase.ts"
-import { Upstream } from "../ports/Upstream.ts"
+import { Upstream, type UpstreamShape } from "../ports/Upstream.ts"
 import { lockFile } from "./process/fileLock.ts"
 import { privateFolder } from "./process/privateFolder.ts"
 import { layerRebuildable } from "./sqlite/rebuildable.ts"
@@ -66,6 +66,16 @@ const makeFolder = (folder: string): Effect.Effect<void, StartFault> =>
 
 const stateIn = (folder: string): Layer.Layer<SavedState> =>
   SavedState.layerFile(join(folder, "state.json")).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
+
+/** A database that this node follows, with a file that says under which token it last did. */
+export const remembering = <E, R>(folder: string, upstream: Layer.Layer<Upstream, E, R>): Layer.Layer<Upstream, E, R> =>
+  Layer.effect(
+    Upstream,
+    Effect.map(
+      Effect.all([Upstream, inFile(join(folder, "reader.token"))]),
+      ([shape, remembered]): UpstreamShape => ({ ...shape, remembered })
+    )
+  ).pipe(Layer.provide([upstream, NodeFileSystem.layer, NodePath.layer]))
 
 /** A store in a folder that is made for it, and the saved state beside it. */
 const keptIn = (
@@ -139,7 +149,7 @@ const upstreamOf = (
       })
     )
   }
-  return Layer.merge(SurrealUpstream.layer, SurrealJobs.layerDatabaseJobs).pipe(
+  return Layer.merge(remembering(settings.dataDir, SurrealUpstream.layer), SurrealJobs.layerDatabaseJobs).pipe(
     Layer.provide(
       Layer.unwrapEffect(
         Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb)))

@@ -24,6 +24,13 @@ export interface Named {
   readonly found: ChangesRead["records"][number] | undefined
 }
 
+/** Reads the table and deletes from it, as who follows the database. */
+export type Take = (
+  size: number,
+  done: ReadonlyArray<RecordId>,
+  apart: ReadonlyArray<RecordId>
+) => Effect.Effect<ChangesRead | undefined, UpstreamError>
+
 export interface Sink<E extends { readonly message: string }> {
   /**
    * Makes these durable and shows them, all in one step; answers the ids (as text) that have to be read again because
@@ -78,7 +85,7 @@ const unreadableMs = 30_000
 const smallest = 100
 
 export class ChangeReader<E extends { readonly message: string }> {
-  private readonly table: ChangeTable
+  private readonly table: Pick<ChangeTable, "listen"> & { readonly take: Take }
   private readonly sink: Sink<E>
   private readonly max: number
   private size: number
@@ -102,7 +109,7 @@ export class ChangeReader<E extends { readonly message: string }> {
   /** Open while rows may have been written since the last read began. */
   private readonly bell = Effect.unsafeMakeLatch(false)
 
-  constructor(table: ChangeTable, sink: Sink<E>, { size }: ReaderSettings) {
+  constructor(table: ChangeReader<E>["table"], sink: Sink<E>, { size }: ReaderSettings) {
     this.table = table
     this.sink = sink
     this.max = this.size = size
@@ -305,5 +312,5 @@ export const readings = (figures: ReaderFigures | undefined): Readings =>
         changeTableBehind: figures.catchingUp ? 1 : 0
       }
 
-const asksCompare = ({ record }: ChangeRow): boolean =>
+export const asksCompare = ({ record }: ChangeRow): boolean =>
   record.table === changeTable && (record.key === compareKey || record.key === registrationsKey)

@@ -11,6 +11,7 @@ export const exitCodes = {
   1: "anything else",
   2: "configuration fault",
   3: "damaged data",
+  4: "another service follows the database now",
   5: "a turn of the event loop longer than SVC_MAX_TURN_MS"
 } as const
 
@@ -22,6 +23,6 @@ export const exitCodeOf = (reason: string): 1 | 3 => (reason === "damaged" || re
 
 /** Codes as {@link exitCodes} has them. The message is shown to the operator as it is. */
 export class StartFault extends Data.TaggedError("StartFault")<{
-  readonly exitCode: 1 | 2 | 3
+  readonly exitCode: 1 | 2 | 3 | 4
   readonly message: string
 }> {}

@@ -9,6 +9,7 @@
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import type { Obj, RecordId, RecordKey } from "../core/surql/values/value.ts"
 import type { StoredView } from "./Database.ts"
+import type { SavedStateShape } from "./SavedState.ts"
 
 export interface UpstreamTable {
   readonly name: string
@@ -18,6 +19,8 @@ export interface UpstreamTable {
   readonly types: { readonly [path: string]: string }
   /** Computed by the database from other tables. */
   readonly derived: boolean
+  /** Whether each write to it is announced in the change table. */
+  readonly announced?: boolean
 }
 
 /** A record as it is in the database; `version` is its reserved field (D4), which is not in `doc`. */
@@ -103,18 +106,52 @@ export interface ChangesRead {
   readonly unreadable: ReadonlyArray<ChangeRow & { readonly reason: string }>
 }
 
+/** What a service that follows the database says of itself: as whom, and how far its own store is. */
+export interface Holding {
+  readonly token: string
+  /** Where its store stands now, durably; grows with whatever it takes. */
+  readonly position: number
+}
+
+/** What the database answers to one who would follow it. */
+export type Acquired =
+  | {
+      readonly held: true
+      /** What the same store had said when rows were last taken; undefined where somebody else came between. */
+      readonly position: number | undefined
+    }
+  | { readonly held: false; readonly by: string; readonly forMs: number }
+
+/**
+ * The right to follow the database, which one service has at a time. When it lapses is told by the database's own time
+ * alone.
+ */
+export interface ReaderLease {
+  /** Takes it where it is free, lapsed, or held under `was` (the same store, in an earlier life). */
+  readonly acquire: (
+    token: string,
+    as: { readonly was: string | undefined; readonly name: string; readonly ttlMs: number }
+  ) => Effect.Effect<Acquired, UpstreamError>
+  /** False: another has it. A position is written where one is given. */
+  readonly renew: (token: string, ttlMs: number, position?: number) => Effect.Effect<boolean, UpstreamError>
+  /** Lets it lapse now. */
+  readonly release: (token: string) => Effect.Effect<void, UpstreamError>
+}
+
 /** The change table (D44), emptied by the service once the records that its rows name are durable. */
 export interface ChangeTable {
   /**
    * Deletes the rows `done`, then reads at most `size` rows, oldest first and without those in `apart`, in one read
-   * transaction with the records they name. Rows that could not be deleted are read again. Undefined: there is no
-   * change table.
+   * transaction with the records they name. Rows that could not be deleted are read again; `holding` is looked at in
+   * the transaction that deletes, and is written there. Undefined: there is no change table; `superseded`: another
+   * follows the database, and nothing was deleted.
    */
   readonly take: (
     size: number,
     done: ReadonlyArray<RecordId>,
-    apart: ReadonlyArray<RecordId>
-  ) => Effect.Effect<ChangesRead | undefined, UpstreamError>
+    apart: ReadonlyArray<RecordId>,
+    holding?: Holding
+  ) => Effect.Effect<ChangesRead | "superseded" | undefined, UpstreamError>
   /**
    * Runs `heard` when rows were written, until that is enough; fails when that cannot be heard (any more). Nothing may
    * rely on it: what is written can go unheard.
@@ -125,6 +162,9 @@ export interface ChangeTable {
 export interface UpstreamShape {
   /** Which records were written, where the database can say so. */
   readonly changes?: ChangeTable
+  readonly lease?: ReaderLease
+  /** Where this node keeps under which token it last followed the database; nowhere: it is a new one at each start. */
+  readonly remembered?: SavedStateShape
   /** False: there is no database, and everything below answers as an empty one that keeps nothing. */
   readonly present: boolean
   /**

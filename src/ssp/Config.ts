@@ -231,6 +231,16 @@ export const knobs = {
     { unit: "retries", meaning: "Cap of a job's max_retries." }
   ),
   reconcileIntervalSecs: Settings.reconcileIntervalSecs,
+  databaseLeaseSecs: Settings.integer(
+    "SVC_DATABASE_LEASE_SECS",
+    10,
+    { min: 1, max: 3_600 },
+    {
+      unit: "s",
+      meaning:
+        "How long a database server is this SSP's to follow without a word from it; it is renewed three times as often. A second SSP without a scheduler stands by and takes over when it has lapsed."
+    }
+  ),
   changesPerRead: Settings.integer(
     "SVC_CHANGES_PER_READ",
     20_000,

@@ -12,6 +12,8 @@ import * as BackendClient from "../../src/host/http/backendClient.ts"
 import * as Stores from "../../src/host/stores.ts"
 import { layerTurn } from "../../src/host/process/turn.ts"
 import { Database } from "../../src/ports/Database.ts"
+import { Serving } from "../../src/ports/Front.ts"
+import type { StartFault } from "../../src/ports/StartFault.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { RequestBody } from "../../src/ports/RequestBody.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
@@ -38,6 +40,8 @@ export interface NodeBeside {
   readonly upstream: Upstream["Type"]
   readonly edges: EdgeWriter["Type"]
   readonly reconcile: Reconcile["Type"]
+  /** What a loop of it has ended with; waits for that. */
+  readonly fault: () => Promise<StartFault>
   readonly stop: () => Promise<void>
 }
 
@@ -93,6 +97,7 @@ export const startBeside = async (
     upstream: Context.get(context, Upstream),
     edges: Context.get(context, EdgeWriter),
     reconcile: Context.get(context, Reconcile),
+    fault: () => Effect.runPromise(Effect.flip(Context.get(context, Serving).crashed)),
     stop: async () => {
       if (stopped) return
       stopped = true

@@ -123,9 +123,10 @@ test("D1 the declared types of a table are read, and what the database computes 
     {
       name: "item",
       derived: false,
+      announced: false,
       types: { at: "none | datetime", "o.price": "decimal", tags: "array<record<tag>>", "tags.*": "record<tag>" }
     },
-    { name: "sums", derived: true, types: {} }
+    { name: "sums", derived: true, announced: false, types: {} }
   ])
 })
 

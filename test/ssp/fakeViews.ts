@@ -7,6 +7,7 @@
 import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
 import { Store } from "../../src/core/ivm/store/store.ts"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
+import { startPosition } from "../../src/ports/Database.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
 import * as Server from "../../src/host/http/Server.ts"
@@ -89,6 +90,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     repair: (changes) => Effect.succeed(changes),
     records: new Store(),
     exclusive: false,
+    position: Effect.succeed(startPosition),
     trees: { read: (_tables, look) => Effect.sync(() => look(new StoreTrees(new Store()), 7)), stamp: () => 0 },
     registrations: Effect.succeed([]),
     register: registered,

@@ -8,7 +8,10 @@ export interface Definition {
 }
 
 /** Definitions of a kind; none where the answer is none of that statement. */
-export const definitionsOf = (info: Value | undefined, kind: "tables" | "fields"): ReadonlyArray<Definition> => {
+export const definitionsOf = (
+  info: Value | undefined,
+  kind: "tables" | "fields" | "events"
+): ReadonlyArray<Definition> => {
   const found = isObj(info) ? info[kind] : undefined
   return Array.isArray(found)
     ? (found as ReadonlyArray<Value>).flatMap((definition) =>

@@ -12,6 +12,8 @@ export const integrityTable = "_svc_integrity"
 export const jobTable = "_svc_job"
 /** Which records were written, by the transactions that wrote them, until a reader of ours has them durable. */
 export const changeTable = "_svc_change"
+/** Which service follows the database for its views: one at a time. */
+export const readerTable = "_svc_reader"
 /** Records and positions of the embedded store; nobody but us reads them. */
 export const recordTable = "_svc_record"
 export const stateTable = "_svc_state"
@@ -101,19 +103,31 @@ const leases: Definition = {
   ]
 }
 
+const readers: Definition = {
+  why: "One row: which service follows this database, until when it is not given to another, and how far that one's own store was when it last took rows of the change table.",
+  statements: [
+    table(readerTable, "NONE"),
+    field(readerTable, "token", "string"),
+    field(readerTable, "name", "string"),
+    field(readerTable, "until", "datetime"),
+    field(readerTable, "position", "option<int>")
+  ]
+}
+
 /** Our tables beside somebody's data, with who may read them. */
 export const ownTables: ReadonlyArray<{ readonly name: string; readonly select: string }> = [
   { name: queryTable, select: ofOwnClient },
   { name: edgeTable, select: ofOwnClient },
   { name: integrityTable, select: "NONE" },
-  { name: jobTable, select: "NONE" }
+  { name: jobTable, select: "NONE" },
+  { name: readerTable, select: "NONE" }
 ]
 
 /** What the running of jobs needs beside the job tables. */
 export const jobs: ReadonlyArray<Definition> = [leases]
 
 /** What a database needs beside its own tables. */
-export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity, leases]
+export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity, leases, readers]
 
 /** What the embedded store needs: registrations, and the records and position that a real database has elsewhere. */
 export const embedded: ReadonlyArray<Definition> = [

@@ -75,7 +75,7 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
       const scope = yield* Effect.scope
       const crashing = (later: Effect.Effect<void>): Effect.Effect<void> => Serving.guard(serving, later)
       const reader = new ChangeReader<IngestError>(
-        table,
+        { listen: table.listen, take: reconcile.take },
         {
           apply: apply({ views: yield* Views, jobs: yield* JobIntake, meters: yield* Meters }),
           // What memory is brought to while it is not ready is read anew; until then rows wait.

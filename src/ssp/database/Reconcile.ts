@@ -16,9 +16,12 @@ import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { Serving } from "../../ports/Front.ts"
 import * as Backoff from "../../node/backoff.ts"
+import { asksCompare, type Take } from "../../node/changeReader.ts"
+import { ReaderLease, superseded } from "../../node/readerLease.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { type Compared, defaultMomentMs, LiveCompare, type Suspect, withoutStrays } from "../../node/liveCompare.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
-import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
+import { Upstream, UpstreamError } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
@@ -47,6 +50,8 @@ export interface ReconcileShape {
   readonly bootstrap: (exhausted: Effect.Effect<void>) => Effect.Effect<void>
   /** One compare of everything, now; one at a time. */
   readonly now: Effect.Effect<Compared, Failure>
+  /** Rows of the change table, deleted and read by who follows the database; ends the process where another does. */
+  readonly take: Take
   /** The same of registrations alone. */
   readonly registrations: Effect.Effect<void, Failure>
 }
@@ -59,11 +64,22 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
       Reconcile,
       Effect.gen(function* () {
         const { isLeaving, overloaded } = yield* EdgeWriter
+        const { changesPerRead, databaseLeaseSecs, mode, sspId } = yield* SspConfig
+        const upstream = yield* Upstream
+        const views = yield* Views
+        const lease = new ReaderLease(upstream, { name: sspId, ttlMs: databaseLeaseSecs * 1_000 })
         const parts = {
-          upstream: yield* Upstream,
-          views: yield* Views,
+          upstream,
+          lease,
+          writes: Effect.mapBoth(views.position, {
+            onSuccess: ({ writes }) => writes,
+            onFailure: ({ message }) =>
+              new UpstreamError({ reason: "unreachable", message: `the own store: ${message}` })
+          }),
+          views,
           types: yield* DeclaredTypes,
-          sspId: (yield* SspConfig).sspId,
+          sspId,
+          changesPerRead,
           momentMs,
           isLeaving,
           overloaded
@@ -74,7 +90,12 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
         const work = new Work(parts, (later) =>
           Effect.asVoid(Effect.forkIn(Effect.interruptible(Serving.guard(serving, later)), scope))
         )
+        if (mode === "standalone" && upstream.lease !== undefined) {
+          yield* Effect.addFinalizer(() => lease.release)
+          yield* Serving.fork(lease.keep)
+        }
         return {
+          take: work.take,
           bootstrap: (exhausted) => withPermits(1)(work.bootstrap(exhausted)),
           now: withPermits(1)(work.now),
           registrations: withPermits(1)(work.followed)
@@ -86,10 +107,14 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
 }
 
 interface ReconcileDependencies {
+  readonly lease: ReaderLease
+  /** Record writes that the own store has, durably. */
+  readonly writes: Effect.Effect<number, UpstreamError>
   readonly upstream: Upstream["Type"]
   readonly views: Views["Type"]
   readonly types: DeclaredTypes["Type"]
   readonly sspId: string
+  readonly changesPerRead: number
   readonly momentMs: number
   readonly isLeaving: (key: string) => boolean
   readonly overloaded: () => Overloaded | undefined
@@ -175,7 +200,9 @@ class Work {
       const { upstream, views } = this.parts
       const patiently = patience(exhausted)
       yield* patiently(upstream.prepare)
+      const position = yield* patiently(this.parts.lease.hold)
       yield* patiently(this.keepAboveLost)
+      if (position !== undefined && (yield* patiently(this.caughtUp(position)))) return
       const startMs = yield* Clock.currentTimeMillis
       for (let pass = 1; pass <= maxPasses; pass++) {
         const { compared, written } = yield* this.pass(patiently, step)
@@ -186,6 +213,61 @@ class Work {
         )
         if (pass > 1 && written === 0) break
       }
+      yield* patiently(this.complete)
+    })
+  }
+
+  readonly take: Take = (size, done, apart) =>
+    Effect.suspend(() => {
+      const { lease, upstream, writes } = this.parts
+      const { changes } = upstream
+      if (changes === undefined) return Effect.succeed(undefined)
+      const taken =
+        done.length === 0
+          ? changes.take(size, done, apart)
+          : lease.during(writes, (holding) => changes.take(size, done, apart, holding))
+      return Effect.flatMap(taken, (read) => (read === "superseded" ? Effect.die(superseded) : Effect.succeed(read)))
+    })
+
+  private readonly complete: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>
+    Effect.flatMap(this.parts.writes, (writes) => this.parts.lease.complete(writes))
+  )
+
+  /**
+   * A restart without a compare: this store took rows of the change table last and is not behind what it said then,
+   * every table announces its writes, so what was written meanwhile stands there. False where that is not so.
+   */
+  private caughtUp(position: number): Effect.Effect<boolean, Failure> {
+    return Effect.gen(this, function* () {
+      const { types, upstream, views, writes } = this.parts
+      const tables = yield* upstream.tables
+      const silent = tables.filter(({ announced, derived }) => announced !== true || derived)
+      const there = new Set(tables.map(({ name }) => name))
+      const gone = views.records.tableNames().some((name) => !isOwn(name) && !there.has(name))
+      if (silent.length > 0 || gone || (yield* writes) < position) return false
+      types.declare(tables)
+      let done: ReadonlyArray<RecordId> = []
+      let rows = 0
+      for (;;) {
+        const read = yield* this.take(this.parts.changesPerRead, done, [])
+        if (read === undefined || read.unreadable.length > 0 || read.rows.some(asksCompare)) return false
+        const ids = new Map(read.rows.flatMap(({ record }) => (isOwn(record.table) ? [] : [[record.text, record]])))
+        const found = new Map(read.records.map((record) => [record.id.text, record]))
+        yield* this.apply(
+          [...ids.values()]
+            .map((id) => ({ id, known: views.records.get(id), found: found.get(id.text) }))
+            .filter(({ found, known }) => Compare.differs(known, found))
+        )
+        rows += read.rows.length
+        done = read.rows.map(({ id }) => id)
+        if (read.rows.length < this.parts.changesPerRead) break
+      }
+      yield* this.registrations.restore
+      yield* this.complete
+      yield* Effect.logInfo(
+        `no compare with the database: the change table held what was written since this node stopped, ${rows} rows`
+      )
+      return true
     })
   }
 

@@ -6,7 +6,7 @@
 import { Context, Effect, Layer, type Stream } from "effect"
 import type { Change } from "../../core/record/change.ts"
 import type { Store } from "../../core/ivm/store/store.ts"
-import { Database, type DatabaseError, type StoredView } from "../../ports/Database.ts"
+import { Database, type DatabaseError, type StoredPosition, type StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
 import * as Metered from "../../node/metered.ts"
 import { Meters } from "../../ports/Meters.ts"
@@ -69,6 +69,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     ) => Effect.Effect<ReadonlyArray<Change>, IngestError>
     /** The records in memory, to be read and never kept. */
     readonly records: Pick<Store, "get" | "rowsBetween" | "tableNames">
+    /** What the store has, durably. */
+    readonly position: Effect.Effect<StoredPosition, DatabaseError>
     /** Whether the store can be open in this process only (`DatabaseShape.exclusive`). */
     readonly exclusive: boolean
     /** Their Merkle trees (D41). */

@@ -137,6 +137,7 @@ class ViewService {
   readonly setAside: SetAside
   readonly trees: Views["Type"]["trees"]
   readonly exclusive: boolean
+  readonly position: Views["Type"]["position"]
   private readonly database: Database["Type"]
   private readonly savedState: SavedState["Type"]
   private readonly edges: EdgesShape
@@ -174,6 +175,7 @@ class ViewService {
     this.streams = new ViewStreams(this.registry, limits)
     this.database = database
     this.exclusive = database.exclusive === true
+    this.position = database.position
     this.savedState = savedState
     this.edges = edges
     this.arrivals = new Arrivals({

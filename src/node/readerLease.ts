@@ -1,0 +1,146 @@
+/**
+ * The right to follow a database, as a service holds it: waited for, renewed
+ * while the service lives, let go at its end.
+ *
+ * Two services beside one database would take each other's rows of the change table and write the same edges, so the
+ * second stands by until the first is gone. A service that has stood still for longer than its lease lasts may find
+ * that another has taken over, and ends its process. The clocks of two machines are not compared: the database's own
+ * time decides when a lease lapses.
+ */
+import { Duration, Effect, Either } from "effect"
+import { StartFault } from "../ports/StartFault.ts"
+import { uuid } from "./configuration.ts"
+import type { Holding, UpstreamError, UpstreamShape } from "../ports/Upstream.ts"
+
+export interface LeaseSettings {
+  /** Its name, which services that stand by are told. */
+  readonly name: string
+  readonly ttlMs: number
+}
+
+/** Pause between two questions of a service that stands by. */
+const askMs = 500
+/** Longer is not waited for a database that is told, at the end, that the lease is free. */
+const releaseMs = 500
+
+export class ReaderLease {
+  private readonly upstream: Pick<UpstreamShape, "lease" | "remembered">
+  private readonly settings: LeaseSettings
+  /** Renewals and deletions of rows write the same row of the database: one at a time, or they would conflict. */
+  private readonly turn = Effect.unsafeMakeSemaphore(1)
+  private token: string | undefined
+
+  constructor(upstream: Pick<UpstreamShape, "lease" | "remembered">, settings: LeaseSettings) {
+    this.upstream = upstream
+    this.settings = settings
+  }
+
+  /**
+   * Waits until the database is this service's to follow. Answers the position that this same store had when rows were
+   * last taken; undefined where somebody else came between, or nobody knows.
+   */
+  readonly hold: Effect.Effect<number | undefined, UpstreamError> = Effect.suspend(() => {
+    const { lease } = this.upstream
+    return lease === undefined ? Effect.succeed(undefined) : this.wait(lease)
+  })
+
+  private wait(lease: NonNullable<UpstreamShape["lease"]>): Effect.Effect<number | undefined, UpstreamError> {
+    return Effect.gen(this, function* () {
+      const was = yield* this.remembered
+      const token = yield* uuid
+      let told: string | undefined
+      for (;;) {
+        const answer = yield* lease.acquire(token, { was: was ?? this.token, ...this.settings })
+        if (answer.held) {
+          this.token = token
+          yield* this.remember(token)
+          if (told !== undefined) yield* Effect.logInfo(`${told} has let the database go: this service follows it now`)
+          // A store that was emptied has forgotten what it said.
+          return was === undefined ? undefined : answer.position
+        }
+        if (told !== answer.by)
+          yield* Effect.logWarning(
+            `${answer.by} follows this database already: this service stands by, is not ready, and takes over when that one has stopped or has not renewed its lease (${Math.ceil(answer.forMs / 1_000)} s to go; SVC_DATABASE_LEASE_SECS)`
+          )
+        told = answer.by
+        yield* Effect.sleep(Duration.millis(Math.min(askMs, Math.max(1, answer.forMs))))
+      }
+    })
+  }
+
+  private readonly remembered: Effect.Effect<string | undefined> = Effect.suspend(() =>
+    Effect.catchAll(this.upstream.remembered?.load ?? Effect.succeed(undefined), ({ message }) =>
+      Effect.as(Effect.logWarning(`the token of the last lease on the database cannot be read: ${message}`), undefined)
+    )
+  )
+
+  private remember(token: string): Effect.Effect<void> {
+    return Effect.catchAll(this.upstream.remembered?.save(token) ?? Effect.void, ({ message }) =>
+      Effect.logWarning(
+        `the token of the lease on the database cannot be written, so a restart compares everything: ${message}`
+      )
+    )
+  }
+
+  /** Runs what deletes rows, told under which token and how far the store is; not beside a renewal. */
+  during<A, E, E2>(
+    position: Effect.Effect<number, E2>,
+    work: (holding: Holding | undefined) => Effect.Effect<A, E>
+  ): Effect.Effect<A, E | E2> {
+    return Effect.suspend(() => {
+      const { token } = this
+      if (token === undefined) return work(undefined)
+      return this.turn.withPermits(1)(Effect.flatMap(position, (at) => work({ token, position: at })))
+    })
+  }
+
+  /** Everything up to here is in the own store: what was not taken by then still stands in the change table. */
+  complete(position: number): Effect.Effect<void, UpstreamError> {
+    return Effect.suspend(() => {
+      const { token } = this
+      const { lease } = this.upstream
+      if (token === undefined || lease === undefined) return Effect.void
+      return Effect.flatMap(this.turn.withPermits(1)(lease.renew(token, this.settings.ttlMs, position)), (mine) =>
+        mine ? Effect.void : Effect.die(superseded)
+      )
+    })
+  }
+
+  /** Renews for ever; fails when another has taken over. A database that does not answer lets nobody else in either. */
+  readonly keep: Effect.Effect<never, StartFault> = Effect.suspend(() => {
+    const { lease } = this.upstream
+    if (lease === undefined) return Effect.never
+    const { ttlMs } = this.settings
+    const once = Effect.suspend(() => {
+      const { token } = this
+      return token === undefined
+        ? Effect.succeed(true)
+        : Effect.map(
+            Effect.either(this.turn.withPermits(1)(lease.renew(token, ttlMs))),
+            (tried) => Either.isLeft(tried) || tried.right || token !== this.token
+          )
+    })
+    return Effect.forever(
+      Effect.flatMap(once, (mine) => (mine ? Effect.sleep(Duration.millis(ttlMs / 3)) : Effect.fail(superseded)))
+    )
+  })
+
+  /** Lets others in at once; one that cannot be told waits for the lease to lapse. */
+  readonly release: Effect.Effect<void> = Effect.suspend(() => {
+    const { token } = this
+    this.token = undefined
+    return token === undefined || this.upstream.lease === undefined
+      ? Effect.void
+      : this.upstream.lease
+          .release(token)
+          // At the end of a scope nothing is interrupted unless it says so.
+          .pipe(Effect.interruptible, Effect.disconnect, Effect.timeout(Duration.millis(releaseMs)), Effect.ignore)
+  })
+}
+
+/** Another follows the database now: what this process would still do, that one does. */
+export const superseded = new StartFault({
+  exitCode: 4,
+  message:
+    "another service follows this database now, because this one has not renewed its lease in time (SVC_DATABASE_LEASE_SECS): it ends; started again, it stands by"
+})
