@@ -133,8 +133,8 @@ export class ReaderLease {
       ? Effect.void
       : this.upstream.lease
           .release(token)
-          // At the end of a scope nothing is interrupted unless it says so.
-          .pipe(Effect.interruptible, Effect.disconnect, Effect.timeout(Duration.millis(releaseMs)), Effect.ignore)
+          // A finalizer is not interrupted unless it says so, outermost: else the time-out waits for the answer.
+          .pipe(Effect.disconnect, Effect.interruptible, Effect.timeout(Duration.millis(releaseMs)), Effect.ignore)
   })
 }
 
