@@ -513,7 +513,7 @@ export class Engine {
     if (view instanceof PagedView) {
       router!.pages--
       view.quit()
-      this.ordered.release(view.index)
+      this.ordered.release(view.plainShape.table!, view.index)
     } else {
       router!.remove(view)
       for (const table of view.mainTables)

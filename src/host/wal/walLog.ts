@@ -10,6 +10,7 @@
  */
 import { Either } from "effect"
 import { dirname } from "node:path"
+import { firstWhere } from "../../core/bisect.ts"
 import * as Format from "../../core/wal/walFormat.ts"
 import { GroupCommit } from "../../node/groupCommit.ts"
 import { dropped, WalFailed } from "../../ports/Wal.ts"
@@ -347,14 +348,8 @@ export class WalLog {
 
 /** A place at a line at or before the one behind `after`, and the position before it. */
 const placeOf = (segment: Segments.Segment, after: number): { readonly offset: number; readonly after: number } => {
-  let low = 0
-  let high = segment.marks.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (segment.marks[middle]!.seq <= after) low = middle + 1
-    else high = middle
-  }
-  const mark = segment.marks[low - 1] ?? segment.marks[0]
+  const { marks } = segment
+  const mark = marks[firstWhere(marks.length, (at) => marks[at]!.seq > after) - 1] ?? marks[0]
   return mark === undefined
     ? { offset: segment.size, after: segment.after }
     : { offset: mark.offset, after: mark.seq - 1 }

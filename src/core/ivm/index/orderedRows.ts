@@ -7,6 +7,7 @@
  *
  * Why not the tree of a library: none that is kept counts its rows, and START needs the row at a rank.
  */
+import { firstWhere } from "../../bisect.ts"
 import { compareRecords } from "../../surql/values/order.ts"
 import { field, type Obj, type Value } from "../../surql/values/value.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
@@ -185,16 +186,11 @@ export class OrderedRows {
     let rank = 0
     for (let node = this.root; ; ) {
       const { children, counts, leads, slots } = node
-      let low = 0
-      for (let high = leads.length; low < high; ) {
-        const middle = (low + high) >> 1
-        if (isBefore(leads[middle], slots[middle]!)) low = middle + 1
-        else high = middle
-      }
-      if (children === undefined) return rank + low
+      const first = firstWhere(slots.length, (at) => !isBefore(leads[at], slots[at]!))
+      if (children === undefined) return rank + first
       // The first that is not before stands in the child whose first row still is.
-      const at = Math.max(0, low - 1)
-      for (let i = 0; i < at; i++) rank += counts![i]!
+      const at = Math.max(0, first - 1)
+      rank += before(counts!, at)
       node = children[at]!
     }
   }
@@ -202,13 +198,6 @@ export class OrderedRows {
   /** Appends up to `count` rows from a rank on, each with its first value. */
   read(rank: number, count: number, slots: Array<RecordSlot>, leads: Array<Value>): void {
     if (rank < this.size) this.readFrom(this.root, rank, count, slots, leads)
-  }
-
-  /** All rows in order. */
-  *all(): Iterable<RecordSlot> {
-    const slots: Array<RecordSlot> = []
-    this.read(0, this.size, slots, [])
-    yield* slots
   }
 
   private readFrom(node: Node, rank: number, count: number, slots: Array<RecordSlot>, leads: Array<Value>): number {

@@ -5,6 +5,7 @@
  * further it ends, so that those a record concerns stand side by side and are found by bisection. All others are asked
  * one by one. Cost: O(log n) for each series, and what is found.
  */
+import { firstWhere } from "../../bisect.ts"
 import type { Value } from "../../surql/values/value.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 
@@ -48,17 +49,6 @@ export const tellOne = (view: PageReader, slot: RecordSlot, from: Place | undefi
   if (from !== undefined && to !== undefined && view.isBefore(from) && view.isBefore(to)) return
   if ((from !== undefined && view.reaches(from, slot)) || (to !== undefined && view.reaches(to, slot)))
     view.touch(slot, from, to)
-}
-
-/** The first position from which on a condition holds; it holds for no earlier one. */
-const firstWhere = (length: number, holds: (at: number) => boolean): number => {
-  let low = 0
-  for (let high = length; low < high; ) {
-    const middle = (low + high) >> 1
-    if (holds(middle)) high = middle
-    else low = middle + 1
-  }
-  return low
 }
 
 export class PageViews {

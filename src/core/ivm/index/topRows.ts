@@ -7,6 +7,7 @@
  * is walked on from the edge, and some more rows are collected, so that the next rows that go need no walk. Cost of a
  * change: O(rows known) moves of pointers; of a walk: each row walked over is filtered once.
  */
+import { firstWhere } from "../../bisect.ts"
 import { compareRecords } from "../../surql/values/order.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { isLive, type RecordSlot } from "../store/recordSlot.ts"
@@ -110,13 +111,11 @@ export class TopRows {
   private insert(slot: RecordSlot): void {
     const { known } = this
     const probe = this.probe(slot)
-    let low = 0
-    for (let high = known.length; low < high; ) {
-      const middle = (low + high) >> 1
-      if (this.compare(known[middle]!, probe) < 0) low = middle + 1
-      else high = middle
-    }
-    known.splice(low, 0, slot)
+    known.splice(
+      firstWhere(known.length, (at) => this.compare(known[at]!, probe) >= 0),
+      0,
+      slot
+    )
   }
 
   private compare(slot: RecordSlot, probe: Probe): number {

@@ -4,6 +4,7 @@
  *
  * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.
  */
+import { firstWhere } from "../../bisect.ts"
 import { addTo, removeFrom } from "../../multimap.ts"
 import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
@@ -235,12 +236,7 @@ const movedKeys = (before: ReadonlyArray<string>, after: ReadonlyArray<string>):
   const previous: Array<number> = []
   const placeAt = (i: number): number => places.get(common[i]!)!
   for (let i = 0; i < common.length; i++) {
-    let low = 0
-    for (let high = tails.length; low < high; ) {
-      const middle = (low + high) >> 1
-      if (placeAt(tails[middle]!) < placeAt(i)) low = middle + 1
-      else high = middle
-    }
+    const low = firstWhere(tails.length, (at) => placeAt(tails[at]!) >= placeAt(i))
     previous[i] = low > 0 ? tails[low - 1]! : -1
     tails[low] = i
   }

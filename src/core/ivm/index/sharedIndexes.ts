@@ -1,0 +1,48 @@
+/**
+ * The indexes of one kind in use: made when a view first needs one, shared by name, dropped with the last.
+ *
+ * Several shapes often want the same index, and a record must be filed once. A table knows the indexes that have its
+ * rows filed, and tells them of each write.
+ */
+import { leave } from "../../multimap.ts"
+import type { Store } from "../store/store.ts"
+import type { TableIndex } from "../store/table.ts"
+
+export abstract class SharedIndexes<I extends TableIndex & { entries(): number }> {
+  protected readonly store: Store
+  private readonly shared = new Map<string, { readonly index: I; uses: number }>()
+
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  /** The index of this name, made if there is none; each call needs one {@link drop}. */
+  protected share(name: string, make: () => I): I {
+    const known = this.shared.get(name)
+    if (known !== undefined) {
+      known.uses++
+      return known.index
+    }
+    const index = make()
+    this.shared.set(name, { index, uses: 1 })
+    return index
+  }
+
+  /** Ends one use; with the last one the table forgets the index. */
+  protected drop(name: string, table: string): void {
+    const shared = this.shared.get(name)
+    if (shared === undefined || --shared.uses > 0) return
+    this.shared.delete(name)
+    this.store.quit(table, ({ indexes }) => leave(indexes, shared.index))
+  }
+
+  /** What is filed in all of them; a pass over them. */
+  entries(): number {
+    return Array.from(this.shared.values()).reduce((sum, { index }) => sum + index.entries(), 0)
+  }
+
+  /** Forgets them all: views that use one are forgotten too. */
+  clear(): void {
+    this.shared.clear()
+  }
+}
