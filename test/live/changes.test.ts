@@ -12,6 +12,7 @@ import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { Range } from "../../src/core/surql/values/value.ts"
 import { secret, temporaryFolder, until } from "../kit/Door.ts"
+import { type Asked, install, left, taken } from "../kit/changeTable.ts"
 import { FeedPort } from "../kit/feedPort.ts"
 import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { rng, runs, seed } from "../kit/random.ts"
@@ -41,15 +42,6 @@ const start = async (
   return node
 }
 
-const install = (...tables: ReadonlyArray<string>): string =>
-  Schema.script([...Schema.shared, Changes.definition, Changes.events(tables)])
-type Asked = Pick<RpcServer, "ask">
-
-const left = async (server: Asked): Promise<number> =>
-  (await server.ask<[ReadonlyArray<unknown>]>("n", "d", `SELECT id FROM ${Schema.changeTable}`))[0].length
-/** Everything that was written is durable here. */
-const taken = async (server: Asked): Promise<void> =>
-  void (await until("the change table is empty", async () => (await left(server)) === 0))
 const register = async (node: NodeBeside, id: string, surql: string): Promise<void> =>
   expect(await node.ask("POST", "/view/register", registration(id, surql, { format: "tree" }))).toMatchObject({
     status: 200

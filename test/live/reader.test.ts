@@ -9,7 +9,8 @@ import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
-import { temporaryFolder, until } from "../kit/Door.ts"
+import { install, left, taken } from "../kit/changeTable.ts"
+import { temporaryFolder } from "../kit/Door.ts"
 import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 
@@ -21,11 +22,7 @@ const fresh = (): string => join(folder, `node-${folders++}`)
 const serve = async (): Promise<RpcServer> => {
   const server = await RpcServer.start({ path: `surrealkv://${fresh()}` })
   onTestFinished(() => server.kill())
-  await server.ask(
-    "n",
-    "d",
-    `DEFINE TABLE item; ${Schema.script([...Schema.shared, Changes.definition, Changes.events(["item"])])}`
-  )
+  await server.ask("n", "d", `DEFINE TABLE item; ${install("item")}`)
   return server
 }
 
@@ -35,10 +32,6 @@ const start = async (server: RpcServer, dataDir: string, name = "me"): Promise<N
   return node
 }
 
-const left = async (server: RpcServer): Promise<number> =>
-  (await server.ask<[ReadonlyArray<unknown>]>("n", "d", `SELECT id FROM ${Schema.changeTable}`))[0].length
-const taken = async (server: RpcServer): Promise<void> =>
-  void (await until("the change table is empty", async () => (await left(server)) === 0))
 const isReady = async (node: NodeBeside): Promise<boolean> => (await node.ask("GET", "/health")).status === 200
 const holder = async (server: RpcServer): Promise<string | undefined> =>
   (

@@ -1,0 +1,20 @@
+/** The change table (D44) of a database under test: its definition, and whether its rows have been taken. */
+import * as Changes from "../../src/core/surreal/surrealChanges.ts"
+import * as Schema from "../../src/core/surreal/surrealSchema.ts"
+import { until } from "./Door.ts"
+import type { RpcServer } from "./surreal/RpcServer.ts"
+
+/** A server, or a client of it. */
+export type Asked = Pick<RpcServer, "ask">
+
+/** The script that announces the writes to these tables. */
+export const install = (...tables: ReadonlyArray<string>): string =>
+  Schema.script([...Schema.shared, Changes.definition, Changes.events(tables)])
+
+/** How many rows wait in the change table. */
+export const left = async (server: Asked): Promise<number> =>
+  (await server.ask<[ReadonlyArray<unknown>]>("n", "d", `SELECT id FROM ${Schema.changeTable}`))[0].length
+
+/** Ends when everything that was written is durable at its reader. */
+export const taken = async (server: Asked): Promise<void> =>
+  void (await until("the change table is empty", async () => (await left(server)) === 0))
