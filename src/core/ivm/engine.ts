@@ -512,7 +512,7 @@ export class Engine {
     view.uses = -1
     if (view instanceof PagedView) {
       router!.pages--
-      view.quit()
+      view.index.leave(view)
       this.ordered.release(view.plainShape.table!, view.index)
     } else {
       router!.remove(view)

@@ -15,12 +15,11 @@ import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
 import { absent, type Keys, keysOf, type KeySpec, sameKeys, unindexable } from "./indexKey.ts"
 import { leadOf, nowhere, OrderedRows, type Ordering, sameOrder } from "./orderedRows.ts"
-import { type PageReader, PageViews, type Place, tellOne } from "./pageViews.ts"
+import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
 
 /** A view that shows a page of an ordered index, as the index knows it. */
 export interface PageView extends PageReader {
-  /** The index it reads; undefined while it does not. */
-  readonly reads: OrderedIndex | undefined
+  readonly index: OrderedIndex
   readonly keys: ReadonlyArray<FiledKey>
   /** A record that it shows has changed and stands where it stood. */
   touchInPlace(slot: RecordSlot): void
@@ -43,8 +42,8 @@ export class OrderedIndex implements TableIndex {
   /** Rows without an exact key. */
   readonly loose: OrderedRows
   private readonly views = new Set<PageView>()
-  /** Views that have passed over rows of their page. */
-  private readonly choosy = new Set<PageView>()
+  /** Views that have passed over rows. */
+  private readonly passingOver = new Set<PageView>()
   private building: Iterator<undefined, void> | undefined
 
   constructor(spec: KeySpec, ordering: Ordering, store: Store, table: string) {
@@ -87,14 +86,14 @@ export class OrderedIndex implements TableIndex {
   }
 
   leave(view: PageView): void {
-    this.choosy.delete(view)
+    this.passingOver.delete(view)
     if (this.views.delete(view)) this.quit(view, view.series)
   }
 
-  /** The view belongs to another series than before, or has passed over rows of its page. */
-  refile(view: PageView, series: string | undefined, isChoosy: boolean): void {
-    if (isChoosy) this.choosy.add(view)
-    else this.choosy.delete(view)
+  /** Takes over the series of a view, which was in another one before, and whether it has passed over rows. */
+  refile(view: PageView, series: string | undefined, passesOver: boolean): void {
+    if (passesOver) this.passingOver.add(view)
+    else this.passingOver.delete(view)
     if (view.series === series) return
     this.quit(view, series)
     this.enter(view)
@@ -163,12 +162,12 @@ export class OrderedIndex implements TableIndex {
     const views = this.byKey.get(key)?.views
     if (views === undefined) return
     slot.eachHolding(({ owner }) => {
-      if ((owner as Partial<PageView>).reads === this) (owner as PageView).touchInPlace(slot)
+      if ((owner as Partial<PageView>).index === this) (owner as PageView).touchInPlace(slot)
     })
-    for (const view of this.choosy) if (view.passedOver(slot)) view.touch(slot, undefined, undefined)
+    for (const view of this.passingOver) if (view.passedOver(slot)) view.touch(slot, undefined, undefined)
     const place: Place = { lead: leadOf(this.ordering, doc), rank: nowhere }
     if (views instanceof PageViews) views.tellFiltering(slot, place)
-    else if (views.filters && views.reaches(place, slot)) views.touch(slot, place, place)
+    else tellFiltering(views, slot, place)
   }
 
   private *build(store: Store, table: string): Slices<void> {

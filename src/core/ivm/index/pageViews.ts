@@ -51,6 +51,11 @@ export const tellOne = (view: PageReader, slot: RecordSlot, from: Place | undefi
     view.touch(slot, from, to)
 }
 
+/** Tells a view that filters rows of a record that changed and stands where it stood. */
+export const tellFiltering = (view: PageReader, slot: RecordSlot, place: Place): void => {
+  if (view.filters && view.reaches(place, slot)) view.touch(slot, place, place)
+}
+
 export class PageViews {
   private readonly single = new Set<PageReader>()
   private readonly inSeries = new Map<string, Array<PageReader>>()
@@ -87,9 +92,9 @@ export class PageViews {
     if (views.length === 0) this.inSeries.delete(series!)
   }
 
-  /** Tells the views that filter rows of one that changed and stands where it stood. */
+  /** Tells the views that filter rows of a record that changed and stands where it stood. */
   tellFiltering(slot: RecordSlot, place: Place): void {
-    for (const view of this.single) if (view.filters && view.reaches(place, slot)) view.touch(slot, place, place)
+    for (const view of this.single) tellFiltering(view, slot, place)
   }
 
   /** Tells of a record that was at one place and is at another, or at none. */
@@ -100,16 +105,16 @@ export class PageViews {
       if (some!.hasRange) {
         for (const place of [from, to])
           if (place !== undefined) tellReached(views, slot, place, (view) => !view.admitsLead(place.lead), from, to)
-      } else {
-        const place = (from ?? to)!
-        const [first, last] = from === undefined || to === undefined || from.rank <= to.rank ? [place, to] : [to, from]
-        const beginsBehind = (view: PageReader): boolean =>
-          from !== undefined && to !== undefined && view.isBefore(last!)
-        tellReached(views, slot, first, beginsBehind, from, to)
+      } else if (from === undefined || to === undefined) tellReached(views, slot, (from ?? to)!, never, from, to)
+      else {
+        const [first, last] = from.rank <= to.rank ? [from, to] : [to, from]
+        tellReached(views, slot, first, (view) => view.isBefore(last), from, to)
       }
     }
   }
 }
+
+const never = (): boolean => false
 
 /** Touches the views of a series that reach a place, but for those, the last ones, that begin too far behind it. */
 const tellReached = (

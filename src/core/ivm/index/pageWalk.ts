@@ -49,7 +49,7 @@ class Cursor {
 }
 
 export interface RowFilter {
-  /** Whether a row without an exact key matches. */
+  /** Whether a row matches, by the whole filter. */
   admits(slot: RecordSlot): boolean
 }
 
@@ -89,9 +89,7 @@ export class PageWalk {
       const rows = index.rowsOf(key)
       if (rows === undefined || rows.size === 0) continue
       const first = firstOf(rows)
-      this.cursors.push(
-        lone ? new Cursor(rows, first + skip, length, false) : new Cursor(rows, first, mergedStretch, false)
-      )
+      this.cursors.push(new Cursor(rows, lone ? first + skip : first, lone ? length : mergedStretch, false))
     }
     if (loose.size > 0) this.cursors.push(new Cursor(loose, firstOf(loose), mergedStretch, true))
   }

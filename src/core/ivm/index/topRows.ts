@@ -58,12 +58,12 @@ export class TopRows {
   }
 
   /**
-   * The row at a position; undefined where there is none, or where so many rows had to be looked at that the caller
-   * should pause: `most`, counted down in `looked`.
+   * The row at a position; undefined where there is none, and where the budget of rows to look at is spent, so that the
+   * caller should pause.
    */
-  at(position: number, looked: { left: number }): RecordSlot | undefined {
-    while (position >= this.known.length && !this.isWhole && looked.left > 0) {
-      looked.left--
+  at(position: number, budget: { left: number }): RecordSlot | undefined {
+    while (position >= this.known.length && !this.isWhole && budget.left > 0) {
+      budget.left--
       this.walkOn()
     }
     return this.known[position]

@@ -201,6 +201,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
       : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
   const sort = sortTerms(select, projection.project)
   const windowed = select.limit !== undefined || select.start !== undefined
+  const heldByWindow = windowed && grouping === undefined && select.split.length === 0
   const subqueries = facts.subqueries ? subqueriesOf(select) : []
   return {
     text: shapeText(select, list),
@@ -221,15 +222,10 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     splitting: select.split.length > 0 ? compileSplitting(select) : undefined,
     windowed,
     page:
-      windowed &&
-      table !== undefined &&
-      list === undefined &&
-      !select.only &&
-      grouping === undefined &&
-      select.split.length === 0
+      heldByWindow && table !== undefined && list === undefined && !select.only
         ? pagePlanOf(select, access, residual === undefined)
         : undefined,
-    heldByWindow: windowed && grouping === undefined && select.split.length === 0,
+    heldByWindow,
     readInOrder: select.order.length === 0 || ordersById(select),
     only: select.only,
     limit: select.limit,

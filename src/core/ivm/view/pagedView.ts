@@ -1,10 +1,11 @@
 /**
  * A view that shows a page of an ordered index and holds the rows of that page, whatever the filter matches beside.
  *
- * The page is what the index has from START on, LIMIT rows long. A step that touches it reads it again and compares
- * it, slot by slot, with what was shown; only records that are new on the page or have changed are looked at and
- * evaluated. A row that fails, or that has no exact key and does not match, is passed over, and the page goes on to the
- * next. Cost: O(LIMIT) comparisons of pointers, and one evaluation for each row that came or changed.
+ * The page is what the index has from START on, LIMIT rows long. Where a step has moved one record, the page takes a
+ * row in and lets a row go, at ranks that the index knows. Otherwise it reads the index again and compares, slot by
+ * slot, with the rows it shows. A row that fails, or that has no exact key and does not match, is passed over, and the
+ * page goes on to the next. Cost: O(LIMIT) comparisons of pointers, and one evaluation for each row that came or
+ * changed.
  */
 import { Either } from "effect"
 import type { Slices } from "../../surql/evaluate/scope.ts"
@@ -33,7 +34,6 @@ const fillRows = 128
 const none: ReadonlyArray<RecordSlot> = []
 
 export class PagedView extends IncrementalView implements Page, PageView, Walked {
-  reads: OrderedIndex | undefined = undefined
   series: string | undefined = undefined
   readonly index: OrderedIndex
   readonly keys: ReadonlyArray<FiledKey>
@@ -41,17 +41,17 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   readonly descending: boolean
   /** The records shown, in order. */
   private page: Array<RecordSlot> = []
-  /** Records of the page that are not shown. */
+  /** Records that the page has looked at and does not show. */
   private passed: Set<RecordSlot> | undefined = undefined
   /** The first value of the last row of a page of a range, as it was when the page was read. */
   private lastLead: Value = undefined
   /** The first fill has read it to its end. */
   private isRead = false
-  /** Where it is noted what the running step has touched of it; -1: nothing. */
+  /** Position of its {@link Turn} among those of the running step; -1: the step has touched nothing of it. */
   private turning = -1
   /** The records that steps have touched during the first fill. */
   private missed: Array<RecordSlot> | undefined = undefined
-  /** The rows that match, one by one, where the index does not lead to them by their rank. */
+  /** The first rows that match, for a page that the index does not lead to by rank. */
   private readonly top: TopRows | undefined
 
   constructor(spec: ViewSpec, around: EngineContext<IncrementalView>, index: OrderedIndex, keys: PageKeys) {
@@ -72,7 +72,6 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       this.index.buildOn()
       yield
     }
-    this.reads = this.index
     this.index.follow(this)
     while (!this.fillOn()) yield
     this.isRead = true
@@ -84,12 +83,6 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const missed = this.missed ?? none
     this.missed = undefined
     return this.readPage(missed, fillRows)
-  }
-
-  /** It reads the index no more. */
-  quit(): void {
-    this.reads = undefined
-    this.index.leave(this)
   }
 
   get hasRange(): boolean {
@@ -120,8 +113,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   /**
-   * Of pages that are read whole, under one key, and that nothing but START or the begin of their range tells apart. A
-   * page that passes over rows of its own may end behind one that begins later.
+   * The series it belongs to: pages of one key that differ in START alone, or in the begin of their range alone. A page
+   * that passes over rows belongs to none, since it may end behind one that begins later.
    */
   private seriesNow(): string | undefined {
     const { bounds, interval } = this
@@ -187,7 +180,6 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     if (this.around.watches(this, row)) this.touchInPlace(row)
   }
 
-  /** Whether a row matches, by the whole filter. */
   admits(slot: RecordSlot): boolean {
     const { plainShape: shape } = this
     if (!isLive(slot) || shape.filter === undefined) return isLive(slot)
@@ -217,12 +209,12 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     if (from === inPlace) return page.includes(slot) && this.shows(slot)
     const rows = this.index.rowsOf(this.keys[0])
     if (rows === undefined || (from === undefined && to === undefined)) return false
-    // What happens before a range is not told, and would count.
+    // A page of a range is not told of writes before the range, and these shift the ranks of its rows.
     if (this.interval !== undefined && this.around.writes() > 1) return false
     const { limit, start } = bounds
     const began = firstRank(rows, this)
     const comesBefore = to !== undefined && isBeforeBegin(this, to.lead)
-    // Positions on the page: of where it was among the rows without the change, of where it is among those with it.
+    // Positions of the record on the page, before and after the write; `limit` stands for none.
     const was =
       from === undefined || !this.admitsLead(from.lead) ? limit : from.rank - began + Number(comesBefore) - start
     const is = to === undefined || !this.admitsLead(to.lead) ? limit : to.rank - began - start
@@ -304,7 +296,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       } else if (slot.heldBy(this) !== undefined) elsewhere.push(slot)
       else isShown = false
       const isChanged = isTouched(slot)
-      if (isShown ? isChanged : isChanged || passedBefore?.has(slot) !== true) {
+      if (isChanged || (!isShown && passedBefore?.has(slot) !== true)) {
         if (!isShown) budget.left--
         this.update(slot, slot.doc, walk === undefined || !walk.loose)
       }
