@@ -426,7 +426,7 @@ const aggregate = (g: G): string => {
     `array::len(array::group(${of}))`,
     "time::max(d)"
   ])
-  if (/median|variance|stddev|time/.test(simple)) tag(g, "unlike")
+  if (/median|variance|stddev|spread|time/.test(simple)) tag(g, "unlike")
   const form = rng.pick([
     simple,
     simple,

@@ -107,6 +107,10 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
     ["SELECT math::sum(a) AS s FROM p GROUP ALL", "older", "[[{ s: 1 }]]"],
     ["SELECT array::group(g) AS g FROM p GROUP ALL", "older", "[[{ g: [1, 1, 1] }]]"]
   ],
+  "`math::spread` in groups": [
+    ["SELECT math::spread(g) AS s FROM p GROUP ALL", "planner", "[[{ s: 0 }]]"],
+    ["SELECT math::spread(a) AS s FROM p GROUP ALL", "both", "[[{ s: 0 }]]"]
+  ],
   "ORDER BY behind an alias; lookups in lists from graph steps": [
     ["SELECT VALUE k FROM (SELECT a AS k FROM p ORDER BY a DESC)", "older"]
   ],
