@@ -8,11 +8,12 @@
  * wrote them; without the compiler the doors work too, which is what `npm start` makes use of.
  */
 // @ts-check
-import { build } from "esbuild"
+
 import { createHash } from "node:crypto"
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { build } from "esbuild"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const doors = ["ssp", "scheduler", "jobs"]

@@ -6,8 +6,9 @@
  * it uses: `string::slug` shows letters, digits and gaps, and where a character sorts among texts of ASCII shows the
  * rest. `test/core/surql/evaluate/sorting.test.ts` compares the two over all of Unicode. Takes about two minutes.
  */
-import { createNodeEngines } from "@surrealdb/node"
+
 import { writeFileSync } from "node:fs"
+import { createNodeEngines } from "@surrealdb/node"
 import { Surreal } from "surrealdb"
 
 const db = new Surreal({ engines: createNodeEngines() })

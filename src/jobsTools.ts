@@ -3,19 +3,19 @@
  * questions.
  */
 import { Effect, Layer } from "effect"
+import * as SurrealJobs from "./drivers/surrealJobs.ts"
 import * as BackendClient from "./host/http/backendClient.ts"
-import * as Logs from "./host/process/logs.ts"
+import * as TlsClient from "./host/http/tlsClient.ts"
 import * as OutboxFiles from "./host/outboxFiles.ts"
+import * as Logs from "./host/process/logs.ts"
 import * as Reload from "./host/process/reload.ts"
 import * as ServerClient from "./host/serverClient.ts"
-import * as TlsClient from "./host/http/tlsClient.ts"
 import * as AskSsp from "./outbox/askSsp.ts"
 import type { Asked } from "./outbox/Cli.ts"
 import * as Generate from "./outbox/generate.ts"
 import type { StartFault } from "./ports/StartFault.ts"
 import type { SspConfigShape } from "./ssp/Config.ts"
 import * as Polling from "./ssp/jobs/polling.ts"
-import * as SurrealJobs from "./drivers/surrealJobs.ts"
 
 const drivers = (config: SspConfigShape) =>
   Layer.mergeAll(

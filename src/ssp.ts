@@ -10,8 +10,8 @@ import * as Health from "./host/process/health.ts"
 import * as Process from "./host/process/Process.ts"
 import * as Quickstart from "./host/process/quickstart.ts"
 import * as Released from "./host/release.ts"
-import * as Cli from "./ssp/commands/Cli.ts"
 import { SspConfig } from "./ssp/Config.ts"
+import * as Cli from "./ssp/commands/Cli.ts"
 
 const configFrom = (source: typeof ConfigFile.layer) =>
   Effect.provide(SspConfig, Layer.provide(SspConfig.layerEnv, source))

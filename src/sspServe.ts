@@ -4,26 +4,26 @@
  * The program loads this only to serve: help, version and faults of the configuration are answered without it.
  */
 import { Effect, Layer, Redacted } from "effect"
+import * as HttpSchedulerClient from "./drivers/httpSchedulerClient.ts"
 import * as BackendClient from "./host/http/backendClient.ts"
+import * as NodeClient from "./host/http/nodeClient.ts"
+import { layerNode } from "./host/http/readBody.ts"
+import * as Server from "./host/http/Server.ts"
 import * as Pages from "./host/pages.ts"
 import * as ProcessFigures from "./host/process/processFigures.ts"
 import * as Quickstart from "./host/process/quickstart.ts"
-import * as NodeClient from "./host/http/nodeClient.ts"
-import { layerNode } from "./host/http/readBody.ts"
-import * as Released from "./host/release.ts"
 import * as Reload from "./host/process/reload.ts"
-import * as Server from "./host/http/Server.ts"
-import * as Stores from "./host/stores.ts"
 import * as Telemetry from "./host/process/telemetry.ts"
 import { layerTurn } from "./host/process/turn.ts"
 import * as Watchdog from "./host/process/watchdog.ts"
+import * as Released from "./host/release.ts"
+import * as Stores from "./host/stores.ts"
 import { SchedulerClient } from "./ports/SchedulerClient.ts"
 import { nodePaths } from "./protocol/SspApi.ts"
 import { SspConfig, type SspConfigShape } from "./ssp/Config.ts"
+import { storeText } from "./ssp/database/storeText.ts"
 import { fromDatabase } from "./ssp/membership/Lifecycle.ts"
 import * as Ssp from "./ssp/Ssp.ts"
-import { storeText } from "./ssp/database/storeText.ts"
-import * as HttpSchedulerClient from "./drivers/httpSchedulerClient.ts"
 
 const drivers = (config: SspConfigShape) =>
   Layer.mergeAll(

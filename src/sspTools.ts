@@ -2,10 +2,10 @@
  * What the door of the SSP loads for commands that work on a database and leave: its setup, and the compare with it.
  */
 import { Effect } from "effect"
-import * as ServerClient from "./host/serverClient.ts"
 import * as TlsClient from "./host/http/tlsClient.ts"
-import * as CheckIntegrity from "./ssp/commands/checkIntegrity.ts"
+import * as ServerClient from "./host/serverClient.ts"
 import type { SspConfigShape } from "./ssp/Config.ts"
+import * as CheckIntegrity from "./ssp/commands/checkIntegrity.ts"
 import * as DatabaseSetup from "./ssp/commands/DatabaseSetup.ts"
 
 export const run = (

@@ -8,10 +8,10 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { knobs as schedulerKnobs } from "../src/scheduler/Config.ts"
 import { knobs } from "../src/ssp/Config.ts"
+import { testNames } from "./kit/rules.ts"
 import { shortRows } from "./kit/settingsTable.ts"
 import { root } from "./kit/source.ts"
 import { sourceFiles } from "./kit/syntax.ts"
-import { testNames } from "./kit/rules.ts"
 
 const readme = readFileSync(join(root, "README.md"), "utf8")
 const page = (name: string): string => readFileSync(join(root, `docs/${name}.md`), "utf8")

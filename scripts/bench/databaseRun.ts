@@ -9,10 +9,10 @@
 import { Effect, Layer, Logger, LogLevel, Redacted } from "effect"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { Obj, RecordId, RecordKey } from "../../src/core/surql/values/value.ts"
+import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
-import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 
 const [portText, countText] = process.argv.slice(-2)
 const count = Number(countText)

@@ -6,9 +6,10 @@
  * the clock, because what is waited for (a probe, its confirmation, the moves) is the point. A view counts as served
  * when the other SSP answers for it.
  */
-import { registration } from "../../test/kit/registration.ts"
-import { type Process, ProcessCluster } from "../../test/kit/processCluster.ts"
+
 import { sleep, until } from "../../test/kit/Door.ts"
+import { type Process, ProcessCluster } from "../../test/kit/processCluster.ts"
+import { registration } from "../../test/kit/registration.ts"
 import { cpuMicros, type Judged, load, requestBytes } from "./load.ts"
 
 /** What the settings are unless somebody sets them; the kit's are shorter. */

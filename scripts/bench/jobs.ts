@@ -7,12 +7,13 @@
  * client makes the same requests over as many connections, in turns with the SSP; the ratio says what claiming, writing
  * and serving cost beside a call.
  */
-import { Agent, createServer, request as httpRequest, type Server } from "node:http"
+
 import { writeFileSync } from "node:fs"
+import { Agent, createServer, request as httpRequest, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
-import { printed } from "../../src/core/surreal/surrealSchema.ts"
 import { jobTable } from "../../src/core/surreal/jobTableSchema.ts"
+import { printed } from "../../src/core/surreal/surrealSchema.ts"
 import { Door, removeFolder, secret, sleep, temporaryFolder, until } from "../../test/kit/Door.ts"
 import { request } from "../../test/kit/http.ts"
 import { ProcessCluster } from "../../test/kit/processCluster.ts"

@@ -5,16 +5,17 @@
  * In one process and without HTTP, because what is asked is the cost of the replica and of the executor; both sides end
  * with the text of an answer. Started by `replica.ts`, which points the imports of `src` at `dist`.
  */
-import { Effect, Layer } from "effect"
+
 import { mkdtempSync, rmSync } from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Effect, Layer } from "effect"
 import * as Encode from "../../src/core/surql/values/encode.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { Obj, RecordId } from "../../src/core/surql/values/value.ts"
-import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
 import { layerTurn } from "../../src/host/process/turn.ts"
+import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
 import { Replica, type ReplicaRecord } from "../../src/ports/Replica.ts"
 import { exactType } from "../../src/protocol/wire.ts"
 import { ProxyQuery } from "../../src/scheduler/replica/ProxyQuery.ts"

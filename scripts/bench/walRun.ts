@@ -7,10 +7,10 @@
  */
 // Loaded before the first dynamic import of it: in a program given as text that one comes out empty.
 import "@effect/sql-sqlite-node/SqliteClient"
-import { Effect, Layer, Logger, LogLevel } from "effect"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Effect, Layer, Logger, LogLevel } from "effect"
 import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
 import { layerFile } from "../../src/host/wal/WalFile.ts"
 import { Replica } from "../../src/ports/Replica.ts"

@@ -11,8 +11,8 @@ import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rm
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { confined, dataFolder, end, inner, missing } from "../../test/kit/confined.ts"
-import * as Dockerfile from "../../test/kit/dockerfile.ts"
 import { Door, until } from "../../test/kit/Door.ts"
+import * as Dockerfile from "../../test/kit/dockerfile.ts"
 import { request } from "../../test/kit/http.ts"
 import { root } from "../../test/kit/source.ts"
 

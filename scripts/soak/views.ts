@@ -10,10 +10,10 @@ import { isDeepStrictEqual } from "node:util"
 import { secret, sleep } from "../../test/kit/Door.ts"
 import { EventStream } from "../../test/kit/EventStream.ts"
 import { type Answer, request } from "../../test/kit/http.ts"
+import type { Mirror } from "../../test/kit/Mirror.ts"
 import { freshRun } from "../../test/kit/oracle.ts"
 import type { Rng } from "../../test/kit/random.ts"
 import { registration } from "../../test/kit/registration.ts"
-import type { Mirror } from "../../test/kit/Mirror.ts"
 import { kinds, type Query, query } from "./queries.ts"
 
 export const standing = kinds.length * 3

@@ -5,10 +5,11 @@
  * Built once; each second only texts that differ are set, so that an open page costs next to nothing.
  */
 // @ts-check
+
+import { answers, ClusterMap } from "./clusterMap.js"
 import { byId, empty, h, say } from "./dom.js"
 import { count, duration, megabytes, millis, percent, rate } from "./format.js"
-import { answers, ClusterMap } from "./clusterMap.js"
-import { palette, Plot, Spark } from "./plots.js"
+import { Plot, palette, Spark } from "./plots.js"
 
 /** @typedef {{ value: HTMLElement, note: HTMLElement, spark: Spark | undefined }} Tile */
 

@@ -14,7 +14,7 @@ import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import { bearerOf } from "../node/bearer.ts"
 import { SchedulerClient, type SchedulerClientShape, SchedulerError } from "../ports/SchedulerClient.ts"
-import { exactType, snapshotSeqHeader, SspRegistered } from "../protocol/wire.ts"
+import { exactType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
 
 const timeout = Duration.seconds(10)
 /** A page of large records from a busy scheduler takes its time. */

@@ -7,11 +7,9 @@
 import { Effect, Layer } from "effect"
 import sortedBTree from "sorted-btree"
 import { bucketOf } from "../core/integrity/merkle.ts"
-import { compareStrings } from "../core/surql/values/order.ts"
 import { keyText } from "../core/surql/values/keyText.ts"
+import { compareStrings } from "../core/surql/values/order.ts"
 import type { RecordId } from "../core/surql/values/value.ts"
-import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } from "../ports/Replica.ts"
-import { kept } from "./keptText.ts"
 import {
   chunkOf,
   idOf,
@@ -24,6 +22,8 @@ import {
   type Shelf,
   snapshotOf
 } from "../node/replicaRows.ts"
+import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } from "../ports/Replica.ts"
+import { kept } from "./keptText.ts"
 
 const BTree = sortedBTree.default
 type Tree<A> = InstanceType<typeof BTree<string, A>>

@@ -5,15 +5,15 @@
  */
 import { Effect, Layer, Stream } from "effect"
 import { versionField } from "../core/record/change.ts"
-import { isOwn } from "../core/surreal/surrealSchema.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { type Obj, RecordId } from "../core/surql/values/value.ts"
+import { isOwn } from "../core/surreal/surrealSchema.ts"
 import {
-  Upstream,
   type Edge,
   type EdgePlace,
   type IntegrityNode,
   type OwnedRegistration,
+  Upstream,
   type UpstreamRecord,
   type UpstreamShape,
   type ViewEdges

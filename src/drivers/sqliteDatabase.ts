@@ -1,6 +1,7 @@
 /** The embedded store of an SSP: one SQLite file behind the generic `SqlClient`; the host picks the driver. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
+import * as Layout from "../core/storeLayout.ts"
 import * as Docs from "../core/surql/values/docs.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
@@ -10,14 +11,13 @@ import {
   Database,
   DatabaseError,
   type DatabaseShape,
-  startPosition,
   type StoredPosition,
   type StoredRecord,
-  type StoredView
+  type StoredView,
+  startPosition
 } from "../ports/Database.ts"
 import { kept, unkept } from "./keptText.ts"
 import { failure } from "./sqliteFailure.ts"
-import * as Layout from "../core/storeLayout.ts"
 
 const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseError> =>
   Effect.as(prepare(sql), {

@@ -1,13 +1,13 @@
 /** The pool of a scheduler in one SQLite file behind the generic `SqlClient`; the host picks the driver. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Layer } from "effect"
+import * as Layout from "../core/storeLayout.ts"
 import { DatabaseError } from "../ports/Database.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
 import { ReplicaError } from "../ports/Replica.ts"
 import { openedFrom, opening, type Put, Results } from "./poolRows.ts"
 import { failure } from "./sqliteFailure.ts"
 import { type Link, link as linkOf, type Statement } from "./sqliteLink.ts"
-import * as Layout from "../core/storeLayout.ts"
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 1

@@ -12,15 +12,15 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Layer, Scope } from "effect"
 import { bucketOf } from "../core/integrity/merkle.ts"
+import * as Layout from "../core/storeLayout.ts"
 import { keyText } from "../core/surql/values/keyText.ts"
 import type { RecordId } from "../core/surql/values/value.ts"
-import { RecentRecords } from "./recentRecords.ts"
+import { chunkOf, keptOf, recordOfRow, type Shelf, snapshotOf } from "../node/replicaRows.ts"
 import { Replica, ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
 import { kept, unkept } from "./keptText.ts"
-import { chunkOf, keptOf, recordOfRow, type Shelf, snapshotOf } from "../node/replicaRows.ts"
+import { RecentRecords } from "./recentRecords.ts"
 import { type Cell, failure, type Link, link, type Statement } from "./sqliteLink.ts"
 import * as Shelves from "./sqliteShelf.ts"
-import * as Layout from "../core/storeLayout.ts"
 
 /** Opens another connection to the same file. */
 export type Open = Effect.Effect<SqlClient.SqlClient, ReplicaError, Scope.Scope>

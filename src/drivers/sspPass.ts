@@ -10,8 +10,8 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Duration, Effect, Stream } from "effect"
 import { isRefused } from "../core/reason.ts"
-import type { Transport } from "./httpSend.ts"
 import { type Passed, type PassedAnswer, SspUnreachable } from "../ports/SspClient.ts"
+import type { Transport } from "./httpSend.ts"
 import type { Judged } from "./judge.ts"
 
 /** Streams send a comment every 15 s: an SSP that sends nothing for so long is gone. */

@@ -5,10 +5,9 @@
  * The LETs make the engine stop at the limit and take a table that is gone as an empty one (3.0.2).
  */
 import { Effect, Either } from "effect"
-import * as Schema from "../core/surreal/surrealSchema.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { Duration, isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
-import { recordOf } from "./memoryUpstream.ts"
+import * as Schema from "../core/surreal/surrealSchema.ts"
 import type { SurrealError, SurrealShape } from "../ports/SurrealClient.ts"
 import type {
   Acquired,
@@ -18,6 +17,7 @@ import type {
   UpstreamError,
   UpstreamRecord
 } from "../ports/Upstream.ts"
+import { recordOf } from "./memoryUpstream.ts"
 
 const taken = `RETURN {
   LET $rows = (SELECT id, r FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT $size);

@@ -8,23 +8,23 @@
  */
 import { Effect, Layer, Option, Stream } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
-import * as Schema from "../core/surreal/surrealSchema.ts"
+import * as Layout from "../core/storeLayout.ts"
 import * as Docs from "../core/surql/values/docs.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
+import * as Schema from "../core/surreal/surrealSchema.ts"
 import {
   type Commit,
   Database,
   DatabaseError,
   type DatabaseShape,
-  startPosition,
   type StoredPosition,
   type StoredRecord,
-  type StoredView
+  type StoredView,
+  startPosition
 } from "../ports/Database.ts"
 import { type Bindings, SurrealClient, type SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
-import * as Layout from "../core/storeLayout.ts"
 import * as Rows from "./surrealRows.ts"
 
 /** Version of what the rows look like. */

@@ -10,8 +10,8 @@
 import { Effect, Layer } from "effect"
 import type { Holder } from "../core/job/lease.ts"
 import { isOver, type JobStatus, next, statuses } from "../core/job/status.ts"
-import * as Schema from "../core/surreal/surrealSchema.ts"
 import { Duration, isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
+import * as Schema from "../core/surreal/surrealSchema.ts"
 import * as Order from "../node/jobOrder.ts"
 import * as Rows from "../node/jobRows.ts"
 import {

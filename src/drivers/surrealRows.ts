@@ -4,7 +4,7 @@
  * One place for both directions, so that what is written is what is read. A row that cannot be ours reads as undefined:
  * the reader decides what that means.
  */
-import * as Schema from "../core/surreal/surrealSchema.ts"
+
 import * as Ids from "../core/surql/values/recordId.ts"
 import {
   Datetime,
@@ -16,6 +16,7 @@ import {
   RecordRange,
   type Value
 } from "../core/surql/values/value.ts"
+import * as Schema from "../core/surreal/surrealSchema.ts"
 import type { StoredView } from "../ports/Database.ts"
 import type { Edge, EdgePlace, IntegrityNode, OwnedRegistration } from "../ports/Upstream.ts"
 

@@ -7,28 +7,28 @@
  */
 import { Effect, Either, Layer, Option, Stream } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
+import { identifier } from "../core/surql/values/text.ts"
+import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
 import { definitionsOf } from "../core/surreal/definitions.ts"
 import { changeEvent } from "../core/surreal/surrealChanges.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
-import { identifier } from "../core/surql/values/text.ts"
-import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
-import { recordOf } from "./memoryUpstream.ts"
 import { type Bindings, SurrealClient, SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
-import * as Changes from "./surrealChanges.ts"
-import * as Rights from "./surrealRights.ts"
-import * as Rows from "./surrealRows.ts"
 import {
-  Upstream,
   type Edge,
   type EdgesApplied,
   type IntegrityNode,
   type OwnedRegistration,
+  Upstream,
   UpstreamError,
   type UpstreamRecord,
   type UpstreamShape,
   type UpstreamTable,
   type ViewEdges
 } from "../ports/Upstream.ts"
+import { recordOf } from "./memoryUpstream.ts"
+import * as Changes from "./surrealChanges.ts"
+import * as Rights from "./surrealRights.ts"
+import * as Rows from "./surrealRows.ts"
 
 const rowsPerInsert = 200
 const edgeChunk = 1_000

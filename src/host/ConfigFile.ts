@@ -3,9 +3,10 @@
  *
  * Faults are handed on, not thrown: the reader of settings names them together with all others.
  */
-import { Effect, Layer } from "effect"
+
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { hostname } from "node:os"
+import { Effect, Layer } from "effect"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { judgeTls } from "./http/tlsFiles.ts"
 

@@ -6,10 +6,11 @@
  * every reference wherever it leads. Bundling costs it the cube of the number of references, so it is left out where
  * all of them stay within one file, and has a budget where they do not.
  */
-import { $RefParser, type FileInfo } from "@apidevtools/json-schema-ref-parser"
+
 import { realpathSync } from "node:fs"
 import { dirname, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
+import { $RefParser, type FileInfo } from "@apidevtools/json-schema-ref-parser"
 import { readText } from "./ConfigFile.ts"
 import { maxDepth, parseText } from "./yamlFile.ts"
 

@@ -4,10 +4,11 @@
  * Read once at the start: they are small, and what is served must not change while the process runs. A build without
  * them says so and serves none.
  */
-import { Effect, Layer } from "effect"
+
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
+import { Effect, Layer } from "effect"
 import { type Page, Pages } from "../ports/Pages.ts"
 
 const types: { readonly [ending: string]: string } = {

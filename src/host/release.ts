@@ -3,8 +3,9 @@
  *
  * Read at start rather than written into the build, so that there is one place to change it.
  */
-import { Layer } from "effect"
+
 import { readFileSync } from "node:fs"
+import { Layer } from "effect"
 import { Release } from "../ports/Release.ts"
 
 export const layer: Layer.Layer<Release> = Layer.sync(Release, () => {

@@ -5,21 +5,22 @@
  * Here because files, folders and drivers are a runtime's. Whatever cannot be opened becomes one fault with the exit
  * code that belongs to it.
  */
-import { Effect, Layer, type Redacted } from "effect"
+
 import { dirname, join } from "node:path"
+import { Effect, Layer, type Redacted } from "effect"
+import * as SqlitePool from "../drivers/sqlitePool.ts"
+import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import type { PoolStore } from "../ports/PoolStore.ts"
 import { type Replica, startFault as replicaFault } from "../ports/Replica.ts"
 import { exitCodeOf, StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
-import { startFault as walFault, type Wal } from "../ports/Wal.ts"
+import { type Wal, startFault as walFault } from "../ports/Wal.ts"
 import { privateFolder } from "./process/privateFolder.ts"
 import { layerReplica } from "./sqlite/ReplicaFile.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { AuthLevel } from "./surreal/SurrealLink.ts"
 import { layerFile } from "./wal/WalFile.ts"
-import * as SqlitePool from "../drivers/sqlitePool.ts"
-import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 
 export interface SchedulerPaths {
   readonly replicaDbPath: string

@@ -5,11 +5,11 @@
  */
 import { Effect, Layer } from "effect"
 import * as Address from "../core/settings/address.ts"
+import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { SurrealClient, SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import type { StoreSettings } from "./stores.ts"
-import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 
 /** Connects and gives up sooner than a service does: somebody is waiting. */
 const patience = { connectTimeoutMs: 5_000, requestTimeoutMs: 15_000, maxPauseMs: 1_000 }

@@ -8,26 +8,27 @@
  * them; a server then takes edges and registrations only. Folders are made here, because a missing one is the most
  * common first-run fault and the easiest to fix.
  */
+
+import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect, Layer, type Redacted } from "effect"
-import { join } from "node:path"
 import * as Address from "../core/settings/address.ts"
+import * as SqliteDatabase from "../drivers/sqliteDatabase.ts"
+import * as SurrealDatabase from "../drivers/surrealDatabase.ts"
+import * as SurrealJobs from "../drivers/surrealJobs.ts"
+import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 import { Database, DatabaseError } from "../ports/Database.ts"
 import { DatabaseJobs } from "../ports/JobStore.ts"
 import { inFile, SavedState } from "../ports/SavedState.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import type { SurrealError } from "../ports/SurrealClient.ts"
-import * as SurrealDatabase from "../drivers/surrealDatabase.ts"
 import { Upstream, type UpstreamShape } from "../ports/Upstream.ts"
 import { lockFile } from "./process/fileLock.ts"
 import { privateFolder } from "./process/privateFolder.ts"
 import { layerRebuildable } from "./sqlite/rebuildable.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { Access, AuthLevel } from "./surreal/SurrealLink.ts"
-import * as SqliteDatabase from "../drivers/sqliteDatabase.ts"
-import * as SurrealJobs from "../drivers/surrealJobs.ts"
-import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 
 export type Stores = Layer.Layer<Database | SavedState | Upstream | DatabaseJobs, StartFault>
 

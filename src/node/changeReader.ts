@@ -10,13 +10,13 @@
  * rates only; at high ones the reads follow each other closely without it.
  */
 import { Duration, Effect, Either } from "effect"
-import type { Readings } from "../core/telemetry/meters.ts"
+import type { RecordId } from "../core/surql/values/value.ts"
 import { compareKey, registrationsKey } from "../core/surreal/surrealChanges.ts"
 import { changeTable, isOwn } from "../core/surreal/surrealSchema.ts"
-import type { RecordId } from "../core/surql/values/value.ts"
-import * as Backoff from "./backoff.ts"
+import type { Readings } from "../core/telemetry/meters.ts"
 import { Progress, type ProgressShape } from "../ports/Progress.ts"
 import { type ChangeRow, type ChangesRead, type ChangeTable, UpstreamError } from "../ports/Upstream.ts"
+import * as Backoff from "./backoff.ts"
 
 export interface Named {
   readonly id: RecordId

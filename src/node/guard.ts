@@ -8,10 +8,10 @@
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect, Runtime } from "effect"
-import { accessOf, type Declaring, scopeOf } from "../protocol/access.ts"
-import { addressOf, Audit, unknownAddress } from "../ports/Audit.ts"
-import type { makeJudge } from "./bearer.ts"
+import { Audit, addressOf, unknownAddress } from "../ports/Audit.ts"
 import type { Answer } from "../ports/Front.ts"
+import { accessOf, type Declaring, scopeOf } from "../protocol/access.ts"
+import type { makeJudge } from "./bearer.ts"
 import { toAnswer } from "./httpAnswers.ts"
 
 /** For the bearer middleware of an Api. */

@@ -11,9 +11,9 @@ import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Cause, Effect } from "effect"
 import { maxDepth } from "../core/record/jsonDepth.ts"
-import { isWireError, statusOf, type WireError } from "../protocol/errors.ts"
 import type { Answer } from "../ports/Front.ts"
 import type { BodyRefused } from "../ports/RequestBody.ts"
+import { isWireError, statusOf, type WireError } from "../protocol/errors.ts"
 
 export const invalidRequest = (details: ReadonlyArray<{ readonly path: string; readonly reason: string }>) => {
   const [first] = details

@@ -9,9 +9,9 @@ import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect, Either, Layer } from "effect"
 import * as JsonDepth from "../core/record/jsonDepth.ts"
+import { RequestBody } from "../ports/RequestBody.ts"
 import { JsonBody } from "../protocol/jsonBody.ts"
 import * as Answers from "./httpAnswers.ts"
-import { RequestBody } from "../ports/RequestBody.ts"
 
 /** A body's text as JSON, its depth checked. */
 export const parseJson = (text: string): Either.Either<unknown, ReturnType<typeof Answers.invalidRequest>> => {

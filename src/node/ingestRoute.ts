@@ -8,14 +8,14 @@ import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Either } from "effect"
-import type { Declaring } from "../protocol/access.ts"
 import type { Answer, HotRoute } from "../ports/Front.ts"
+import { IngestTimes } from "../ports/IngestTimes.ts"
+import { Meters } from "../ports/Meters.ts"
+import type { Declaring } from "../protocol/access.ts"
 import type { makeJudge } from "./bearer.ts"
 import * as Guard from "./guard.ts"
 import * as Answers from "./httpAnswers.ts"
 import * as Bodies from "./httpBodies.ts"
-import { IngestTimes } from "../ports/IngestTimes.ts"
-import { Meters } from "../ports/Meters.ts"
 
 /**
  * From JSON to answer; `done` is called exactly once, now or later. `text`: the body as it was written, which the

@@ -7,13 +7,13 @@ import { blake3 } from "@noble/hashes/blake3.js"
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"
 import * as Job from "../core/job/job.ts"
 import type { Lease } from "../core/job/lease.ts"
-import { jobTable } from "../core/surreal/surrealSchema.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import * as Json from "../core/surql/values/json.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { Datetime, type Obj, type RecordId, type Value } from "../core/surql/values/value.ts"
-import * as Order from "./jobOrder.ts"
+import { jobTable } from "../core/surreal/surrealSchema.ts"
 import type { StoredJob } from "../ports/JobStore.ts"
+import * as Order from "./jobOrder.ts"
 
 export const leaseId = (ref: RecordId): RecordId => Ids.make(jobTable, ref.text)
 

@@ -9,8 +9,8 @@
  */
 import { Duration, Effect, Either } from "effect"
 import { StartFault } from "../ports/StartFault.ts"
-import { uuid } from "./configuration.ts"
 import type { Holding, UpstreamError, UpstreamShape } from "../ports/Upstream.ts"
+import { uuid } from "./configuration.ts"
 
 export interface LeaseSettings {
   /** Its name, which services that stand by are told. */

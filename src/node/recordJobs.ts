@@ -11,8 +11,6 @@ import * as Leases from "../core/job/lease.ts"
 import * as Result from "../core/job/result.ts"
 import { isStatus, type JobStatus, next } from "../core/job/status.ts"
 import type { Obj, RecordId, Value } from "../core/surql/values/value.ts"
-import * as Order from "./jobOrder.ts"
-import * as Rows from "./jobRows.ts"
 import {
   JobStore,
   type JobStoreError,
@@ -21,6 +19,8 @@ import {
   type Place,
   type StoredJob
 } from "../ports/JobStore.ts"
+import * as Order from "./jobOrder.ts"
+import * as Rows from "./jobRows.ts"
 
 /** A record to write, and what it was when that was decided. */
 export interface Put {

@@ -6,17 +6,17 @@
  * from the content, so that most contents are plain JSON and can be handed on without being read.
  */
 import { contentOf } from "../core/integrity/merkle.ts"
+import { recordOf } from "../core/surql/evaluate/paths.ts"
+import { inKeys } from "../core/surql/evaluate/sources.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import { isKey, keyText, placeOf } from "../core/surql/values/keyText.ts"
-import { recordOf } from "../core/surql/evaluate/paths.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
-import { inKeys } from "../core/surql/evaluate/sources.ts"
-import { type Obj, type Range, type RecordId, type RecordKey, type Value, field } from "../core/surql/values/value.ts"
+import { field, type Obj, type Range, type RecordId, type RecordKey, type Value } from "../core/surql/values/value.ts"
 import {
+  ReplicaError,
   type ReplicaRecord,
   type ReplicaRow,
   type ReplicaSnapshot,
-  ReplicaError,
   type RowFilter,
   type Rows
 } from "../ports/Replica.ts"

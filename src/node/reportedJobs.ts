@@ -12,8 +12,8 @@ import { isHeldBy, isLive, type Lease } from "../core/job/lease.ts"
 import { asResult, isOver, isStatus, type JobStatus, next } from "../core/job/status.ts"
 import type { Obj, RecordId, Value } from "../core/surql/values/value.ts"
 import type { JobReport, JobReportFailed, JobReportsShape } from "../ports/JobReports.ts"
-import * as Rows from "./jobRows.ts"
 import { type JobAssignments, JobStoreError, type JobStoreShape, type StoredJob } from "../ports/JobStore.ts"
+import * as Rows from "./jobRows.ts"
 import * as Records from "./recordJobs.ts"
 
 interface Entry {

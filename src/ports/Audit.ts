@@ -9,7 +9,7 @@ import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Cause, Context, Effect, Exit, Layer, Logger, LogLevel, Option } from "effect"
-import { annotationsOf, type AuditEntry, TurnedAway, windowMs } from "../core/access/audit.ts"
+import { type AuditEntry, annotationsOf, TurnedAway, windowMs } from "../core/access/audit.ts"
 import { auditedOf, Caller, type Declaring } from "../protocol/access.ts"
 import { isWireError } from "../protocol/errors.ts"
 

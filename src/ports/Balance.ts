@@ -5,7 +5,7 @@
  * answers at once, within the decision.
  */
 import { Context, Layer } from "effect"
-import { strategies, type Strategy } from "../core/cluster/balance.ts"
+import { type Strategy, strategies } from "../core/cluster/balance.ts"
 
 /** Which SSP gets a view, and when one moves: one of the strategies of the specification, or your own. */
 export class Balance extends Context.Tag("ports/Balance")<Balance, Strategy>() {

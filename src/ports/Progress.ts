@@ -6,7 +6,7 @@
  * additions and one line. As `ports/Meters` it has a default that shows nothing.
  */
 import { Clock, Context, Duration, Effect, Exit, Layer, Queue } from "effect"
-import { taskKinds, type TaskKind } from "../core/telemetry/metrics.ts"
+import { type TaskKind, taskKinds } from "../core/telemetry/metrics.ts"
 import { line, type Task } from "../core/telemetry/progress.ts"
 import { Meters } from "./Meters.ts"
 

@@ -6,8 +6,8 @@
  * D15 allows it, never on health polls; redirects are not followed, so it cannot be carried off.
  */
 import { Context, Data, type Effect, type Either, type Redacted, type Stream } from "effect"
-import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/deliveryQueue.ts"
+import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type * as Integrity from "../protocol/integrity.ts"
 
 export interface Passed {

@@ -5,7 +5,7 @@
  */
 import { Schema } from "effect"
 import { taskKinds } from "../core/telemetry/metrics.ts"
-import { paceOf, type Task as Going } from "../core/telemetry/progress.ts"
+import { type Task as Going, paceOf } from "../core/telemetry/progress.ts"
 import * as Examples from "./examples.ts"
 import { count } from "./wire.ts"
 

@@ -6,17 +6,17 @@
  * wins.
  */
 import { Context, Effect, Layer, type Redacted } from "effect"
-import * as Address from "../core/settings/address.ts"
-import { defaultStrategy, strategyNames } from "../core/cluster/balance.ts"
 import * as Hosts from "../core/access/hosts.ts"
 import * as ScopedSecrets from "../core/access/scopedSecrets.ts"
+import { defaultStrategy, strategyNames } from "../core/cluster/balance.ts"
+import * as Address from "../core/settings/address.ts"
 import * as Settings from "../core/settings/settings.ts"
 import { limits } from "../core/surql/evaluate/scope.ts"
-import { besides, inForce, redacted, refused, readFile, sameSecretFaults, uuid } from "../node/configuration.ts"
-import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
+import { besides, inForce, readFile, redacted, refused, sameSecretFaults, uuid } from "../node/configuration.ts"
 import { type Reloaded, Secrets } from "../node/secrets.ts"
-import type { StartFault } from "../ports/StartFault.ts"
 import * as Tls from "../node/tls.ts"
+import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
+import type { StartFault } from "../ports/StartFault.ts"
 
 const hour = 3_600_000
 

@@ -8,6 +8,9 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import type * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer } from "effect"
+import * as HttpSspClient from "../drivers/httpSspClient.ts"
+import * as MemoryPool from "../drivers/memoryPool.ts"
+import * as MemoryReplica from "../drivers/memoryReplica.ts"
 import { Balance } from "../ports/Balance.ts"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { Names } from "../ports/Names.ts"
@@ -18,9 +21,6 @@ import { Upstream } from "../ports/Upstream.ts"
 import { Wal } from "../ports/Wal.ts"
 import { SchedulerConfig } from "./Config.ts"
 import * as Scheduler from "./Scheduler.ts"
-import * as MemoryPool from "../drivers/memoryPool.ts"
-import * as HttpSspClient from "../drivers/httpSspClient.ts"
-import * as MemoryReplica from "../drivers/memoryReplica.ts"
 
 /** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
 export type Env = { readonly [name: string]: string | undefined }

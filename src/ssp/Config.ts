@@ -5,18 +5,18 @@
  * below is the only place a setting is declared; `--help` and the README are printed from it.
  */
 import { Context, Effect, Layer, type Redacted } from "effect"
-import * as Address from "../core/settings/address.ts"
 import * as ScopedSecrets from "../core/access/scopedSecrets.ts"
-import * as ServiceFile from "../core/settings/serviceFile.ts"
-import * as LeastPrivilege from "../core/surreal/leastPrivilege.ts"
-import * as Settings from "../core/settings/settings.ts"
 import { defaultTombstones } from "../core/ivm/store/tombstones.ts"
+import * as Address from "../core/settings/address.ts"
+import * as ServiceFile from "../core/settings/serviceFile.ts"
+import * as Settings from "../core/settings/settings.ts"
 import { limits } from "../core/surql/evaluate/scope.ts"
-import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
+import * as LeastPrivilege from "../core/surreal/leastPrivilege.ts"
 import * as Configuration from "../node/configuration.ts"
 import { type Reloaded, Secrets } from "../node/secrets.ts"
-import type { StartFault } from "../ports/StartFault.ts"
 import * as Tls from "../node/tls.ts"
+import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
+import type { StartFault } from "../ports/StartFault.ts"
 import { resultBytes } from "./views/viewLimits.ts"
 
 const hour = 3_600_000

@@ -8,9 +8,12 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer } from "effect"
+import * as HttpBackend from "../drivers/httpBackend.ts"
+import * as HttpJobReports from "../drivers/httpJobReports.ts"
+import * as HttpSchedulerClient from "../drivers/httpSchedulerClient.ts"
+import { overClient } from "../drivers/httpSend.ts"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { Database } from "../ports/Database.ts"
-import { overClient } from "../drivers/httpSend.ts"
 import { JobReports } from "../ports/JobReports.ts"
 import { DatabaseJobs } from "../ports/JobStore.ts"
 import { Release } from "../ports/Release.ts"
@@ -21,9 +24,6 @@ import { Turn } from "../ports/Turn.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { SspConfig } from "./Config.ts"
 import * as Ssp from "./Ssp.ts"
-import * as HttpBackend from "../drivers/httpBackend.ts"
-import * as HttpSchedulerClient from "../drivers/httpSchedulerClient.ts"
-import * as HttpJobReports from "../drivers/httpJobReports.ts"
 
 /** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
 export type Env = { readonly [name: string]: string | undefined }

@@ -21,8 +21,8 @@ import {
   Uuid,
   type Value
 } from "../core/surql/values/value.ts"
-import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaSnapshot } from "../ports/Replica.ts"
 import { docOf } from "../node/replicaRows.ts"
+import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaSnapshot } from "../ports/Replica.ts"
 
 export const id = (text: string): RecordId => {
   const parsed = Ids.parseLenient(text)

@@ -7,6 +7,7 @@
 import { it } from "@effect/vitest"
 import { Chunk, Effect, type Layer, Stream } from "effect"
 import { describe, expect } from "vitest"
+import { D } from "../core/surql/values/number.ts"
 import { identical } from "../core/surql/values/order.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import {
@@ -19,7 +20,6 @@ import {
   type RecordKey,
   Uuid
 } from "../core/surql/values/value.ts"
-import { D } from "../core/surql/values/number.ts"
 import type { StoredView } from "../ports/Database.ts"
 import { type Edge, Upstream, type UpstreamError, type ViewEdges } from "../ports/Upstream.ts"
 

@@ -5,12 +5,13 @@
  * Why all and on real processes: an example that nobody runs is wrong within a month, and it is what a newcomer sends
  * first.
  */
-import * as HttpApi from "@effect/platform/HttpApi"
-import { Either, Option, Schema } from "effect"
+
 import { mkdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
+import * as HttpApi from "@effect/platform/HttpApi"
+import { Either, Option, Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { jobId } from "../../src/protocol/examples.ts"
 import { SchedulerApi } from "../../src/protocol/SchedulerApi.ts"

@@ -4,11 +4,13 @@
  *
  * The endpoints are those the Api declares, so that a new one cannot be forgotten here.
  */
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import { Effect, Either, Redacted } from "effect"
+
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import { Effect, Either, Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { SchedulerApi } from "../../src/protocol/SchedulerApi.ts"
 import { TestBackend } from "../kit/backend.ts"
@@ -18,7 +20,6 @@ import { request } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { Node } from "../scheduler/node.ts"
-import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
 
 const own = "own-s3cret"
 const open = ["GET /health", "GET /livez", "GET /readyz"]

@@ -5,8 +5,8 @@
  * way.
  */
 import { describe, expect, it } from "vitest"
-import { boundsMs, Latency } from "../../src/core/telemetry/latency.ts"
 import { mentions, page } from "../../src/core/listing.ts"
+import { boundsMs, Latency } from "../../src/core/telemetry/latency.ts"
 import { seeded } from "../kit/random.ts"
 
 describe("latencies", () => {

@@ -6,14 +6,14 @@
  */
 import { blake3 } from "@noble/hashes/blake3.js"
 import { expect, test } from "vitest"
-import type { Change } from "../../src/core/record/change.ts"
-import { Store } from "../../src/core/ivm/store/store.ts"
-import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import * as Merkle from "../../src/core/integrity/merkle.ts"
+import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
+import { Store } from "../../src/core/ivm/store/store.ts"
+import type { Change } from "../../src/core/record/change.ts"
+import { drain } from "../../src/core/surql/evaluate/scope.ts"
 import * as Datetimes from "../../src/core/surql/values/datetime.ts"
 import { encode } from "../../src/core/surql/values/encode.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
-import { drain } from "../../src/core/surql/evaluate/scope.ts"
 import { Float, type Obj, type RecordKey, type Value } from "../../src/core/surql/values/value.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
 

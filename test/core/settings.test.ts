@@ -5,8 +5,8 @@
  * Why together: each is a small table of accepted and refused texts, and a fault must name its key and what is allowed.
  */
 import { describe, expect, it } from "vitest"
-import * as Address from "../../src/core/settings/address.ts"
 import * as JsonDepth from "../../src/core/record/jsonDepth.ts"
+import * as Address from "../../src/core/settings/address.ts"
 import * as ServiceFile from "../../src/core/settings/serviceFile.ts"
 import * as Settings from "../../src/core/settings/settings.ts"
 import * as Ttl from "../../src/core/view/ttl.ts"

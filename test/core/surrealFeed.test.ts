@@ -4,18 +4,19 @@
  * What is received goes through the reading of `/ingest` itself and is compared with the record the database has, so a
  * type that JSON loses on the way shows.
  */
-import { Either } from "effect"
+
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
+import { Either } from "effect"
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest"
 import { decodeChange } from "../../src/core/record/change.ts"
-import * as Feed from "../../src/core/surreal/surrealFeed.ts"
-import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import * as Cbor from "../../src/core/surql/values/cbor.ts"
 import { identical } from "../../src/core/surql/values/order.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { render } from "../../src/core/surql/values/text.ts"
 import type { Obj, Value } from "../../src/core/surql/values/value.ts"
+import * as Feed from "../../src/core/surreal/surrealFeed.ts"
+import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { viewKey } from "../../src/core/view/viewId.ts"
 import { runs, seeded } from "../kit/random.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"

@@ -5,8 +5,8 @@
  */
 import { Either, FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { decodeChange } from "../../src/core/record/change.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
+import { decodeChange } from "../../src/core/record/change.ts"
 import * as Version from "../../src/core/record/version.ts"
 
 const step = FastCheck.record({

@@ -4,8 +4,9 @@
  * What matters is what is never true: a record that is not what was written is never read as good, and a record that
  * may have been acknowledged is never cut off by a rule meant for crashes.
  */
-import { Either } from "effect"
+
 import { crc32 as reference } from "node:zlib"
+import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Format from "../../src/core/wal/walFormat.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"

@@ -4,21 +4,22 @@
  * No container engine is needed to see that a setting is misspelt, a port is another one, or a probe asks a path that
  * nobody serves. The settings of each container are read by the same code that its door reads them with.
  */
-import { Effect, Either } from "effect"
+
 import { execFile } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
+import { Effect, Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { parse, parseAllDocuments } from "yaml"
 import { defaultName } from "../../src/core/surreal/leastPrivilege.ts"
 import * as SchedulerCli from "../../src/scheduler/Cli.ts"
 import * as SchedulerConfig from "../../src/scheduler/Config.ts"
-import * as SspCli from "../../src/ssp/commands/Cli.ts"
 import * as SspConfig from "../../src/ssp/Config.ts"
+import * as SspCli from "../../src/ssp/commands/Cli.ts"
 import { endpoints } from "../kit/contractTables.ts"
-import { all, baseFaults, env as envOf, nodeVersion, repinned, stages } from "../kit/dockerfile.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
+import { all, baseFaults, env as envOf, nodeVersion, repinned, stages } from "../kit/dockerfile.ts"
 import { root } from "../kit/source.ts"
 
 type Json = { readonly [key: string]: unknown }

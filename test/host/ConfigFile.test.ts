@@ -3,10 +3,11 @@
  *
  * Why with real files: paths, encodings and YAML's own traps are what operators meet.
  */
-import { Effect } from "effect"
+
 import { execFileSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { Effect } from "effect"
 import { afterAll, afterEach, describe, expect, it } from "vitest"
 import * as ConfigFile from "../../src/host/ConfigFile.ts"
 import { ConfigSource } from "../../src/ports/ConfigSource.ts"

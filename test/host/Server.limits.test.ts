@@ -3,8 +3,9 @@
  *
  * Over a real server with short limits; what is waited for is the cut itself, bounded only for broken code.
  */
-import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope, Stream } from "effect"
+
 import { connect } from "node:net"
+import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope, Stream } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
 import * as Server from "../../src/host/http/Server.ts"
 import { Serving } from "../../src/ports/Front.ts"

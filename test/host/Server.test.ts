@@ -3,8 +3,9 @@
  *
  * Why raw sockets: none of this can be sent by a well-behaved client.
  */
-import { Context, Effect, Exit, Layer, Scope } from "effect"
+
 import { connect } from "node:net"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
 import * as Server from "../../src/host/http/Server.ts"
 import { Serving } from "../../src/ports/Front.ts"

@@ -4,18 +4,19 @@
  * What is proven is what the service relies on: answers are exact, a lost connection mends itself, nothing is sent
  * twice, and every failure says which of the few kinds it is.
  */
-import { Effect, Either, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
+
 import { existsSync, rmSync } from "node:fs"
-import { createServer, type AddressInfo } from "node:net"
+import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
+import { Effect, Either, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
 import * as Address from "../../src/core/settings/address.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { Float } from "../../src/core/surql/values/value.ts"
 import { layerEmbedded, layerServer } from "../../src/host/surreal/Surreal.ts"
 import type { Access } from "../../src/host/surreal/SurrealLink.ts"
-import { SurrealClient, SurrealError } from "../../src/ports/SurrealClient.ts"
 import { StartFault } from "../../src/ports/StartFault.ts"
+import { SurrealClient, SurrealError } from "../../src/ports/SurrealClient.ts"
 import { sleep, temporaryFolder, until } from "../kit/Door.ts"
 import { RpcServer, type ServerOptions } from "../kit/surreal/RpcServer.ts"
 

@@ -4,10 +4,11 @@
  *
  * Real processes and a real file system, because what is promised here is what the operating system keeps.
  */
-import { Chunk, Effect, Logger, Stream } from "effect"
+
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, statfsSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { Chunk, Effect, Logger, Stream } from "effect"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { layerFile } from "../../src/host/wal/WalFile.ts"
 import { Wal } from "../../src/ports/Wal.ts"

@@ -3,7 +3,7 @@
  *
  * On a real disk, because what is checked here is what lies in real files.
  */
-import { Chunk, Effect, Either, Stream } from "effect"
+
 import {
   existsSync,
   readdirSync,
@@ -15,6 +15,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { join } from "node:path"
+import { Chunk, Effect, Either, Stream } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Format from "../../src/core/wal/walFormat.ts"
 import { verify } from "../../src/host/wal/WalFile.ts"

@@ -3,16 +3,17 @@
  *
  * On a disk made up in memory where a disk must misbehave, on a real one where the system itself is the point.
  */
-import { Effect, Either } from "effect"
+
 import { execFileSync } from "node:child_process"
 import { appendFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { Effect, Either } from "effect"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { lockFile } from "../../src/host/process/fileLock.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { rng, runs, seed, seeded } from "../kit/random.ts"
 import { FaultyDisk } from "./faultyDisk.ts"
-import { freshPath, onDisk, type Open, open, opened, path, reasonOf, record, texts } from "./walKit.ts"
+import { freshPath, type Open, onDisk, open, opened, path, reasonOf, record, texts } from "./walKit.ts"
 
 const here = "test/host/WalFile.test.ts"
 

@@ -5,9 +5,10 @@
  * What calls mean is tested over both clients (`test/scheduler/delivery.test.ts` on this one, the simulation on the
  * general one).
  */
-import { Effect } from "effect"
+
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { Effect } from "effect"
 import { expect, it } from "vitest"
 import { layer } from "../../src/host/http/sspCalls.ts"
 import { Names } from "../../src/ports/Names.ts"

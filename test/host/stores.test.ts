@@ -3,7 +3,7 @@
  *
  * Faults are part of it: an operator must read what to set, and get the exit code that says what kind of fault it is.
  */
-import { Effect, Either, Layer, Logger, Redacted, Stream } from "effect"
+
 import {
   chmodSync,
   closeSync,
@@ -16,6 +16,7 @@ import {
   writeSync
 } from "node:fs"
 import { join } from "node:path"
+import { Effect, Either, Layer, Logger, Redacted, Stream } from "effect"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { layer } from "../../src/host/stores.ts"

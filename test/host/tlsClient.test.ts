@@ -3,16 +3,17 @@
  *
  * Real servers in this process; what arrives at them is what was sent in trust.
  */
-import * as HttpClient from "@effect/platform/HttpClient"
-import { Effect, Either, Redacted } from "effect"
+
 import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
+import * as HttpClient from "@effect/platform/HttpClient"
+import { Effect, Either, Redacted } from "effect"
 import { expect, it } from "vitest"
 import { layer as sspCalls } from "../../src/host/http/sspCalls.ts"
 import * as TlsClient from "../../src/host/http/tlsClient.ts"
+import type { Tls } from "../../src/node/tls.ts"
 import { Names } from "../../src/ports/Names.ts"
 import { SspClient, type SspClientShape } from "../../src/ports/SspClient.ts"
-import type { Tls } from "../../src/node/tls.ts"
 import { authority, type Issued, issue } from "../kit/certificates.ts"
 import { closing } from "../kit/closing.ts"
 

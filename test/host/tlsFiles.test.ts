@@ -4,8 +4,9 @@
  *
  * Through the configuration of both processes, because that is where the faults are read.
  */
-import { Effect } from "effect"
+
 import { generateKeyPairSync } from "node:crypto"
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { judgeTls } from "../../src/host/http/tlsFiles.ts"
 import type { ConfigSourceShape } from "../../src/ports/ConfigSource.ts"

@@ -3,8 +3,9 @@
  *
  * Shared, so that every test says the same with the same words.
  */
-import { Chunk, Effect, Either, Exit, Layer, Logger, Scope, Stream } from "effect"
+
 import { join } from "node:path"
+import { Chunk, Effect, Either, Exit, Layer, Logger, Scope, Stream } from "effect"
 import { onTestFinished } from "vitest"
 import type * as Format from "../../src/core/wal/walFormat.ts"
 import { layerFile, type WalFileOptions } from "../../src/host/wal/WalFile.ts"

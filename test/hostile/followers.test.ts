@@ -6,8 +6,8 @@
  */
 import { Chunk, Effect, Fiber, Option, Stream } from "effect"
 import { describe, expect, it } from "vitest"
-import { Feed, type Follower } from "../../src/ssp/views/feed.ts"
 import * as HttpStream from "../../src/ssp/http/HttpStream.ts"
+import { Feed, type Follower } from "../../src/ssp/views/feed.ts"
 import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 
 const snapshot: ViewEvent = { event: "snapshot", id: "i.0", data: {} }

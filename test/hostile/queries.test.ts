@@ -7,10 +7,10 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
+import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
 import { drain, limits, queryBudget } from "../../src/core/surql/evaluate/scope.ts"
 import { evaluateSliced } from "../../src/core/surql/evaluate/select.ts"
-import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
+import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
 import * as RecordIds from "../../src/core/surql/values/recordId.ts"
 import { declared, queries } from "./attacks.ts"
 

@@ -5,14 +5,16 @@
  * because the machine itself would look that one up as 127.0.0.1. Whatever arrives there while the judge was told
  * 127.0.0.2 was looked up twice.
  */
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import { Clock, Effect, Layer, Redacted, Stream } from "effect"
+
 import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import { Clock, Effect, Layer, Redacted, Stream } from "effect"
 import { expect, it } from "vitest"
+import type { Sent } from "../../src/drivers/httpSend.ts"
+import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
 import * as Exchange from "../../src/host/http/exchange.ts"
 import { layer } from "../../src/host/http/sspCalls.ts"
-import type { Sent } from "../../src/drivers/httpSend.ts"
 import { Names } from "../../src/ports/Names.ts"
 import { type Options, SspClient, type SspClientShape } from "../../src/ports/SspClient.ts"
 import { closing } from "../kit/closing.ts"
@@ -20,7 +22,6 @@ import { secret, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { Node } from "../scheduler/node.ts"
-import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
 
 const afterwards = closing()
 const options: Options = { secret: () => Redacted.make("s3cret"), allowedHosts: undefined, timeoutMs: 5000 }

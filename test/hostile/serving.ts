@@ -3,8 +3,9 @@
  *
  * Clients have addresses of their own: all of 127.0.0.0/8 leads back here, so one machine is many clients.
  */
-import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
+
 import { connect } from "node:net"
+import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import { afterEach } from "vitest"
 import * as Server from "../../src/host/http/Server.ts"
 import { Serving } from "../../src/ports/Front.ts"

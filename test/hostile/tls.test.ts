@@ -6,11 +6,11 @@
  * `test/live/tls.test.ts`.
  */
 import { connect as connectPlain, type Socket } from "node:net"
-import { connect, type ConnectionOptions, type TLSSocket } from "node:tls"
+import { type ConnectionOptions, connect, type TLSSocket } from "node:tls"
 import { describe, expect, it } from "vitest"
 import type { ListenOptions } from "../../src/host/http/Server.ts"
-import type { TlsMaterial } from "../../src/ports/ConfigSource.ts"
 import type { Tls } from "../../src/node/tls.ts"
+import type { TlsMaterial } from "../../src/ports/ConfigSource.ts"
 import { authority, type Issued } from "../kit/certificates.ts"
 import { closing } from "../kit/closing.ts"
 import { type Answer, type Ask, request } from "../kit/http.ts"

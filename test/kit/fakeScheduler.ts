@@ -4,13 +4,13 @@
  * Everything it is asked is kept with its time, so that a test reads what an SSP did as one list.
  */
 import { Clock, Effect, Either, Layer } from "effect"
-import * as Encode from "../../src/core/surql/values/encode.ts"
-import * as Json from "../../src/core/surql/values/json.ts"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
-import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { queryBudget } from "../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../src/core/surql/evaluate/select.ts"
+import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
+import * as Encode from "../../src/core/surql/values/encode.ts"
+import * as Json from "../../src/core/surql/values/json.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { Obj } from "../../src/core/surql/values/value.ts"
 import {
   type ProxyAnswer,

@@ -4,8 +4,9 @@
  * Why made and compared: four hundred names typed by hand are wrong the day after. `npx vite-node scripts/functions.ts`
  * writes it.
  */
-import { isConstantName, isFunctionName, refusals } from "../../src/core/surql/syntax/functionNames.ts"
+
 import { functions } from "../../src/core/surql/evaluate/functions.ts"
+import { isConstantName, isFunctionName, refusals } from "../../src/core/surql/syntax/functionNames.ts"
 
 const family = (name: string): string => (name.includes("::") ? name.slice(0, name.indexOf("::")) : "")
 

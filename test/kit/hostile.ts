@@ -5,8 +5,9 @@
  * control characters and whole values meet in every order. What the database itself cannot hold or read back is not
  * drawn, and each such thing is named here.
  */
-import { D } from "../../src/core/surql/values/number.ts"
+
 import { makeSet } from "../../src/core/surql/values/makeSet.ts"
+import { D } from "../../src/core/surql/values/number.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import {
   Bytes,

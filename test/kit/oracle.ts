@@ -6,11 +6,11 @@
  * in its terms. It shares nothing with the engine but the meaning of expressions.
  */
 import { Either } from "effect"
-import { fromJson, toJson } from "../../src/core/surql/values/json.ts"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
-import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
 import { budget } from "../../src/core/surql/evaluate/scope.ts"
 import { selectRows } from "../../src/core/surql/evaluate/select.ts"
+import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
+import { fromJson, toJson } from "../../src/core/surql/values/json.ts"
 import type { Value } from "../../src/core/surql/values/value.ts"
 import type { JsonObject } from "./dataset.ts"
 import type { Mirror } from "./Mirror.ts"

@@ -4,17 +4,18 @@
  * Why made and compared: an operator looks things up here, and a page typed by hand lags behind the code on the first
  * busy day. `npm run docs` writes it; a test fails while the committed page is another.
  */
-import { type Metric, metrics } from "../../src/core/telemetry/metrics.ts"
-import { variables as otelVariables } from "../../src/core/telemetry/otelSettings.ts"
+
 import { scopeMeanings } from "../../src/core/access/scopes.ts"
 import { backendKeys, jobTableKeys } from "../../src/core/settings/serviceFile.ts"
+import { type Metric, metrics } from "../../src/core/telemetry/metrics.ts"
+import { variables as otelVariables } from "../../src/core/telemetry/otelSettings.ts"
 import * as OutboxCli from "../../src/outbox/Cli.ts"
 import { exitCodes } from "../../src/ports/StartFault.ts"
 import * as SchedulerCli from "../../src/scheduler/Cli.ts"
 import { fileKeys, knobs as schedulerKnobs } from "../../src/scheduler/Config.ts"
-import * as SspCli from "../../src/ssp/commands/Cli.ts"
 import { knobs as sspKnobs } from "../../src/ssp/Config.ts"
-import { codes, endpoints, type Endpoint } from "./contractTables.ts"
+import * as SspCli from "../../src/ssp/commands/Cli.ts"
+import { codes, type Endpoint, endpoints } from "./contractTables.ts"
 import { cell, settingsTable, table } from "./settingsTable.ts"
 
 /** Paths below `/`, so that a page in docs/ can link to its sections. */

@@ -5,8 +5,9 @@
  * `SVC_CAMPAIGN=1` stops one of four SSPs for 60 s and also judges what the scheduler spends per event and how long
  * answers take, beside the time before.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+
 import { readdirSync, readFileSync } from "node:fs"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Door, sleep, until } from "../kit/Door.ts"
 import { type Process, ProcessCluster } from "../kit/processCluster.ts"
 import { campaign } from "../kit/random.ts"

@@ -3,10 +3,11 @@
  *
  * The text of the page is the file that runs here, but for how a package is imported.
  */
-import { HttpApiBuilder, HttpServer } from "@effect/platform"
-import { Layer, Logger, LogLevel } from "effect"
+
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { HttpApiBuilder, HttpServer } from "@effect/platform"
+import { Layer, Logger, LogLevel } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Loopback from "../../src/drivers/loopback.ts"
 import * as Memory from "../../src/scheduler/Memory.ts"

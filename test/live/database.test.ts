@@ -4,10 +4,11 @@
  *
  * Everything is asked of the node as its users ask it, and of the engine as its users write to it.
  */
-import { SqlClient } from "@effect/sql/SqlClient"
-import { Effect } from "effect"
+
 import { existsSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { SqlClient } from "@effect/sql/SqlClient"
+import { Effect } from "effect"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { Datetime, Decimal, Range, RecordId } from "../../src/core/surql/values/value.ts"
@@ -16,8 +17,8 @@ import { temporaryFolder, until } from "../kit/Door.ts"
 import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { registration } from "../kit/registration.ts"
 import { RpcServer, type ServerOptions } from "../kit/surreal/RpcServer.ts"
-import { rootClient } from "../kit/surreal/sdk.ts"
 import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
+import { rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

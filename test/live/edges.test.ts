@@ -5,9 +5,10 @@
  *
  * What is compared is read by another client of the database, with statements of its own.
  */
-import { Effect, Logger, LogLevel } from "effect"
+
 import { rmSync } from "node:fs"
 import { join } from "node:path"
+import { Effect, Logger, LogLevel } from "effect"
 import type { Surreal } from "surrealdb"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"

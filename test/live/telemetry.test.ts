@@ -4,8 +4,9 @@
  *
  * And what a collector can do to the service: nothing, whether it is not there, answers errors or does not answer.
  */
-import { join } from "node:path"
+
 import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { TestBackend } from "../kit/backend.ts"
 import { Collector, type SentSpan } from "../kit/collector.ts"

@@ -9,8 +9,8 @@ import { describe, expect, it } from "vitest"
 import { send } from "../kit/contract.ts"
 import { Door, freePort, sleep, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
-import { change, create, registration } from "../kit/registration.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
+import { change, create, registration } from "../kit/registration.ts"
 import { workshop } from "../kit/workshop.ts"
 
 /** Takes about a millisecond for each that `n` counts. */

@@ -5,10 +5,10 @@
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
-import { layerServer } from "../../src/host/surreal/Surreal.ts"
-import * as Polling from "../../src/ssp/jobs/polling.ts"
 import * as HttpBackend from "../../src/drivers/httpBackend.ts"
 import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
+import { layerServer } from "../../src/host/surreal/Surreal.ts"
+import * as Polling from "../../src/ssp/jobs/polling.ts"
 
 export const pollingRunner = async (
   server: { readonly url: string },

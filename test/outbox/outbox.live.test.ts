@@ -4,15 +4,16 @@
  *
  * On the real engine with the printed schema, an SSP beside it and a real HTTP backend that checks the token.
  */
-import { Redacted } from "effect"
+
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { Redacted } from "effect"
 import type { Surreal } from "surrealdb"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { jobTable } from "../../src/core/surreal/jobTableSchema.ts"
 import * as SurrealSchema from "../../src/core/surreal/surrealSchema.ts"
-import { InvalidCall, JobNotCreated, UnknownBackend, UnknownRoute } from "../../src/outbox/errors.ts"
 import type { Outbox } from "../../src/outbox/call.ts"
+import { InvalidCall, JobNotCreated, UnknownBackend, UnknownRoute } from "../../src/outbox/errors.ts"
 import { outbox } from "../../src/outbox.ts"
 import { TestBackend } from "../kit/backend.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"

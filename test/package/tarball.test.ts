@@ -13,14 +13,14 @@ import { runInNewContext } from "node:vm"
 import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { Chromium, missing, named as browserNamed } from "../kit/browser.ts"
+import { named as browserNamed, Chromium, missing } from "../kit/browser.ts"
 import { Door, secret, until } from "../kit/Door.ts"
 import { type Body, request } from "../kit/http.ts"
 import { campaign } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
 import { here, others } from "../kit/runtimes.ts"
 import { root } from "../kit/source.ts"
-import { pack, type Packed, run } from "../kit/tarball.ts"
+import { type Packed, pack, run } from "../kit/tarball.ts"
 
 /** Named whole, for those who look for files that nothing leads to. */
 const example = "test/package/example/node.ts",

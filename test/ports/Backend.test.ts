@@ -4,17 +4,18 @@
  *
  * Why on sockets: what a backend does to a connection is half of what a job runner has to live with.
  */
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { type AddressInfo, createServer as createSocketServer, type Server } from "node:net"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Either, Fiber, Layer } from "effect"
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import { type AddressInfo, createServer as createSocketServer, type Server } from "node:net"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import type { Answer } from "../../src/core/job/outcome.ts"
+import * as HttpBackend from "../../src/drivers/httpBackend.ts"
 import * as BackendCalls from "../../src/host/http/backendCalls.ts"
 import { Backend, type BackendFailed } from "../../src/ports/Backend.ts"
-import type { Answer } from "../../src/core/job/outcome.ts"
 import { freePort } from "../kit/Door.ts"
-import * as HttpBackend from "../../src/drivers/httpBackend.ts"
 
 const layers: { readonly [name: string]: Layer.Layer<Backend> } = {
   backendCalls: BackendCalls.layer,

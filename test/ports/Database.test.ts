@@ -3,17 +3,18 @@
  *
  * Damage and foreign files are made byte by byte here, because a store that serves half a file is worse than none.
  */
-import { SqlClient } from "@effect/sql"
-import { Effect, Either, Layer } from "effect"
+
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { SqlClient } from "@effect/sql"
+import { Effect, Either, Layer } from "effect"
 import { afterAll, expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
+import * as SqliteDatabase from "../../src/drivers/sqliteDatabase.ts"
 import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
 import { Database, type DatabaseError, startPosition } from "../../src/ports/Database.ts"
 import { databaseSuite } from "../../src/testing/Database.suite.ts"
-import * as SqliteDatabase from "../../src/drivers/sqliteDatabase.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "svc-database-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -6,13 +6,13 @@
 import { Effect, Layer, Redacted, TestClock } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { Duration, type Obj, type RecordId } from "../../src/core/surql/values/value.ts"
+import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
+import * as RecordJobs from "../../src/node/recordJobs.ts"
 import { JobStore, JobStoreError } from "../../src/ports/JobStore.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
+import { id, job, jobStoreSuite, table } from "../../src/testing/JobStore.suite.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { job, jobStoreSuite, id, table } from "../../src/testing/JobStore.suite.ts"
-import * as RecordJobs from "../../src/node/recordJobs.ts"
-import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
 
 let server: RpcServer
 let databases = 0

@@ -4,17 +4,18 @@
  *
  * One suite for both, each opened again as a restart would.
  */
-import { Effect, Either, Exit, Layer, Scope } from "effect"
+
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { Effect, Either, Exit, Layer, Scope } from "effect"
 import { afterAll, describe, expect, it } from "vitest"
 import type { Home, JobRow, MemberRow, StrayRow, ViewRow } from "../../src/core/cluster/messages.ts"
 import type { Result } from "../../src/core/job/result.ts"
-import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
 import { inMemory } from "../../src/drivers/memoryPool.ts"
+import * as SqlitePool from "../../src/drivers/sqlitePool.ts"
+import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
 import { type Opened, PoolStore, type PoolStoreShape, type Write } from "../../src/ports/PoolStore.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
-import * as SqlitePool from "../../src/drivers/sqlitePool.ts"
 
 const folder = temporaryFolder()
 afterAll(() => removeFolder(folder))

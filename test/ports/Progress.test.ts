@@ -4,8 +4,8 @@
  */
 import { Effect, Exit, Layer, Logger, Scope } from "effect"
 import { describe, expect, it } from "vitest"
-import { bar, line, paceOf, type Task, timeText } from "../../src/core/telemetry/progress.ts"
 import * as Core from "../../src/core/telemetry/meters.ts"
+import { bar, line, paceOf, type Task, timeText } from "../../src/core/telemetry/progress.ts"
 import { TerminalBar } from "../../src/host/process/terminalBar.ts"
 import { Meters } from "../../src/ports/Meters.ts"
 import { type Display, Progress, ProgressDisplay } from "../../src/ports/Progress.ts"

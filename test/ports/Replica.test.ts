@@ -4,19 +4,20 @@
  * Restarts, damage and a second process are what an operator meets; states that stand still while the file is flushed
  * are what a bootstrap does.
  */
-import { it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
 import { afterAll, expect, test } from "vitest"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
+import { RecentRecords } from "../../src/drivers/recentRecords.ts"
 import { fileName, layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
 import { builtin } from "../../src/host/sqlite/sqliteBuiltin.ts"
-import { RecentRecords } from "../../src/drivers/recentRecords.ts"
 import { Replica, ReplicaError, startFault } from "../../src/ports/Replica.ts"
 import { gone, id, record, replicaSuite } from "../../src/testing/Replica.suite.ts"
-import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 interface Connection {
   readonly exec: (sql: string) => void

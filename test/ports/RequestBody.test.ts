@@ -3,8 +3,9 @@
  *
  * Why beside the Node layer's tests: both promise the same, and only the Node one is behind our own server.
  */
-import { describe, expect, it } from "@effect/vitest"
+
 import { HttpServerRequest } from "@effect/platform"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { RequestBody } from "../../src/ports/RequestBody.ts"
 

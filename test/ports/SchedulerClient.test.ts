@@ -3,14 +3,15 @@
  *
  * Why against a real socket: refused connections and answers that are not the contract's are half of the cases.
  */
+
+import { createServer, type Server } from "node:http"
 import { FetchHttpClient } from "@effect/platform"
 import { Effect } from "effect"
-import { createServer, type Server } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
+import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
 import { SchedulerClient, type SchedulerClientShape, type SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { freePort } from "../kit/Door.ts"
-import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
 
 const seen: Array<{
   readonly url: string | undefined

@@ -7,10 +7,10 @@ import { it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { describe, expect } from "vitest"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
-import * as RecordIds from "../../src/core/surql/values/recordId.ts"
 import { queryBudget, type Slices } from "../../src/core/surql/evaluate/scope.ts"
 import { evaluate, evaluateSliced } from "../../src/core/surql/evaluate/select.ts"
+import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
+import * as RecordIds from "../../src/core/surql/values/recordId.ts"
 import { Closed, Slicer } from "../../src/node/Slicer.ts"
 
 const made = () => {

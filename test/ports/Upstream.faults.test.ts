@@ -4,12 +4,15 @@
  * Why here and not with the edge writer: that a write repeated after an uncertain end changes nothing is a promise of
  * the port and its driver; the edge writer only has to repeat.
  */
+
+import { rmSync } from "node:fs"
+import { join } from "node:path"
 import {
   Chunk,
   Effect,
   Exit,
-  FastCheck as fc,
   Fiber,
+  FastCheck as fc,
   Layer,
   Logger,
   LogLevel,
@@ -18,18 +21,16 @@ import {
   Schedule,
   Stream
 } from "effect"
-import { rmSync } from "node:fs"
-import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
 import { store } from "../../src/core/settings/address.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { type RecordKey, Uuid, type Value } from "../../src/core/surql/values/value.ts"
+import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { type Edge, Upstream, type UpstreamError } from "../../src/ports/Upstream.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
-import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 
 const folder = temporaryFolder()
 const servers: Array<ServerProcess> = []

@@ -3,21 +3,22 @@
  *
  * Inside the process and over a socket, because the two drivers share statements but not a line of how they get there.
  */
-import { Effect, Either, Layer, Redacted } from "effect"
+
 import { rmSync } from "node:fs"
 import { join } from "node:path"
+import { Effect, Either, Layer, Redacted } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { tableName } from "../../src/core/surql/values/text.ts"
 import type { Obj, RecordId } from "../../src/core/surql/values/value.ts"
+import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
+import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 import { layerEmbedded, layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
+import { upstreamSuite } from "../../src/testing/Upstream.suite.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { upstreamSuite } from "../../src/testing/Upstream.suite.ts"
-import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
-import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 
 const folder = temporaryFolder()
 let server: RpcServer

@@ -4,15 +4,16 @@
  *
  * Small files besides, because seams between files are where positions get lost.
  */
-import { Layer } from "effect"
+
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Layer } from "effect"
 import { afterAll, expect, test } from "vitest"
 import { layerFile } from "../../src/host/wal/WalFile.ts"
 import { startFault, Wal, WalFailed } from "../../src/ports/Wal.ts"
-import { FaultyDisk } from "../host/faultyDisk.ts"
 import { walSuite } from "../../src/testing/Wal.suite.ts"
+import { FaultyDisk } from "../host/faultyDisk.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "svc-wal-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -4,13 +4,13 @@
  * Over a client that remembers what was asked of it, because the addresses that matter are ones no test may call.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Effect, Layer, Redacted } from "effect"
 import { expect, it } from "vitest"
+import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
 import { Names } from "../../src/ports/Names.ts"
 import { SspClient } from "../../src/ports/SspClient.ts"
-import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
 
 const asked = async (
   url: string,

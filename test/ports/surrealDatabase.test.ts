@@ -4,19 +4,20 @@
  *
  * The suite is the same as for SQLite and memory; what only this layer can meet is below it.
  */
-import { Effect, Either, Layer, Redacted, Stream } from "effect"
+
 import { rmSync } from "node:fs"
 import { join } from "node:path"
+import { Effect, Either, Layer, Redacted, Stream } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
+import * as SurrealDatabase from "../../src/drivers/surrealDatabase.ts"
 import { layerEmbedded, layerServer } from "../../src/host/surreal/Surreal.ts"
 import { Database, DatabaseError, startPosition } from "../../src/ports/Database.ts"
-import { SurrealClient, type SurrealError } from "../../src/ports/SurrealClient.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
-import * as SurrealDatabase from "../../src/drivers/surrealDatabase.ts"
+import { SurrealClient, type SurrealError } from "../../src/ports/SurrealClient.ts"
+import { databaseSuite } from "../../src/testing/Database.suite.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { databaseSuite } from "../../src/testing/Database.suite.ts"
 
 const folder = temporaryFolder()
 let server: RpcServer

@@ -6,10 +6,10 @@
  */
 import { Effect, Either, Redacted } from "effect"
 import { describe, expect, it } from "vitest"
+import { strategies } from "../../src/core/cluster/balance.ts"
 import { schedulerKeys } from "../../src/core/settings/serviceFile.ts"
 import { ConfigSource } from "../../src/ports/ConfigSource.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../../src/scheduler/Config.ts"
-import { strategies } from "../../src/core/cluster/balance.ts"
 import { limits } from "../../src/scheduler/pool/Pool.ts"
 
 type Env = { readonly [name: string]: string }

@@ -8,6 +8,8 @@ import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
 import { empty } from "../../src/core/integrity/merkle.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import * as Memory from "../../src/drivers/memoryUpstream.ts"
 import { type IntegrityNode, Upstream, UpstreamError, type UpstreamShape } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
@@ -15,8 +17,6 @@ import { closing } from "../kit/closing.ts"
 import { until } from "../kit/Door.ts"
 import { create } from "../kit/registration.ts"
 import { Node } from "./node.ts"
-import * as MemoryPool from "../../src/drivers/memoryPool.ts"
-import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const afterwards = closing()
 

@@ -4,29 +4,30 @@
  *
  * Cost is told by rows read and by turns of the event loop between, never by a clock.
  */
-import { it } from "@effect/vitest"
-import { Clock, Effect, Either, FastCheck as fc, Layer } from "effect"
+
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { it } from "@effect/vitest"
+import { Clock, Effect, Either, FastCheck as fc, Layer } from "effect"
 import { afterAll, describe, expect } from "vitest"
-import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
-import * as Encode from "../../src/core/surql/values/encode.ts"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
-import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { queryBudget } from "../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../src/core/surql/evaluate/select.ts"
-import { type Obj, type RecordId, type Value, isObj } from "../../src/core/surql/values/value.ts"
+import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
+import * as Encode from "../../src/core/surql/values/encode.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
+import { isObj, type Obj, type RecordId, type Value } from "../../src/core/surql/values/value.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
+import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
 import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaSnapshot } from "../../src/ports/Replica.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { exactType } from "../../src/protocol/wire.ts"
 import { type Answer, ProxyQuery } from "../../src/scheduler/replica/ProxyQuery.ts"
+import { gone, id, record } from "../../src/testing/Replica.suite.ts"
 import { constant, records as readRecords } from "../core/surql/engine.ts"
 import * as Generate from "../core/surql/generate.ts"
 import { runs, seed } from "../kit/random.ts"
-import { gone, id, record } from "../../src/testing/Replica.suite.ts"
-import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const root = mkdtempSync(join(tmpdir(), "svc-proxy-"))
 afterAll(() => rmSync(root, { recursive: true, force: true }))

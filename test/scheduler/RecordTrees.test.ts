@@ -5,14 +5,14 @@
  */
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import { Replica } from "../../src/ports/Replica.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { closing } from "../kit/closing.ts"
 import { change } from "../kit/registration.ts"
 import { Node } from "./node.ts"
-import * as MemoryPool from "../../src/drivers/memoryPool.ts"
-import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const afterwards = closing()
 

@@ -4,12 +4,12 @@
  * Why fakes: a disk that is full, and one that answers late, on demand and without waiting.
  */
 import { Effect, Layer } from "effect"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import { Replica, ReplicaError, type ReplicaShape } from "../../src/ports/Replica.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal, WalFailed, type WalShape } from "../../src/ports/Wal.ts"
 import type { Stored } from "./node.ts"
-import * as MemoryPool from "../../src/drivers/memoryPool.ts"
-import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 export interface Faults {
   wal: "full" | undefined

@@ -7,12 +7,12 @@
 import { Effect, Layer } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { inMemory as storeOver } from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import { PoolStore, type Write } from "../../src/ports/PoolStore.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { FakeSsp } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
-import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const writes: Array<ReadonlyArray<Write>> = []
 

@@ -8,6 +8,9 @@
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
+import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { closing } from "../kit/closing.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
@@ -15,9 +18,6 @@ import { type Answer, type Body, bodyOf } from "../kit/http.ts"
 import { change, create } from "../kit/registration.ts"
 import { FakeSsp } from "./FakeSsp.ts"
 import { inFolder, Node, type Options } from "./node.ts"
-import * as MemoryPool from "../../src/drivers/memoryPool.ts"
-import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
-import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
 
 const afterwards = closing()
 const start = async (options: Options = {}): Promise<Node> => {

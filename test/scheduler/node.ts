@@ -4,14 +4,17 @@
  *
  * Why not the process: hundreds of rows and a dozen restarts take seconds here; the door itself has tests of its own.
  */
-import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
+
 import { join } from "node:path"
+import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import * as Names from "../../src/host/http/names.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
-import * as Stores from "../../src/host/schedulerStores.ts"
-import { layer as sspCalls } from "../../src/host/http/sspCalls.ts"
 import * as Server from "../../src/host/http/Server.ts"
+import { layer as sspCalls } from "../../src/host/http/sspCalls.ts"
 import { layerTurn } from "../../src/host/process/turn.ts"
+import * as Stores from "../../src/host/schedulerStores.ts"
 import { Balance } from "../../src/ports/Balance.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import type { PoolStore } from "../../src/ports/PoolStore.ts"
@@ -25,8 +28,6 @@ import { Pool, type PoolShape } from "../../src/scheduler/pool/Pool.ts"
 import * as Scheduler from "../../src/scheduler/Scheduler.ts"
 import { secret } from "../kit/Door.ts"
 import { type Answer, request } from "../kit/http.ts"
-import * as MemoryPool from "../../src/drivers/memoryPool.ts"
-import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 export type Stored = Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault>
 

@@ -10,10 +10,10 @@ import { expect } from "vitest"
 import { decodeChange } from "../../src/core/record/change.ts"
 import * as Event from "../../src/core/record/event.ts"
 import { identical } from "../../src/core/surql/values/order.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import { Replica } from "../../src/ports/Replica.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { recover } from "../../src/scheduler/ingest/recovery.ts"
-import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const types = { took: "duration", "prices.*": "decimal" }
 const record = { took: "1h", prices: ["1.50"], note: "2020-01-01T00:00:00Z", at: "2021-01-01T00:00:00Z" }

@@ -5,19 +5,20 @@
  * Over real files; a crash is a copy of the folder while the node is running, which is what a killed process leaves
  * behind.
  */
-import { Effect, Layer } from "effect"
+
 import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
+import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
-import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
+import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
+import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import { closing } from "../kit/closing.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { type Body, bodyOf } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp, range } from "./FakeSsp.ts"
 import { inFolder, Node } from "./node.ts"
-import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
 
 const afterwards = closing()
 const folder = (): string => {

@@ -6,12 +6,12 @@
  * replica, and the plain evaluator.
  */
 import { Context, Effect, Either, HashMap, Option } from "effect"
-import * as Encode from "../../src/core/surql/values/encode.ts"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
-import { toJson } from "../../src/core/surql/values/json.ts"
-import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
 import { queryBudget } from "../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../src/core/surql/evaluate/select.ts"
+import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
+import * as Encode from "../../src/core/surql/values/encode.ts"
+import { toJson } from "../../src/core/surql/values/json.ts"
 import { Range } from "../../src/core/surql/values/value.ts"
 import { Lifecycle } from "../../src/ssp/membership/Lifecycle.ts"
 import { Views } from "../../src/ssp/views/Views.ts"

@@ -5,8 +5,8 @@
  */
 import { Context, Effect, HashMap } from "effect"
 import { expect, it } from "vitest"
-import { Views } from "../../src/ssp/views/Views.ts"
 import { Range } from "../../src/core/surql/values/value.ts"
+import { Views } from "../../src/ssp/views/Views.ts"
 import { rng } from "../kit/random.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"
 import { Network } from "./network.ts"

@@ -5,8 +5,8 @@
  */
 import { Effect, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
-import * as Assigned from "../../src/ssp/views/assigned.ts"
 import { Assignments } from "../../src/ssp/membership/Assignments.ts"
+import * as Assigned from "../../src/ssp/views/assigned.ts"
 import { runs, seed } from "../kit/random.ts"
 
 type Call = { readonly kind: "register" | "unregister"; readonly assignment: number }

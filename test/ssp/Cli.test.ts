@@ -6,8 +6,8 @@
 import { Effect, Either } from "effect"
 import { expect, test } from "vitest"
 import { Release } from "../../src/ports/Release.ts"
-import * as Cli from "../../src/ssp/commands/Cli.ts"
 import { read } from "../../src/ssp/Config.ts"
+import * as Cli from "../../src/ssp/commands/Cli.ts"
 
 const setupOf = (...args: ReadonlyArray<string>) =>
   Either.getOrThrowWith(Cli.parse(args), ({ message }) => new Error(message)).setup

@@ -6,8 +6,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { ConfigSourceShape } from "../../src/ports/ConfigSource.ts"
-import * as Cli from "../../src/ssp/commands/Cli.ts"
 import * as Config from "../../src/ssp/Config.ts"
+import * as Cli from "../../src/ssp/commands/Cli.ts"
 
 const source = (
   env: { readonly [name: string]: string },

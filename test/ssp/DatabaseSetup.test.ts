@@ -4,9 +4,10 @@
  *
  * The engine says whether a text is right, so what is printed is run on it and compared with what the command defines.
  */
-import { Console, Effect, Exit, Logger, LogLevel, Redacted } from "effect"
+
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
+import { Console, Effect, Exit, Logger, LogLevel, Redacted } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { secretPlaceholder } from "../../src/core/surreal/databaseSetup.ts"
 import * as ServerClient from "../../src/host/serverClient.ts"

@@ -3,8 +3,9 @@
  *
  * Why twice: `POST /ingest` is served by a hot route and by the declared Api; whatever holds must hold for both.
  */
-import { Context, Effect, Exit, Layer, Scope } from "effect"
+
 import { connect } from "node:net"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Serving } from "../../src/ports/Front.ts"
 import { expectError } from "../kit/contract.ts"

@@ -5,8 +5,8 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Option, Ref, TestClock } from "effect"
-import { Serving } from "../../src/ports/Front.ts"
 import { DatabaseError } from "../../src/ports/Database.ts"
+import { Serving } from "../../src/ports/Front.ts"
 import { StartFault } from "../../src/ports/StartFault.ts"
 import { Lifecycle } from "../../src/ssp/membership/Lifecycle.ts"
 import { fakeViews, node } from "./fakeViews.ts"

@@ -22,13 +22,13 @@ import { Datetime } from "../../src/core/surql/values/value.ts"
 import { DatabaseError } from "../../src/ports/Database.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { UpstreamError } from "../../src/ports/Upstream.ts"
-import { DeclaredTypes } from "../../src/ssp/database/DeclaredTypes.ts"
-import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
-import { Reconcile, type ReconcileShape } from "../../src/ssp/database/Reconcile.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
+import { DeclaredTypes } from "../../src/ssp/database/DeclaredTypes.ts"
+import { Reconcile, type ReconcileShape } from "../../src/ssp/database/Reconcile.ts"
+import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
 import { FakeDatabase, fill, idOf } from "./upstreamKit.ts"
-import { change, type Controlled, type Kit, registration, rows, withViews } from "./viewsKit.ts"
+import { type Controlled, change, type Kit, registration, rows, withViews } from "./viewsKit.ts"
 
 interface Node {
   readonly views: Views["Type"]

@@ -3,10 +3,11 @@
  *
  * The answers are made here, because what is tried is how they are told to a person; real ones are in the live test.
  */
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import { Console, Effect, Redacted } from "effect"
+
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import { Console, Effect, Redacted } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import * as CheckIntegrity from "../../src/ssp/commands/checkIntegrity.ts"
 import { freePort } from "../kit/Door.ts"

@@ -5,8 +5,8 @@
  */
 import { Context, Effect, Layer, Logger, LogLevel, type Scope } from "effect"
 import { layerNode } from "../../src/host/http/readBody.ts"
-import { Database } from "../../src/ports/Database.ts"
 import * as JobPorts from "../../src/node/jobPorts.ts"
+import { Database } from "../../src/ports/Database.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"

@@ -5,8 +5,8 @@
  */
 import { Effect, Either, Logger, LogLevel } from "effect"
 import { describe, expect, it } from "vitest"
-import * as Change from "../../src/core/record/change.ts"
 import { Engine } from "../../src/core/ivm/engine.ts"
+import * as Change from "../../src/core/record/change.ts"
 import { Database, DatabaseError, type DatabaseShape } from "../../src/ports/Database.ts"
 import { Committer } from "../../src/ssp/views/committer.ts"
 import type { IngestError } from "../../src/ssp/views/viewTypes.ts"

@@ -5,16 +5,16 @@
  * text of a registration, or the table of a change, names what happens.
  */
 import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
-import { Store } from "../../src/core/ivm/store/store.ts"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
-import { startPosition } from "../../src/ports/Database.ts"
-import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
+import { Store } from "../../src/core/ivm/store/store.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
 import * as Server from "../../src/host/http/Server.ts"
+import * as JobPorts from "../../src/node/jobPorts.ts"
+import { startPosition } from "../../src/ports/Database.ts"
+import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
-import * as JobPorts from "../../src/node/jobPorts.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
@@ -24,13 +24,13 @@ import {
   type IngestError,
   Overloaded,
   QueryRefused,
-  type ViewRegistration,
   SequenceGap,
   StaleEpoch,
   StoreFailed,
   type ViewAnswer,
   type ViewEvent,
-  ViewNotFound
+  ViewNotFound,
+  type ViewRegistration
 } from "../../src/ssp/views/viewTypes.ts"
 
 export const secret = "s3cret"

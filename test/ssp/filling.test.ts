@@ -7,8 +7,8 @@
 import { it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
 import { describe, expect } from "vitest"
-import type { ViewRegistration } from "../../src/ssp/views/viewTypes.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
+import type { ViewRegistration } from "../../src/ssp/views/viewTypes.ts"
 import { change, type Kit, registration, rows, withViews } from "./viewsKit.ts"
 
 const ticking = (): Clock.Clock => {

@@ -5,20 +5,23 @@
  *
  * A campaign draws ten thousand of them (`SVC_RUNS=67`); the plain run a few hundred.
  */
-import { Chunk, Effect, Either, Layer, Logger, LogLevel, Redacted, Stream } from "effect"
+
 import { rmSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
+import { Chunk, Effect, Either, Layer, Logger, LogLevel, Redacted, Stream } from "effect"
 import { afterAll, beforeAll, expect } from "vitest"
-import { type Change, decodeChange } from "../../src/core/record/change.ts"
-import { script } from "../../src/core/surreal/databaseSetup.ts"
-import { Store } from "../../src/core/ivm/store/store.ts"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
+import { Store } from "../../src/core/ivm/store/store.ts"
+import { type Change, decodeChange } from "../../src/core/record/change.ts"
 import { identical } from "../../src/core/surql/values/order.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { render, tableName } from "../../src/core/surql/values/text.ts"
 import type { Obj, RecordId } from "../../src/core/surql/values/value.ts"
+import { script } from "../../src/core/surreal/databaseSetup.ts"
+import * as SqliteDatabase from "../../src/drivers/sqliteDatabase.ts"
+import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { Database, startPosition } from "../../src/ports/Database.ts"
@@ -28,8 +31,6 @@ import { temporaryFolder } from "../kit/Door.ts"
 import * as Hostile from "../kit/hostile.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import * as SqliteDatabase from "../../src/drivers/sqliteDatabase.ts"
-import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 
 const folder = temporaryFolder()
 const bodies: Array<unknown> = []

@@ -10,10 +10,10 @@ import { type Commit, Database, type DatabaseError, type DatabaseShape } from ".
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { type EdgesShape, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
+import type { Views } from "../../src/ssp/views/Views.ts"
 import type { ViewLimits } from "../../src/ssp/views/viewLimits.ts"
 import { makeViews } from "../../src/ssp/views/viewService.ts"
 import type { ViewRegistration } from "../../src/ssp/views/viewTypes.ts"
-import type { Views } from "../../src/ssp/views/Views.ts"
 
 /** Small enough to be reached. */
 const limits: ViewLimits = {

@@ -7,9 +7,10 @@
  * of its own that suddenly stands for this address. A browser always says where a page is from and which name it asked
  * for.
  */
+
+import { shown } from "../shown.ts"
 import * as Hosts from "./hosts.ts"
 import { clientOf } from "./rateLimit.ts"
-import { shown } from "../shown.ts"
 
 export interface CallerRules {
   /** No secret is asked for. */

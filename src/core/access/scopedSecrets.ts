@@ -7,8 +7,8 @@
  */
 import { sha256 } from "@noble/hashes/sha2.js"
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"
-import { isScope, type Scope, scopes } from "./scopes.ts"
 import { closest, type Knob, nodeName, nodeNameAllowed, secret } from "../settings/settings.ts"
+import { isScope, type Scope, scopes } from "./scopes.ts"
 
 /** A secret that is let in. */
 export interface KnownSecret {

@@ -6,9 +6,9 @@
  * shell around it keeps the state in one place and carries out actions (see messages.ts for what it must observe).
  */
 import { HashMap } from "effect"
+import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Member from "./member.ts"
 import type { Action, Command, JobRow, MemberRow, QuarantineRow, StrayRow, ViewRow } from "./messages.ts"
-import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Delivery from "./poolDelivery.ts"
 import * as Jobs from "./poolJobs.ts"
 import * as Members from "./poolMembers.ts"

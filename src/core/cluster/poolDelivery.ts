@@ -4,9 +4,9 @@
  * O(SSPs) per append, O(1) per answer; no SSP waits for another.
  */
 import { HashMap } from "effect"
+import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Member from "./member.ts"
 import type { Command } from "./messages.ts"
-import * as DeliveryQueue from "./deliveryQueue.ts"
 import { apply, reached, refused, savePosition } from "./poolMembers.ts"
 import * as State from "./state.ts"
 import { act, log, set, setMember, type Turn } from "./turn.ts"

@@ -6,10 +6,10 @@
  * effects.
  */
 import { HashMap, HashSet } from "effect"
+import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Freeze from "./freeze.ts"
 import * as Member from "./member.ts"
-import type { Command, SspRegistration, SspIdentity } from "./messages.ts"
-import * as DeliveryQueue from "./deliveryQueue.ts"
+import type { Command, SspIdentity, SspRegistration } from "./messages.ts"
 import * as Views from "./poolViews.ts"
 import * as SchedulerPhase from "./schedulerPhase.ts"
 import * as State from "./state.ts"

@@ -6,7 +6,8 @@
  * on its member, so that an SSP that goes takes or leaves everything in one step.
  */
 import { HashMap, HashSet, Order, SortedMap } from "effect"
-import { type Candidate, defaultStrategy, strategies, type Strategy } from "./balance.ts"
+import { type Candidate, defaultStrategy, type Strategy, strategies } from "./balance.ts"
+import type * as DeliveryQueue from "./deliveryQueue.ts"
 import type { Freeze } from "./freeze.ts"
 import type { Member } from "./member.ts"
 import type {
@@ -19,7 +20,6 @@ import type {
   ViewRow,
   ViewSpec
 } from "./messages.ts"
-import type * as DeliveryQueue from "./deliveryQueue.ts"
 import type { SchedulerPhase } from "./schedulerPhase.ts"
 import * as Waiting from "./waiting.ts"
 

@@ -11,8 +11,8 @@
  * is taken next. Cost of a flush: per marked bucket its records (16 of a million), per node above it its children.
  */
 import { blake3 } from "@noble/hashes/blake3.js"
-import { encode } from "../surql/values/encode.ts"
 import type { Slices } from "../surql/evaluate/scope.ts"
+import { encode } from "../surql/values/encode.ts"
 import type { Obj } from "../surql/values/value.ts"
 
 /** Children per node; levels are 0 (root), 1 and 2 (buckets). */

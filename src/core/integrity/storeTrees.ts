@@ -7,9 +7,10 @@
  * changes; what changes meanwhile is taken in before the end, and only a run without a pause in between answers "as of
  * now": {@link StoreTrees.settle}.
  */
-import { bucketOf, contentOf, type Leaf, leafOf, MerkleTree } from "./merkle.ts"
-import type { Slices } from "../surql/evaluate/scope.ts"
+
 import type { Store } from "../ivm/store/store.ts"
+import type { Slices } from "../surql/evaluate/scope.ts"
+import { bucketOf, contentOf, type Leaf, leafOf, MerkleTree } from "./merkle.ts"
 
 /** Records looked at between two pauses, of which some may be long. */
 const perSlice = 64

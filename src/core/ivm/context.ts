@@ -2,19 +2,19 @@
  * What a view is made of, and what the engine lends it.
  */
 import type { Scope } from "../surql/evaluate/scope.ts"
-import type { Evaluating } from "./evaluating.ts"
-import type { Params } from "./query/lift.ts"
-import type { StepLog } from "./delta/stepLog.ts"
 import type { ChildResult } from "./delta/delta.ts"
-import type { Read, Reader, ReaderRow, ReadResult } from "./view/dependencies.ts"
+import type { StepLog } from "./delta/stepLog.ts"
+import type { Evaluating } from "./evaluating.ts"
 import type { Place } from "./index/pageViews.ts"
 import type { Bounds } from "./operators/window.ts"
-import type { ChildField, Shape } from "./query/shape.ts"
 import type { BoundSources } from "./query/boundSources.ts"
-import type { TrackedSource } from "./view/source.ts"
-import type { WorkCounters } from "./workCounters.ts"
+import type { Params } from "./query/lift.ts"
+import type { ChildField, Shape } from "./query/shape.ts"
 import type { RecordSlot } from "./store/recordSlot.ts"
 import type { Store } from "./store/store.ts"
+import type { Read, Reader, ReaderRow, ReadResult } from "./view/dependencies.ts"
+import type { TrackedSource } from "./view/source.ts"
+import type { WorkCounters } from "./workCounters.ts"
 
 /** The maintained result of a subquery, as the row around it uses it. */
 export interface MaintainedChild extends ChildResult, ReadResult {

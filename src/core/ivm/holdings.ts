@@ -6,10 +6,10 @@
  */
 import type { OrderedIndexes } from "./index/orderedIndexes.ts"
 import type { SecondaryIndexes } from "./index/secondaryIndexes.ts"
-import type { View } from "./view/view.ts"
-import type { Dependencies } from "./view/dependencies.ts"
 import type { Releases } from "./releases.ts"
 import type { Store } from "./store/store.ts"
+import type { Dependencies } from "./view/dependencies.ts"
+import type { View } from "./view/view.ts"
 
 /** What operators see. */
 export interface Figures {

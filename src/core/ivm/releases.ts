@@ -9,9 +9,9 @@
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
 import { sliceRows } from "./index/router.ts"
-import type { View } from "./view/view.ts"
-import type { IncrementalView } from "./view/incrementalView.ts"
 import type { Dependencies } from "./view/dependencies.ts"
+import type { IncrementalView } from "./view/incrementalView.ts"
+import type { View } from "./view/view.ts"
 
 /** Runs what may take long, a piece at a time, while changes are applied. */
 export type Later = (work: () => Slices<void>) => void

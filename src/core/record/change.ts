@@ -7,9 +7,9 @@
 import { Either } from "effect"
 import * as Docs from "../surql/values/docs.ts"
 import * as Json from "../surql/values/json.ts"
-import * as Trace from "../telemetry/traceContext.ts"
 import * as Ids from "../surql/values/recordId.ts"
 import type { Obj, RecordId } from "../surql/values/value.ts"
+import * as Trace from "../telemetry/traceContext.ts"
 
 export type Op = "CREATE" | "UPDATE" | "DELETE"
 

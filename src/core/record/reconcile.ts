@@ -5,10 +5,11 @@
  * Apart from the service that reads both, because bootstrap, restart, the periodic compare and integrity must never
  * disagree about what a difference is.
  */
-import { type Change, lostTable } from "./change.ts"
+
 import { identical } from "../surql/values/order.ts"
 import * as Ids from "../surql/values/recordId.ts"
 import { type Obj, Range, type RecordId, type RecordKey, type Value } from "../surql/values/value.ts"
+import { type Change, lostTable } from "./change.ts"
 
 /** A record as the database has it; `version` is its reserved field. */
 export interface Found {

@@ -4,9 +4,10 @@
  * One rule for two places: the engine's store decides over records in memory, the scheduler decides for a whole cluster
  * and writes the version into the event.
  */
-import type { Change } from "./change.ts"
+
 import { identical } from "../surql/values/order.ts"
 import type { Obj } from "../surql/values/value.ts"
+import type { Change } from "./change.ts"
 
 /** A record as it is known; `doc` undefined: deleted, `version` is its last one. */
 export interface Known {

@@ -4,8 +4,9 @@
  * Printed for the author of the schema. The index on `status` lets the runner find what is open without reading the
  * whole table; the element of `errors` must be flexible, or the database drops what is in the entries.
  */
-import type { Definition } from "./surrealSchema.ts"
+
 import { tableName } from "../surql/values/text.ts"
+import type { Definition } from "./surrealSchema.ts"
 
 /**
  * The user that may see and write a job: the author of what it is assigned to, signed in through the access method

@@ -7,10 +7,11 @@
  * permissions, and ours admit this one user. It signs in at the database, so that its token names it: `ID` is its name,
  * and tokens of an access method carry that method (`$access`). Probed on 3.0.2.
  */
+
+import { identifier, quote, tableName } from "../surql/values/text.ts"
 import { jobTable as definitionOf, ownerOfJob } from "./jobTableSchema.ts"
 import * as Changes from "./surrealChanges.ts"
 import * as Schema from "./surrealSchema.ts"
-import { quote, identifier, tableName } from "../surql/values/text.ts"
 
 export const defaultName = "svc_sidecar"
 

@@ -6,8 +6,9 @@
  * do no harm; what is rolled back leaves no row, and nobody waits for us. The events run with the rights of the user
  * that defined them: record users, who may neither read nor write the table, are announced all the same.
  */
-import { changeTable, type Definition, isOwn, ownPrefix } from "./surrealSchema.ts"
+
 import { identifier } from "../surql/values/text.ts"
+import { changeTable, type Definition, isOwn, ownPrefix } from "./surrealSchema.ts"
 
 export const changeEvent = "svc_change"
 

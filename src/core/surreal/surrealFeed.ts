@@ -6,9 +6,10 @@
  * function with those of its caller. So the secret is a parameter nobody can read, and a record user who calls a
  * function only leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
  */
+
+import { identifier, quote } from "../surql/values/text.ts"
 import * as Changes from "./surrealChanges.ts"
 import { type Definition, isOwn, ownPrefix, queryTable } from "./surrealSchema.ts"
-import { quote, identifier } from "../surql/values/text.ts"
 
 export const callTable = "_svc_call"
 export const eventName = "svc_feed"

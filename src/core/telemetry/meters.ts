@@ -6,7 +6,7 @@
  * become families of series, which are then written as Prometheus text or as OTLP.
  */
 import { Distribution } from "./distribution.ts"
-import { declared, type Declared, type Metric, type MetricKey } from "./metrics.ts"
+import { type Declared, declared, type Metric, type MetricKey } from "./metrics.ts"
 
 export class Counter {
   value = 0

@@ -5,7 +5,7 @@
  * asks, a value that makes no sense is a warning and never keeps the service from starting; a variable that is not
  * honoured is named, so that an operator does not wait for data that never arrive.
  */
-import { signals, type Signal } from "./metrics.ts"
+import { type Signal, signals } from "./metrics.ts"
 
 export interface Variable {
   readonly name: string

@@ -3,24 +3,25 @@
  *
  * Built last and torn down first: while it waits for what is in flight, everything the handlers use is still there.
  */
+
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import * as Callers from "../../core/access/callers.ts"
 import * as Cors from "../../core/access/cors.ts"
 import { clientOf, RateLimit } from "../../core/access/rateLimit.ts"
 import * as Settings from "../../core/settings/settings.ts"
-import { type Answer, type HotRoute, HotRoutes, Serving } from "../../ports/Front.ts"
 import { toAnswer } from "../../node/httpAnswers.ts"
+import type { Tls } from "../../node/tls.ts"
+import { type Answer, type HotRoute, HotRoutes, Serving } from "../../ports/Front.ts"
 import * as Pages from "../../ports/Pages.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import type { Tls } from "../../node/tls.ts"
 import { registrationHeader } from "../../protocol/wire.ts"
-import { answerBrokenRequests, Connections } from "./connections.ts"
 import { BodyBudget, boundsOf } from "./bodyBudget.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
+import { answerBrokenRequests, Connections } from "./connections.ts"
 import { type NoText, readBody } from "./readBody.ts"
 import * as TlsServer from "./tlsServer.ts"
 

@@ -4,10 +4,10 @@
  * Loaded only where there are jobs to run, because it takes time that a node without them should not wait for.
  */
 import { Effect, Layer, type Redacted } from "effect"
+import * as HttpJobReports from "../../drivers/httpJobReports.ts"
+import type { Tls } from "../../node/tls.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { JobReports } from "../../ports/JobReports.ts"
-import type { Tls } from "../../node/tls.ts"
-import * as HttpJobReports from "../../drivers/httpJobReports.ts"
 
 export interface JobSettings {
   readonly jobTables: ReadonlyArray<unknown>

@@ -4,8 +4,9 @@
  * A pool for each origin, and another as soon as its name stands for other addresses: a kept connection must never
  * carry what only its name's new addresses may hear.
  */
-import { Dispatcher, Pool } from "@effect/platform-node/Undici"
+
 import { isIPv6, type LookupFunction } from "node:net"
+import { Dispatcher, Pool } from "@effect/platform-node/Undici"
 
 /** Answers what is known already; in both forms that a connection may ask in. */
 const lookupOf =

@@ -3,8 +3,9 @@
  *
  * The same question that connecting will ask, hosts file included: what is judged must be what is called.
  */
-import { Effect, Layer } from "effect"
+
 import { lookup } from "node:dns"
+import { Effect, Layer } from "effect"
 import { Names } from "../../ports/Names.ts"
 
 export const layer: Layer.Layer<Names> = Layer.succeed(Names, {

@@ -5,10 +5,11 @@
  * and the client would see that instead of the 413. How long it may go on is bounded by the server's request time-out;
  * where the server holds too many unfinished bodies already, by a second.
  */
-import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Effect, Layer } from "effect"
+
 import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import { Effect, Layer } from "effect"
 import { BodyRefused, RequestBody } from "../../ports/RequestBody.ts"
 import { accountOf } from "./bodyBudget.ts"
 

@@ -4,11 +4,11 @@
  * Why bare: see `exchange.ts`; there is a delivery to each SSP for every event that comes alone.
  */
 import { Effect, Layer } from "effect"
+import * as HttpSspClient from "../../drivers/httpSspClient.ts"
+import type { Tls } from "../../node/tls.ts"
 import type { Names } from "../../ports/Names.ts"
 import type { Options, SspClient } from "../../ports/SspClient.ts"
-import type { Tls } from "../../node/tls.ts"
 import * as Exchange from "./exchange.ts"
-import * as HttpSspClient from "../../drivers/httpSspClient.ts"
 
 /** With an authority of the cluster only over TLS. */
 export const layer = ({

@@ -5,16 +5,17 @@
  * The files are looked at for each connection, because a reload replaces them. No session is resumed: on one that is,
  * the host name of the certificate is not checked again.
  */
+
+import { X509Certificate } from "node:crypto"
+import type { LookupFunction } from "node:net"
+import { TLSSocket } from "node:tls"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Agent, buildConnector } from "@effect/platform-node/Undici"
 import { Effect, Layer } from "effect"
-import { X509Certificate } from "node:crypto"
-import type { LookupFunction } from "node:net"
-import { TLSSocket } from "node:tls"
-import type { TlsMaterial } from "../../ports/ConfigSource.ts"
 import type { Tls } from "../../node/tls.ts"
+import type { TlsMaterial } from "../../ports/ConfigSource.ts"
 import { contextOf, minVersion } from "./tlsFiles.ts"
 
 export interface ConnectOptions {

@@ -6,8 +6,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto"
 import { createSecureContext } from "node:tls"
 import { reasonOf } from "../../core/reason.ts"
-import type { ConfigSourceShape } from "../../ports/ConfigSource.ts"
-import type { TlsMaterial } from "../../ports/ConfigSource.ts"
+import type { ConfigSourceShape, TlsMaterial } from "../../ports/ConfigSource.ts"
 
 /** Said and not left to a default that the runtime's options may lower. */
 export const minVersion = "TLSv1.2"

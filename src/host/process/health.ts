@@ -4,12 +4,13 @@
  * A command of the door and not a shell with curl: images without a shell have neither. Liveness and not readiness,
  * because a supervisor that restarts unhealthy processes must not restart one that bootstraps.
  */
-import { Effect } from "effect"
+
 import * as Http from "node:http"
 import * as Https from "node:https"
+import { Effect } from "effect"
 import { type HostPort, reachable } from "../../core/settings/address.ts"
-import { StartFault } from "../../ports/StartFault.ts"
 import type { Tls } from "../../node/tls.ts"
+import { StartFault } from "../../ports/StartFault.ts"
 
 const withinMs = 4000
 

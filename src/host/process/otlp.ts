@@ -7,7 +7,7 @@
  */
 import * as OtlpLogger from "@effect/opentelemetry/OtlpLogger"
 import * as OtlpResource from "@effect/opentelemetry/OtlpResource"
-import { OtlpSerialization, layerJson, layerProtobuf } from "@effect/opentelemetry/OtlpSerialization"
+import { layerJson, layerProtobuf, OtlpSerialization } from "@effect/opentelemetry/OtlpSerialization"
 import * as OtlpTracer from "@effect/opentelemetry/OtlpTracer"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"

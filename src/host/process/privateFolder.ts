@@ -5,8 +5,9 @@
  * make theirs by themselves; a folder that was there before keeps its mode, since somebody may have meant it, and is
  * warned about.
  */
-import { Effect } from "effect"
+
 import { mkdirSync, statSync } from "node:fs"
+import { Effect } from "effect"
 
 const others = 0o077
 

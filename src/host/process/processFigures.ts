@@ -5,8 +5,9 @@
  * the runtime itself, from the first look on that asks for it; of two windows of time the worse one is told, so that a
  * look right behind another still sees what was.
  */
-import { Effect, Layer } from "effect"
+
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks"
+import { Effect, Layer } from "effect"
 import { type Figures, ProcessFigures } from "../../ports/ProcessFigures.ts"
 
 const windowMs = 10_000

@@ -4,11 +4,12 @@
  * Only on request: a secret that appears in a log must never be one that somebody chose. Such a one is lent to the
  * commands by a file instead.
  */
-import { Effect, Layer, type Scope } from "effect"
+
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Effect, Layer, type Scope } from "effect"
 import { type HostPort, reachable, type Scheme } from "../../core/settings/address.ts"
 import { ConfigSource, type ConfigSourceShape } from "../../ports/ConfigSource.ts"
 import { Serving } from "../../ports/Front.ts"

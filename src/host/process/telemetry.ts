@@ -10,8 +10,8 @@ import * as Otel from "../../core/telemetry/otelSettings.ts"
 import { Meters } from "../../ports/Meters.ts"
 import type { NodeFigures } from "../../ports/NodeFigures.ts"
 import type { Release } from "../../ports/Release.ts"
-import * as Logs from "./logs.ts"
 import * as Released from "../release.ts"
+import * as Logs from "./logs.ts"
 import * as TerminalBar from "./terminalBar.ts"
 
 export interface Identity {

@@ -4,13 +4,14 @@
  * Built behind whatever locks the folder: what lies there is about the process before this one, and no other may be
  * about to write it. Without a folder it still ends a turn that is too long, and remembers nothing.
  */
-import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import * as NodePath from "@effect/platform-node/NodePath"
-import { Effect, Layer } from "effect"
+
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
+import { Effect, Layer } from "effect"
 import { Evaluating } from "../../core/ivm/evaluating.ts"
 import { reasonOf } from "../../core/reason.ts"
 import { type Bounds, cellCount, cells } from "../../core/view/watch.ts"

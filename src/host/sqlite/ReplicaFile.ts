@@ -4,14 +4,15 @@
  * Here because files and drivers are a runtime's. A lock beside the file and not SQLite's own, because that one would
  * keep out our own connections that read.
  */
+
+import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, type Scope } from "effect"
-import { join } from "node:path"
+import * as SqliteReplica from "../../drivers/sqliteReplica.ts"
 import { type Replica, ReplicaError } from "../../ports/Replica.ts"
 import { lockFile } from "../process/fileLock.ts"
 import { privateFolder } from "../process/privateFolder.ts"
 import { layerSqlite } from "./Sqlite.ts"
-import * as SqliteReplica from "../../drivers/sqliteReplica.ts"
 
 export const fileName = "replica.db"
 

@@ -8,8 +8,8 @@
 import type { SqlClient } from "@effect/sql"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { Cause, type Context, Data, Effect, Exit, Layer, LogLevel, type Scope } from "effect"
-import { DatabaseError } from "../../ports/Database.ts"
 import { sorted } from "../../drivers/sqliteFailure.ts"
+import { DatabaseError } from "../../ports/Database.ts"
 import * as Builtin from "./sqliteBuiltin.ts"
 
 /** The driver does not load in this runtime, whatever the file. */

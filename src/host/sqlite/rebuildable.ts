@@ -5,11 +5,12 @@
  * Apart from the plain store, because there damage is refused: nothing else has its records. Here the file is only what
  * was last known, and a node that stays down over it would be worse than one that reads everything again.
  */
-import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
+
 import { existsSync, renameSync } from "node:fs"
+import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
+import * as SqliteDatabase from "../../drivers/sqliteDatabase.ts"
 import { Database, DatabaseError, type DatabaseShape } from "../../ports/Database.ts"
 import { layerSqlite } from "./Sqlite.ts"
-import * as SqliteDatabase from "../../drivers/sqliteDatabase.ts"
 
 /** The database's file and what SQLite keeps beside it. */
 const suffixes = ["", "-wal", "-shm"]

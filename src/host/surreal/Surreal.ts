@@ -13,8 +13,8 @@ import type { EmbeddedStore, ServerStore } from "../../core/settings/address.ts"
 import { Uuid, type Value } from "../../core/surql/values/value.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 import { type Bindings, fromAsk, SurrealClient, SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
-import { failureOf } from "./surrealFailures.ts"
 import { type Access, type AuthLevel, embeddedEngines, type Patience, SurrealLink } from "./SurrealLink.ts"
+import { failureOf } from "./surrealFailures.ts"
 
 export const defaultPatience: Patience = { connectTimeoutMs: 10_000, requestTimeoutMs: 30_000, maxPauseMs: 5_000 }
 

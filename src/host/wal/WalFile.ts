@@ -4,9 +4,10 @@
  * Thin on purpose: what is decided lives in `core/wal/walFormat.ts`, what is done in `walLog.ts`; here they become
  * effects.
  */
-import { Chunk, Effect, Layer, Option, Stream } from "effect"
+
 import { randomUUID } from "node:crypto"
 import { dirname } from "node:path"
+import { Chunk, Effect, Layer, Option, Stream } from "effect"
 import type { WalRecord } from "../../core/wal/walFormat.ts"
 import { checked, Wal, WalFailed, type WalShape } from "../../ports/Wal.ts"
 import { nodeDisk, type WalDisk } from "./walDisk.ts"

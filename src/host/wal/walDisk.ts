@@ -4,8 +4,9 @@
  * A seam, because what matters about a log is what it does when a disk is full, fails or loses power, and no real disk
  * does that on request: tests put one here that does.
  */
-import * as fs from "node:fs/promises"
+
 import { renameSync, writeSync } from "node:fs"
+import * as fs from "node:fs/promises"
 import { type FileLock, lockFile } from "../process/fileLock.ts"
 
 export interface WalHandle {

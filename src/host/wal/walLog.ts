@@ -8,8 +8,9 @@
  * not flushed cut off, at once if that works, else before the next append; until then every append fails. Nothing runs
  * by timer: each append tries, so the log works as soon as the disk does.
  */
-import { Either } from "effect"
+
 import { dirname } from "node:path"
+import { Either } from "effect"
 import { firstWhere } from "../../core/bisect.ts"
 import * as Format from "../../core/wal/walFormat.ts"
 import { GroupCommit } from "../../node/groupCommit.ts"

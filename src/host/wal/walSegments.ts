@@ -5,8 +5,9 @@
  * `<name>` is the file that grows; `<name>.<n>` are complete ones, in order. Every header names the log, the number of
  * its file and the position before it, so that a file that is missing, foreign or in the wrong place shows.
  */
-import { Either } from "effect"
+
 import { basename, dirname } from "node:path"
+import { Either } from "effect"
 import * as Format from "../../core/wal/walFormat.ts"
 import { WalFailed, type WalReason } from "../../ports/Wal.ts"
 import { codeOf } from "../process/fileLock.ts"

@@ -12,10 +12,10 @@ import * as State from "../../core/cluster/state.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import type { JobListing } from "../../protocol/jobs.ts"
-import * as Errors from "./HttpErrors.ts"
-import { toSsp } from "./HttpPass.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Pool } from "../pool/Pool.ts"
+import * as Errors from "./HttpErrors.ts"
+import { toSsp } from "./HttpPass.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 

@@ -6,11 +6,11 @@ import { Clock, Effect } from "effect"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
-import { Clone } from "../replica/Clone.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { JobFeed } from "../jobs/JobFeed.ts"
-import * as Overview from "./overview.ts"
 import { Pool } from "../pool/Pool.ts"
+import { Clone } from "../replica/Clone.ts"
+import * as Overview from "./overview.ts"
 
 /** The effect that answers. */
 export const make = (startedAt: number) =>

@@ -14,11 +14,11 @@ import * as State from "../../core/cluster/state.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { bearerOf } from "../../node/bearer.ts"
 import { Serving } from "../../ports/Front.ts"
-import { SspClient } from "../../ports/SspClient.ts"
 import type { PassedAnswer } from "../../ports/SspClient.ts"
+import { SspClient } from "../../ports/SspClient.ts"
 import { SchedulerConfig } from "../Config.ts"
-import * as Errors from "./HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
+import * as Errors from "./HttpErrors.ts"
 
 const shutdown = new TextEncoder().encode('\n\nevent: end\ndata: {"reason":"shutdown"}\n\n')
 

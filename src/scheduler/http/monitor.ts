@@ -5,8 +5,8 @@
  * Pure and from memory alone, so that looking at a scheduler in trouble costs it nothing.
  */
 import { HashMap, HashSet } from "effect"
-import * as Member from "../../core/cluster/member.ts"
 import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
+import * as Member from "../../core/cluster/member.ts"
 import * as State from "../../core/cluster/state.ts"
 import type { Progress, SchedulerMetrics } from "../../protocol/schedulerWire.ts"
 import type { Info } from "../../protocol/wire.ts"

@@ -21,9 +21,9 @@ import { Replica } from "../../ports/Replica.ts"
 import { Wal } from "../../ports/Wal.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Ingest } from "../ingest/Ingest.ts"
-import * as Monitor from "./monitor.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as PoolMeters from "../pool/poolMeters.ts"
+import * as Monitor from "./monitor.ts"
 
 const { schedulerSsps, schedulerStatus } = declared
 

@@ -4,11 +4,11 @@
  * Pure and from memory alone, like `monitor.ts`; counts only grow and rates are the caller's business.
  */
 import { HashMap, HashSet, Schema } from "effect"
-import { mentions, page } from "../../core/listing.ts"
 import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
 import * as Waiting from "../../core/cluster/waiting.ts"
+import { mentions, page } from "../../core/listing.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import type { AssignedView, AssignedViews, SchedulerOverview, SspSeen } from "../../protocol/overview.ts"

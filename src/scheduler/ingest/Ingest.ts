@@ -8,15 +8,15 @@
  * fiber per request: its cost limits the throughput of the service.
  */
 import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "effect"
+import * as State from "../../core/cluster/state.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Event from "../../core/record/event.ts"
-import type { RecordId } from "../../core/surql/values/value.ts"
-import * as State from "../../core/cluster/state.ts"
 import { lostId } from "../../core/record/reconcile.ts"
 import * as Version from "../../core/record/version.ts"
-import { Serving } from "../../ports/Front.ts"
+import type { RecordId } from "../../core/surql/values/value.ts"
 import { GroupCommit, usualGathering } from "../../node/groupCommit.ts"
 import * as Metered from "../../node/metered.ts"
+import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { Replica, type ReplicaError, type ReplicaRecord } from "../../ports/Replica.ts"
 import { Turn } from "../../ports/Turn.ts"

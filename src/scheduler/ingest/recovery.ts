@@ -5,13 +5,13 @@
  * lies between is in the log. Anything else means that one of the two was lost or put back from a copy.
  */
 import { Chunk, Effect, Either, Stream } from "effect"
-import type { Schema } from "../../core/record/change.ts"
 import type { Log } from "../../core/cluster/deliveryQueue.ts"
+import type { Schema } from "../../core/record/change.ts"
 import * as Event from "../../core/record/event.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
 import { type Replica, type ReplicaRecord, type ReplicaShape, startFault } from "../../ports/Replica.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import { startFault as walFault, type WalShape } from "../../ports/Wal.ts"
+import { type WalShape, startFault as walFault } from "../../ports/Wal.ts"
 import type { SchedulerConfigShape } from "../Config.ts"
 
 /** Events committed to the replica at once. */

@@ -5,10 +5,10 @@
  * limit; the pieces go one after the other, so that the order is the log's.
  */
 import { Effect, Random } from "effect"
-import type { Action, Command, ViewSpec } from "../../core/cluster/messages.ts"
 import type { Answer } from "../../core/cluster/deliveryQueue.ts"
-import * as Ids from "../../core/surql/values/recordId.ts"
+import type { Action, Command, ViewSpec } from "../../core/cluster/messages.ts"
 import * as Json from "../../core/surql/values/json.ts"
+import * as Ids from "../../core/surql/values/recordId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import type { ReplicaShape } from "../../ports/Replica.ts"
 import type { SspClientShape, Target } from "../../ports/SspClient.ts"

@@ -7,7 +7,7 @@
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
 import { shown } from "../../core/shown.ts"
-import { addressOf, Audit } from "../../ports/Audit.ts"
+import { Audit, addressOf } from "../../ports/Audit.ts"
 import { Caller } from "../../protocol/access.ts"
 
 const forbidden = (name: string, ssp: string) => ({

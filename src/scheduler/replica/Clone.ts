@@ -10,10 +10,10 @@ import { Serving } from "../../ports/Front.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { Replica, startFault } from "../../ports/Replica.ts"
 import { Upstream } from "../../ports/Upstream.ts"
-import { clone, declare, type Progress as Cloned } from "./Cloning.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Declared } from "../ingest/Declared.ts"
 import { Pool } from "../pool/Pool.ts"
+import { type Progress as Cloned, clone, declare } from "./Cloning.ts"
 
 export class Clone extends Context.Tag("scheduler/replica/Clone")<
   Clone,

@@ -6,8 +6,8 @@
  */
 import { Effect, Layer } from "effect"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import { Serving } from "../../ports/Front.ts"
 import * as Writer from "../../node/integrityWriter.ts"
+import { Serving } from "../../ports/Front.ts"
 import { Replica, type ReplicaError } from "../../ports/Replica.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"

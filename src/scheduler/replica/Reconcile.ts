@@ -10,17 +10,17 @@
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
 import type * as Compare from "../../core/record/reconcile.ts"
+import type * as Version from "../../core/record/version.ts"
 import { identical } from "../../core/surql/values/order.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
-import type * as Version from "../../core/record/version.ts"
-import { Serving } from "../../ports/Front.ts"
 import { defaultMomentMs, LiveCompare, type Side, type Suspect } from "../../node/liveCompare.ts"
+import { Serving } from "../../ports/Front.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../../ports/Replica.ts"
 import { Upstream } from "../../ports/Upstream.ts"
-import { between, reallyDiffers, repairOf } from "./Cloning.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Ingest, type Refusal } from "../ingest/Ingest.ts"
 import { Pool } from "../pool/Pool.ts"
+import { between, reallyDiffers, repairOf } from "./Cloning.ts"
 
 const soonSecs = 30
 /** Pauses after failures of the first compare begin with this and double. */

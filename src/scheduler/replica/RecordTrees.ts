@@ -18,8 +18,8 @@ import {
   MerkleTree,
   type Node
 } from "../../core/integrity/merkle.ts"
-import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { RecordKey } from "../../core/surql/values/value.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../../ports/Replica.ts"
 import type * as Wire from "../../protocol/integrity.ts"
 import { Ingest } from "../ingest/Ingest.ts"

@@ -6,17 +6,17 @@
  * through the evaluator.
  */
 import { Either } from "effect"
-import type { Idiom, Select, Statement } from "../../core/surql/syntax/ast.ts"
-import * as Encode from "../../core/surql/values/encode.ts"
-import * as Json from "../../core/surql/values/json.ts"
+import { versionField } from "../../core/record/change.ts"
 import { equalities, type KeyScan, keyScan, readsOnce, showsAll } from "../../core/surql/evaluate/keyScan.ts"
 import { limits, queryBudget, type Scope, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { evaluateSliced, type Options, type SelectedRow, selectRowsSliced } from "../../core/surql/evaluate/select.ts"
-import { exactly, plainly, writerOf } from "../../core/surql/written/sliced.ts"
+import type { Idiom, Select, Statement } from "../../core/surql/syntax/ast.ts"
+import * as Encode from "../../core/surql/values/encode.ts"
+import * as Json from "../../core/surql/values/json.ts"
 import { type Datetime, isObj, type Obj, type Value } from "../../core/surql/values/value.ts"
-import { versionField } from "../../core/record/change.ts"
-import type { ReplicaRow, ReplicaSnapshot } from "../../ports/Replica.ts"
+import { exactly, plainly, writerOf } from "../../core/surql/written/sliced.ts"
 import { docOf, idOf } from "../../node/replicaRows.ts"
+import type { ReplicaRow, ReplicaSnapshot } from "../../ports/Replica.ts"
 import { type ReplicaSource, sourceOf } from "./replicaSource.ts"
 
 export interface Limits {

@@ -7,8 +7,8 @@
  */
 import type { Source } from "../../core/surql/evaluate/scope.ts"
 import type { Obj, Range, RecordId } from "../../core/surql/values/value.ts"
-import type { ReplicaRow, ReplicaSnapshot, RowFilter } from "../../ports/Replica.ts"
 import { docOf, idOf } from "../../node/replicaRows.ts"
+import type { ReplicaRow, ReplicaSnapshot, RowFilter } from "../../ports/Replica.ts"
 
 export interface ReplicaSource extends Source {
   /** The version of a record that has been read, or of any other. */

@@ -7,8 +7,8 @@
  */
 import { Console, Effect, Redacted } from "effect"
 import * as Address from "../../core/settings/address.ts"
-import * as Setup from "../../core/surreal/databaseSetup.ts"
 import * as Settings from "../../core/settings/settings.ts"
+import * as Setup from "../../core/surreal/databaseSetup.ts"
 import * as Feed from "../../core/surreal/surrealFeed.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { StartFault } from "../../ports/StartFault.ts"

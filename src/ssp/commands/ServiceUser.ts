@@ -5,10 +5,10 @@
  * database bound, and is hashed there; only its hash is in a definition, and no text that is printed has either.
  */
 import { Console, Effect, Redacted } from "effect"
-import { definitionsOf } from "../../core/surreal/definitions.ts"
-import * as LeastPrivilege from "../../core/surreal/leastPrivilege.ts"
 import { identifier } from "../../core/surql/values/text.ts"
 import { isObj, type Value } from "../../core/surql/values/value.ts"
+import { definitionsOf } from "../../core/surreal/definitions.ts"
+import * as LeastPrivilege from "../../core/surreal/leastPrivilege.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { SurrealClient, type SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
 import { Upstream } from "../../ports/Upstream.ts"

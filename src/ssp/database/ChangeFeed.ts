@@ -5,8 +5,8 @@
  * read again, so that nothing older is put over it. Where nothing differs nothing is written: repeats cost a look.
  */
 import { Context, Effect, Layer } from "effect"
-import type { Change } from "../../core/record/change.ts"
 import type { Row } from "../../core/ivm/store/store.ts"
+import type { Change } from "../../core/record/change.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import { ChangeReader, type Named, type ReaderFigures } from "../../node/changeReader.ts"
 import { Serving } from "../../ports/Front.ts"
@@ -16,9 +16,9 @@ import { SspConfig } from "../Config.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import { JobIntake } from "../jobs/JobIntake.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
-import { Reconcile } from "./Reconcile.ts"
 import { Views } from "../views/Views.ts"
 import type { IngestError } from "../views/viewTypes.ts"
+import { Reconcile } from "./Reconcile.ts"
 
 interface FeedDependencies {
   readonly views: Views["Type"]

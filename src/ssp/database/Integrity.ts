@@ -7,14 +7,14 @@
  * It shares what counts as a difference with the reconcile, so that what one names the other repairs.
  */
 import { Context, Duration, Effect, Layer } from "effect"
-import type { StoreTrees } from "../../core/integrity/storeTrees.ts"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
+import type { StoreTrees } from "../../core/integrity/storeTrees.ts"
 import * as Compare from "../../core/record/reconcile.ts"
-import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
-import { Serving } from "../../ports/Front.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Writer from "../../node/integrityWriter.ts"
 import { defaultMomentMs, eachStretch } from "../../node/liveCompare.ts"
+import { Serving } from "../../ports/Front.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import type * as Wire from "../../protocol/integrity.ts"
 import { SspConfig } from "../Config.ts"

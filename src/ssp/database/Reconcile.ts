@@ -7,27 +7,27 @@
  * counts by the rules of `node/liveCompare.ts`, which the scheduler's replica shares.
  */
 import { Clock, Context, Effect, Either, Layer, Schedule } from "effect"
-import type { Change } from "../../core/record/change.ts"
 import { chunksOf } from "../../core/chunksOf.ts"
 import { backoff } from "../../core/cluster/enrolment.ts"
 import * as Phase from "../../core/cluster/phase.ts"
 import type { Row } from "../../core/ivm/store/store.ts"
+import type { Change } from "../../core/record/change.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
-import { Serving } from "../../ports/Front.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Backoff from "../../node/backoff.ts"
 import { asksCompare, type Take } from "../../node/changeReader.ts"
-import { ReaderLease, superseded } from "../../node/readerLease.ts"
-import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { type Compared, defaultMomentMs, LiveCompare, type Suspect, withoutStrays } from "../../node/liveCompare.ts"
+import { ReaderLease, superseded } from "../../node/readerLease.ts"
+import { Serving } from "../../ports/Front.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
 import { Upstream, UpstreamError } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
-import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
-import { RegistrationSync } from "./RegistrationSync.ts"
 import { Views } from "../views/Views.ts"
 import type { IngestError, Overloaded } from "../views/viewTypes.ts"
+import { DeclaredTypes } from "./DeclaredTypes.ts"
+import { RegistrationSync } from "./RegistrationSync.ts"
 
 type Failure = UpstreamError | IngestError
 type Difference = Compare.Difference<Row>

@@ -5,8 +5,8 @@
  * Made when they are first asked for: an SSP that is not compared pays nothing for them.
  */
 import { Effect } from "effect"
-import type { Engine } from "../../core/ivm/engine.ts"
 import { StoreTrees } from "../../core/integrity/storeTrees.ts"
+import type { Engine } from "../../core/ivm/engine.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { Committer } from "../views/committer.ts"
 

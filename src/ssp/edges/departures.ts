@@ -7,7 +7,7 @@
  */
 import { Effect, Either } from "effect"
 import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
-import { backoff, type Bell } from "./bell.ts"
+import { type Bell, backoff } from "./bell.ts"
 import type { EdgesShape } from "./EdgeWriter.ts"
 
 /** Registrations removed in one go. */

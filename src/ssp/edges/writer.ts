@@ -11,9 +11,9 @@
  */
 import { Effect, Either, type Scope, Stream } from "effect"
 import { type Batch, EdgeQueue } from "../../core/edges/edgeQueue.ts"
-import * as Ids from "../../core/surql/values/recordId.ts"
 import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../core/edges/viewEdges.ts"
 import type { View } from "../../core/ivm/view/view.ts"
+import * as Ids from "../../core/surql/values/recordId.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type {
   Edge,
@@ -26,7 +26,7 @@ import type {
 } from "../../ports/Upstream.ts"
 import { formatGiven } from "../views/registry.ts"
 import { Overloaded } from "../views/viewTypes.ts"
-import { backoff, type Bell, bell } from "./bell.ts"
+import { type Bell, backoff, bell } from "./bell.ts"
 import { Departures } from "./departures.ts"
 import type { EdgeCounts, EdgesShape, Fork } from "./EdgeWriter.ts"
 

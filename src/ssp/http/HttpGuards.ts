@@ -11,8 +11,8 @@ import { layerJsonBody } from "../../node/httpBodies.ts"
 import { Bearer, Ready, SspApi } from "../../protocol/SspApi.ts"
 import { registrationHeader } from "../../protocol/wire.ts"
 import { SspConfig, type SspConfigShape } from "../Config.ts"
-import * as Errors from "./HttpErrors.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
+import * as Errors from "./HttpErrors.ts"
 
 /** What the hot route and the middleware judge by. */
 export const judgeOf = ({ bearers }: Pick<SspConfigShape, "bearers">) => makeJudge(bearers, Errors.unauthorized)

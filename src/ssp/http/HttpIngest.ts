@@ -6,21 +6,21 @@
  */
 import { Effect, Either, Layer, Runtime } from "effect"
 import * as Change from "../../core/record/change.ts"
-import { type Answer, HotRoutes } from "../../ports/Front.ts"
 import * as Answers from "../../node/httpAnswers.ts"
-import type { Audit } from "../../ports/Audit.ts"
-import type { IngestTimes } from "../../ports/IngestTimes.ts"
 import * as IngestRoute from "../../node/ingestRoute.ts"
+import type { Audit } from "../../ports/Audit.ts"
+import { type Answer, HotRoutes } from "../../ports/Front.ts"
+import type { IngestTimes } from "../../ports/IngestTimes.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
-import * as Errors from "./HttpErrors.ts"
-import * as Guards from "./HttpGuards.ts"
-import * as IngestTrace from "./ingestTrace.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
 import type { IngestAnswer, IngestError } from "../views/viewTypes.ts"
+import * as Errors from "./HttpErrors.ts"
+import * as Guards from "./HttpGuards.ts"
+import * as IngestTrace from "./ingestTrace.ts"
 
 const isError = (answer: IngestAnswer | IngestError): answer is IngestError => "_tag" in answer
 

@@ -5,16 +5,16 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
-import * as Audit from "../../ports/Audit.ts"
 import * as Answers from "../../node/httpAnswers.ts"
 import type { Compared } from "../../node/liveCompare.ts"
+import * as Audit from "../../ports/Audit.ts"
 import type { UpstreamError } from "../../ports/Upstream.ts"
 import { placesOn } from "../../protocol/integrity.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
-import { fromWorld } from "./HttpErrors.ts"
 import { Integrity } from "../database/Integrity.ts"
 import { Reconcile } from "../database/Reconcile.ts"
 import { type IngestError, StoreFailed } from "../views/viewTypes.ts"
+import { fromWorld } from "./HttpErrors.ts"
 
 const noDatabase = Answers.invalidRequest([
   { path: "", reason: "cannot be answered: this SSP has no database to compare with (setting STORE_ADDR)" }

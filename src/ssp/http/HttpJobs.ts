@@ -6,19 +6,19 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
-import * as Audit from "../../ports/Audit.ts"
-import { invalidRequest } from "../../node/httpAnswers.ts"
 import * as Job from "../../core/job/job.ts"
 import type { Result } from "../../core/job/result.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
+import { invalidRequest } from "../../node/httpAnswers.ts"
 import * as Order from "../../node/jobOrder.ts"
+import * as Audit from "../../ports/Audit.ts"
 import type { Amended, Place, StoredJob } from "../../ports/JobStore.ts"
 import type { JobWords } from "../../protocol/jobs.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
-import { mapped } from "./HttpErrors.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import type { StoreFailed } from "../views/viewTypes.ts"
+import { mapped } from "./HttpErrors.ts"
 
 const defaultLimit = 100
 

@@ -10,9 +10,9 @@ import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
 import type { SspOverview } from "../../protocol/overview.ts"
 import { SspConfig } from "../Config.ts"
+import { storeText } from "../database/storeText.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
-import { storeText } from "../database/storeText.ts"
 import { Views } from "../views/Views.ts"
 
 /** The effect that answers; uptime counts from when it was made. */

@@ -6,32 +6,32 @@
  * scheduler's (D35, D36). A node without job tables has none of it running.
  */
 import { Clock, Context, Effect, Layer, Random, Runtime, Schedule } from "effect"
-import type { Change } from "../../core/record/change.ts"
 import { jobError } from "../../core/job/job.ts"
 import { RecentResults, type Result } from "../../core/job/result.ts"
 import type { JobStatus } from "../../core/job/status.ts"
 import { asResult } from "../../core/job/status.ts"
+import type { Change } from "../../core/record/change.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import type { Obj, RecordId } from "../../core/surql/values/value.ts"
+import * as Rows from "../../node/jobRows.ts"
+import * as Metered from "../../node/metered.ts"
+import * as Records from "../../node/recordJobs.ts"
+import * as Reported from "../../node/reportedJobs.ts"
+import * as Traced from "../../node/traced.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { Serving } from "../../ports/Front.ts"
 import { JobReports } from "../../ports/JobReports.ts"
 import type { Place } from "../../ports/JobStore.ts"
-import * as Rows from "../../node/jobRows.ts"
 import {
   type Amended,
   DatabaseJobs,
-  type JobStoreError,
   type JobAssignments,
+  type JobStoreError,
   type JobStoreShape,
   type StoredJob
 } from "../../ports/JobStore.ts"
-import * as Metered from "../../node/metered.ts"
 import { Meters } from "../../ports/Meters.ts"
-import * as Records from "../../node/recordJobs.ts"
-import * as Reported from "../../node/reportedJobs.ts"
 import { RetryPolicy } from "../../ports/RetryPolicy.ts"
-import * as Traced from "../../node/traced.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { SspConfig } from "../Config.ts"
 import { Lease } from "../membership/Lease.ts"

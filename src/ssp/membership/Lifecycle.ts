@@ -11,14 +11,14 @@ import { Serving } from "../../ports/Front.ts"
 import type { SchedulerClient } from "../../ports/SchedulerClient.ts"
 import { exitCodeOf, StartFault } from "../../ports/StartFault.ts"
 import type { Upstream } from "../../ports/Upstream.ts"
-import { Assignments } from "./Assignments.ts"
 import { SspConfig } from "../Config.ts"
 import type { DeclaredTypes } from "../database/DeclaredTypes.ts"
+import type { Reconcile } from "../database/Reconcile.ts"
+import { Views } from "../views/Views.ts"
+import { Assignments } from "./Assignments.ts"
 import type { Lease } from "./Lease.ts"
 import * as Membership from "./Membership.ts"
-import type { Reconcile } from "../database/Reconcile.ts"
 import * as Standalone from "./Standalone.ts"
-import { Views } from "../views/Views.ts"
 
 /**
  * A store that cannot be opened or read, as a reason not to start (D22): damaged or newer content is refused with 3.

@@ -7,12 +7,12 @@
  */
 import { Data, Effect, Schedule } from "effect"
 import { type Types, versionField } from "../../core/record/change.ts"
-import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import { tableName } from "../../core/surql/values/text.ts"
 import { isObj, type Obj, RecordId, setField, type Value } from "../../core/surql/values/value.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition, StoredRecord } from "../../ports/Database.ts"
 import type { Step } from "../../ports/Progress.ts"
 import { type SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"

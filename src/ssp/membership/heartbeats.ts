@@ -10,8 +10,8 @@ import { Deferred, Duration, Effect, FiberSet } from "effect"
 import type { HeartbeatAnswer } from "../../core/cluster/enrolment.ts"
 import { type Figures, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { type SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
-import type { Enrolled } from "./enrolled.ts"
 import type { Views } from "../views/Views.ts"
+import type { Enrolled } from "./enrolled.ts"
 
 /** A heartbeat may take so many periods, but not less than this. */
 const periods = 3

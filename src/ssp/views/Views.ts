@@ -4,18 +4,19 @@
  * The one service that the HTTP face, the cleanup loop and the lifecycle talk to; nobody else touches the engine.
  */
 import { Context, Effect, Layer, type Stream } from "effect"
-import type { Change } from "../../core/record/change.ts"
 import type { Store } from "../../core/ivm/store/store.ts"
+import type { Change } from "../../core/record/change.ts"
+import * as Metered from "../../node/metered.ts"
 import { Database, type DatabaseError, type StoredPosition, type StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
-import * as Metered from "../../node/metered.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { SavedState } from "../../ports/SavedState.ts"
 import { Turn } from "../../ports/Turn.ts"
 import { SspConfig } from "../Config.ts"
+import type { RecordTreesShape } from "../database/recordTrees.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import type { Incoming } from "./replacing.ts"
-import type { RecordTreesShape } from "../database/recordTrees.ts"
+import { makeViews } from "./viewService.ts"
 import type {
   DebugDeps,
   DebugView,
@@ -26,16 +27,15 @@ import type {
   Listing,
   Overloaded,
   QueryRefused,
-  ViewRegistration,
   StoreFailed,
   ViewAnswer,
   ViewEvent,
   ViewFigures,
   ViewNotFound,
   ViewPlaced,
-  ViewQuarantined
+  ViewQuarantined,
+  ViewRegistration
 } from "./viewTypes.ts"
-import { makeViews } from "./viewService.ts"
 
 /** A listener for the changes applied to the records. Called in the turn in which it is applied, before the answer. */
 export interface ViewsWatcher {

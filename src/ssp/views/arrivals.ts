@@ -5,20 +5,20 @@
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
 import { drain } from "../../core/surql/evaluate/scope.ts"
-import type { StoredView } from "../../ports/Database.ts"
 import type { Slicer } from "../../node/Slicer.ts"
+import type { StoredView } from "../../ports/Database.ts"
 import type { UpstreamError } from "../../ports/Upstream.ts"
-import type { Committer, Surroundings } from "./committer.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
+import type { Committer, Surroundings } from "./committer.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
 import { formatGiven, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import {
   Overloaded,
   QueryRefused,
-  type ViewRegistration,
   StoreFailed,
   type ViewAnswer,
-  type ViewPlaced
+  type ViewPlaced,
+  type ViewRegistration
 } from "./viewTypes.ts"
 
 type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>

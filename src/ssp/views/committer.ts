@@ -6,20 +6,20 @@
  * commit runs, the next batch gathers, so the cost of a flush is shared by all who wait for it.
  */
 import { Effect, Either } from "effect"
-import type { Change } from "../../core/record/change.ts"
 import type { Engine } from "../../core/ivm/engine.ts"
-import type { Touched } from "../../core/ivm/view/view.ts"
 import type { Write } from "../../core/ivm/store/recordSlot.ts"
+import type { Touched } from "../../core/ivm/view/view.ts"
+import type { Change } from "../../core/record/change.ts"
 import { admit, type Rejected } from "../../core/record/sequence.ts"
+import { GroupCommit, usualGathering } from "../../node/groupCommit.ts"
 import {
   type Database,
   type DatabaseError,
-  startPosition,
   type StoredPosition,
   type StoredRecord,
-  type StoredView
+  type StoredView,
+  startPosition
 } from "../../ports/Database.ts"
-import { GroupCommit, usualGathering } from "../../node/groupCommit.ts"
 import type { Turn } from "../../ports/Turn.ts"
 import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "./viewTypes.ts"
 

@@ -1,9 +1,10 @@
 /**
  * What the views service takes and answers: registrations, answers, stream events, errors.
  */
-import type { PlanRow } from "../../core/ivm/view/view.ts"
+
 import { Data } from "effect"
 import type { Figures } from "../../core/ivm/holdings.ts"
+import type { PlanRow } from "../../core/ivm/view/view.ts"
 
 export interface IngestAnswer {
   readonly views_affected: number

@@ -4,8 +4,9 @@
  *
  * Written from the decisions (D5, D18-D21), not from the pool, so that the two can disagree.
  */
-import type { CallOutcome, SspRegistration } from "../../../src/core/cluster/messages.ts"
+
 import type { Answer } from "../../../src/core/cluster/deliveryQueue.ts"
+import type { CallOutcome, SspRegistration } from "../../../src/core/cluster/messages.ts"
 import type { World } from "./world.ts"
 
 export class ModelSsp {

@@ -7,7 +7,7 @@
  */
 import { HashMap, HashSet } from "effect"
 import { describe, expect, it } from "vitest"
-import { type Candidate, moves, strategies, type Strategy } from "../../../src/core/cluster/balance.ts"
+import { type Candidate, moves, type Strategy, strategies } from "../../../src/core/cluster/balance.ts"
 import * as State from "../../../src/core/cluster/state.ts"
 import { campaign, type Rng, rng, runs, seed } from "../../kit/random.ts"
 import { Drive } from "./drive.ts"

@@ -5,8 +5,9 @@
  * All time and chance come from one seed, so that a run is a value. The models know the protocol (D5, D19, D20, D21)
  * and nothing of the pool's insides; test/core/cluster/checks.ts looks at both after every step.
  */
-import type { Action, CallOutcome, Command, Health, Reply } from "../../../src/core/cluster/messages.ts"
+
 import type { Answer } from "../../../src/core/cluster/deliveryQueue.ts"
+import type { Action, CallOutcome, Command, Health, Reply } from "../../../src/core/cluster/messages.ts"
 import * as Pool from "../../../src/core/cluster/pool.ts"
 import * as State from "../../../src/core/cluster/state.ts"
 import type { Rng } from "../../kit/random.ts"

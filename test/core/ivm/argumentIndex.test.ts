@@ -7,34 +7,34 @@
  */
 import { Either } from "effect"
 import { describe, expect, test } from "vitest"
-import type { Change } from "../../../src/core/record/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
 import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
-import type { Select } from "../../../src/core/surql/syntax/ast.ts"
+import type { Change } from "../../../src/core/record/change.ts"
 import { compile, run } from "../../../src/core/surql/evaluate/evaluate.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { isTruthy } from "../../../src/core/surql/values/order.ts"
-import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
-import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import { budget, type Compiled, type Source } from "../../../src/core/surql/evaluate/scope.ts"
+import type { Select } from "../../../src/core/surql/syntax/ast.ts"
+import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
 import { D } from "../../../src/core/surql/values/number.ts"
+import { isTruthy } from "../../../src/core/surql/values/order.ts"
+import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import {
   Datetime,
   Decimal,
   Duration,
   Float,
   Geometry,
+  type Obj,
   Range,
+  type RecordId,
   RecordRange,
   Regex,
   SetValue,
   Uuid,
-  type Obj,
-  type RecordId,
   type Value
 } from "../../../src/core/surql/values/value.ts"
-import { runs, seeded, type Rng } from "../../kit/random.ts"
+import { type Rng, runs, seeded } from "../../kit/random.ts"
 
 type Params = { readonly [name: string]: Value }
 

@@ -4,7 +4,7 @@
  *
  * Apart from the runner because it knows no history: two results and what was told in between.
  */
-import type { View, Touched } from "../../../src/core/ivm/view/view.ts"
+import type { Touched, View } from "../../../src/core/ivm/view/view.ts"
 import { encode } from "../../../src/core/surql/values/encode.ts"
 import { render } from "../../../src/core/surql/values/text.ts"
 import type { PlainResult } from "./model.ts"

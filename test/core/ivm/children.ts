@@ -5,10 +5,11 @@
  * counted. What must be there is read off the plain result; queries whose children do not show their ids are not
  * followed.
  */
-import type { Select } from "../../../src/core/surql/syntax/ast.ts"
+
 import type { Delta } from "../../../src/core/ivm/delta/delta.ts"
-import { encode } from "../../../src/core/surql/values/encode.ts"
+import type { Select } from "../../../src/core/surql/syntax/ast.ts"
 import { print } from "../../../src/core/surql/syntax/print.ts"
+import { encode } from "../../../src/core/surql/values/encode.ts"
 import { field, isObj, RecordId, type Value } from "../../../src/core/surql/values/value.ts"
 
 export interface Occurrence {

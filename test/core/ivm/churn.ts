@@ -4,8 +4,8 @@
  * Apart from the tests because every run of views that come and go is the same.
  */
 import { Either } from "effect"
-import { fromJson } from "../../../src/core/surql/values/json.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
+import { fromJson } from "../../../src/core/surql/values/json.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
 import type { Desk } from "./desk.ts"
 import { type kinds, postOf, posts, world } from "./kinds.ts"

@@ -5,14 +5,14 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { decodeChange } from "../../../src/core/record/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import type { View } from "../../../src/core/ivm/view/view.ts"
 import { rerun } from "../../../src/core/ivm/view/rerun.ts"
 import { defaultSteps, StoreSource } from "../../../src/core/ivm/view/source.ts"
-import { toJson } from "../../../src/core/surql/values/json.ts"
-import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
+import type { View } from "../../../src/core/ivm/view/view.ts"
+import { decodeChange } from "../../../src/core/record/change.ts"
 import { drain } from "../../../src/core/surql/evaluate/scope.ts"
+import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
+import { toJson } from "../../../src/core/surql/values/json.ts"
 
 // The fresh run of the subquery takes more steps than a view may.
 const queries = [

@@ -6,11 +6,11 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { sumInOrder, type Summing } from "../../../src/core/ivm/operators/floatSum.ts"
+import { type Summing, sumInOrder } from "../../../src/core/ivm/operators/floatSum.ts"
 import { type Entry, GroupScan } from "../../../src/core/ivm/operators/groupScan.ts"
 import { add } from "../../../src/core/surql/evaluate/arithmetic.ts"
-import { encode } from "../../../src/core/surql/values/encode.ts"
 import { usable } from "../../../src/core/surql/evaluate/group.ts"
+import { encode } from "../../../src/core/surql/values/encode.ts"
 import { parseDecimal } from "../../../src/core/surql/values/number.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import { float, type Value } from "../../../src/core/surql/values/value.ts"

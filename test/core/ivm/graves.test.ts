@@ -5,9 +5,9 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { Tombstones } from "../../../src/core/ivm/store/tombstones.ts"
 import { RecordSlot } from "../../../src/core/ivm/store/recordSlot.ts"
 import { Table } from "../../../src/core/ivm/store/table.ts"
+import { Tombstones } from "../../../src/core/ivm/store/tombstones.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 
 const step = FastCheck.oneof(

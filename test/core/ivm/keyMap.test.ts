@@ -4,8 +4,8 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { FiledMap, DenseMap, plainKey } from "../../../src/core/ivm/store/denseMap.ts"
 import { keyOfValues } from "../../../src/core/ivm/index/indexKey.ts"
+import { DenseMap, FiledMap, plainKey } from "../../../src/core/ivm/store/denseMap.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
 import { campaign, runs } from "../../kit/random.ts"

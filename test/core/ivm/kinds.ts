@@ -3,10 +3,11 @@
  *
  * Why one list: whoever adds a kind of view adds it here, and is told when it leaves something.
  */
-import type { Json } from "./generateData.ts"
-import { Desk } from "./desk.ts"
+
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { EngineOptions } from "../../../src/core/ivm/options.ts"
+import { Desk } from "./desk.ts"
+import type { Json } from "./generateData.ts"
 
 export interface Kind {
   readonly kind: string

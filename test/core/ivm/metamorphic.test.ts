@@ -11,7 +11,7 @@ import { encode } from "../../../src/core/surql/values/encode.ts"
 import { type Rng, runs, seeded } from "../../kit/random.ts"
 import { Desk, type Watching } from "./desk.ts"
 import { body, history, type Json, keys, type Mask, swarm, tables } from "./generateData.ts"
-import { comparisons, queries, type Query } from "./generateQuery.ts"
+import { comparisons, type Query, queries } from "./generateQuery.ts"
 
 const file = "test/core/ivm/metamorphic.test.ts"
 

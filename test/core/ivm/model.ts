@@ -7,13 +7,13 @@
  * noted, by table, record and edge end, so that a run whose reads have not changed need not be repeated.
  */
 import type { Change } from "../../../src/core/record/change.ts"
-import type { Select } from "../../../src/core/surql/syntax/ast.ts"
-import { encode } from "../../../src/core/surql/values/encode.ts"
 import { EvalError } from "../../../src/core/surql/evaluate/failure.ts"
-import { compareRecords } from "../../../src/core/surql/values/order.ts"
 import { recordOf } from "../../../src/core/surql/evaluate/paths.ts"
 import { budget, type Source } from "../../../src/core/surql/evaluate/scope.ts"
 import { compileSelect, type LeftOut } from "../../../src/core/surql/evaluate/select.ts"
+import type { Select } from "../../../src/core/surql/syntax/ast.ts"
+import { encode } from "../../../src/core/surql/values/encode.ts"
+import { compareRecords } from "../../../src/core/surql/values/order.ts"
 import { field, type Obj, type RecordId, type Value } from "../../../src/core/surql/values/value.ts"
 
 export interface Kept {

@@ -5,8 +5,8 @@
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
 import { toJson } from "../../../src/core/surql/values/json.ts"
-import { change, Desk, type Watching } from "./desk.ts"
 import { campaign, runs } from "../../kit/random.ts"
+import { change, Desk, type Watching } from "./desk.ts"
 
 const queries: ReadonlyArray<string> = [
   "SELECT id, (SELECT id, n FROM post WHERE author = $parent.id) AS posts FROM user",

@@ -6,17 +6,17 @@
  * sees them, whichever way the engine maintains a query.
  */
 import { Either } from "effect"
-import { decodeChange, type Change } from "../../../src/core/record/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import type { EngineOptions } from "../../../src/core/ivm/options.ts"
-import type { View, Touched } from "../../../src/core/ivm/view/view.ts"
 import { holdingsOf } from "../../../src/core/ivm/holdings.ts"
-import { fromJson } from "../../../src/core/surql/values/json.ts"
+import type { EngineOptions } from "../../../src/core/ivm/options.ts"
+import type { Touched, View } from "../../../src/core/ivm/view/view.ts"
+import { type Change, decodeChange } from "../../../src/core/record/change.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
+import { fromJson } from "../../../src/core/surql/values/json.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
-import { Broken, broken, checkDelta, checkResult, failingOf, lines, show, type Shown } from "./checks.ts"
-import { childrenFault, childrenOf, placeOf, type Places } from "./children.ts"
-import { Model, plainly, type PlainResult } from "./model.ts"
+import { Broken, broken, checkDelta, checkResult, failingOf, lines, type Shown, show } from "./checks.ts"
+import { childrenFault, childrenOf, type Places, placeOf } from "./children.ts"
+import { Model, type PlainResult, plainly } from "./model.ts"
 import { innerTables, mayMissFailing, placedByLink } from "./queryTraits.ts"
 
 type Json = { readonly [key: string]: unknown }

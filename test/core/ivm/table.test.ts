@@ -4,11 +4,11 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import type { Change } from "../../../src/core/record/change.ts"
 import { Store } from "../../../src/core/ivm/store/store.ts"
-import { change as send, Desk } from "./desk.ts"
+import type { Change } from "../../../src/core/record/change.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import type { Obj, RecordKey } from "../../../src/core/surql/values/value.ts"
+import { Desk, change as send } from "./desk.ts"
 
 const key: FastCheck.Arbitrary<RecordKey> = FastCheck.oneof<Array<FastCheck.Arbitrary<RecordKey>>>(
   FastCheck.nat(10),

@@ -21,12 +21,12 @@ import {
   Duration,
   Float,
   Geometry,
+  type Obj,
   Range,
   RecordRange,
   Regex,
   Table,
   Uuid,
-  type Obj,
   type Value
 } from "../../../src/core/surql/values/value.ts"
 

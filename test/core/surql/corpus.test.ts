@@ -7,9 +7,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { readCorpus, tablesOf } from "./corpusFile.ts"
+import type { Engines } from "./database.ts"
 import { start } from "./database.ts"
 import { agree, ours, records } from "./engine.ts"
-import type { Engines } from "./database.ts"
 
 let engines: Engines
 beforeAll(async () => {

@@ -6,7 +6,7 @@
  * ended by `;` and followed by `--> answer`, or by `--> planner: ..` and `--> older: ..` where the engine's two
  * evaluators differ. `-- differs: why` in front of a query says that we knowingly answer otherwise.
  */
-import { readFileSync, readdirSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 
 export interface Case {
   readonly query: string

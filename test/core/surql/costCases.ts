@@ -6,12 +6,12 @@
  * the heap.
  */
 import { Either } from "effect"
-import { isFunctionName } from "../../../src/core/surql/syntax/functionNames.ts"
 import { functions } from "../../../src/core/surql/evaluate/functions.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { isFunctionName } from "../../../src/core/surql/syntax/functionNames.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
 
 export interface Charged {

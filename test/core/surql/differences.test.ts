@@ -10,10 +10,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { readCorpus } from "./corpusFile.ts"
-import { rows } from "./differenceRows.ts"
-import { start } from "./database.ts"
-import { ours, records } from "./engine.ts"
 import type { Engines } from "./database.ts"
+import { start } from "./database.ts"
+import { rows } from "./differenceRows.ts"
+import { ours, records } from "./engine.ts"
 
 /**
  * Which of the database's evaluators answers otherwise. `refused`: both take it, we do not. `order`: cannot be shown by

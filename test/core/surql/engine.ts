@@ -6,13 +6,13 @@
  */
 import { Either } from "effect"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
-import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import type { Source } from "../../../src/core/surql/evaluate/scope.ts"
+import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { render } from "../../../src/core/surql/values/text.ts"
-import { RecordId, isObj, setField } from "../../../src/core/surql/values/value.ts"
 import type { Obj, Value } from "../../../src/core/surql/values/value.ts"
+import { isObj, RecordId, setField } from "../../../src/core/surql/values/value.ts"
 import { splitLine } from "./database.ts"
 
 /** The value a constant of the language stands for. */

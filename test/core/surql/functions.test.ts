@@ -4,20 +4,21 @@
  * Why so: a name of our own would be accepted here and refused there; and a typo should be answered with the name
  * meant.
  */
-import { Either } from "effect"
+
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { createNodeEngines } from "@surrealdb/node"
+import { Either } from "effect"
 import { Surreal } from "surrealdb"
 import { describe, expect, it } from "vitest"
-import { isConstantName, isFunctionName, refusalOf, refusals } from "../../../src/core/surql/syntax/functionNames.ts"
 import { functions } from "../../../src/core/surql/evaluate/functions.ts"
-import { between, functionsTable } from "../../kit/functionsTable.ts"
-import { root } from "../../kit/source.ts"
-import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { isConstantName, isFunctionName, refusalOf, refusals } from "../../../src/core/surql/syntax/functionNames.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
+import { between, functionsTable } from "../../kit/functionsTable.ts"
+import { root } from "../../kit/source.ts"
 
 const page = readFileSync(join(root, "docs/language.md"), "utf8")
 

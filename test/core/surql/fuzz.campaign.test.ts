@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, describe, expect } from "vitest"
 import { seeded } from "../../kit/random.ts"
 import { fuzz } from "./fuzzing.ts"
-import { startParser } from "./mutate.ts"
 import type { Parses } from "./mutate.ts"
+import { startParser } from "./mutate.ts"
 
 let parses: Parses
 beforeAll(async () => {

@@ -5,15 +5,16 @@
  * Why so: the parser meets whatever users type, and a text we take for a query must be one. What was ever found stands
  * in `test/corpus/refused.txt` and is tried first.
  */
-import { Either } from "effect"
+
 import { readFileSync } from "node:fs"
+import { Either } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { runs, seeded } from "../../kit/random.ts"
 import { folder } from "./corpusFile.ts"
 import { fuzz } from "./fuzzing.ts"
-import { keywordTexts, startParser } from "./mutate.ts"
 import type { Parses } from "./mutate.ts"
+import { keywordTexts, startParser } from "./mutate.ts"
 
 let parses: Parses
 beforeAll(async () => {

@@ -5,13 +5,13 @@
  */
 import { Either } from "effect"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import type { Rng } from "../../kit/random.ts"
 import { records } from "./engine.ts"
-import { hasComment, mutate } from "./mutate.ts"
 import type { Parses } from "./mutate.ts"
+import { hasComment, mutate } from "./mutate.ts"
 
 const source = fromRecords(
   records([

@@ -7,7 +7,7 @@
 import { FastCheck as fc } from "effect"
 import { expect, test } from "vitest"
 import { isKey, keyText, placeOf, wellFormed } from "../../../src/core/surql/values/keyText.ts"
-import { decimal, D } from "../../../src/core/surql/values/number.ts"
+import { D, decimal } from "../../../src/core/surql/values/number.ts"
 import { compareKeys, compareStrings } from "../../../src/core/surql/values/order.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import {

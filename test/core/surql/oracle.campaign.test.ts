@@ -7,8 +7,8 @@
  */
 import { afterAll, beforeAll, describe, expect } from "vitest"
 import { seeded } from "../../kit/random.ts"
-import { start } from "./database.ts"
 import type { Engines } from "./database.ts"
+import { start } from "./database.ts"
 import { compareRounds } from "./pairing.ts"
 
 let engines: Engines

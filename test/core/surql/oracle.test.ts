@@ -8,8 +8,8 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { rng, runs, seed, seeded } from "../../kit/random.ts"
-import { start } from "./database.ts"
 import type { Engines } from "./database.ts"
+import { start } from "./database.ts"
 import { compareRounds } from "./pairing.ts"
 import { allPairs, covering } from "./pairs.ts"
 

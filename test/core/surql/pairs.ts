@@ -9,8 +9,8 @@
  */
 import { FastCheck as fc } from "effect"
 import type { Rng } from "../../kit/random.ts"
-import { comparison, expression, fields, pick, plainCondition, value } from "./generate.ts"
 import type { Text } from "./generate.ts"
+import { comparison, expression, fields, pick, plainCondition, value } from "./generate.ts"
 
 export const axes = {
   projection: ["star", "fields", "expressions", "value", "star and alias", "omit", "destructured"],

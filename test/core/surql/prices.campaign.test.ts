@@ -6,7 +6,7 @@
  * ms; found are those that take more than twice that, which is the margin for machines that do other things beside.
  */
 import { describe, expect, it } from "vitest"
-import { type Price, cases, measure } from "./prices.ts"
+import { cases, measure, type Price } from "./prices.ts"
 
 /** Nanoseconds of a step at most. */
 const most = 100

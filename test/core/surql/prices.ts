@@ -5,13 +5,14 @@
  * Why so: a row is evaluated without a pause, so its time is its steps times what the dearest of them takes. Each call
  * is made as large as the budget of a row lets it be, which is what somebody would do who wants to stop a process.
  */
-import { Either } from "effect"
+
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
+import { Either } from "effect"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { budget, limits } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
 import { charged, kinds, shapes, sizeable, splitArguments } from "./costCases.ts"
 

@@ -7,12 +7,12 @@
  */
 import { Either, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
-import { fromJson, toJson } from "../../../src/core/surql/values/json.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { parseSelect, parseStatements } from "../../../src/core/surql/syntax/parse.ts"
-import * as RecordIds from "../../../src/core/surql/values/recordId.ts"
 import { budget, queryBudget, type Source } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate, evaluateSliced, selectRows } from "../../../src/core/surql/evaluate/select.ts"
+import { parseSelect, parseStatements } from "../../../src/core/surql/syntax/parse.ts"
+import { fromJson, toJson } from "../../../src/core/surql/values/json.ts"
+import * as RecordIds from "../../../src/core/surql/values/recordId.ts"
 import type { Obj, Value } from "../../../src/core/surql/values/value.ts"
 
 const size = 1_000

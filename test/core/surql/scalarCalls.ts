@@ -8,8 +8,8 @@
 import { functions } from "../../../src/core/surql/evaluate/functions.ts"
 import { isFunctionName } from "../../../src/core/surql/syntax/functionNames.ts"
 import type { Rng } from "../../kit/random.ts"
-import * as Values from "./scalarValues.ts"
 import type { Pool } from "./scalarValues.ts"
+import * as Values from "./scalarValues.ts"
 
 /** Names behind the kinds they take; `?` in front of one that may be left out, `..` of one that may be repeated. */
 const signatures: ReadonlyArray<readonly [kinds: string, names: string]> = [

@@ -6,10 +6,10 @@
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
-import * as RecordIds from "../../../src/core/surql/values/recordId.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate, evaluateSliced } from "../../../src/core/surql/evaluate/select.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
+import * as RecordIds from "../../../src/core/surql/values/recordId.ts"
 
 const source = fromRecords(Array.from({ length: 3000 }, (_, i) => ({ id: RecordIds.make("n", i), v: i % 7 })))
 

@@ -6,11 +6,11 @@
  * agree is a question that can be asked about all characters, so it is.
  */
 import { describe, expect, it } from "vitest"
-import { compareStrings } from "../../../src/core/surql/values/order.ts"
 import { compareTerm } from "../../../src/core/surql/evaluate/sorting.ts"
+import { compareStrings } from "../../../src/core/surql/values/order.ts"
 import { collated, slug } from "../../../src/core/surql/values/transliterate.ts"
-import { runs, seeded } from "../../kit/random.ts"
 import type { Rng } from "../../kit/random.ts"
+import { runs, seeded } from "../../kit/random.ts"
 import { embedded } from "./embedded.ts"
 
 const db = embedded()

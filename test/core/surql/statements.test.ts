@@ -7,11 +7,11 @@
 import { Either } from "effect"
 import { RecordId as SdkRecordId } from "surrealdb"
 import { describe, expect, it } from "vitest"
-import { toJson } from "../../../src/core/surql/values/json.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
+import { toJson } from "../../../src/core/surql/values/json.ts"
 import { embedded } from "./embedded.ts"
 import { records } from "./engine.ts"
 

@@ -9,27 +9,27 @@ import * as Datetimes from "../../../src/core/surql/values/datetime.ts"
 import * as Durations from "../../../src/core/surql/values/duration.ts"
 import { decode, encode } from "../../../src/core/surql/values/encode.ts"
 import { fromJson, fromJsonTyped, stringify, toJson } from "../../../src/core/surql/values/json.ts"
-import { makeSet } from "../../../src/core/surql/values/makeSet.ts"
 import { compositeKey, indexKey } from "../../../src/core/surql/values/key.ts"
+import { makeSet } from "../../../src/core/surql/values/makeSet.ts"
 import { parseDecimal } from "../../../src/core/surql/values/number.ts"
 import { compare, equal, identical, isTruthy } from "../../../src/core/surql/values/order.ts"
 import * as RecordIds from "../../../src/core/surql/values/recordId.ts"
 import { render } from "../../../src/core/surql/values/text.ts"
+import type { Value } from "../../../src/core/surql/values/value.ts"
 import {
   Bytes,
   Datetime,
   type Decimal,
   Duration,
   Float,
+  float,
   Geometry,
   Range,
   type RecordId,
   Regex,
   Table,
-  Uuid,
-  float
+  Uuid
 } from "../../../src/core/surql/values/value.ts"
-import type { Value } from "../../../src/core/surql/values/value.ts"
 
 const dec = (text: string): Decimal => parseDecimal(text)!
 const id = (text: string): RecordId => RecordIds.parse(text)!

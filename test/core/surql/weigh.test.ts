@@ -6,9 +6,9 @@
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { maxLevels, maxParts } from "../../../src/core/surql/values/weigh.ts"
 
 const reason = (text: string): string => {

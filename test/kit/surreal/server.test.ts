@@ -11,8 +11,8 @@ import { afterAll, expect, onTestFinished, test } from "vitest"
 import { sleep, temporaryFolder, until } from "../Door.ts"
 import { request } from "../http.ts"
 import { RpcServer, type ServerOptions } from "./RpcServer.ts"
-import { newClient, rootClient } from "./sdk.ts"
 import { ServerProcess } from "./ServerProcess.ts"
+import { newClient, rootClient } from "./sdk.ts"
 
 const folder = temporaryFolder()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

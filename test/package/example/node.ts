@@ -4,18 +4,19 @@
  * Everything else is the package's: a port that is merged behind the others takes their place, a route is added to the
  * router.
  */
+
+import { Buffer } from "node:buffer"
+import * as fs from "node:fs"
+import process from "node:process"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Layer } from "effect"
-import { Buffer } from "node:buffer"
-import * as fs from "node:fs"
-import process from "node:process"
 import * as Encode from "surreal-live-sidecar/core/surql/values/encode"
 import * as Ids from "surreal-live-sidecar/core/surql/values/recordId"
-import * as Process from "surreal-live-sidecar/host/process/Process"
 import * as Server from "surreal-live-sidecar/host/http/Server"
+import * as Process from "surreal-live-sidecar/host/process/Process"
 import { makeHolderOf } from "surreal-live-sidecar/node/bearer"
 import { type Commit, Database } from "surreal-live-sidecar/ports/Database"
 import { Serving } from "surreal-live-sidecar/ports/Front"

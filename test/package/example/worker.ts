@@ -5,10 +5,10 @@
  * keep the view.
  */
 import { Either } from "effect"
-import { decodeChanges } from "surreal-live-sidecar/core/record/change"
 import { Engine } from "surreal-live-sidecar/core/ivm/engine"
-import { toJson } from "surreal-live-sidecar/core/surql/values/json"
+import { decodeChanges } from "surreal-live-sidecar/core/record/change"
 import { parseSelect } from "surreal-live-sidecar/core/surql/syntax/parse"
+import { toJson } from "surreal-live-sidecar/core/surql/values/json"
 
 const engine = new Engine()
 const query = parseSelect(

@@ -7,16 +7,16 @@
  */
 import { Cause, Effect, Exit, Layer, Logger, LogLevel, Scope, Stream } from "effect"
 import { expect } from "vitest"
-import { Database } from "../../../src/ports/Database.ts"
 import * as Memory from "../../../src/drivers/memoryUpstream.ts"
+import { Database } from "../../../src/ports/Database.ts"
 import { SavedState } from "../../../src/ports/SavedState.ts"
 import { Turn } from "../../../src/ports/Turn.ts"
 import { UpstreamError, type UpstreamShape, type ViewEdges } from "../../../src/ports/Upstream.ts"
 import type { EdgesShape } from "../../../src/ssp/edges/EdgeWriter.ts"
 import { makeWriter } from "../../../src/ssp/edges/writer.ts"
+import type { Views } from "../../../src/ssp/views/Views.ts"
 import type { ViewLimits } from "../../../src/ssp/views/viewLimits.ts"
 import { makeViews } from "../../../src/ssp/views/viewService.ts"
-import type { Views } from "../../../src/ssp/views/Views.ts"
 
 const limits: ViewLimits = {
   streamBuffer: 100,

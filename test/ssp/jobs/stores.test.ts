@@ -4,22 +4,23 @@
  *
  * Why the suite again: writing through the views is another path than a map, with a commit between decision and write.
  */
-import { it } from "@effect/vitest"
-import { Deferred, Effect, Layer, Redacted, TestClock } from "effect"
+
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Layer, Redacted, TestClock } from "effect"
 import { describe, expect, test } from "vitest"
 import type { Obj, RecordId } from "../../../src/core/surql/values/value.ts"
+import * as HttpJobReports from "../../../src/drivers/httpJobReports.ts"
 import * as Exchange from "../../../src/host/http/exchange.ts"
-import { type JobReport, JobReportFailed, JobReports } from "../../../src/ports/JobReports.ts"
-import { JobStore, type JobStoreError } from "../../../src/ports/JobStore.ts"
 import * as Records from "../../../src/node/recordJobs.ts"
 import * as Reported from "../../../src/node/reportedJobs.ts"
+import { type JobReport, JobReportFailed, JobReports } from "../../../src/ports/JobReports.ts"
+import { JobStore, type JobStoreError } from "../../../src/ports/JobStore.ts"
 import * as ViewRecords from "../../../src/ssp/jobs/viewRecords.ts"
 import type { Views } from "../../../src/ssp/views/Views.ts"
-import { job, jobStoreSuite, id } from "../../../src/testing/JobStore.suite.ts"
+import { id, job, jobStoreSuite } from "../../../src/testing/JobStore.suite.ts"
 import { withViews } from "../viewsKit.ts"
-import * as HttpJobReports from "../../../src/drivers/httpJobReports.ts"
 
 type ViewsShape = Views["Type"]
 

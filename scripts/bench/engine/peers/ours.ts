@@ -5,9 +5,9 @@
  * hashes are in the figure; only reading JSON is not, as no peer reads any.
  */
 import { Either } from "effect"
-import { type Change as EngineChange, decodeChange } from "../../../../src/core/record/change.ts"
 import { Engine } from "../../../../src/core/ivm/engine.ts"
 import type { View } from "../../../../src/core/ivm/view/view.ts"
+import { decodeChange, type Change as EngineChange } from "../../../../src/core/record/change.ts"
 import { parseSelect } from "../../../../src/core/surql/syntax/parse.ts"
 import { make } from "../../../../src/core/surql/values/recordId.ts"
 import { type Obj, RecordId, type Value } from "../../../../src/core/surql/values/value.ts"

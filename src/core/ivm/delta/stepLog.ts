@@ -5,10 +5,10 @@
  * streams.
  */
 import { append } from "../../multimap.ts"
+import type { Value } from "../../surql/values/value.ts"
+import type { Touched, View } from "../view/view.ts"
 import { type Delta, DeltaBuilder } from "./delta.ts"
 import { type Hash64, hashText } from "./hash.ts"
-import type { View, Touched } from "../view/view.ts"
-import type { Value } from "../../surql/values/value.ts"
 
 /** What a step did to the values of a subquery that views are filed by. */
 export interface ValueSetDelta {

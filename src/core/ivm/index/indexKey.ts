@@ -8,21 +8,21 @@
  */
 import { compositeKey, indexKey } from "../../surql/values/key.ts"
 import * as Ids from "../../surql/values/recordId.ts"
-import { type FiledKey, isCountedId, plainKey, sameKey } from "../store/denseMap.ts"
 import {
+  Closure,
+  field,
   Geometry,
+  isObj,
+  type Obj,
   Range,
   RecordRange,
   Regex,
   SetValue,
-  Closure,
   Special,
   Uuid,
-  field,
-  isObj,
-  type Obj,
   type Value
 } from "../../surql/values/value.ts"
+import { type FiledKey, isCountedId, plainKey, sameKey } from "../store/denseMap.ts"
 
 /** Stands for the key of what has none that is exact. */
 export const unindexable: unique symbol = Symbol("dynamic")

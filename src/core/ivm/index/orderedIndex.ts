@@ -13,7 +13,7 @@ import { type FiledKey, FiledMap } from "../store/denseMap.ts"
 import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
-import { absent, type Keys, keysOf, type KeySpec, sameKeys, unindexable } from "./indexKey.ts"
+import { absent, type KeySpec, type Keys, keysOf, sameKeys, unindexable } from "./indexKey.ts"
 import { leadOf, nowhere, OrderedRows, type Ordering, sameOrder } from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
 

@@ -9,11 +9,11 @@
  */
 import { encode } from "../../surql/values/encode.ts"
 import type { Value } from "../../surql/values/value.ts"
+import type { ValueSetDelta } from "../delta/stepLog.ts"
 import type { ListArgument, Params } from "../query/lift.ts"
 import { plainKey } from "../store/denseMap.ts"
-import type { ValueSetDelta } from "../delta/stepLog.ts"
+import { keyOfValues, unindexable } from "./indexKey.ts"
 import type { RoutedView } from "./routedView.ts"
-import { unindexable, keyOfValues } from "./indexKey.ts"
 
 interface Held {
   readonly value: Value

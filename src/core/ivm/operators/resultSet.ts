@@ -6,11 +6,11 @@
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
 import { noSlot } from "../../view/watch.ts"
-import type { RowOrder } from "./sortedLeaf.ts"
 import type { DeltaBuilder, MovedChild, Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
 import type { StepLog } from "../delta/stepLog.ts"
 import type { WorkCounters } from "../workCounters.ts"
+import type { RowOrder } from "./sortedLeaf.ts"
 import { type Bounds, Window } from "./window.ts"
 
 /** How rows of one kind are ordered and hashed; one object per shape. */

@@ -11,14 +11,14 @@
  */
 import type { Value } from "../../surql/values/value.ts"
 import {
-  type SortedLeaf,
-  leafOf,
   few,
   leadOf,
+  leafOf,
   put,
-  rowAt,
   type RowOrder,
+  rowAt,
   rowsOf,
+  type SortedLeaf,
   search,
   swap,
   take

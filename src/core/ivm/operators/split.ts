@@ -8,20 +8,20 @@
  * as in the plain evaluator, which projects `SELECT VALUE` after the window and rows before they are split.
  */
 import { Either } from "effect"
-import type { Select } from "../../surql/syntax/ast.ts"
 import { run } from "../../surql/evaluate/evaluate.ts"
-import { identical } from "../../surql/values/order.ts"
 import { compileProjection } from "../../surql/evaluate/project.ts"
 import { compileSort, docSplitter, fetching, rowSplitter } from "../../surql/evaluate/reshape.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import type { Item } from "../../surql/evaluate/sources.ts"
+import type { Select } from "../../surql/syntax/ast.ts"
+import { identical } from "../../surql/values/order.ts"
 import type { RecordId, Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import { digestOf, rowHash } from "../delta/hash.ts"
-import type { Kind, TakesRows } from "./resultSet.ts"
-import { FullRow, isOf, type Piece, type ViewRow } from "../view/viewRow.ts"
-import type { TrackedSource } from "../view/source.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
+import type { TrackedSource } from "../view/source.ts"
+import { FullRow, isOf, type Piece, type ViewRow } from "../view/viewRow.ts"
+import type { Kind, TakesRows } from "./resultSet.ts"
 
 interface Content extends Piece {
   readonly sort: ReadonlyArray<Value>

@@ -8,9 +8,10 @@
  *
  * What has a window extends it, so that there is no object more to load for a change, which finds each of them cold.
  */
-import { type SortedLeaf, leafOf, few, put, rowAt, type RowOrder, rowsOf, swap, take } from "./sortedLeaf.ts"
-import { SortedList } from "./sortedList.ts"
+
 import { CountsWork } from "../workCounters.ts"
+import { few, leafOf, put, type RowOrder, rowAt, rowsOf, type SortedLeaf, swap, take } from "./sortedLeaf.ts"
+import { SortedList } from "./sortedList.ts"
 
 export interface Bounds {
   readonly start: number

@@ -4,14 +4,15 @@
  * Each is a slot; a record belongs to at most one, so that rows are named by their records. Sources that overlap (a
  * record twice, a table and a part of it) are declined, and the view is run as a whole.
  */
-import type { Expr } from "../../surql/syntax/ast.ts"
+
 import { recordOf } from "../../surql/evaluate/paths.ts"
 import { inKeys } from "../../surql/evaluate/sources.ts"
+import type { Expr } from "../../surql/syntax/ast.ts"
 import { type Range, RecordId, RecordRange, Table, type Value } from "../../surql/values/value.ts"
-import type { Params } from "./lift.ts"
-import type { Declined } from "./shape.ts"
 import { isLive, type Live } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
+import type { Params } from "./lift.ts"
+import type { Declined } from "./shape.ts"
 
 interface TableSlot {
   readonly table: string

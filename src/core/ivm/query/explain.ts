@@ -2,8 +2,8 @@
  * The operators of a maintained view, for `/debug/view` (D13).
  */
 import type { PlanRow } from "../view/view.ts"
-import type { Shape } from "./shape.ts"
 import type { Costs } from "../workCounters.ts"
+import type { Shape } from "./shape.ts"
 
 export interface PlanFigures {
   readonly tables: ReadonlyArray<string>

@@ -8,12 +8,13 @@
  * stays residual. Arguments decide at last: one without an exact key, or a container that is no list, sends its view to
  * where every change is shown; a range behind IN makes the view one of a range.
  */
-import type { Expr } from "../../surql/syntax/ast.ts"
+
 import { canFail } from "../../surql/evaluate/evaluate.ts"
-import { Range, SetValue, Special, Uuid, Geometry, isObj, type Value } from "../../surql/values/value.ts"
-import { intersection, type Interval } from "../index/intervalTree.ts"
+import type { Expr } from "../../surql/syntax/ast.ts"
+import { Geometry, isObj, Range, SetValue, Special, Uuid, type Value } from "../../surql/values/value.ts"
+import { type KeySpec, type Keys, keyOfValues, keysOfElements, type Path, unindexable } from "../index/indexKey.ts"
+import { type Interval, intersection } from "../index/intervalTree.ts"
 import { liftedPrefix, type Params } from "./lift.ts"
-import { unindexable, type Keys, keyOfValues, type KeySpec, keysOfElements, type Path } from "../index/indexKey.ts"
 
 type Comparison = "<" | "<=" | ">" | ">="
 

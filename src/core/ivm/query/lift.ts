@@ -9,15 +9,15 @@
  * indexed.
  */
 import { Either } from "effect"
-import type { Expr, Select } from "../../surql/syntax/ast.ts"
-import { analyze } from "../../surql/syntax/analyze.ts"
-import { encode } from "../../surql/values/encode.ts"
 import { partsOf } from "../../surql/evaluate/charge.ts"
 import { compile, isConstant, run } from "../../surql/evaluate/evaluate.ts"
-import { print } from "../../surql/syntax/print.ts"
-import { rewriteRows } from "../../surql/syntax/rewrite.ts"
 import type { Compiled, Scope } from "../../surql/evaluate/scope.ts"
 import { inner } from "../../surql/evaluate/sources.ts"
+import { analyze } from "../../surql/syntax/analyze.ts"
+import type { Expr, Select } from "../../surql/syntax/ast.ts"
+import { print } from "../../surql/syntax/print.ts"
+import { rewriteRows } from "../../surql/syntax/rewrite.ts"
+import { encode } from "../../surql/values/encode.ts"
 import { field, RecordId, Regex, setField, type Value } from "../../surql/values/value.ts"
 
 export type Params = { readonly [name: string]: Value }

@@ -8,15 +8,16 @@
  * so does a filter with another condition that an index leads to, since few rows may meet it. Arguments decide at
  * last: those without an exact key have no page.
  */
-import type { Select } from "../../surql/syntax/ast.ts"
-import { analyze } from "../../surql/syntax/analyze.ts"
+
 import { canFail } from "../../surql/evaluate/evaluate.ts"
 import { compileSort } from "../../surql/evaluate/reshape.ts"
-import { type FiledKey, plainKey } from "../store/denseMap.ts"
+import { analyze } from "../../surql/syntax/analyze.ts"
+import type { Select } from "../../surql/syntax/ast.ts"
 import { type KeySpec, keyOfValues, keysOfElements, type Path, unindexable } from "../index/indexKey.ts"
 import type { Interval } from "../index/intervalTree.ts"
 import type { Ordering, OrderingTerm } from "../index/orderedRows.ts"
 import type { Bounds } from "../operators/window.ts"
+import { type FiledKey, plainKey } from "../store/denseMap.ts"
 import { type IndexPlan, intervalOf, plainPath, valuesOf } from "./indexPlan.ts"
 import type { Params } from "./lift.ts"
 

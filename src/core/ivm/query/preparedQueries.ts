@@ -6,8 +6,8 @@
  */
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
-import { type LiftedOnce, liftOnce } from "./lift.ts"
 import type { IncrementalView } from "../view/incrementalView.ts"
+import { type LiftedOnce, liftOnce } from "./lift.ts"
 import { type Declined, plan, type Shape } from "./shape.ts"
 
 export interface Refused {

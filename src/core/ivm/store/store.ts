@@ -8,13 +8,13 @@
 import { type Change, lostTable } from "../../record/change.ts"
 import * as Version from "../../record/version.ts"
 import { identical } from "../../surql/values/order.ts"
-import { isOwn } from "../../surreal/surrealSchema.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import type { Obj, Range, RecordId } from "../../surql/values/value.ts"
+import { isOwn } from "../../surreal/surrealSchema.ts"
 import { EdgeIndex } from "./edgeIndex.ts"
-import { defaultTombstones, Tombstones } from "./tombstones.ts"
 import { type Live, RecordSlot, type Write } from "./recordSlot.ts"
 import { Table } from "./table.ts"
+import { defaultTombstones, Tombstones } from "./tombstones.ts"
 
 /** One state of one record, as it was when it was asked for. */
 export interface Row {

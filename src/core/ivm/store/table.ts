@@ -4,9 +4,9 @@
  * Why the followers stand here: a change looks up its table once, by name, and finds in it all that the name leads to.
  */
 import sortedBTree from "sorted-btree"
+import { inKeys } from "../../surql/evaluate/sources.ts"
 import { compareRecords } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
-import { inKeys } from "../../surql/evaluate/sources.ts"
 import type { Obj, Range, RecordId, RecordKey } from "../../surql/values/value.ts"
 import { DenseMap } from "./denseMap.ts"
 import { isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"

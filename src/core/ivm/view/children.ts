@@ -9,10 +9,10 @@ import { run } from "../../surql/evaluate/evaluate.ts"
 import { raise } from "../../surql/evaluate/failure.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import { writeOut } from "../../surql/written/paid.ts"
+import type { EngineContext } from "../context.ts"
 import type { ChildResult } from "../delta/delta.ts"
 import { type Hash64, hashText } from "../delta/hash.ts"
 import type { Shape } from "../query/shape.ts"
-import type { EngineContext } from "../context.ts"
 
 export interface HeldChildren {
   /** In the order of the shape's fields. */

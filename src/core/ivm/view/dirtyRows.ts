@@ -5,19 +5,19 @@
  */
 import { append } from "../../multimap.ts"
 import { edgeReads } from "../store/edgeIndex.ts"
-import type { IncrementalView } from "./incrementalView.ts"
+import type { Write } from "../store/recordSlot.ts"
+import type { Store } from "../store/store.ts"
 import {
+  type Dependencies,
+  type DirtyRowSink,
   type ReadByRows,
   type Reader,
   type ReaderRow,
-  type Dependencies,
   type ReadResult,
-  rereadAll,
-  type DirtyRowSink
+  rereadAll
 } from "./dependencies.ts"
+import type { IncrementalView } from "./incrementalView.ts"
 import { tableRead } from "./source.ts"
-import type { Write } from "../store/recordSlot.ts"
-import type { Store } from "../store/store.ts"
 
 /** A row to read again. */
 interface Reread {

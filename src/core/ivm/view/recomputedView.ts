@@ -11,7 +11,7 @@ import type { Value } from "../../surql/values/value.ts"
 import { noSlot } from "../../view/watch.ts"
 import { type Delta, DeltaBuilder, type Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
-import type { View, PlanRow, ResultRow, RowError } from "./view.ts"
+import type { PlanRow, ResultRow, RowError, View } from "./view.ts"
 
 /** What one run of the query gave: rows in order, and those left out. */
 export interface Outcome {

@@ -4,16 +4,16 @@
  * What {@link Recomputed} repeats; failing rows are left out and listed (D2a).
  */
 import { Either } from "effect"
-import type { Select } from "../../surql/syntax/ast.ts"
 import { failureOf } from "../../surql/evaluate/evaluate.ts"
 import { type Budget, rowBudget, type Slices } from "../../surql/evaluate/scope.ts"
 import { type SelectedRow, selectRowsSliced } from "../../surql/evaluate/select.ts"
+import type { Select } from "../../surql/syntax/ast.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import { digestOf } from "../delta/hash.ts"
+import type { Store } from "../store/store.ts"
 import type { Outcome } from "./recomputedView.ts"
 import type { StepLimits, StoreSource } from "./source.ts"
-import type { Store } from "../store/store.ts"
 
 /**
  * It runs without a pause at every change, so it may take no more steps than a row. A query that fails as a whole shows

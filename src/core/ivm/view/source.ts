@@ -4,8 +4,7 @@
  * One evaluation at a time: `scope` starts a new list of reads, `reads` is what has been read since; work that an
  * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
  */
-import { edgeRead } from "../store/edgeIndex.ts"
-import type { Select } from "../../surql/syntax/ast.ts"
+
 import {
   type Budget,
   type Compiled,
@@ -16,9 +15,11 @@ import {
   type Scope,
   type Source
 } from "../../surql/evaluate/scope.ts"
+import type { Select } from "../../surql/syntax/ast.ts"
 import type { Obj, Range, RecordId, Value } from "../../surql/values/value.ts"
-import type { Read } from "./dependencies.ts"
+import { edgeRead } from "../store/edgeIndex.ts"
 import type { Store } from "../store/store.ts"
+import type { Read } from "./dependencies.ts"
 
 /** How much work evaluations may do, in steps (about one per row read or element touched). */
 export interface StepLimits {

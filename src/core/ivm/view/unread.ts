@@ -2,12 +2,12 @@
  * Which rows of a window the database does not even read, and which therefore cannot fail.
  */
 import * as Ids from "../../surql/values/recordId.ts"
-import { FullRow, type ViewRow, noSort } from "./viewRow.ts"
-import type { Output } from "./output.ts"
-import type { Shape } from "../query/shape.ts"
-import type { BoundSources } from "../query/boundSources.ts"
 import type { EngineContext } from "../context.ts"
 import type { Bounds } from "../operators/window.ts"
+import type { BoundSources } from "../query/boundSources.ts"
+import type { Shape } from "../query/shape.ts"
+import type { Output } from "./output.ts"
+import { FullRow, noSort, type ViewRow } from "./viewRow.ts"
 
 /** What of a view decides. */
 export interface Windowed {

@@ -7,9 +7,9 @@
 import type { Value } from "../../surql/values/value.ts"
 import { type ChildResult, placesOf, type Shown } from "../delta/delta.ts"
 import { combined, type Hash64, rowHash } from "../delta/hash.ts"
-import type { Holding, RecordSlot } from "../store/recordSlot.ts"
-import type { Showable } from "../operators/resultSet.ts"
 import type { Entry } from "../operators/groupScan.ts"
+import type { Showable } from "../operators/resultSet.ts"
+import type { Holding, RecordSlot } from "../store/recordSlot.ts"
 
 /** What a row of a SPLIT shows: a row whose part is this. */
 export interface Piece {

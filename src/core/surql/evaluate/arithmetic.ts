@@ -6,13 +6,13 @@
  */
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
-import { raise } from "./failure.ts"
-import { D, asDecimal, compareNumbers, decimal, isNumber, toFloat } from "../values/number.ts"
 import type { Dec, NumberValue } from "../values/number.ts"
+import { asDecimal, compareNumbers, D, decimal, isNumber, toFloat } from "../values/number.ts"
 import * as Text from "../values/text.ts"
 import { rawText, toText } from "../values/text.ts"
-import { Datetime, Decimal, Duration, Float, float, int, isInt, isObj, setField } from "../values/value.ts"
 import type { Obj, Value } from "../values/value.ts"
+import { Datetime, Decimal, Duration, Float, float, int, isInt, isObj, setField } from "../values/value.ts"
+import { raise } from "./failure.ts"
 
 const shown = (v: Value): string => Text.shown(v, rawText)
 

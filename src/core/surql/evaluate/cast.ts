@@ -4,37 +4,38 @@
  * Why so: a cast either gives the type or fails with the database's words; which conversions exist is the database's
  * list.
  */
+
+import { skip } from "../syntax/lex.ts"
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
-import { raise } from "./failure.ts"
 import { uuidPattern } from "../values/json.ts"
-import { isLiteral, isLiteralType, splitOutside } from "./literalType.ts"
-import { skip } from "../syntax/lex.ts"
 import { makeSet } from "../values/makeSet.ts"
-import { decimal, intsFrom, isNumber, parseDecimal, asDecimal, toFloat } from "../values/number.ts"
+import { asDecimal, decimal, intsFrom, isNumber, parseDecimal, toFloat } from "../values/number.ts"
 import * as RecordIds from "../values/recordId.ts"
-import * as Regexes from "./regex.ts"
 import { shown, toText } from "../values/text.ts"
+import type { Value } from "../values/value.ts"
 import {
   Bytes,
   Datetime,
   Decimal,
   Duration,
   Float,
+  field,
+  float,
   Geometry,
+  int,
+  isInt,
+  isObj,
   Range,
   RecordId,
   Regex,
   SetValue,
   Table,
-  Uuid,
-  field,
-  float,
-  int,
-  isInt,
-  isObj
+  Uuid
 } from "../values/value.ts"
-import type { Value } from "../values/value.ts"
+import { raise } from "./failure.ts"
+import { isLiteral, isLiteralType, splitOutside } from "./literalType.ts"
+import * as Regexes from "./regex.ts"
 
 const none = Symbol("none")
 type Result = Value | typeof none

@@ -6,10 +6,11 @@
  * Primitives are free. One step stands for some ten nanoseconds: a part looked at, four characters handled one by one,
  * sixty-four handled by the runtime.
  */
-import { make, spend } from "./scope.ts"
-import type { Budget } from "./scope.ts"
-import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
+
 import type { Obj, Value } from "../values/value.ts"
+import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
+import type { Budget } from "./scope.ts"
+import { make, spend } from "./scope.ts"
 
 /** Parts that a value of a type beyond JSON's counts as: comparing, hashing or writing it takes that much longer. */
 const typed = 4

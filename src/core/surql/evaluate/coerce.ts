@@ -4,12 +4,12 @@
  * Why so: unlike a cast it converts next to nothing: whole numbers between the number types, elements of arrays and
  * sets.
  */
-import { cast, geometryIs, isOneOf, splitUnion } from "./cast.ts"
-import { isLiteral, isLiteralType } from "./literalType.ts"
+
 import { makeSet } from "../values/makeSet.ts"
 import { isNumber, toFloat } from "../values/number.ts"
 import { identical } from "../values/order.ts"
 import { shown } from "../values/text.ts"
+import type { Value } from "../values/value.ts"
 import {
   Bytes,
   Closure,
@@ -18,16 +18,17 @@ import {
   Duration,
   Float,
   Geometry,
+  isInt,
+  isObj,
   Range,
   RecordId,
   Regex,
   SetValue,
   Table,
-  Uuid,
-  isInt,
-  isObj
+  Uuid
 } from "../values/value.ts"
-import type { Value } from "../values/value.ts"
+import { cast, geometryIs, isOneOf, splitUnion } from "./cast.ts"
+import { isLiteral, isLiteralType } from "./literalType.ts"
 
 /** A value a type does not let through, and why in the database's words. */
 class Mismatch {

@@ -6,8 +6,8 @@
  */
 import { contains as geometryContains, intersects as geometryIntersects } from "../values/geometry.ts"
 import { compare, equal, same } from "../values/order.ts"
-import { Geometry, Range, SetValue, Uuid, isObj } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
+import { Geometry, isObj, Range, SetValue, Uuid } from "../values/value.ts"
 
 const some = (items: ReadonlyArray<Value>, test: (v: Value) => boolean): boolean => {
   for (let i = 0; i < items.length; i++) if (test(items[i])) return true

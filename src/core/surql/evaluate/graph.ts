@@ -6,18 +6,18 @@
  * neighbours, so `->edge->table` is two plain steps.
  */
 import type { Part } from "../syntax/ast.ts"
+import { stepsOf } from "../syntax/print.ts"
+import { compareStrings, isTruthy } from "../values/order.ts"
+import type { Range, Value } from "../values/value.ts"
+import { field, isInt, isObj, RecordId, RecordRange } from "../values/value.ts"
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
-import { compareStrings, isTruthy } from "../values/order.ts"
-import { fetch, recordOf } from "./paths.ts"
-import { stepsOf } from "../syntax/print.ts"
 import type { Step } from "./paths.ts"
+import { fetch, recordOf } from "./paths.ts"
 import type { Scope } from "./scope.ts"
 import { make, spend } from "./scope.ts"
 import { compileSelectOver } from "./select.ts"
 import { inKeys } from "./sources.ts"
-import { RecordId, RecordRange, field, isInt, isObj } from "../values/value.ts"
-import type { Range, Value } from "../values/value.ts"
 
 type Graph = Extract<Part, { kind: "graph" }>
 

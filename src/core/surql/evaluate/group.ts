@@ -8,21 +8,21 @@
  * so that the engine can keep the first two while rows come and go.
  */
 import type { Expr, Field, Idiom, Part, Select } from "../syntax/ast.ts"
-import { canFail, compile, isConstant } from "./evaluate.ts"
-import { raise } from "./failure.ts"
-import { functions } from "./functions.ts"
+import { print } from "../syntax/print.ts"
+import { rewrite } from "../syntax/rewrite.ts"
 import { compositeKey } from "../values/key.ts"
 import { isNumber, toFloat } from "../values/number.ts"
 import { compare, isTruthy } from "../values/order.ts"
-import { print } from "../syntax/print.ts"
+import type { Value } from "../values/value.ts"
+import { Datetime, Decimal, float } from "../values/value.ts"
+import { canFail, compile, isConstant } from "./evaluate.ts"
+import { raise } from "./failure.ts"
+import { functions } from "./functions.ts"
 import { outputNames } from "./project.ts"
-import { rewrite } from "../syntax/rewrite.ts"
 import type { Compiled, Scope, Slices } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { removeAt, setPath } from "./shape.ts"
 import { fixed } from "./sources.ts"
-import { Datetime, Decimal, float } from "../values/value.ts"
-import type { Value } from "../values/value.ts"
 
 const aggregates: ReadonlySet<string> = new Set([
   "count",

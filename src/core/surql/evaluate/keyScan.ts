@@ -7,12 +7,12 @@
  */
 import { analyze } from "../syntax/analyze.ts"
 import type { Expr, Select } from "../syntax/ast.ts"
+import { isInt, type Range, RecordId, RecordRange, Table, type Value } from "../values/value.ts"
 import { canFail, compile } from "./evaluate.ts"
 import { EvalError } from "./failure.ts"
 import type { Scope } from "./scope.ts"
 import { ordersById } from "./select.ts"
 import { compileSources, conjuncts, fixed, idTerms, inKeyOrder } from "./sources.ts"
-import { type Range, RecordId, RecordRange, Table, type Value, isInt } from "../values/value.ts"
 
 /** Rows of one table in key order, exactly those that a SELECT shows: behind the first `start`, at most `limit`. */
 export interface KeyScan {

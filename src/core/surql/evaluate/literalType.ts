@@ -4,13 +4,14 @@
  * Why so: like all types they are kept as canonical text, which is the text of the value; a value is of such a type or
  * is not, nothing is converted.
  */
-import { fits } from "./coerce.ts"
+
 import * as Lex from "../syntax/lex.ts"
+import { open } from "../syntax/parser.ts"
 import { isNumber } from "../values/number.ts"
 import { equal, identical } from "../values/order.ts"
-import { open } from "../syntax/parser.ts"
-import { field, isObj } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
+import { field, isObj } from "../values/value.ts"
+import { fits } from "./coerce.ts"
 
 /** True for the text of a type that is a value or made of them. */
 export const isLiteralType = (type: string): boolean =>

@@ -5,10 +5,10 @@
  * thing that gives all three. The engine has its own, over its shared store.
  */
 import { compareKeys, compareRecords, compareStrings } from "../values/order.ts"
+import type { Obj, Range, RecordKey } from "../values/value.ts"
+import { field, RecordId } from "../values/value.ts"
 import { recordOf } from "./paths.ts"
 import type { Source } from "./scope.ts"
-import { RecordId, field } from "../values/value.ts"
-import type { Obj, Range, RecordKey } from "../values/value.ts"
 
 /** Builds a source of full documents (each with its `id`), in any order. Cost: a sort per table, once. */
 export const fromRecords = (records: Iterable<Obj>): Source => {

@@ -3,29 +3,30 @@
  *
  * Why so: which family answers depends on the value, so it is looked up when the row is evaluated.
  */
-import { raise } from "./failure.ts"
-import { functions } from "./functions.ts"
+
 import { isNumber } from "../values/number.ts"
-import type { Scope } from "./scope.ts"
+import type { Value } from "../values/value.ts"
 import {
   Bytes,
   Closure,
   Datetime,
+  Decimal,
   Duration,
+  field,
   Geometry,
+  isInt,
   Range,
   RecordId,
   RecordRange,
   Regex,
   SetValue,
   Special,
-  Decimal,
   Table,
-  Uuid,
-  field,
-  isInt
+  Uuid
 } from "../values/value.ts"
-import type { Value } from "../values/value.ts"
+import { raise } from "./failure.ts"
+import { functions } from "./functions.ts"
+import type { Scope } from "./scope.ts"
 
 /** The database's name of a value's type, as in messages and `type::of`. */
 export const kindOf = (v: Value): string => {

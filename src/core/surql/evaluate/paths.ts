@@ -5,30 +5,30 @@
  * database: arrays are mapped, record ids (and, D1, text of one) are followed, a missing thing is NONE and never fails.
  */
 import type { Destructured, Idiom, Part } from "../syntax/ast.ts"
-import { compile } from "./evaluate.ts"
-import { raise } from "./failure.ts"
-import { compileGraph } from "./graph.ts"
-import { callMethod } from "./methods.ts"
-import { isNumber, toFloat } from "../values/number.ts"
 import { stepsOf } from "../syntax/print.ts"
+import { isNumber, toFloat } from "../values/number.ts"
 import { isTruthy } from "../values/order.ts"
 import * as RecordIds from "../values/recordId.ts"
-import { compileRecursion } from "./recursion.ts"
-import type { Compiled, Scope } from "./scope.ts"
-import { make, spend } from "./scope.ts"
+import type { Obj, Value } from "../values/value.ts"
 import {
   Closure,
+  field,
   Geometry,
+  isInt,
+  isObj,
   Range,
   RecordId,
   SetValue,
   Special,
-  field,
-  isInt,
-  isObj,
   setField
 } from "../values/value.ts"
-import type { Obj, Value } from "../values/value.ts"
+import { compile } from "./evaluate.ts"
+import { raise } from "./failure.ts"
+import { compileGraph } from "./graph.ts"
+import { callMethod } from "./methods.ts"
+import { compileRecursion } from "./recursion.ts"
+import type { Compiled, Scope } from "./scope.ts"
+import { make, spend } from "./scope.ts"
 
 /** A step along a path: from a value to the value at the end of the path. */
 export type Step = (v: Value, scope: Scope) => Value

@@ -5,17 +5,17 @@
  * part of it, since it only edits the row.
  */
 import type { Field, Idiom, Select } from "../syntax/ast.ts"
+import { aliasNames, nameOf } from "../syntax/names.ts"
+import { stepsOf } from "../syntax/print.ts"
+import { render } from "../values/text.ts"
+import type { Value } from "../values/value.ts"
+import { isObj } from "../values/value.ts"
 import { canFail, compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
-import { aliasNames, nameOf } from "../syntax/names.ts"
 import { compileParts } from "./paths.ts"
-import { make, spend } from "./scope.ts"
-import { stepsOf } from "../syntax/print.ts"
 import type { Compiled, Scope } from "./scope.ts"
+import { make, spend } from "./scope.ts"
 import { removeAt, setPath } from "./shape.ts"
-import { render } from "../values/text.ts"
-import { isObj } from "../values/value.ts"
-import type { Value } from "../values/value.ts"
 
 /** Puts one projected field into the row. */
 type Put = (row: Record<string, Value>, scope: Scope) => void

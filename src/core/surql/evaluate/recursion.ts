@@ -5,15 +5,15 @@
  * nothing changes; the others walk the graph breadth first. Depth is bounded by 256, as in the database.
  */
 import type { Part } from "../syntax/ast.ts"
-import { compile } from "./evaluate.ts"
-import { walk } from "./charge.ts"
-import { raise } from "./failure.ts"
 import { indexKey } from "../values/key.ts"
 import { equal, identical } from "../values/order.ts"
+import type { Value } from "../values/value.ts"
+import { walk } from "./charge.ts"
+import { compile } from "./evaluate.ts"
+import { raise } from "./failure.ts"
 import type { Step } from "./paths.ts"
 import type { Compiled, Scope } from "./scope.ts"
 import { make, spend } from "./scope.ts"
-import type { Value } from "../values/value.ts"
 
 type Recurse = Extract<Part, { kind: "recurse" }>
 

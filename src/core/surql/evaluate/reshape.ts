@@ -4,19 +4,19 @@
  * Why so: each works on whole rows with paths, so they share the reading of a path in a projected row.
  */
 import type { Expr, Idiom, OrderTerm, Select } from "../syntax/ast.ts"
+import { aliasNames } from "../syntax/names.ts"
+import { print } from "../syntax/print.ts"
+import { compareRecords } from "../values/order.ts"
+import type { Value } from "../values/value.ts"
+import { field, isObj, SetValue } from "../values/value.ts"
 import { lengthOf, sortSteps } from "./charge.ts"
 import { compile } from "./evaluate.ts"
-import { aliasNames } from "../syntax/names.ts"
-import { compareRecords } from "../values/order.ts"
 import { compileIdiom, compileParts, recordOf } from "./paths.ts"
-import { print } from "../syntax/print.ts"
 import type { Budget, Compiled, Scope, Slices } from "./scope.ts"
 import { make, spend } from "./scope.ts"
 import { copyOf, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
 import type { Item } from "./sources.ts"
-import { SetValue, field, isObj } from "../values/value.ts"
-import type { Value } from "../values/value.ts"
 
 /** What a value is split into. */
 const elementsOf = (v: Value): ReadonlyArray<Value> | undefined =>

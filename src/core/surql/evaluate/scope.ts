@@ -5,8 +5,8 @@
  * which records a row looked at, and bound every evaluation by counted steps instead of a clock.
  */
 import type { Select } from "../syntax/ast.ts"
-import { raise } from "./failure.ts"
 import type { Datetime, Obj, Range, RecordId, Value } from "../values/value.ts"
+import { raise } from "./failure.ts"
 
 /** Other records, as they are right now. Rows are full documents with their `id`; they are never mutated. */
 export interface Source {

@@ -5,12 +5,12 @@
  * own.
  */
 import type { Expr, Select } from "../syntax/ast.ts"
-import { canFail, compile } from "./evaluate.ts"
 import { compareKeys } from "../values/order.ts"
+import type { Bound, Obj, RecordKey, Value } from "../values/value.ts"
+import { field, isObj, Range, RecordId, RecordRange, Table } from "../values/value.ts"
+import { canFail, compile } from "./evaluate.ts"
 import { recordOf } from "./paths.ts"
 import type { Compiled, Scope, Source } from "./scope.ts"
-import { RecordId, RecordRange, Range, Table, field, isObj } from "../values/value.ts"
-import type { Bound, Obj, RecordKey, Value } from "../values/value.ts"
 
 /** A row on its way through the steps. */
 export interface Item {

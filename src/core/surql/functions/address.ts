@@ -6,8 +6,8 @@
  * platform's own `URL`, which follows the standard that the database follows.
  */
 import type { Value } from "../values/value.ts"
-import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
+import { define } from "./define.ts"
 import { isIpv4, isIpv6 } from "./ip.ts"
 
 /** What reads as a number cannot be a top-level domain. */

@@ -6,17 +6,17 @@
  */
 import { chunksOf } from "../../chunksOf.ts"
 import { raise } from "../evaluate/failure.ts"
-import { indexKey } from "../values/key.ts"
-import { make, spend } from "../evaluate/scope.ts"
 import type { Scope } from "../evaluate/scope.ts"
-import { intsFrom } from "../values/number.ts"
+import { make, spend } from "../evaluate/scope.ts"
 import { compareTerm } from "../evaluate/sorting.ts"
+import { indexKey } from "../values/key.ts"
+import { intsFrom } from "../values/number.ts"
 import { compare, isTruthy, same, sortValues } from "../values/order.ts"
 import { rawText, render, shown } from "../values/text.ts"
-import { Range, isInt } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
-import { asInt, define } from "./define.ts"
+import { isInt, Range } from "../values/value.ts"
 import type { Fn, Table } from "./define.ts"
+import { asInt, define } from "./define.ts"
 
 type Items = ReadonlyArray<Value>
 

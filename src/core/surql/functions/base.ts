@@ -5,8 +5,8 @@
  */
 import { isTruthy } from "../values/order.ts"
 import type { Value } from "../values/value.ts"
-import { define } from "./define.ts"
 import type { Table } from "./define.ts"
+import { define } from "./define.ts"
 
 const count = (v: Value): number =>
   Array.isArray(v) ? (v as ReadonlyArray<Value>).filter(isTruthy).length : isTruthy(v) ? 1 : 0

@@ -7,12 +7,12 @@
  * checked. Steps and bytes are what was measured, rounded up: some ten nanoseconds, and what the runtime takes.
  */
 import { lengthOf, searched, sortSteps, walk } from "../evaluate/charge.ts"
-import { isNumber, toFloat } from "../values/number.ts"
 import * as Regexes from "../evaluate/regex.ts"
-import { make, spend } from "../evaluate/scope.ts"
 import type { Budget } from "../evaluate/scope.ts"
-import { Closure, Regex, SetValue } from "../values/value.ts"
+import { make, spend } from "../evaluate/scope.ts"
+import { isNumber, toFloat } from "../values/number.ts"
 import type { Value } from "../values/value.ts"
+import { Closure, Regex, SetValue } from "../values/value.ts"
 
 type Args = ReadonlyArray<Value>
 

@@ -7,8 +7,8 @@ import { blake3 } from "@noble/hashes/blake3.js"
 import { md5, sha1 } from "@noble/hashes/legacy.js"
 import { sha256, sha512 } from "@noble/hashes/sha2.js"
 import { utf8 } from "../evaluate/cast.ts"
-import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
+import { define } from "./define.ts"
 
 const bytesOf = (text: string): Uint8Array => Uint8Array.from(utf8(text))
 

@@ -6,9 +6,10 @@
  */
 import { saturated } from "../evaluate/cast.ts"
 import { raise } from "../evaluate/failure.ts"
-import { isNumber, toFloat } from "../values/number.ts"
 import type { Scope } from "../evaluate/scope.ts"
+import { isNumber, toFloat } from "../values/number.ts"
 import { shown } from "../values/text.ts"
+import type { Value } from "../values/value.ts"
 import {
   Bytes,
   Closure,
@@ -17,16 +18,15 @@ import {
   Duration,
   Float,
   Geometry,
+  int,
+  isInt,
+  isObj,
   Range,
   RecordId,
   Regex,
   SetValue,
-  Uuid,
-  int,
-  isInt,
-  isObj
+  Uuid
 } from "../values/value.ts"
-import type { Value } from "../values/value.ts"
 
 export interface Fn {
   readonly min: number

@@ -6,12 +6,12 @@
 import { raise } from "../evaluate/failure.ts"
 import type { Point } from "../values/geometry.ts"
 import * as Measure from "../values/measure.ts"
-import { toFloat } from "../values/number.ts"
 import type { NumberValue } from "../values/number.ts"
-import { Geometry, field, float } from "../values/value.ts"
+import { toFloat } from "../values/number.ts"
 import type { Value } from "../values/value.ts"
-import { define } from "./define.ts"
+import { field, float, Geometry } from "../values/value.ts"
 import type { Fn, Table } from "./define.ts"
+import { define } from "./define.ts"
 
 const radius = 6_371_008.8
 

@@ -6,10 +6,10 @@
  */
 import { makeSet } from "../values/makeSet.ts"
 import { equal, isTruthy, same } from "../values/order.ts"
-import { Closure, Regex, type SetValue } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
-import { define } from "./define.ts"
+import { Closure, Regex, type SetValue } from "../values/value.ts"
 import type { Fn, Table } from "./define.ts"
+import { define } from "./define.ts"
 
 type Items = ReadonlyArray<Value>
 

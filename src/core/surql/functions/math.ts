@@ -6,12 +6,12 @@
  */
 import { add, multiply, negate, raisePower, subtract } from "../evaluate/arithmetic.ts"
 import { raise } from "../evaluate/failure.ts"
-import { D, asDecimal, compareNumbers, decimal, toFloat } from "../values/number.ts"
 import type { NumberValue } from "../values/number.ts"
-import { Decimal, float, isInt } from "../values/value.ts"
+import { asDecimal, compareNumbers, D, decimal, toFloat } from "../values/number.ts"
 import type { Value } from "../values/value.ts"
-import { constant, define } from "./define.ts"
+import { Decimal, float, isInt } from "../values/value.ts"
 import type { Fn, Table } from "./define.ts"
+import { constant, define } from "./define.ts"
 
 /** A function of floats: other numbers become one first. */
 const real = (f: (n: number) => number): Fn => define<[NumberValue]>(["number"], ([n]) => float(f(toFloat(n))))

@@ -4,13 +4,13 @@
  * Why so: keys come out sorted, as the database keeps them; later keys win.
  */
 import { raise } from "../evaluate/failure.ts"
+import { exactKind } from "../evaluate/methods.ts"
 import { sortedKeys } from "../values/order.ts"
 import { render, toText } from "../values/text.ts"
-import { exactKind } from "../evaluate/methods.ts"
-import { field, setField } from "../values/value.ts"
 import type { Obj, Value } from "../values/value.ts"
-import { define } from "./define.ts"
+import { field, setField } from "../values/value.ts"
 import type { Table } from "./define.ts"
+import { define } from "./define.ts"
 
 const fromEntries = (entries: ReadonlyArray<Value>): Obj => {
   const out: Record<string, Value> = {}

@@ -6,10 +6,10 @@
 import { raise } from "../evaluate/failure.ts"
 import { recordOf } from "../evaluate/paths.ts"
 import { spend } from "../evaluate/scope.ts"
-import { type RecordId, field, isObj } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
-import { define } from "./define.ts"
+import { field, isObj, type RecordId } from "../values/value.ts"
 import type { Table } from "./define.ts"
+import { define } from "./define.ts"
 
 export const record: Table = {
   "record::exists": define<[RecordId]>(

@@ -6,11 +6,11 @@
 import { contains } from "../evaluate/containment.ts"
 import { makeSet } from "../values/makeSet.ts"
 import { rawText } from "../values/text.ts"
-import { SetValue } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
+import { SetValue } from "../values/value.ts"
 import { complement, span } from "./array.ts"
-import { define } from "./define.ts"
 import type { Table } from "./define.ts"
+import { define } from "./define.ts"
 
 const itemsOf = (v: Value): ReadonlyArray<Value> =>
   Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : [v]

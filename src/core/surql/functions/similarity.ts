@@ -5,10 +5,10 @@
  */
 import { levenshtein } from "../../levenshtein.ts"
 import { raise } from "../evaluate/failure.ts"
-import { float } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
-import { define } from "./define.ts"
+import { float } from "../values/value.ts"
 import type { Fn, Table } from "./define.ts"
+import { define } from "./define.ts"
 
 type Chars = ReadonlyArray<string>
 

@@ -15,13 +15,13 @@ import {
 } from "../evaluate/arithmetic.ts"
 import { raise } from "../evaluate/failure.ts"
 import { indexKey } from "../values/key.ts"
-import { D, compareNumbers, decimal, isNumber, toFloat } from "../values/number.ts"
 import type { NumberValue } from "../values/number.ts"
+import { compareNumbers, D, decimal, isNumber, toFloat } from "../values/number.ts"
 import { render } from "../values/text.ts"
-import { Decimal, Float, float } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
-import { define } from "./define.ts"
+import { Decimal, Float, float } from "../values/value.ts"
 import type { Fn, Table } from "./define.ts"
+import { define } from "./define.ts"
 
 type Numbers = ReadonlyArray<NumberValue>
 

@@ -5,15 +5,15 @@
  */
 import { raise } from "../evaluate/failure.ts"
 import * as Regexes from "../evaluate/regex.ts"
-import { make, spend } from "../evaluate/scope.ts"
 import type { Scope } from "../evaluate/scope.ts"
+import { make, spend } from "../evaluate/scope.ts"
 import { rawText, toText } from "../values/text.ts"
 import { slug } from "../values/transliterate.ts"
-import { Regex } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
+import { Regex } from "../values/value.ts"
 import { span } from "./array.ts"
-import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
+import { define } from "./define.ts"
 
 const text = (body: (s: string) => Value): Fn => define<[string]>(["string"], ([s]) => body(s))
 

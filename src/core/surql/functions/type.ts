@@ -8,30 +8,30 @@ import { cast } from "../evaluate/cast.ts"
 import { raise } from "../evaluate/failure.ts"
 import { exactKind } from "../evaluate/methods.ts"
 import { compileParts } from "../evaluate/paths.ts"
-import * as RecordIds from "../values/recordId.ts"
 import type { Scope } from "../evaluate/scope.ts"
+import { isNumber } from "../values/number.ts"
+import * as RecordIds from "../values/recordId.ts"
 import { rawText, render, toText } from "../values/text.ts"
+import type { RecordKey, Value } from "../values/value.ts"
 import {
   Bytes,
   Datetime,
   Decimal,
   Duration,
   Float,
+  field,
   Geometry,
+  isInt,
+  isObj,
   Range,
   RecordId,
   RecordRange,
   SetValue,
   Table as TableName,
-  Uuid,
-  field,
-  isInt,
-  isObj
+  Uuid
 } from "../values/value.ts"
-import type { RecordKey, Value } from "../values/value.ts"
-import { isNumber } from "../values/number.ts"
-import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
+import { define } from "./define.ts"
 
 const conversion = (type: string): Fn => define<[Value]>(["any"], ([v]) => cast(type, v))
 

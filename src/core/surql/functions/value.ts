@@ -6,8 +6,8 @@
  */
 import { diff, patch } from "../values/patch.ts"
 import type { Closure, Value } from "../values/value.ts"
-import { define } from "./define.ts"
 import type { Table } from "./define.ts"
+import { define } from "./define.ts"
 
 export const value: Table = {
   "value::chain": define<[Value, Closure]>(["any", "function"], ([v, f]) => f.call([v])),

@@ -12,14 +12,14 @@ import {
 } from "../evaluate/arithmetic.ts"
 import { raise } from "../evaluate/failure.ts"
 import { indexKey } from "../values/key.ts"
-import { D, isNumber, toFloat } from "../values/number.ts"
 import type { NumberValue } from "../values/number.ts"
+import { D, isNumber, toFloat } from "../values/number.ts"
 import { equal } from "../values/order.ts"
 import { render } from "../values/text.ts"
-import { Decimal, float } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
-import { define } from "./define.ts"
+import { Decimal, float } from "../values/value.ts"
 import type { Fn, Table } from "./define.ts"
+import { define } from "./define.ts"
 
 type Vector = ReadonlyArray<NumberValue>
 

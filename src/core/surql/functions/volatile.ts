@@ -4,8 +4,8 @@
  * Why so: a name that exists must be told apart from a typo, and a pure core has neither randomness nor a clock.
  */
 import { raise } from "../evaluate/failure.ts"
-import { volatile as unstable } from "./define.ts"
 import type { Table } from "./define.ts"
+import { volatile as unstable } from "./define.ts"
 
 const names = [
   "rand",

@@ -5,14 +5,14 @@
  * what has another answer each time it is asked.
  */
 import { Either } from "effect"
-import type { Expr, Idiom, Part, Select, Statement } from "./ast.ts"
 import { compile, isConstant, run } from "../evaluate/evaluate.ts"
 import { functions } from "../evaluate/functions.ts"
 import { recordOf } from "../evaluate/paths.ts"
-import { budget } from "../evaluate/scope.ts"
 import type { Source } from "../evaluate/scope.ts"
-import { RecordId, RecordRange, Table } from "../values/value.ts"
+import { budget } from "../evaluate/scope.ts"
 import type { Value } from "../values/value.ts"
+import { RecordId, RecordRange, Table } from "../values/value.ts"
+import type { Expr, Idiom, Part, Select, Statement } from "./ast.ts"
 
 export interface Facts {
   /** Tables named as sources of the query itself. */

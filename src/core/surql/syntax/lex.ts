@@ -8,8 +8,8 @@
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
 import { parseDecimal } from "../values/number.ts"
-import { Bytes, Uuid, float, int } from "../values/value.ts"
 import type { Value } from "../values/value.ts"
+import { Bytes, float, int, Uuid } from "../values/value.ts"
 
 export type TokenKind = "ident" | "quoted" | "param" | "value" | "string" | "record" | "op" | "end" | "bad"
 

@@ -8,15 +8,15 @@ import { Either } from "effect"
 import type { Select, Statement } from "./ast.ts"
 import { inherited } from "./parseExpression.ts"
 import { returned } from "./parsePrimary.ts"
-import { select } from "./parseSelect.ts"
+import type { Parser } from "./parser.ts"
 import {
-  Fault,
   advance,
   caught,
   eatOp,
   eatWord,
-  expectWord,
   expected,
+  expectWord,
+  Fault,
   fail,
   isOp,
   isWord,
@@ -24,7 +24,7 @@ import {
   notReserved,
   open
 } from "./parser.ts"
-import type { Parser } from "./parser.ts"
+import { select } from "./parseSelect.ts"
 
 /** What is wrong and where: `at` counts UTF-16 units from 0, `line` and `column` (code points) count from 1. */
 export interface ParseError {

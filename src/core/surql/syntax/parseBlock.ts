@@ -6,9 +6,9 @@
  */
 import type { Expr, Step } from "./ast.ts"
 import { inherited } from "./parseExpression.ts"
-import { union } from "./parseType.ts"
-import { advance, eatOp, expectOp, expected, fail, isOp, isWord, nested, peek } from "./parser.ts"
 import type { Parser } from "./parser.ts"
+import { advance, eatOp, expected, expectOp, fail, isOp, isWord, nested, peek } from "./parser.ts"
+import { union } from "./parseType.ts"
 
 /** Parameters the database sets itself. */
 const reserved: ReadonlySet<string> = new Set([

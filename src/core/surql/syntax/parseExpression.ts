@@ -7,10 +7,10 @@
  */
 import type { BinaryOp, Expr } from "./ast.ts"
 import * as Lex from "./lex.ts"
-import { primary, startsPrimary } from "./parsePrimary.ts"
-import { advance, eatOp, expectWord, expected, fail, isOp, isWord, nested, notYet, peek, withNames } from "./parser.ts"
-import type { Parser } from "./parser.ts"
 import { idiomRest } from "./parseIdiom.ts"
+import { primary, startsPrimary } from "./parsePrimary.ts"
+import type { Parser } from "./parser.ts"
+import { advance, eatOp, expected, expectWord, fail, isOp, isWord, nested, notYet, peek, withNames } from "./parser.ts"
 import { castType } from "./parseType.ts"
 
 const power = {

@@ -4,17 +4,18 @@
  * Why so: full paths stand in expressions; ORDER BY, SPLIT and GROUP BY take basic ones only, so both readers live
  * here.
  */
+
+import { RecordId, RecordRange } from "../values/value.ts"
 import type { Destructured, Expr, Idiom, Part, Select } from "./ast.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
 import { edgeRange, primary } from "./parsePrimary.ts"
-import { condition, limits, selectTail } from "./parseSelect.ts"
-import { RecordId, RecordRange } from "../values/value.ts"
+import type { Parser } from "./parser.ts"
 import {
   advance,
   eatOp,
   eatWord,
-  expectOp,
   expected,
+  expectOp,
   fail,
   isOp,
   isWord,
@@ -23,7 +24,7 @@ import {
   notYet,
   withNames
 } from "./parser.ts"
-import type { Parser } from "./parser.ts"
+import { condition, limits, selectTail } from "./parseSelect.ts"
 
 const continues = (p: Parser): boolean => {
   const t = p.token

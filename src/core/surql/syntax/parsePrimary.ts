@@ -4,23 +4,28 @@
  * Why so: constant composites (`[1, 2]`, `person:['a', 1]`) become one literal here, so that nothing evaluates them
  * again.
  */
+
+import * as Regexes from "../evaluate/regex.ts"
+import { makeObject } from "../values/makeObject.ts"
+import { isNumber } from "../values/number.ts"
+import * as RecordIds from "../values/recordId.ts"
+import type { Bound, RecordKey, Value } from "../values/value.ts"
+import { Float, float, Geometry, Range, RecordRange, Regex, Special, Uuid } from "../values/value.ts"
 import type { Expr, Idiom, Return } from "./ast.ts"
 import { closest, isConstantName, isFunctionName, refusalOf } from "./functionNames.ts"
 import * as Lex from "./lex.ts"
-import { makeObject } from "../values/makeObject.ts"
-import { expression, inherited, list } from "./parseExpression.ts"
 import { block, blockOf } from "./parseBlock.ts"
+import { expression, inherited, list } from "./parseExpression.ts"
 import { idiomRest, lookup, plainIdiom } from "./parseIdiom.ts"
-import { select } from "./parseSelect.ts"
-import { castType, single, union } from "./parseType.ts"
+import type { Parser } from "./parser.ts"
 import {
   advance,
   caught,
   eatOp,
   eatWord,
+  expected,
   expectOp,
   expectWord,
-  expected,
   fail,
   isName,
   isOp,
@@ -32,12 +37,8 @@ import {
   resume,
   withNames
 } from "./parser.ts"
-import type { Parser } from "./parser.ts"
-import * as Regexes from "../evaluate/regex.ts"
-import * as RecordIds from "../values/recordId.ts"
-import { isNumber } from "../values/number.ts"
-import { Float, Geometry, RecordRange, Range, Regex, Special, Uuid, float } from "../values/value.ts"
-import type { Bound, RecordKey, Value } from "../values/value.ts"
+import { select } from "./parseSelect.ts"
+import { castType, single, union } from "./parseType.ts"
 
 const starters: ReadonlySet<string> = new Set([
   "(",

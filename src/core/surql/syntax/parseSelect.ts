@@ -8,6 +8,7 @@ import type { Expr, Field, Idiom, OrderTerm, Select } from "./ast.ts"
 import { nameOf } from "./names.ts"
 import { expression, inherited } from "./parseExpression.ts"
 import { basicIdiom, plainIdiom } from "./parseIdiom.ts"
+import type { Parser } from "./parser.ts"
 import {
   advance,
   caught,
@@ -22,7 +23,6 @@ import {
   peek,
   withNames
 } from "./parser.ts"
-import type { Parser } from "./parser.ts"
 import { print } from "./print.ts"
 
 /** A whole SELECT; the current token is the word. */

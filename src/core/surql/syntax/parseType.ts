@@ -3,11 +3,12 @@
  *
  * Why so: types are kept as canonical text; the few casts that exist are looked up by it.
  */
-import * as Lex from "./lex.ts"
+
 import { isNumber } from "../values/number.ts"
-import { advance, eatOp, expected, fail, isOp, isWord, name, nested, resume } from "./parser.ts"
-import type { Parser } from "./parser.ts"
 import { objectKey, render } from "../values/text.ts"
+import * as Lex from "./lex.ts"
+import type { Parser } from "./parser.ts"
+import { advance, eatOp, expected, fail, isOp, isWord, name, nested, resume } from "./parser.ts"
 
 const known: ReadonlySet<string> = new Set([
   "any",

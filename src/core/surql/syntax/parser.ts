@@ -6,8 +6,8 @@
  * value.
  */
 import type { Expr } from "./ast.ts"
-import * as Lex from "./lex.ts"
 import type { Token } from "./lex.ts"
+import * as Lex from "./lex.ts"
 
 export interface Parser {
   readonly text: string

@@ -6,8 +6,9 @@
  * an operation. The database's own text drops some brackets (`a + (b + c)` is called `a + b + c`), but clients see that
  * name.
  */
-import type { BinaryOp, Destructured, Expr, Field, Idiom, Part, Select, Statement, Step } from "./ast.ts"
+
 import * as Text from "../values/text.ts"
+import type { BinaryOp, Destructured, Expr, Field, Idiom, Part, Select, Statement, Step } from "./ast.ts"
 
 type Style = "exact" | "name"
 

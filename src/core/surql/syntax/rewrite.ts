@@ -6,8 +6,9 @@
  * that differ only there are one shape. Statements inside (subqueries, graph steps with a SELECT) have a row of their
  * own and are left alone.
  */
-import type { Expr, Field, Idiom, Part, Select } from "./ast.ts"
+
 import { outputNames } from "../evaluate/project.ts"
+import type { Expr, Field, Idiom, Part, Select } from "./ast.ts"
 
 /** Gives what stands in place of an expression, or `undefined` to look inside it. */
 export type Replace = (expr: Expr) => Expr | undefined

@@ -11,26 +11,26 @@ import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
 import { parseDecimal } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
+import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 import {
   Bytes,
   Datetime,
   Decimal,
   Duration,
   Float,
+  field,
+  float,
   Geometry,
+  int,
   Range,
   RecordId,
   RecordRange,
   SetValue,
   Special,
+  setField,
   Table,
-  Uuid,
-  field,
-  float,
-  int,
-  setField
+  Uuid
 } from "./value.ts"
-import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
 const toUtf8 = new TextEncoder()
 // A mark at the start of a text is part of it.

@@ -14,22 +14,22 @@ import { uuidPattern } from "./json.ts"
 import { makeSet } from "./makeSet.ts"
 import { isNumber, parseDecimal, toFloat } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
+import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 import {
   Bytes,
   Datetime,
   Duration,
-  Geometry,
-  Range,
-  RecordRange,
-  Table,
-  Uuid,
   field,
   float,
+  Geometry,
   int,
   isInt,
-  setField
+  Range,
+  RecordRange,
+  setField,
+  Table,
+  Uuid
 } from "./value.ts"
-import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
 type Item =
   | { readonly kind: "value"; readonly value: Value }

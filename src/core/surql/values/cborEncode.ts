@@ -8,6 +8,7 @@
 import { utf8 } from "../evaluate/cast.ts"
 import { halfBits, tags, uuidBytes } from "./cborTags.ts"
 import { sortedKeys } from "./order.ts"
+import type { Bound, RecordKey, Value } from "./value.ts"
 import {
   Bytes,
   Closure,
@@ -15,18 +16,17 @@ import {
   Decimal,
   Duration,
   Float,
+  field,
   Geometry,
+  isInt,
+  isObj,
   Range,
   RecordId,
   RecordRange,
   SetValue,
   Table,
-  Uuid,
-  field,
-  isInt,
-  isObj
+  Uuid
 } from "./value.ts"
-import type { Bound, RecordKey, Value } from "./value.ts"
 
 /** Thrown by what CBOR has no form for; {@link encode} turns it into `undefined`. */
 class Unencodable extends Error {}

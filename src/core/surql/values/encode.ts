@@ -8,6 +8,7 @@
 import * as Datetimes from "./datetime.ts"
 import { D } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
+import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 import {
   Bytes,
   Datetime,
@@ -21,11 +22,10 @@ import {
   Regex,
   SetValue,
   Special,
+  setField,
   Table,
-  Uuid,
-  setField
+  Uuid
 } from "./value.ts"
-import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
 const tag = (...parts: ReadonlyArray<string>): string => `{"$":[${parts.join(",")}]}`
 

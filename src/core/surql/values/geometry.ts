@@ -5,8 +5,8 @@
  * for containment and as touching for intersection.
  */
 import { isNumber, toFloat } from "./number.ts"
-import { Geometry, field, isObj } from "./value.ts"
 import type { Value } from "./value.ts"
+import { field, Geometry, isObj } from "./value.ts"
 
 export type Point = readonly [number, number]
 

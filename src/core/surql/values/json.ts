@@ -12,22 +12,22 @@ import { parseDecimal } from "./number.ts"
 import { sortedKeys } from "./order.ts"
 import * as RecordIds from "./recordId.ts"
 import * as Text from "./text.ts"
+import type { Obj, Value } from "./value.ts"
 import {
   Bytes,
   Datetime,
   Decimal,
   Float,
+  field,
+  float,
   Geometry,
+  int,
   RecordId,
   SetValue,
   Special,
-  Uuid,
-  field,
-  float,
-  int,
-  setField
+  setField,
+  Uuid
 } from "./value.ts"
-import type { Obj, Value } from "./value.ts"
 
 const untyped = (json: string): Value => (Datetimes.mayBe(json) ? (Datetimes.parse(json) ?? json) : json)
 

@@ -5,11 +5,12 @@
  * their own keys, because they are nearly all keys there are. Everything else becomes a string that starts with U+0000,
  * which a user's string cannot be mistaken for (those that start with it are escaped).
  */
-import { sortedKeys } from "./order.ts"
+
 import { D, toDecimal } from "./number.ts"
+import { sortedKeys } from "./order.ts"
 import * as Text from "./text.ts"
-import { Datetime, Decimal, Duration, Float, RecordId, SetValue, Special, Uuid, field } from "./value.ts"
 import type { Obj, Value } from "./value.ts"
+import { Datetime, Decimal, Duration, Float, field, RecordId, SetValue, Special, Uuid } from "./value.ts"
 
 const numberKey = (v: bigint | Decimal): number | string => {
   if (typeof v === "bigint") {

@@ -7,25 +7,25 @@
  * not the same (`[1]`, `[1f]`) are told apart by what follows behind.
  */
 import * as Encode from "./encode.ts"
-import { isNumber, toDecimal } from "./number.ts"
 import type { NumberValue } from "./number.ts"
+import { isNumber, toDecimal } from "./number.ts"
 import { geometryKinds, sortedKeys } from "./order.ts"
+import type { Obj, RecordKey, Value } from "./value.ts"
 import {
   Bytes,
   Datetime,
   Decimal,
   Duration,
   Float,
+  field,
   Geometry,
   RecordId,
   Regex,
   SetValue,
   Special,
   Table,
-  Uuid,
-  field
+  Uuid
 } from "./value.ts"
-import type { Obj, RecordKey, Value } from "./value.ts"
 
 /** Ends what has a length; below every character that content is written with. */
 const end = "\u0001"

@@ -6,8 +6,8 @@
  */
 import * as Lex from "../syntax/lex.ts"
 import * as RecordIds from "./recordId.ts"
-import { Uuid, setField } from "./value.ts"
 import type { RecordKey, Value } from "./value.ts"
+import { setField, Uuid } from "./value.ts"
 
 interface Reader {
   readonly text: string

@@ -5,8 +5,8 @@
  * evaluator and functions must agree on when.
  */
 import { isNumber } from "./number.ts"
-import { Float, Geometry, field, isObj, setField } from "./value.ts"
 import type { Obj, Value } from "./value.ts"
+import { Float, field, Geometry, isObj, setField } from "./value.ts"
 
 const isPoint = (v: Value): boolean => Array.isArray(v) && v.length === 2 && v.every(isNumber)
 const isList =

@@ -4,8 +4,8 @@
  * Why so: a set is equal whatever order it was written in, so it is normalised once when it is made.
  */
 import { compare, same, sortValues } from "./order.ts"
-import { SetValue } from "./value.ts"
 import type { Value } from "./value.ts"
+import { SetValue } from "./value.ts"
 
 /** A set of the items. Of equal ones (`1`, `1.0`) the first is kept, or the last, as a cast does. */
 export const makeSet = (items: ReadonlyArray<Value>, keep: "first" | "last" = "first"): SetValue => {

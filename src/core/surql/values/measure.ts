@@ -5,10 +5,11 @@
  * areas by Chamberlain and Duquette (2007) on a sphere of the equatorial radius, centroids in the plane, weighted by
  * the geometry's highest dimension (area, else length, else count), relative to a ring's first point.
  */
-import { pointsOf, ringsOf } from "./geometry.ts"
+
 import type { Point } from "./geometry.ts"
-import { Geometry, field, isObj } from "./value.ts"
+import { pointsOf, ringsOf } from "./geometry.ts"
 import type { Value } from "./value.ts"
+import { field, Geometry, isObj } from "./value.ts"
 
 const radius = 6_378_137
 

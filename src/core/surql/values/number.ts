@@ -7,8 +7,8 @@
  * 28 places.
  */
 import { Decimal as DecimalNumber } from "decimal.js"
-import { Decimal, Float, int } from "./value.ts"
 import type { Value } from "./value.ts"
+import { Decimal, Float, int } from "./value.ts"
 
 /** Decimal arithmetic wide enough that rounding to the database's size happens once, in {@link fit}. */
 export const D = DecimalNumber.clone({

@@ -4,15 +4,19 @@
  * Why so: these three decide what every filter, sort and join does, so they are total functions over all types and
  * agree with the real engine (tests run both). Hot cases (two strings, two numbers) are decided first.
  */
-import { compareNumbers, isNumber } from "./number.ts"
+
 import * as Regexes from "../evaluate/regex.ts"
+import { compareNumbers, isNumber } from "./number.ts"
+import type { Bound, Obj, RecordKey, SpecialType, Value } from "./value.ts"
 import {
   Bytes,
   Datetime,
   Decimal,
   Duration,
   Float,
+  field,
   Geometry,
+  isObj,
   Range,
   RecordId,
   RecordRange,
@@ -20,11 +24,8 @@ import {
   SetValue,
   Special,
   Table,
-  Uuid,
-  field,
-  isObj
+  Uuid
 } from "./value.ts"
-import type { Bound, Obj, RecordKey, SpecialType, Value } from "./value.ts"
 
 const specialRank: { readonly [type in SpecialType]: number } = {
   float: 3,

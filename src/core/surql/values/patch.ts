@@ -7,11 +7,11 @@
  * differences in `docs/language.md`).
  */
 import { raise } from "../evaluate/failure.ts"
-import { compare, equal, sortedKeys } from "./order.ts"
 import { copyOf } from "../evaluate/shape.ts"
+import { compare, equal, sortedKeys } from "./order.ts"
 import { render, toText } from "./text.ts"
-import { field, isObj, setField } from "./value.ts"
 import type { Obj, Value } from "./value.ts"
+import { field, isObj, setField } from "./value.ts"
 import { weighed } from "./weigh.ts"
 
 type Items = ReadonlyArray<Value>

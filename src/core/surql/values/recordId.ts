@@ -8,8 +8,8 @@ import { skip, unescape } from "../syntax/lex.ts"
 import { readKey } from "./literal.ts"
 import { compareKeys as orderKeys } from "./order.ts"
 import { recordText } from "./text.ts"
-import { RecordId, int } from "./value.ts"
 import type { RecordKey } from "./value.ts"
+import { int, RecordId } from "./value.ts"
 
 /** The record id of a table and a key. */
 export const make = (table: string, key: RecordKey): RecordId => new RecordId(table, key, recordText(table, key))

@@ -8,6 +8,7 @@
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
 import { sortedKeys } from "./order.ts"
+import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 import {
   Bytes,
   Closure,
@@ -15,6 +16,7 @@ import {
   Decimal,
   Duration,
   Float,
+  field,
   Geometry,
   Range,
   RecordId,
@@ -23,10 +25,8 @@ import {
   SetValue,
   Special,
   Table,
-  Uuid,
-  field
+  Uuid
 } from "./value.ts"
-import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
 /**
  * The shortest digits that name a number. Where two do and the number lies exactly between them, JavaScript takes the

@@ -6,8 +6,8 @@
  * part, so that only new parts are looked at.
  */
 import { raise } from "../evaluate/failure.ts"
-import { SetValue } from "./value.ts"
 import type { Value } from "./value.ts"
+import { SetValue } from "./value.ts"
 
 /** Values a value may be made of, counted as often as they would be written; 64 characters of a text count as one. */
 export const maxParts = 1_000_000

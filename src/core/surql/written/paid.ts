@@ -6,10 +6,10 @@
  * long as if each were an object of its own.
  */
 import { walk } from "../evaluate/charge.ts"
-import { encode } from "../values/encode.ts"
 import { type Budget, make } from "../evaluate/scope.ts"
-import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
+import { encode } from "../values/encode.ts"
 import type { Obj, Value } from "../values/value.ts"
+import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
 
 /** A place in a list, and a number in it. */
 const place = 16

@@ -6,12 +6,12 @@
  * other work. A small part is written in one go, a large part in pieces, at any depth.
  */
 import { partsOf } from "../evaluate/charge.ts"
+import type { Slices } from "../evaluate/scope.ts"
 import * as Encode from "../values/encode.ts"
 import * as Json from "../values/json.ts"
 import { compareStrings } from "../values/order.ts"
-import type { Slices } from "../evaluate/scope.ts"
-import { field, Geometry, isObj, SetValue } from "../values/value.ts"
 import type { Obj, Value } from "../values/value.ts"
+import { field, Geometry, isObj, SetValue } from "../values/value.ts"
 
 /** Parts of a value that are written in one go. */
 export const smallParts = 2048
