@@ -262,7 +262,8 @@ export class Engine {
       touched = this.settle(relistings, touched)
     }
     dirtyRows.clear()
-    if (this.turns.length > 0) this.turns.length = 0
+    // One by one: to set a length is a call into the runtime.
+    while (this.turns.length > 0) this.turns.pop()
     if (relistings.length > 0) this.relistings = []
     if (!this.recomputed.empty) touched = this.runAgain(writes, touched)
     if (this.idle.length > 0) this.releases.tidy()

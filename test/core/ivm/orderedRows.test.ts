@@ -19,16 +19,12 @@ const leavesOf = ({ children }: Tree): number =>
 
 const backwards = (a: Value, b: Value): number => compare(b, a)
 
+const orderingOf = (text: string, ...terms: Ordering["terms"]): Ordering => ({ text, terms, lead: terms[0] })
+
 const orderings: ReadonlyArray<Ordering> = [
-  { text: "id", terms: [] },
-  { text: "n", terms: [{ field: "n", compare }] },
-  {
-    text: "n, m desc",
-    terms: [
-      { field: "n", compare },
-      { field: "m", compare: backwards }
-    ]
-  }
+  orderingOf("id"),
+  orderingOf("n", { field: "n", compare }),
+  orderingOf("n, m desc", { field: "n", compare }, { field: "m", compare: backwards })
 ]
 
 seeded(

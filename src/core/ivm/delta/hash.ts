@@ -1,19 +1,19 @@
 /**
  * Result hashes: an order-free sum of one 64-bit hash per row, kept up to date by adding and taking away.
  *
- * Formula: H(view) = sum over rows of h(record id, version, digest) in two independent 32-bit view indexes. A sum (and
+ * Formula: H(view) = sum over rows of h(record id, version, digest) in two independent 32-bit halves. A sum (and
  * not xor) so that a row counted twice shows. Cost per changed row: one pass over the id. State: two numbers per view.
  * The order of a result is a function of its rows' content, and content is covered by the version, so order needs no
  * term of its own.
  */
 
-/** Two 32-bit view indexes, as signed integers: the only numbers that take no object of their own. */
+/** Two 32-bit halves, as signed integers: the only numbers that take no object of their own. */
 export interface Hash64 {
   readonly high: number
   readonly low: number
 }
 
-/** Hash of a text (cyrb53's mixing, both view indexes kept whole), starting from a seed. */
+/** Hash of a text (cyrb53's mixing, both halves kept whole), starting from a seed. */
 const mix = (text: string, seed: number): Hash64 => {
   // Spread first: a version as it is and the first letter would cancel (`t:2` at 2, `u:2` at 3).
   let high = 0xdeadbeef ^ Math.imul(seed, 2246822519)
@@ -26,7 +26,7 @@ const mix = (text: string, seed: number): Hash64 => {
   return finished(high, low)
 }
 
-/** Spreads every bit over both view indexes. */
+/** Spreads every bit over both halves. */
 const finished = (h: number, l: number): Hash64 => {
   const high = Math.imul(h ^ (h >>> 16), 2246822507) ^ Math.imul(l ^ (l >>> 13), 3266489909)
   const low = Math.imul(l ^ (l >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)

@@ -3,8 +3,8 @@
  *
  * A {@link KeySpec} names the paths whose values make the key, at most one path whose elements are filed one by one,
  * and at most one path whose value is ordered. A row whose path leaves the record (a link, an array on the way), or
- * whose value has no exact key (a regular expression equals what it matches), is `dynamic`: everybody has to look at
- * it.
+ * whose value has no exact key (a regular expression equals what it matches), is
+ * {@link unindexable}: every view of its shape has to look at it.
  */
 import { compositeKey, indexKey } from "../../surql/values/key.ts"
 import * as Ids from "../../surql/values/recordId.ts"
@@ -15,6 +15,7 @@ import {
   isObj,
   type Obj,
   Range,
+  RecordId,
   RecordRange,
   Regex,
   SetValue,
@@ -25,7 +26,7 @@ import {
 import { type FiledKey, isCountedId, plainKey, sameKey } from "../store/denseMap.ts"
 
 /** Stands for the key of what has none that is exact. */
-export const unindexable: unique symbol = Symbol("dynamic")
+export const unindexable: unique symbol = Symbol("unindexable")
 /** Key of a row that is not there. */
 export const absent: unique symbol = Symbol("absent")
 
@@ -66,7 +67,7 @@ const follow = (doc: Obj, path: Path): Value | typeof unindexable => {
 
 /** Whether equal values, and no others, have its key: not so for what matches or is compared part by part. */
 const isExact = (value: Value): boolean => {
-  if (typeof value !== "object" || value === null) return true
+  if (typeof value !== "object" || value === null || value instanceof RecordId) return true
   if (Array.isArray(value)) return (value as ReadonlyArray<Value>).every(isExact)
   if (value instanceof SetValue) return value.items.every(isExact)
   if (value instanceof Special)
@@ -80,13 +81,13 @@ const isExact = (value: Value): boolean => {
   return Object.keys(value).every((name) => isExact((value as Obj)[name]))
 }
 
-/** The key of some values in order, or {@link dynamic}. */
+/** The key of some values in order, or {@link unindexable}. */
 export const keyOfValues = (values: ReadonlyArray<Value>): unknown => {
   for (let i = 0; i < values.length; i++) if (!isExact(values[i])) return unindexable
   return values.length === 1 ? filedKey(values[0]) : values.length === 0 ? undefined : compositeKey(values)
 }
 
-/** The keys of some values followed by each of some elements, or {@link dynamic}. */
+/** The keys of some values followed by each of some elements, or {@link unindexable}. */
 export const keysOfElements = (values: ReadonlyArray<Value>, elements: ReadonlyArray<Value>): Keys => {
   if (elements.length === 1) return keyOfValues([...values, elements[0]])
   const keys = new Map<unknown, FiledKey>()
@@ -99,7 +100,7 @@ export const keysOfElements = (values: ReadonlyArray<Value>, elements: ReadonlyA
 }
 
 /**
- * What a container is asked for element by element; {@link dynamic} for those that hold more than elements (text,
+ * What a container is asked for element by element; {@link unindexable} for those that hold more than elements (text,
  * ranges, ...).
  */
 const elementsOf = (container: Value, orSelf: boolean): ReadonlyArray<Value> | typeof unindexable => {
@@ -117,7 +118,7 @@ const elementsOf = (container: Value, orSelf: boolean): ReadonlyArray<Value> | t
 
 const noElements: ReadonlyArray<Value> = []
 
-/** The keys of a document, or {@link dynamic}. */
+/** The keys of a document, or {@link unindexable}. */
 export const keysOf = (doc: Obj, { each, paths, range }: KeySpec): Keys => {
   if (range !== undefined && follow(doc, range) === unindexable) return unindexable
   if (each === undefined && paths.length === 1) {
@@ -136,7 +137,7 @@ export const keysOf = (doc: Obj, { each, paths, range }: KeySpec): Keys => {
   return elements === unindexable ? unindexable : keysOfElements(values, elements)
 }
 
-/** The value rows of one key are ordered by; only for documents that are not {@link dynamic}. */
+/** The value rows of one key are ordered by; only for documents that are not {@link unindexable}. */
 export const orderOf = (doc: Obj, { range }: KeySpec): Value => {
   const value = range === undefined ? undefined : follow(doc, range)
   return value === unindexable ? undefined : value

@@ -14,7 +14,7 @@ import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
 import { absent, type KeySpec, type Keys, keysOf, sameKeys, unindexable } from "./indexKey.ts"
-import { leadOf, nowhere, OrderedRows, type Ordering, sameOrder } from "./orderedRows.ts"
+import { leadOf, nowhere, OrderedRows, type Ordering, type Probe, sameOrder } from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
 
 /** A view that shows a page of an ordered index, as the index knows it. */
@@ -32,6 +32,25 @@ class KeyRows extends OrderedRows {
   views: PageView | PageViews | undefined = undefined
 }
 
+const probeOf = (ordering: Ordering, slot: RecordSlot, doc: Obj): Probe => ({
+  lead: leadOf(ordering, doc),
+  doc,
+  slot
+})
+
+/** Takes a record out of where a state of it stands. */
+const takenFrom = (rows: KeyRows, probe: Probe): Place => ({ lead: probe.lead, rank: rows.remove(probe) })
+
+/** Puts a record where a state of it stands. */
+const putInto = (rows: KeyRows, probe: Probe): Place => ({ lead: probe.lead, rank: rows.add(probe) })
+
+/** Tells the views of a key of a row that was at one place and is at another. */
+const tell = ({ views }: KeyRows, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void => {
+  if (views === undefined) return
+  if (views instanceof PageViews) views.tell(slot, from, to)
+  else tellOne(views, slot, from, to)
+}
+
 /** As many rows are put in order before they are filed: neighbours are then found in the cache. */
 const run = 512
 
@@ -39,17 +58,19 @@ export class OrderedIndex implements TableIndex {
   readonly spec: KeySpec
   readonly ordering: Ordering
   private readonly byKey = new FiledMap<KeyRows>()
-  /** Rows without an exact key. */
-  readonly loose: OrderedRows
+  /** Rows without an exact key; no view is filed with them. */
+  readonly loose: KeyRows
   private readonly views = new Set<PageView>()
   /** Views that have passed over rows. */
   private readonly passingOver = new Set<PageView>()
+  /** How many of the views filter the rows they walk over. */
+  private filtering = 0
   private building: Iterator<undefined, void> | undefined
 
   constructor(spec: KeySpec, ordering: Ordering, store: Store, table: string) {
     this.spec = spec
     this.ordering = ordering
-    this.loose = new OrderedRows(ordering)
+    this.loose = new KeyRows(ordering)
     this.building = this.build(store, table)
   }
 
@@ -79,18 +100,26 @@ export class OrderedIndex implements TableIndex {
     return { rows: this.entries(), readers: this.views.size }
   }
 
-  /** From here on a view is told of what may change its page. */
-  follow(view: PageView): void {
+  /** From here on a view is told of what may change its page. Answers the rows of its key, if it has one. */
+  follow(view: PageView): OrderedRows | undefined {
     this.views.add(view)
+    if (view.filters) this.filtering++
     this.enter(view)
+    return view.keys.length === 1 ? this.rowsFor(view.keys[0]) : undefined
   }
 
   leave(view: PageView): void {
     this.passingOver.delete(view)
-    if (this.views.delete(view)) this.quit(view, view.series)
+    if (!this.views.delete(view)) return
+    if (view.filters) this.filtering--
+    this.quit(view, view.series)
+    for (const key of view.keys) this.dropUnused(key, this.rowsFor(key))
   }
 
-  /** Takes over the series of a view, which was in another one before, and whether it has passed over rows. */
+  /**
+   * Takes over the series of a view, which was in another one before, and whether it has passed over rows. The rows of
+   * its keys stay, and with them what the view has of them from {@link follow}.
+   */
   refile(view: PageView, series: string | undefined, passesOver: boolean): void {
     if (passesOver) this.passingOver.add(view)
     else this.passingOver.delete(view)
@@ -120,7 +149,6 @@ export class OrderedIndex implements TableIndex {
         rows.views.remove(view, series)
         if (rows.views.isEmpty) rows.views = undefined
       } else rows.views = undefined
-      this.dropUnused(key, rows)
     }
   }
 
@@ -128,18 +156,35 @@ export class OrderedIndex implements TableIndex {
     const { ordering, spec } = this
     const oldKey = before === undefined ? absent : keysOf(before, spec)
     const newKey = after === undefined ? absent : keysOf(after, spec)
-    const sameKey = sameKeys(oldKey, newKey)
-    const stays = sameKey && before !== undefined && after !== undefined && sameOrder(ordering, before, after)
-    if (stays) return this.stayed(slot, newKey, after)
-    const from = before === undefined ? undefined : this.unfile(oldKey, slot, before)
-    const to = after === undefined ? undefined : this.file(newKey, slot, after)
-    if (this.views.size === 0) return
-    if (oldKey === unindexable || newKey === unindexable) this.touchAll(slot)
-    else if (sameKey) this.tell(newKey, slot, from, to)
-    else {
-      if (before !== undefined) this.tell(oldKey, slot, from, undefined)
-      if (after !== undefined) this.tell(newKey, slot, undefined, to)
+    if (before !== undefined && after !== undefined && sameKeys(oldKey, newKey)) {
+      const old = probeOf(ordering, slot, before),
+        now = probeOf(ordering, slot, after)
+      if (sameOrder(ordering, old, now)) this.stayed(newKey, now)
+      else this.moved(newKey, old, now)
+      return
     }
+    const isLoose = oldKey === unindexable || newKey === unindexable
+    if (before !== undefined) {
+      const rows = this.rowsUnder(oldKey)
+      const from = takenFrom(rows, probeOf(ordering, slot, before))
+      if (!isLoose) tell(rows, slot, from, undefined)
+      if (rows !== this.loose) this.dropUnused(oldKey, rows)
+    }
+    if (after !== undefined) {
+      const rows = this.rowsUnder(newKey)
+      const to = putInto(rows, probeOf(ordering, slot, after))
+      if (!isLoose) tell(rows, slot, undefined, to)
+    }
+    if (isLoose) this.touchAll(slot)
+  }
+
+  /** A record has gone to another place of its key. */
+  private moved(key: Keys, before: Probe, after: Probe): void {
+    const rows = this.rowsUnder(key)
+    const from = takenFrom(rows, before)
+    const to = putInto(rows, after)
+    if (rows === this.loose) this.touchAll(after.slot)
+    else tell(rows, after.slot, from, to)
   }
 
   /** Whether a row without an exact key matches, even before a page, is known to the views alone. */
@@ -147,25 +192,21 @@ export class OrderedIndex implements TableIndex {
     for (const view of this.views) view.touch(slot, undefined, undefined)
   }
 
-  /** Tells the views of a key of a row that was at one place and is at another. */
-  private tell(key: FiledKey, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void {
-    const views = this.byKey.get(key)?.views
-    if (views === undefined) return
-    if (views instanceof PageViews) views.tell(slot, from, to)
-    else tellOne(views, slot, from, to)
-  }
-
   /** A record has changed and is where it was: the views that show it, have passed it over or filter it are told. */
-  private stayed(slot: RecordSlot, key: Keys, doc: Obj): void {
+  private stayed(key: Keys, { lead, slot }: Probe): void {
     if (this.views.size === 0) return
     if (key === unindexable) return this.touchAll(slot)
     const views = this.byKey.get(key)?.views
     if (views === undefined) return
-    slot.eachHolding(({ owner }) => {
-      if ((owner as Partial<PageView>).index === this) (owner as PageView).touchInPlace(slot)
-    })
-    for (const view of this.passingOver) if (view.passedOver(slot)) view.touch(slot, undefined, undefined)
-    const place: Place = { lead: leadOf(this.ordering, doc), rank: nowhere }
+    if (views instanceof PageViews)
+      slot.eachHolding(({ owner }) => {
+        if ((owner as Partial<PageView>).index === this) (owner as PageView).touchInPlace(slot)
+      })
+    else if (slot.heldBy(views) !== undefined) views.touchInPlace(slot)
+    if (this.passingOver.size > 0)
+      for (const view of this.passingOver) if (view.passedOver(slot)) view.touch(slot, undefined, undefined)
+    if (this.filtering === 0) return
+    const place: Place = { lead, rank: nowhere }
     if (views instanceof PageViews) views.tellFiltering(slot, place)
     else tellFiltering(views, slot, place)
   }
@@ -184,7 +225,7 @@ export class OrderedIndex implements TableIndex {
 
   private fileAll(rows: Array<Live>): void {
     const { ordering, spec } = this
-    const [first] = ordering.terms
+    const { lead: first } = ordering
     const found = rows
       // A row may have come since, and was filed by its write; filing it again changes nothing.
       .filter(isLive)
@@ -193,20 +234,7 @@ export class OrderedIndex implements TableIndex {
     for (const { key, lead, slot } of found) this.rowsUnder(key).add({ lead, doc: slot.doc, slot })
   }
 
-  private file(key: Keys, slot: RecordSlot, doc: Obj): Place {
-    const lead = leadOf(this.ordering, doc)
-    return { lead, rank: this.rowsUnder(key).add({ lead, doc, slot }) }
-  }
-
-  private unfile(key: Keys, slot: RecordSlot, doc: Obj): Place {
-    const lead = leadOf(this.ordering, doc)
-    const rows = key === unindexable ? this.loose : this.byKey.get(key)
-    const rank = rows?.remove({ lead, doc, slot }) ?? nowhere
-    if (rows instanceof KeyRows) this.dropUnused(key, rows)
-    return { lead, rank }
-  }
-
-  private rowsUnder(key: Keys): OrderedRows {
+  private rowsUnder(key: Keys): KeyRows {
     return key === unindexable ? this.loose : this.rowsFor(key)
   }
 

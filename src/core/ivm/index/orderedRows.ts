@@ -23,15 +23,18 @@ export interface Ordering {
   /** Equal texts are the same order. */
   readonly text: string
   readonly terms: ReadonlyArray<OrderingTerm>
+  /** The first of them. */
+  readonly lead: OrderingTerm | undefined
 }
 
 /** The value that decides first; undefined where only the record id does. */
-export const leadOf = ({ terms: [first] }: Ordering, doc: Obj): Value => first && field(doc, first.field)
+export const leadOf = ({ lead }: Ordering, doc: Obj): Value => (lead === undefined ? undefined : field(doc, lead.field))
 
-/** Whether two states of one record stand at the same place. */
-export const sameOrder = ({ terms }: Ordering, a: Obj, b: Obj): boolean => {
-  for (let i = 0; i < terms.length; i++)
-    if (terms[i]!.compare(field(a, terms[i]!.field), field(b, terms[i]!.field)) !== 0) return false
+/** Whether two states of one record, with these first values, stand at the same place. */
+export const sameOrder = ({ lead, terms }: Ordering, a: Probe, b: Probe): boolean => {
+  if (lead !== undefined && lead.compare(a.lead, b.lead) !== 0) return false
+  for (let i = 1; i < terms.length; i++)
+    if (terms[i]!.compare(field(a.doc, terms[i]!.field), field(b.doc, terms[i]!.field)) !== 0) return false
   return true
 }
 
@@ -46,16 +49,12 @@ export interface Probe {
  * Negative: a row stands before a probe, by its first value and its record as it is now. The state that is looked for
  * may be an earlier one of the same record.
  */
-export const compareToProbe = (
-  { terms }: Ordering,
-  otherLead: Value,
-  other: RecordSlot,
-  { doc, lead, slot }: Probe
-): number => {
-  if (terms.length > 0) {
-    const order = terms[0]!.compare(otherLead, lead)
-    if (order !== 0) return order
-  }
+export const compareToProbe = (ordering: Ordering, otherLead: Value, other: RecordSlot, probe: Probe): number =>
+  (ordering.lead === undefined ? 0 : ordering.lead.compare(otherLead, probe.lead)) ||
+  compareBehindLead(ordering, other, probe)
+
+/** The same, where the first values are equal. */
+const compareBehindLead = ({ terms }: Ordering, other: RecordSlot, { doc, slot }: Probe): number => {
   const otherDoc = other.doc!
   for (let i = 1; i < terms.length; i++) {
     const { compare, field: name } = terms[i]!
@@ -71,39 +70,65 @@ const most = 64
 /** A node with less joins a neighbour that has room. */
 const scant = most / 4
 
-/** A leaf has rows; an inner node the first row of each child, the children, and how many rows each has. */
-class Node {
-  readonly leads: Array<Value>
-  readonly slots: Array<RecordSlot>
-  readonly children: Array<Node> | undefined
-  readonly counts: Array<number> | undefined
+/** Rows, each behind its first value: a search and what it finds lie together. */
+type Cells = Array<Value | RecordSlot>
 
-  constructor(
-    leads: Array<Value>,
-    slots: Array<RecordSlot>,
-    children?: Array<Node> | undefined,
-    counts?: Array<number> | undefined
-  ) {
-    this.leads = leads
-    this.slots = slots
+const leadAt = (cells: Cells, at: number): Value => cells[2 * at] as Value
+
+const slotAt = (cells: Cells, at: number): RecordSlot => cells[2 * at + 1] as RecordSlot
+
+class Inner {
+  /** The first row of each child. */
+  readonly heads: Cells
+  readonly children: Array<Node>
+  /** How many rows each child has. */
+  readonly counts: Array<number>
+
+  constructor(heads: Cells, children: Array<Node>, counts: Array<number>) {
+    this.heads = heads
     this.children = children
     this.counts = counts
   }
 }
 
+/** A leaf is its cells. */
+type Node = Cells | Inner
+
+const cellsOf = (node: Node): Cells => (node instanceof Inner ? node.heads : node)
+
+/** How many rows a leaf has, or children an inner node. */
+const lengthOf = (node: Node): number => cellsOf(node).length >> 1
+
+const countOf = (node: Node): number =>
+  node instanceof Inner ? node.counts.reduce((sum, count) => sum + count, 0) : node.length >> 1
+
 /** The rank of what is not there. */
 export const nowhere = -1
 
 /** Puts an item in by moving those behind it: `splice` would make an array of what it takes out. */
-const insert = <A>(items: Array<A>, at: number, item: A): void => {
+export const insert = <A>(items: Array<A>, at: number, item: A): void => {
   items.push(item)
   for (let i = items.length - 1; i > at; i--) items[i] = items[i - 1]!
   items[at] = item
 }
 
-const takeOut = <A>(items: Array<A>, at: number): void => {
+/** Takes the item at a position out. */
+export const takeOut = <A>(items: Array<A>, at: number): void => {
   for (let i = at + 1; i < items.length; i++) items[i - 1] = items[i]!
   items.pop()
+}
+
+const insertRow = (cells: Cells, at: number, lead: Value, slot: RecordSlot): void => {
+  cells.push(lead, slot)
+  for (let i = cells.length - 1; i > 2 * at + 1; i--) cells[i] = cells[i - 2]!
+  cells[2 * at] = lead
+  cells[2 * at + 1] = slot
+}
+
+const takeRowOut = (cells: Cells, at: number): void => {
+  for (let i = 2 * at + 2; i < cells.length; i++) cells[i - 2] = cells[i]!
+  cells.pop()
+  cells.pop()
 }
 
 /** The sum of the counts before one. */
@@ -113,25 +138,37 @@ const before = (counts: ReadonlyArray<number>, end: number): number => {
   return sum
 }
 
-const countOf = ({ counts, slots }: Node): number =>
-  counts === undefined ? slots.length : counts.reduce((sum, count) => sum + count, 0)
-
 /** The upper half of a node, taken out of it. */
-const split = ({ children, counts, leads, slots }: Node): Node =>
-  new Node(leads.splice(most / 2), slots.splice(most / 2), children?.splice(most / 2), counts?.splice(most / 2))
+const split = (node: Node): Node =>
+  node instanceof Inner
+    ? new Inner(node.heads.splice(most), node.children.splice(most / 2), node.counts.splice(most / 2))
+    : node.splice(most)
 
 /** Puts what a right neighbour has behind what a node has. */
-const append = (node: Node, { children, counts, leads, slots }: Node): void => {
-  node.leads.push(...leads)
-  node.slots.push(...slots)
-  if (children !== undefined) node.children!.push(...children)
-  if (counts !== undefined) node.counts!.push(...counts)
+const append = (node: Node, right: Node): void => {
+  cellsOf(node).push(...cellsOf(right))
+  if (!(node instanceof Inner)) return
+  node.children.push(...(right as Inner).children)
+  node.counts.push(...(right as Inner).counts)
+}
+
+const dropChild = ({ children, counts, heads }: Inner, at: number): void => {
+  takeRowOut(heads, at)
+  takeOut(children, at)
+  takeOut(counts, at)
+}
+
+/** The first row of a child may be another one. */
+const renewHead = ({ children, heads }: Inner, at: number): void => {
+  const first = cellsOf(children[at]!)
+  heads[2 * at] = first[0]
+  heads[2 * at + 1] = first[1]
 }
 
 export class OrderedRows {
   size = 0
   private readonly ordering: Ordering
-  private root = new Node([], [])
+  private root: Node = []
 
   constructor(ordering: Ordering) {
     this.ordering = ordering
@@ -143,14 +180,11 @@ export class OrderedRows {
     if (rank === nowhere) return nowhere
     this.size++
     const { root } = this
-    if (root.slots.length > most) {
+    if (lengthOf(root) > most) {
       const upper = split(root)
-      this.root = new Node(
-        [root.leads[0], upper.leads[0]],
-        [root.slots[0]!, upper.slots[0]!],
-        [root, upper],
-        [countOf(root), countOf(upper)]
-      )
+      this.root = new Inner([], [root, upper], [countOf(root), countOf(upper)])
+      renewHead(this.root, 0)
+      renewHead(this.root, 1)
     }
     return rank
   }
@@ -163,8 +197,8 @@ export class OrderedRows {
     const rank = this.removeFrom(this.root, probe)
     if (rank === nowhere) return nowhere
     this.size--
-    const { children } = this.root
-    if (children?.length === 1) this.root = children[0]!
+    const { root } = this
+    if (root instanceof Inner && root.children.length === 1) this.root = root.children[0]!
     return rank
   }
 
@@ -173,25 +207,26 @@ export class OrderedRows {
     if (rank >= this.size) return undefined
     let node = this.root,
       within = rank
-    while (node.children !== undefined) {
+    while (node instanceof Inner) {
+      const { children, counts } = node
       let at = 0
-      while (within >= node.counts![at]!) within -= node.counts![at++]!
-      node = node.children[at]!
+      while (within >= counts[at]!) within -= counts[at++]!
+      node = children[at]!
     }
-    return node.slots[within]
+    return slotAt(node, within)
   }
 
   /** How many rows stand before the first one that is not before; `isBefore` may turn to false once. */
   rankOf(isBefore: (lead: Value, slot: RecordSlot) => boolean): number {
     let rank = 0
     for (let node = this.root; ; ) {
-      const { children, counts, leads, slots } = node
-      const first = firstWhere(slots.length, (at) => !isBefore(leads[at], slots[at]!))
-      if (children === undefined) return rank + first
+      const cells = cellsOf(node)
+      const first = firstWhere(lengthOf(node), (at) => !isBefore(leadAt(cells, at), slotAt(cells, at)))
+      if (!(node instanceof Inner)) return rank + first
       // The first that is not before stands in the child whose first row still is.
       const at = Math.max(0, first - 1)
-      rank += before(counts!, at)
-      node = children[at]!
+      rank += before(node.counts, at)
+      node = node.children[at]!
     }
   }
 
@@ -201,19 +236,19 @@ export class OrderedRows {
   }
 
   private readFrom(node: Node, rank: number, count: number, slots: Array<RecordSlot>, leads: Array<Value>): number {
-    const { children, counts } = node
-    if (children === undefined) {
-      const end = Math.min(node.slots.length, rank + count)
+    if (!(node instanceof Inner)) {
+      const end = Math.min(node.length >> 1, rank + count)
       for (let i = rank; i < end; i++) {
-        slots.push(node.slots[i]!)
-        leads.push(node.leads[i])
+        slots.push(slotAt(node, i))
+        leads.push(leadAt(node, i))
       }
       return end - rank
     }
+    const { children, counts } = node
     let at = 0,
       within = rank,
       done = 0
-    while (within >= counts![at]!) within -= counts![at++]!
+    while (within >= counts[at]!) within -= counts[at++]!
     for (; at < children.length && done < count; at++) {
       done += this.readFrom(children[at]!, within, count - done, slots, leads)
       within = 0
@@ -221,100 +256,83 @@ export class OrderedRows {
     return done
   }
 
-  /** Negative: the row at this position stands before the probe, which is filed as it is if the row is its record. */
-  private compare({ leads, slots }: Node, at: number, probe: Probe): number {
-    const [first] = this.ordering.terms
-    const order = first === undefined ? 0 : first.compare(leads[at], probe.lead)
-    return order !== 0 || slots[at] === probe.slot ? order : compareToProbe(this.ordering, leads[at], slots[at]!, probe)
-  }
-
-  /** How many entries of a node stand before the probe. */
-  private search(node: Node, probe: Probe): number {
+  /**
+   * How many rows stand before the probe, or with it where `orHere`. Of the row of its own record only the first value
+   * is compared, as it was filed.
+   */
+  private search(cells: Cells, probe: Probe, orHere: boolean): number {
+    const { ordering } = this
+    const { lead: first } = ordering
     let low = 0
-    for (let high = node.slots.length; low < high; ) {
+    for (let high = cells.length >> 1; low < high; ) {
       const middle = (low + high) >> 1
-      if (this.compare(node, middle, probe) < 0) low = middle + 1
+      let order = first === undefined ? 0 : first.compare(leadAt(cells, middle), probe.lead)
+      if (order === 0 && slotAt(cells, middle) !== probe.slot)
+        order = compareBehindLead(ordering, slotAt(cells, middle), probe)
+      if (order < 0 || (orHere && order === 0)) low = middle + 1
       else high = middle
     }
     return low
   }
 
   /** The child that has the probe or would take it. */
-  private childOf(node: Node, probe: Probe): number {
-    const at = this.search(node, probe)
-    return at < node.slots.length && this.compare(node, at, probe) === 0 ? at : Math.max(0, at - 1)
+  private childOf({ heads }: Inner, probe: Probe): number {
+    return Math.max(0, this.search(heads, probe, true) - 1)
   }
 
   private addTo(node: Node, probe: Probe): number {
-    const { children, counts, leads, slots } = node
-    if (children === undefined) {
-      const at = this.search(node, probe)
-      if (slots[at] === probe.slot) return nowhere
-      insert(leads, at, probe.lead)
-      insert(slots, at, probe.slot)
+    if (!(node instanceof Inner)) {
+      const at = this.search(node, probe, false)
+      if (node[2 * at + 1] === probe.slot) return nowhere
+      insertRow(node, at, probe.lead, probe.slot)
       return at
     }
+    const { children, counts, heads } = node
     const at = this.childOf(node, probe),
       child = children[at]!
     const within = this.addTo(child, probe)
     if (within === nowhere) return nowhere
-    const rank = before(counts!, at) + within
-    counts![at]!++
-    this.head(node, at)
-    if (child.slots.length <= most) return rank
+    const rank = before(counts, at) + within
+    counts[at]!++
+    if (within === 0) renewHead(node, at)
+    if (lengthOf(child) <= most) return rank
     const upper = split(child)
-    leads.splice(at + 1, 0, upper.leads[0])
-    slots.splice(at + 1, 0, upper.slots[0]!)
-    children.splice(at + 1, 0, upper)
     const moved = countOf(upper)
-    counts![at]! -= moved
-    counts!.splice(at + 1, 0, moved)
+    counts[at]! -= moved
+    insert(children, at + 1, upper)
+    insert(counts, at + 1, moved)
+    insertRow(heads, at + 1, leadAt(cellsOf(upper), 0), slotAt(cellsOf(upper), 0))
     return rank
   }
 
   private removeFrom(node: Node, probe: Probe): number {
-    const { children, counts, leads, slots } = node
-    if (children === undefined) {
-      const at = this.search(node, probe)
-      if (slots[at] !== probe.slot) return nowhere
-      takeOut(leads, at)
-      takeOut(slots, at)
+    if (!(node instanceof Inner)) {
+      const at = this.search(node, probe, false)
+      if (node[2 * at + 1] !== probe.slot) return nowhere
+      takeRowOut(node, at)
       return at
     }
+    const { children, counts } = node
     const at = this.childOf(node, probe),
       child = children[at]!
     const within = this.removeFrom(child, probe)
     if (within === nowhere) return nowhere
-    const rank = before(counts!, at) + within
-    counts![at]!--
-    if (child.slots.length === 0) {
-      this.drop(node, at)
+    const rank = before(counts, at) + within
+    counts[at]!--
+    const length = lengthOf(child)
+    if (length === 0) {
+      dropChild(node, at)
       return rank
     }
-    this.head(node, at)
-    if (child.slots.length < scant) {
+    if (within === 0) renewHead(node, at)
+    if (length < scant) {
       const left = at + 1 < children.length ? at : at - 1
-      if (left >= 0 && children[left]!.slots.length + children[left + 1]!.slots.length <= most - scant) {
+      if (left >= 0 && lengthOf(children[left]!) + lengthOf(children[left + 1]!) <= most - scant) {
         append(children[left]!, children[left + 1]!)
-        counts![left]! += counts![left + 1]!
-        this.drop(node, left + 1)
+        counts[left]! += counts[left + 1]!
+        dropChild(node, left + 1)
       }
     }
     return rank
-  }
-
-  private drop({ children, counts, leads, slots }: Node, at: number): void {
-    leads.splice(at, 1)
-    slots.splice(at, 1)
-    children!.splice(at, 1)
-    counts!.splice(at, 1)
-  }
-
-  /** The first row of a child may be another one. */
-  private head({ children, leads, slots }: Node, at: number): void {
-    const child = children![at]!
-    if (slots[at] === child.slots[0] && leads[at] === child.leads[0]) return
-    leads[at] = child.leads[0]
-    slots[at] = child.slots[0]!
   }
 }

@@ -40,7 +40,7 @@ export class TopRows {
   /** Whether a row at this place may be known, or must be once it matches. */
   reaches(lead: Value, slot: RecordSlot): boolean {
     if (this.isWhole || this.edge === undefined) return true
-    const [first] = this.index.ordering.terms
+    const { lead: first } = this.index.ordering
     return first === undefined
       ? compareRecords(slot.id, this.edge.slot.id) <= 0
       : first.compare(lead, this.edge.lead) <= 0

@@ -129,7 +129,7 @@ export const pagePlanOf = (select: Select, access: IndexPlan | undefined, exact:
       each: undefined,
       range: undefined
     },
-    ordering: { terms, text: terms.map(({ text }) => text).join() },
+    ordering: { terms, lead: first, text: terms.map(({ text }) => text).join() },
     descending: first?.descending === true,
     equal: inOrder,
     member,

@@ -142,11 +142,11 @@ export class IncrementalView
     if (before !== after) this.exchange(slot, before, after)
   }
 
-  private exchange(slot: RecordSlot, before: ViewRow | undefined, after: ViewRow | undefined): void {
+  protected exchange(slot: RecordSlot, before: ViewRow | undefined, after: ViewRow | undefined): void {
     if (before instanceof PlainRow && after instanceof PlainRow) this.renew(before, after)
     else {
       slot.exchange(before, after)
-      if (!this.isHeldByWindow) this.viewRows = exchanged(this.viewRows, before, after)
+      if (!this.isHeldElsewhere) this.viewRows = exchanged(this.viewRows, before, after)
       if (this.groups !== undefined) this.groups.move(before, after)
       else if (this.plainShape.splitting === undefined) this.move(before, after)
       else movePieces(this, piecesOf(before), piecesOf(after))
@@ -413,11 +413,11 @@ export class IncrementalView
 
   /** How many rows match. */
   get matches(): number {
-    return this.isHeldByWindow ? this.knownCount : countOf(this.viewRows)
+    return this.isHeldElsewhere ? this.knownCount : countOf(this.viewRows)
   }
 
-  /** All matching rows are in its window, and nowhere else. */
-  private get isHeldByWindow(): boolean {
+  /** All matching rows are in its window, and in no list beside it. */
+  protected get isHeldElsewhere(): boolean {
     return this.plainShape.heldByWindow && this.hasWindow
   }
 
@@ -426,7 +426,7 @@ export class IncrementalView
   }
 
   matching(): Iterable<ViewRow> {
-    return this.isHeldByWindow ? (this.known() as Iterable<ViewRow>) : listOf(this.viewRows)
+    return this.isHeldElsewhere ? (this.known() as Iterable<ViewRow>) : listOf(this.viewRows)
   }
 
   buildScope(): Scope {

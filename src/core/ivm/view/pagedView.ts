@@ -15,7 +15,7 @@ import type { Bound, Value } from "../../surql/values/value.ts"
 import type { EngineContext, Page, Turn, ViewSpec } from "../context.ts"
 import { holdsValue } from "../index/intervalTree.ts"
 import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
-import { leadOf, type OrderedRows } from "../index/orderedRows.ts"
+import { insert, leadOf, type OrderedRows, takeOut } from "../index/orderedRows.ts"
 import { inPlace, type Place } from "../index/pageViews.ts"
 import { firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
 import { TopRows } from "../index/topRows.ts"
@@ -26,7 +26,7 @@ import { isLive, type RecordSlot } from "../store/recordSlot.ts"
 import type { ReaderRow, ReadResult } from "./dependencies.ts"
 import { IncrementalView } from "./incrementalView.ts"
 import type { Output } from "./output.ts"
-import type { ViewRow } from "./viewRow.ts"
+import { isOf, PlainRow, type ViewRow } from "./viewRow.ts"
 
 /** New rows that the first fill evaluates between two pauses. */
 const fillRows = 128
@@ -34,36 +34,48 @@ const fillRows = 128
 const none: ReadonlyArray<RecordSlot> = []
 
 export class PagedView extends IncrementalView implements Page, PageView, Walked {
-  series: string | undefined = undefined
+  // What a change comes by stands first and side by side: that much less of a cold page is loaded.
   readonly index: OrderedIndex
-  readonly keys: ReadonlyArray<FiledKey>
+  /** The rows of its key, where it has one key and has been filled or is being filled. */
+  private indexed: OrderedRows | undefined = undefined
   readonly interval: PageKeys["interval"]
-  readonly descending: boolean
+  /** Position of its {@link Turn} among those of the running step; -1: the step has touched nothing of it. */
+  private turning = -1
+  /** Rows before the page, and rows of it at most. */
+  private readonly offset: number
+  private readonly length: number
   /** The records shown, in order. */
   private page: Array<RecordSlot> = []
   /** Records that the page has looked at and does not show. */
   private passed: Set<RecordSlot> | undefined = undefined
-  /** The first value of the last row of a page of a range, as it was when the page was read. */
-  private lastLead: Value = undefined
-  /** The first fill has read it to its end. */
-  private isRead = false
-  /** Position of its {@link Turn} among those of the running step; -1: the step has touched nothing of it. */
-  private turning = -1
-  /** The records that steps have touched during the first fill. */
-  private missed: Array<RecordSlot> | undefined = undefined
   /** The first rows that match, for a page that the index does not lead to by rank. */
   private readonly top: TopRows | undefined
+  /** Its rows show their record and no more, and nothing is evaluated for them. */
+  private readonly isPlain: boolean
+  /** The first fill has read it to its end. */
+  private isRead = false
+  /** The first value of the last row of a page of a range, as it was when the page was read. */
+  private lastLead: Value = undefined
+  series: string | undefined = undefined
+  readonly keys: ReadonlyArray<FiledKey>
+  readonly descending: boolean
+  /** The records that steps have touched during the first fill. */
+  private missed: Array<RecordSlot> | undefined = undefined
 
   constructor(spec: ViewSpec, around: EngineContext<IncrementalView>, index: OrderedIndex, keys: PageKeys) {
     super(spec, around)
-    this.index = index
-    this.keys = keys.keys
-    this.interval = keys.interval
-    const { descending, exact } = spec.shape.page!
-    this.descending = descending
+    const { checksProjection, page, reaches, splitting } = spec.shape
     const { limit, start } = spec.bounds
+    const { descending, exact } = page!
     const merges = keys.keys.length > 1 && start === 0
+    this.index = index
+    this.interval = keys.interval
+    this.offset = start
+    this.length = limit
     this.top = exact && !merges ? undefined : new TopRows(index, this, !exact, limit)
+    this.isPlain = exact && !checksProjection && !reaches && splitting === undefined && this.groups === undefined
+    this.keys = keys.keys
+    this.descending = descending
   }
 
   /** The first fill: builds the index where it is not there yet, then looks at the rows of the page. Pauses. */
@@ -72,7 +84,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       this.index.buildOn()
       yield
     }
-    this.index.follow(this)
+    this.indexed = this.index.follow(this)
     while (!this.fillOn()) yield
     this.isRead = true
     this.refile()
@@ -96,10 +108,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   compareBegin(other: PagedView): number {
     const mine = this.beginBound,
       its = other.beginBound
-    if (mine === undefined || its === undefined) return this.bounds.start - other.bounds.start
-    return (
-      this.index.ordering.terms[0]!.compare(mine.value, its.value) || Number(its.inclusive) - Number(mine.inclusive)
-    )
+    if (mine === undefined || its === undefined) return this.offset - other.offset
+    return this.index.ordering.lead!.compare(mine.value, its.value) || Number(its.inclusive) - Number(mine.inclusive)
   }
 
   /** The bound of its range where its rows begin. */
@@ -117,10 +127,10 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
    * that passes over rows belongs to none, since it may end behind one that begins later.
    */
   private seriesNow(): string | undefined {
-    const { bounds, interval } = this
+    const { interval, length, offset } = this
     if (this.top !== undefined || this.keys.length !== 1 || this.passed !== undefined) return undefined
-    if (interval === undefined) return `${bounds.limit}`
-    return this.beginBound !== undefined && this.endBound === undefined ? `${bounds.limit} ${bounds.start}` : undefined
+    if (interval === undefined) return `${length}`
+    return this.beginBound !== undefined && this.endBound === undefined ? `${length} ${offset}` : undefined
   }
 
   private refile(): void {
@@ -130,21 +140,34 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   reaches(place: Place, slot: RecordSlot): boolean {
-    const { bounds, index, interval, page, top } = this
+    const { index, interval, length, page, passed, top } = this
     if (!this.admitsLead(place.lead)) return false
     if (top !== undefined) return top.reaches(place.lead, slot)
     if (!this.isRanked) return true
-    if (interval === undefined) return place.rank < bounds.start + bounds.limit + (this.passed?.size ?? 0)
-    return page.length < bounds.limit || index.ordering.terms[0]!.compare(place.lead, this.lastLead) <= 0
+    if (interval === undefined) return place.rank < this.offset + length + (passed === undefined ? 0 : passed.size)
+    return page.length < length || index.ordering.lead!.compare(place.lead, this.lastLead) <= 0
   }
 
   isBefore({ rank }: Place): boolean {
-    return this.isRanked && this.interval === undefined && rank < this.bounds.start
+    return this.isRanked && this.interval === undefined && rank < this.offset
   }
 
   /** It is read by rank from the list of one key. */
   private get isRanked(): boolean {
-    return this.top === undefined && this.keys.length === 1 && this.index.loose.size === 0
+    return this.indexed !== undefined && this.top === undefined && this.index.loose.size === 0
+  }
+
+  /** The page is the list of its rows. */
+  protected override get isHeldElsewhere(): boolean {
+    return true
+  }
+
+  override get knownCount(): number {
+    return this.page.length
+  }
+
+  override *known(): Iterable<ViewRow> {
+    for (const slot of this.page) yield slot.heldBy(this) as ViewRow
   }
 
   get filters(): boolean {
@@ -192,7 +215,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   protected override inOrder(): ReadonlyArray<Output> {
-    return this.page.map((slot) => slot.heldBy(this) as ViewRow)
+    return [...this.known()]
   }
 
   protected override pageFigures(): PlanFigures["page"] {
@@ -205,58 +228,66 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
    * where it has to be read, for a row cannot be shown.
    */
   private moveOne(slot: RecordSlot, from: Place | undefined, to: Place | undefined): boolean {
-    const { bounds, page } = this
-    if (from === inPlace) return page.includes(slot) && this.shows(slot)
-    const rows = this.index.rowsOf(this.keys[0])
+    const { indexed: rows, interval, length: limit, offset: start, page } = this
+    if (from === inPlace) return slot.heldBy(this) !== undefined && this.shows(slot)
     if (rows === undefined || (from === undefined && to === undefined)) return false
     // A page of a range is not told of writes before the range, and these shift the ranks of its rows.
-    if (this.interval !== undefined && this.around.writes() > 1) return false
-    const { limit, start } = bounds
+    if (interval !== undefined && this.around.writes() > 1) return false
     const began = firstRank(rows, this)
     const comesBefore = to !== undefined && isBeforeBegin(this, to.lead)
     // Positions of the record on the page, before and after the write; `limit` stands for none.
     const was =
       from === undefined || !this.admitsLead(from.lead) ? limit : from.rank - began + Number(comesBefore) - start
     const is = to === undefined || !this.admitsLead(to.lead) ? limit : to.rank - began - start
-    const moved = [slot]
-    const move = (row: RecordSlot | undefined): void => void (row !== undefined && moved.push(row))
-    if (was < 0) move(page.shift())
-    else if (was < limit) page.splice(was, 1)
-    if (is < 0) {
-      const first = this.rowAt(rows, began + start)
-      if (first !== undefined) page.unshift(first)
-      move(first)
-    } else if (is < limit) page.splice(is, 0, slot)
-    if (page.length > limit) move(page.pop())
+    if (was < 0 && is < 0) return true
+    const gone = was < 0 ? page.shift() : was < limit ? slot : undefined
+    if (was >= 0 && was < limit) takeOut(page, was)
+    let come = is < 0 ? this.rowAt(rows, began + start) : undefined
+    if (is < limit && (is >= 0 || come !== undefined)) insert(page, Math.max(0, is), come ?? slot)
+    let last: RecordSlot | undefined
+    if (page.length > limit) last = page.pop()
     else if (page.length < limit) {
       const next = this.rowAt(rows, began + start + page.length)
-      if (next !== undefined) page.push(next)
-      move(next)
+      if (next !== undefined) page.push((come = next))
     }
-    const last = this.interval && page.at(-1)
-    if (last !== undefined) this.lastLead = this.leadOf(last)
-    let areShown = true
-    for (let i = 0; i < moved.length; i++) areShown = this.settleRow(moved[i]!, i === 0) && areShown
-    return areShown
+    if (interval !== undefined && page.length > 0) this.lastLead = this.leadOf(page.at(-1)!)
+    const isOn = is >= 0 && is < limit
+    if (gone !== undefined && !(gone === slot && isOn)) this.hides(gone)
+    if (last !== undefined) this.hides(last)
+    const isShown = !isOn || this.shows(slot)
+    return (come === undefined || this.shows(come)) && isShown
   }
 
-  /** Shows a row that has come to the page or changed on it, and lets go of one that has left; false: it fails. */
-  private settleRow(row: RecordSlot, isChanged: boolean): boolean {
-    const { page } = this
-    const isHeld = row.heldBy(this) !== undefined
-    if (!page.includes(row)) {
-      if (isHeld) this.update(row, undefined, true)
+  /** Lets go of a row that has left the page. */
+  private hides(row: RecordSlot): void {
+    const before = row.heldBy(this) as ViewRow | undefined
+    if (before === undefined) return
+    if (!this.isPlain) return this.update(row, undefined, true)
+    this.around.counters.views++
+    row.exchange(before, undefined)
+    this.remove(before)
+  }
+
+  /** Shows a row that has come to the page or changed on it; false where it fails, and is taken off the page. */
+  private shows(row: RecordSlot): boolean {
+    if (this.isPlain) {
+      const before = row.heldBy(this) as ViewRow | undefined
+      this.around.counters.views++
+      this.around.counters.rows++
+      this.count(this.around.step())
+      if (isOf(before, row)) return true
+      const after = new PlainRow(this, row, undefined)
+      if (before !== undefined) this.renew(before as PlainRow, after)
+      else {
+        row.exchange(undefined, after)
+        this.insert(after)
+      }
       return true
     }
-    if ((isHeld && !isChanged) || this.shows(row)) return true
-    page.splice(page.indexOf(row), 1)
-    return false
-  }
-
-  /** Evaluates a row of the page; false where it fails. */
-  private shows(row: RecordSlot): boolean {
     this.update(row, row.doc, true)
-    return row.heldBy(this) !== undefined
+    if (row.heldBy(this) !== undefined) return true
+    takeOut(this.page, this.page.indexOf(row))
+    return false
   }
 
   /** The row at a rank; undefined behind the last of its range. */
@@ -274,17 +305,17 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
    * false where there are more.
    */
   private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean {
-    const { bounds, page: before, passed: passedBefore, top } = this
+    const { length, offset: start, page: before, passed: passedBefore, top } = this
     const isTouched = isAmong(touched)
-    const walk = top === undefined ? new PageWalk(this.index, this, bounds.start, bounds.limit) : undefined
+    const walk = top === undefined ? new PageWalk(this.index, this, start, length) : undefined
     const page: Array<RecordSlot> = [],
       gone: Array<RecordSlot> = [],
       elsewhere: Array<RecordSlot> = []
     const budget = { left: most }
     let at = 0,
-      position = bounds.start
+      position = start
     this.passed = undefined
-    while (page.length < bounds.limit && budget.left > 0) {
+    while (page.length < length && budget.left > 0) {
       const slot = walk === undefined ? top!.at(position++, budget) : walk.next(this)
       if (slot === undefined) break
       // The usual page is the old one with a row more and a row less: the rest is found without a look at the records.
@@ -312,7 +343,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     for (const slot of passedBefore ?? none)
       if (!this.passedOver(slot) && slot.heldBy(this) === undefined) this.update(slot, undefined, true)
     const isWhole = budget.left > 0
-    top?.close(bounds.start + page.length + (this.passed?.size ?? 0), isWhole)
+    top?.close(start + page.length + (this.passed?.size ?? 0), isWhole)
     if ((passedBefore === undefined) !== (this.passed === undefined)) this.refile()
     return isWhole
   }
