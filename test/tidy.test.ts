@@ -138,12 +138,14 @@ const cases: { readonly [what: string]: Case } = {
     broken: [
       ["src/ssp/a.ts", `// For who${"ever"} reads it.`],
       ["src/ssp/a.ts", "// It ends. Who waits is told."],
+      ["src/core/ivm/a.ts", "// Who waits is told."],
+      ["src/core/ivm/a.ts", "// Read by nobody."],
       ["test/a.test.ts", " * Who waits is told"]
     ],
     kept: [
       ["src/ssp/a.ts", "// For the client who reads it."],
       ["src/ssp/a.ts", "// Who is told? The client."],
-      ["src/core/ivm/a.ts", "// Who waits is told."]
+      ["test/a.test.ts", "// Read by nobody."]
     ]
   },
   "every file opens with what lives here": {

@@ -1,5 +1,5 @@
 /**
- * Text of somebody else's as our messages show it: quoted, so that it cannot pass for our own words, and cut where it
+ * Text from outside as our messages show it: quoted, so that it cannot pass for our own words, and cut where it
  * is long.
  */
 

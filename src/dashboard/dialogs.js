@@ -22,7 +22,7 @@ const open = (content, label) => {
 /** Whether one is open, so that shortcuts keep quiet. */
 export const isOpen = () => document.querySelector("dialog[open]") !== null
 
-/** Thrown where somebody would rather not give the secret. */
+/** Thrown where the user closes the dialog without a secret. */
 export class Cancelled extends Error {}
 
 const asks = { node: "This node asks for its secret", ssp: "The SSPs ask for their secret" }

@@ -1,7 +1,7 @@
 /**
  * Jobs by table and state, each with its errors, to be run again or cancelled after a question.
  *
- * The only place of this dashboard that changes anything of somebody else's.
+ * The only place of this dashboard that changes records of the application.
  */
 // @ts-check
 import { call, Refused } from "./api.js"

@@ -1,5 +1,5 @@
 /**
- * The page's heart: finds out which node it is on, asks for its overview once a second while somebody looks, and shows
+ * The page's heart: finds out which node it is on, asks for its overview once a second while it is visible, and shows
  * one section at a time.
  *
  * Nothing is asked while the tab is hidden, and one question at a time, so that a slow node is not asked twice.

@@ -1,7 +1,7 @@
 /**
  * The registered views, a page at a time, and the panel of the one that is looked at.
  *
- * Asked when the section opens, when somebody searches or turns the page, and every few seconds while it is looked at;
+ * Asked when the section opens, when the user searches or turns the page, and every few seconds while it is looked at;
  * never all views at once.
  */
 // @ts-check

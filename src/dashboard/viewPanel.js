@@ -181,7 +181,7 @@ export class ViewPanel {
     this.live = undefined
     this.element.replaceChildren()
     // The browser has given the focus back, unless the row is another element by now. Where the focus is somewhere,
-    // somebody may have moved it meanwhile.
+    // another user may have moved it meanwhile.
     if (document.activeElement !== null && document.activeElement !== document.body) return
     for (const row of document.querySelectorAll("#views [data-row]"))
       if (/** @type {HTMLElement} */ (row).dataset["row"] === this.id) /** @type {HTMLElement} */ (row).focus()

@@ -39,7 +39,7 @@ interface State {
   ends: Tree<Kept>
   /** Deleted records by id text: they are never read in order. */
   tombstones: Map<string, number>
-  /** Places of the rows of each Merkle bucket, by table; there once somebody has asked. */
+  /** Places of the rows of each Merkle bucket, by table; made when they are first asked for. */
   buckets: Map<string, Set<string>> | undefined
 }
 

@@ -195,7 +195,7 @@ const flush = (link: Link, inUse: boolean): void => {
   link.all(`PRAGMA wal_checkpoint(${inUse ? "PASSIVE" : "TRUNCATE"})`)
 }
 
-/** A state that stands still, while somebody has it. */
+/** A state that stands still, while a reader has it. */
 interface Held {
   readonly link: Link
   readonly shelf: Shelf

@@ -1,5 +1,5 @@
 /**
- * Somebody's request handed on to an SSP, and its answer handed back as it comes: nothing is buffered, nothing of ours
+ * A client's request handed on to an SSP, and its answer handed back as it comes: nothing is buffered, nothing of ours
  * is added.
  *
  * The caller's own credentials go along, and only where a secret may go at all (D15), because an SSP is any process

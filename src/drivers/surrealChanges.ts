@@ -28,7 +28,7 @@ const taken = `RETURN {
 /** Most reads leave nothing out: a filter would look at each row. */
 const takenAll = taken.replace(" WHERE id NOT IN $apart", "")
 
-/** Deletions, which are ours, wake nobody. */
+/** Deletions, which are ours, wake no reader. */
 const written = `LIVE SELECT id FROM ${Schema.changeTable} WHERE $event = 'CREATE'`
 
 /** What the transaction that deletes throws. */

@@ -91,7 +91,7 @@ export const check = (client: SurrealShape, tables: ReadonlyArray<string>): Effe
         )
   )
 
-/** Defines our tables; who may not must find them. */
+/** Defines our tables; a user without the right to define must find them. */
 export const defined = (
   client: SurrealShape,
   definitions: ReadonlyArray<Schema.Definition>,

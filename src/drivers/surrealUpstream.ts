@@ -67,7 +67,7 @@ const listOf = (
     (answers) => answers.findLast((answer): answer is ReadonlyArray<Value> => Array.isArray(answer)) ?? []
   )
 
-/** A table of ours that nobody has defined holds nothing. */
+/** A table of ours that is not defined holds nothing. */
 const unlessMissing = (
   rows: Effect.Effect<ReadonlyArray<Value>, UpstreamError>
 ): Effect.Effect<ReadonlyArray<Value>, UpstreamError> =>
@@ -217,7 +217,7 @@ const claim = (
     Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration))
   )
 
-/** Rows that lose their owner here and those that had none before are answered alike: nobody keeps them alive. */
+/** Rows that lose their owner here and those that had none before are answered alike: no service keeps them alive. */
 const expire = (
   client: SurrealShape,
   bindings: Bindings

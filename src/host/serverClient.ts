@@ -11,7 +11,7 @@ import { SurrealClient, SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import type { StoreSettings } from "./stores.ts"
 
-/** Connects and gives up sooner than a service does: somebody is waiting. */
+/** Connects and gives up sooner than a service does: a person is waiting. */
 const patience = { connectTimeoutMs: 5_000, requestTimeoutMs: 15_000, maxPauseMs: 1_000 }
 
 const none: Layer.Layer<SurrealClient> = Layer.sync(SurrealClient, () => {

@@ -43,7 +43,7 @@ export interface StoreSettings {
   readonly storeAuthLevel: AuthLevel | undefined
 }
 
-/** The SDK and its socket take a tenth of a second to load: only who uses them waits for that. */
+/** The SDK and its socket take a tenth of a second to load: only services that use them wait for that. */
 const surreal = Effect.promise(() => import("./surreal/Surreal.ts"))
 
 type AsFault = (error: DatabaseError) => StartFault

@@ -24,7 +24,7 @@ export interface Named {
   readonly found: ChangesRead["records"][number] | undefined
 }
 
-/** Reads the table and deletes from it, as who follows the database. */
+/** Reads the change table and deletes from it, for the service that follows the database. */
 export type Take = (
   size: number,
   done: ReadonlyArray<RecordId>,

@@ -1,5 +1,5 @@
 /**
- * What the running of jobs needs from outside, as a whole: where jobs are kept, what calls backends, whom to tell.
+ * What the running of jobs needs from outside, as a whole: stores, backends, receivers of results.
  *
  * Together, because a node without job tables needs none of them.
  */

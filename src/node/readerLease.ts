@@ -37,7 +37,7 @@ export class ReaderLease {
 
   /**
    * Waits until the database is this service's to follow. Answers the position that this same store had when rows were
-   * last taken; undefined where somebody else came between, or nobody knows.
+   * last taken; undefined where another service came between, or where it is not known.
    */
   readonly hold: Effect.Effect<number | undefined, UpstreamError> = Effect.suspend(() => {
     const { lease } = this.upstream
@@ -106,7 +106,10 @@ export class ReaderLease {
     })
   }
 
-  /** Renews for ever; fails when another has taken over. A database that does not answer lets nobody else in either. */
+  /**
+   * Renews for ever; fails when another has taken over. A database that does not answer lets no other service in
+   * either.
+   */
   readonly keep: Effect.Effect<never, StartFault> = Effect.suspend(() => {
     const { lease } = this.upstream
     if (lease === undefined) return Effect.never

@@ -223,7 +223,7 @@ const amended = (
 
 const chunkSize = 2_000
 
-/** A record somebody else changes all the time is decided on anew this often. */
+/** A record that others change all the time is decided on anew this often. */
 const tries = 5
 
 /** Decides for each item on the records as they are, writes, and decides anew for those that changed meanwhile. */

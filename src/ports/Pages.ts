@@ -2,7 +2,7 @@
  * The files of the dashboard and how they are served: a static shell that holds no data, so it asks for no secret
  * (D34).
  *
- * A port with a default, because reading files is a runtime's business, and a deployment of somebody else's may have no
+ * A port with a default, because reading files is a runtime's business, and another deployment may have no
  * dashboard: then `/` is no route.
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"

@@ -33,7 +33,7 @@ export interface UpstreamRecord {
 /** A registration as the database has it. */
 export interface OwnedRegistration extends StoredView {
   readonly owner: string | undefined
-  /** Grows with every change of owner: who holds an older one has lost the view (D21). */
+  /** Grows with every change of owner: a holder of an older one has lost the view (D21). */
   readonly assignment: number
 }
 
@@ -113,11 +113,11 @@ export interface Holding {
   readonly position: number
 }
 
-/** What the database answers to one who would follow it. */
+/** What the database answers to a service that would follow it. */
 export type Acquired =
   | {
       readonly held: true
-      /** What the same store had said when rows were last taken; undefined where somebody else came between. */
+      /** What the same store had said when rows were last taken; undefined where another service came between. */
       readonly position: number | undefined
     }
   | { readonly held: false; readonly by: string; readonly forMs: number }
@@ -168,8 +168,8 @@ export interface UpstreamShape {
   /** False: there is no database, and everything below answers as an empty one that keeps nothing. */
   readonly present: boolean
   /**
-   * Defines our tables where they are missing; who may not define them must find them, with the right to write them, or
-   * fails naming what is missing.
+   * Defines our tables where they are missing; a user that may not define them must find them, with the right to
+   * write them, or it fails and names what is missing.
    */
   readonly prepare: Effect.Effect<void, UpstreamError>
   /** The tables that are not ours, by name. */
@@ -205,7 +205,7 @@ export interface UpstreamShape {
     owner: string,
     nowMs: number
   ) => Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
-  /** Removes registrations with all their edges, those that are this owner's or nobody's. */
+  /** Removes registrations with all their edges, those that are this owner's or have none. */
   readonly unregister: (keys: ReadonlyArray<string>, owner: string) => Effect.Effect<void, UpstreamError>
   /** The edges of a view, in chunks. */
   readonly edges: (key: string) => Stream.Stream<ReadonlyArray<Edge>, UpstreamError>

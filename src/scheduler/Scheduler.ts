@@ -1,7 +1,7 @@
 /**
  * A scheduler, put together: routes, ingest and pool as one layer that needs only ports.
  *
- * Somebody else's deployment provides other ports (`Balance`, `Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`,
+ * Another deployment provides other ports (`Balance`, `Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`,
  * `Turn`, `RequestBody`, `Release`, `SchedulerConfig`) and any server that takes `HttpApi.Api`; the door
  * `src/scheduler.ts` is one example.
  */

@@ -1,7 +1,7 @@
 /**
  * An SSP, put together: routes, guards, views, lifecycle and loops as one layer that needs only ports.
  *
- * Somebody else's deployment provides other ports (`Database`, `SavedState`, `Turn`, `RequestBody`, `SchedulerClient`,
+ * Another deployment provides other ports (`Database`, `SavedState`, `Turn`, `RequestBody`, `SchedulerClient`,
  * `Release`, `SspConfig`) and any server that takes `HttpApi.Api`; the door `src/ssp.ts` is one example. Two in one
  * runtime: `Layer.fresh` around each whole, its server included, never between a node and what serves its routes.
  */

@@ -12,7 +12,7 @@ export interface AuditEntry {
   readonly object: string
   /**
    * Name of the caller's secret; `default` for the one of the specification, `none` where none was asked for, `unknown`
-   * for nobody's.
+   * for one that is not known.
    */
   readonly secret: string
   /** Of the connection. */

@@ -2,7 +2,7 @@
  * Which callers may ask a server at all, before any secret is checked (D47): pages of other sites, names that were made
  * to lead here, addresses from outside.
  *
- * Why before the secret: a scheduler may ask for none, and then a web page that somebody on the network opens could
+ * Why before the secret: a scheduler may ask for none, and then a web page that a person on the network opens could
  * write records (a plain POST needs no leave of the server), register itself as an SSP, or read everything under a name
  * of its own that suddenly stands for this address. A browser always says where a page is from and which name it asked
  * for.
@@ -17,7 +17,7 @@ export interface CallerRules {
   readonly isOpen: boolean
   /** Origins whose pages may call; `*` alone for any. */
   readonly corsOrigins: ReadonlyArray<string>
-  /** Names an open server is asked under, beside those that cannot be somebody else's. */
+  /** Names an open server is asked under, beside those that cannot belong to others. */
   readonly hosts: ReadonlyArray<string> | undefined
   /** Paths that hold no data and change nothing, which pages may load from anywhere. */
   readonly staticPaths: ReadonlySet<string>
@@ -58,7 +58,7 @@ const hostName = (header: string): string | undefined =>
   URL.canParse(`http://${header}`) ? Hosts.hostOf(`http://${header}`) : undefined
 
 /**
- * Whether an open server may be asked under this name: a name of somebody else's that leads here is how a page gets
+ * Whether an open server may be asked under this name: a name of another owner that leads here is how a page gets
  * around its origin.
  */
 export const isOwnName = (header: string, listed: ReadonlyArray<string> | undefined): boolean => {

@@ -43,7 +43,7 @@ const embeddedV4 = ([a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, high = 0, low = 0
   return prefixed || (a === 0x64 && b === 0xff9b && c <= 1) ? bytes(high, low) : undefined
 }
 
-/** An address with an IPv4 address inside leads out through somebody's translator, so it is never "inside". */
+/** An address with an IPv4 address inside leads out through a translator, so it is never "inside". */
 const placeOfV6 = (text: string): Place => {
   const embedded =
     text === "::" || text === "::1"

@@ -299,8 +299,8 @@ const setAside = (turn: Turn, view: State.View, op: State.ViewOp, ends: number, 
 
 /**
  * Whether an SSP that did not answer has died of the call, for all that is known: its connection broke off, or it has
- * not been heard since. A call that had just begun is not why: views that are on their way when somebody kills SSPs one
- * after the other must not be set aside.
+ * not been heard since. A call that had just begun is not why: views that are on their way when an operator kills SSPs
+ * one after the other must not be set aside.
  */
 const hasDied = (turn: Turn, op: State.ViewOp, { outcome }: Command & { readonly tag: "ViewCalled" }): boolean => {
   if (outcome.kind !== "unreachable" || turn.now - op.at < turn.state.config.slowCallMs) return false

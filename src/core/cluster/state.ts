@@ -34,7 +34,7 @@ export interface Config extends DeliveryQueue.Limits {
   readonly bootstrapTimeoutMs: number
   /**
    * Of the time between two ticks no more than this counts as an SSP's silence: a scheduler that stood still has heard
-   * nobody.
+   * no SSP.
    */
   readonly maxSilenceMs: number
   readonly pollIntervalMs: number
@@ -201,7 +201,7 @@ export interface State {
   readonly movedAt: number
   /** SSPs with too few views, and since when without a pause. */
   readonly uneven: { readonly taker: string; readonly since: number } | undefined
-  /** Views that are moving, and to whom. */
+  /** Views that are moving, and to which SSP. */
   readonly moving: HashMap.HashMap<string, string>
   /** Of the last tick, or of the start. */
   readonly tickedAt: number | undefined
@@ -269,7 +269,7 @@ export const ready = (state: State): ReadonlyArray<SspMember> =>
 export const delivered = (state: State, seq: number): number =>
   ready(state).filter((each) => each.queue.acked >= seq).length
 
-/** Whether an answer to `/ingest` still waits for somebody: Ready, not late, and behind `seq` (D26). */
+/** Whether an answer to `/ingest` still waits for an SSP: Ready, not late, and behind `seq` (D26). */
 export const awaited = (state: State, seq: number): boolean =>
   ready(state).some((each) => !each.queue.late && each.queue.acked < seq)
 

@@ -6,7 +6,7 @@
  * text); bucket = BLAKE3 over its sorted leaves; inner node = BLAKE3 over those of its 256 children that hold
  * something, each behind its place; what holds nothing is {@link empty}. Hashes enter a hash as their hexadecimal text.
  * So all of them follow from the records alone, whatever their order and history. State: hash and count of buckets that
- * are not empty, and which are out of date. A change only marks its bucket: O(1). Hashes are computed when somebody
+ * are not empty, and which are out of date. A change only marks its bucket: O(1). Hashes are computed when a reader
  * asks, by the owner of the records: `take` a marked bucket, read its records, `put` them; a mark in between stays and
  * is taken next. Cost of a flush: per marked bucket its records (16 of a million), per node above it its children.
  */

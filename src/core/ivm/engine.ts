@@ -349,7 +349,7 @@ export class Engine {
         if ("reason" in made || !(made.view instanceof IncrementalView)) return undefined
         while (made.filling !== undefined) this.fillOn(made)
         lifted.results.set(short, made.view)
-        // A row that fails before it has read it leaves it to nobody.
+        // A row that fails before it has read the result leaves it without a reader.
         this.idle.push(made.view)
         made.known.push(() => lifted.results.delete(short))
         return made.view

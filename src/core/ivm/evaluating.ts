@@ -2,7 +2,7 @@
  * Which view is being evaluated, written where another thread can read it.
  *
  * Why: a query that hangs or kills this thread cannot be named by it any more. A note costs two writes into a typed
- * array and nothing is made; whoever reads it tells one evaluation from the next by the count (`core/view/watch.ts`).
+ * array and nothing is made; its reader tells one evaluation from the next by the count (`core/view/watch.ts`).
  * What an evaluation causes on the way, as the rows of a subquery that is filled in the middle of it, is part of it.
  */
 import { cellCount, cells, noSlot } from "../view/watch.ts"

@@ -1,5 +1,5 @@
 /**
- * How much an engine holds for its views: counted where it lies, so that what nobody remembers to count is counted too.
+ * How much an engine holds for its views: counted where it lies, so that nothing is forgotten.
  *
  * Why: what a view leaves behind is no fault that any result shows; it is seen in these figures and in the memory.
  * Those that take a pass over every record are for tests; {@link Figures} are a pass over the views.

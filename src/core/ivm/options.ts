@@ -1,5 +1,5 @@
 /**
- * What an engine is given, all of it optional: limits, who counts its work, who is told what it evaluates.
+ * What an engine is given, all of it optional: limits, counters of its work, and what is told of its evaluations.
  */
 import type { Evaluating } from "./evaluating.ts"
 import type { Taking } from "./releases.ts"

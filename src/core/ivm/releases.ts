@@ -4,7 +4,7 @@
  *
  * A view that is let go is found by no change any more; what refers to its rows is taken back in pieces, for there may
  * be a million. Rule: it costs changes nothing, since they come by what is left without a look; the youngest first, so
- * that what a large view lets go in turn is gone before more of it is; and whoever fills a view takes back twice as
+ * that what a large view lets go in turn is gone before more of it is; and filling a view takes back twice as
  * much as he looks at, so that views that come and go by turns never leave more behind than was shown at once.
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
@@ -16,7 +16,7 @@ import type { View } from "./view/view.ts"
 /** Runs what may take long, a piece at a time, while changes are applied. */
 export type Later = (work: () => Slices<void>) => void
 
-/** How much is done before whoever let go of a view goes on, in rows and things they had read. */
+/** How much is done before the caller that let go of a view goes on, in rows and things they had read. */
 const atOnce = 512
 
 /** As much between two pauses. */
@@ -39,7 +39,8 @@ interface Departing {
 
 export class Releases {
   /**
-   * Views that nobody may hold any more: views that were let go, results of subqueries that no row reads, or none yet.
+   * Views that may have no holder any more: views that were let go, results of subqueries that no row reads, or none
+   * yet.
    */
   readonly idle: Array<View> = []
   private readonly departing: Array<Departing> = []
@@ -57,7 +58,7 @@ export class Releases {
     this.atOnce = taking.later === undefined ? Infinity : (taking.atOnce ?? atOnce)
   }
 
-  /** A view that nobody finds any more. */
+  /** A view that no look-up finds any more. */
   add(view: IncrementalView): void {
     this.departing.push({ view, work: takenBack(view, this.dependencies), done: 0 })
   }

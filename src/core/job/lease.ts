@@ -29,7 +29,7 @@ export const isHeldBy = (lease: Lease | undefined, { holder, incarnation }: Hold
 export const isLive = (lease: Lease | undefined, nowMs: number): lease is Lease =>
   lease !== undefined && lease.untilMs > nowMs
 
-/** `claim`: free to take. `leave`: somebody holds it. `over`: nothing is left to do. */
+/** `claim`: free to take. `leave`: another runner holds it. `over`: nothing is left to do. */
 export type Claim = "claim" | "leave" | "over"
 
 /** Whether `by` may take a job that stands so. One's own live lease may be taken again: that is how a retry begins. */

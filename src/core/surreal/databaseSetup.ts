@@ -2,7 +2,7 @@
  * What a SurrealDB needs to work with this service, as one text: our tables, the feed, and what all of it means for
  * those who write.
  *
- * Printed for the person who defines schemas by hand, defined by a command for everybody else; both are this one list,
+ * Printed for the person who defines schemas by hand, defined by a command for all others; both are this one list,
  * so what was read is what is run. A choice that can fail other people's writes has to be made by them: hence the long
  * words.
  */

@@ -15,7 +15,7 @@ import * as Schema from "./surrealSchema.ts"
 
 export const defaultName = "svc_sidecar"
 
-/** `true`: everybody; `false`: nobody; else the clause. */
+/** `true`: every user; `false`: none; else the clause. */
 export type Clause = boolean | string
 
 /** Permissions as `INFO FOR ... STRUCTURE` words them; a field has no `delete`. */
@@ -95,7 +95,7 @@ const jobs = (user: string, { fields, name, table }: JobTable): Schema.Definitio
 
 export interface ServiceUser {
   readonly name: string
-  /** Argon2 hash of its password; undefined prints a placeholder, with which nobody can sign in. */
+  /** Argon2 hash of its password; undefined prints a placeholder, with which no user can sign in. */
   readonly passHash: string | undefined
   /** Job tables that are there. */
   readonly jobTables: ReadonlyArray<JobTable>

@@ -3,7 +3,7 @@
  * transaction that wrote it.
  *
  * Only the id is kept. The reader reads the record as it is by then, so order among the rows says nothing and repeats
- * do no harm; what is rolled back leaves no row, and nobody waits for us. The events run with the rights of the user
+ * do no harm; what is rolled back leaves no row, and no writer waits for us. The events run with the rights of the user
  * that defined them: record users, who may neither read nor write the table, are announced all the same.
  */
 

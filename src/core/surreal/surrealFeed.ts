@@ -3,7 +3,7 @@
  * clients register, refresh and unregister views.
  *
  * Why the posting is done by events and not by functions: an event runs with the rights of the user that defined it, a
- * function with those of its caller. So the secret is a parameter nobody can read, and a record user who calls a
+ * function with those of its caller. So the secret is a parameter that no user can read, and a record user who calls a
  * function only leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
  */
 
@@ -86,8 +86,8 @@ const types: Definition = {
 /**
  * Deleting a record runs its own table's event for the edges that go with it, and not theirs (3.0.2). So the table is
  * taken from the id, and edges of ours, which every record in a view has, are left out. An edge that the same
- * transaction has made comes without its id (3.0.2): nobody can be told which it is, the write must not fail, and the
- * next compare finds it.
+ * transaction has made comes without its id (3.0.2): which record it is cannot be told, the write must not fail, and
+ * the next compare finds it.
  */
 const condition = `WHEN $value.id != NONE AND !string::starts_with(record::tb($value.id), '${ownPrefix}')`
 
@@ -135,7 +135,8 @@ const events = ({ mode, tables }: Feed): ReadonlyArray<Definition> => {
 }
 
 /**
- * The rule of `viewId.ts`, in the database's own words: who decides whose view it is must read an id as who files it.
+ * The rule of `viewId.ts`, in the database's own words: the check of a view's owner must read an id as the registry
+ * does.
  */
 const key: Definition = {
   why: "The key a view is filed under, however its id is written.",

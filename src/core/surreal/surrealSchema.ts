@@ -1,5 +1,5 @@
 /**
- * The tables of ours in somebody's database, as SurrealQL to run at start or to hand to the person who defines schemas.
+ * The tables of ours in the user's database, as SurrealQL to run at start or to hand to the person who defines schemas.
  *
  * Everything is `IF NOT EXISTS`: it can be run again and again, by several nodes at once, never rebuilds an index and
  * never takes back what an operator has changed. Record users read what belongs to their client and write nothing; who
@@ -14,7 +14,7 @@ export const jobTable = "_svc_job"
 export const changeTable = "_svc_change"
 /** Which service follows the database for its views: one at a time. */
 export const readerTable = "_svc_reader"
-/** Records and positions of the embedded store; nobody but us reads them. */
+/** Records and positions of the embedded store; only the service reads them. */
 export const recordTable = "_svc_record"
 export const stateTable = "_svc_state"
 
@@ -61,7 +61,7 @@ const queries: Definition = {
 }
 
 /**
- * A normal table with `in` and `out`, because the rows of a RELATION table are shown to everybody by a graph step
+ * A normal table with `in` and `out`, because the rows of a RELATION table are shown to every user by a graph step
  * (`item:1<-(SELECT * FROM _svc_list_ref)`): the database does not ask for permissions there (3.0.2). The deletion of a
  * record leaves rows of a normal table alone, too, so a transaction that deletes one never meets ours. Edges are made
  * again from the results whenever a view's are compared, so those of the former type are deleted and not moved.
@@ -114,7 +114,7 @@ const readers: Definition = {
   ]
 }
 
-/** Our tables beside somebody's data, with who may read them. */
+/** Our tables beside the user's data, with the users that may read them. */
 export const ownTables: ReadonlyArray<{ readonly name: string; readonly select: string }> = [
   { name: queryTable, select: ofOwnClient },
   { name: edgeTable, select: ofOwnClient },

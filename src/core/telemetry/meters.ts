@@ -2,7 +2,7 @@
  * What counts while the service runs, and the figures of one moment, as plain data.
  *
  * Counters are numbers and histograms arrays with fixed buckets, because they are written on the way of every request;
- * whatever can be asked for when somebody looks (views, queues, lag) is a reading and costs nothing in between. Both
+ * whatever can be asked for when it is read (views, queues, lag) is a reading and costs nothing in between. Both
  * become families of series, which are then written as Prometheus text or as OTLP.
  */
 import { Distribution } from "./distribution.ts"
@@ -26,7 +26,7 @@ type Instruments<M extends Metric> =
       ? { readonly [value in V]: Instrument<M> }
       : never
 
-/** What is counted as it happens; everything else is read when somebody looks. */
+/** What is counted as it happens; everything else is read when it is asked for. */
 const recorded = [
   "taskDuration",
   "taskFailures",

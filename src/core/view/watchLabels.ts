@@ -2,7 +2,7 @@
  * What stands behind a slot: the name of a query and the id of a view, in memory that a watchdog's thread reads.
  *
  * Fixed places and no texts of any length, because the thread that writes them may be gone or hang when they are read.
- * Slots are given out in a circle, so that one that was given back is not soon somebody else's.
+ * Slots are given out in a circle, so that one that was given back is not soon given to another view.
  */
 import { noSlot } from "./watch.ts"
 

@@ -25,7 +25,7 @@ const attempts = 5
 /** The system's own name of an error, `ENOENT`. */
 export const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
 
-/** Whether somebody listens; undefined when the name is gone. */
+/** Whether a process listens; undefined when the name is gone. */
 const answers = (address: string): Promise<boolean | undefined> =>
   new Promise((done, failed) => {
     const socket = connect(address)
@@ -64,7 +64,7 @@ const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNo
 
 /**
  * Takes the name from a holder that is gone; false when it is not. Renamed first, because between the question and the
- * answer somebody else may have taken over: what was renamed is asked again, and gets its name back if it lives.
+ * answer another process may have taken over: what was renamed is asked again, and gets its name back if it lives.
  */
 const takeOver = async (path: string, address: string): Promise<boolean> => {
   const suffix = `.${randomBytes(3).toString("hex")}`

@@ -2,7 +2,7 @@
  * Folders for data, which only the service's own user may open.
  *
  * The records of all clients are kept there in the clear. A process mask sees to the files, because SQLite and the log
- * make theirs by themselves; a folder that was there before keeps its mode, since somebody may have meant it, and is
+ * make theirs by themselves; a folder that was there before keeps its mode, since its owner may have meant it, and is
  * warned about.
  */
 

@@ -1,7 +1,7 @@
 /**
  * A first run without any set-up: a secret for this run, and commands that work as they are printed.
  *
- * Only on request: a secret that appears in a log must never be one that somebody chose. Such a one is lent to the
+ * Only on request: a secret that appears in a log must never be one that a person chose. Such a one is lent to the
  * commands by a file instead.
  */
 
@@ -34,7 +34,7 @@ const bearerOf = (secret: string, made: boolean): Effect.Effect<string, never, S
     : Effect.map(headerFile(secret), (path) => `-H '@${path}'`)
 
 /**
- * A secret that somebody chose is never printed, and no other terminal knows it: a file with the header, for this user
+ * A secret that a person chose is never printed, and no other terminal knows it: a file with the header, for this user
  * alone, as long as the process lives.
  */
 const headerFile = (secret: string): Effect.Effect<string, never, Scope.Scope> =>

@@ -39,7 +39,7 @@ export const builtin = (): Builtin | undefined => {
   return found !== undefined && "setReturnArrays" in found.StatementSync.prototype ? found : undefined
 }
 
-/** Primary result codes, by number, that somebody above asks for. */
+/** Primary result codes, by number, that callers ask for. */
 const names: { readonly [code: number]: string } = {
   1: "SQLITE_ERROR",
   5: "SQLITE_BUSY",

@@ -37,7 +37,7 @@ export interface WalDisk {
   readonly syncFolder: (folder: string) => Promise<void>
   /** Bytes that may still be written below a folder; absent where it is unknown. */
   readonly free?: (folder: string) => Promise<number>
-  /** undefined when somebody else has it. */
+  /** undefined when another process has it. */
   readonly lock: (path: string) => Promise<FileLock | undefined>
 }
 

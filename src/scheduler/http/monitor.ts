@@ -14,7 +14,7 @@ import type { Info } from "../../protocol/wire.ts"
 export const members = (state: State.State): ReadonlyArray<State.SspMember> =>
   [...HashMap.values(state.members)].sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
 
-/** Views that are somebody's, or wait to be. */
+/** Views that have an owner, or wait for one. */
 export const viewCount = (state: State.State): number =>
   HashMap.reduce(state.views, 0, (count, view) => (view.gone ? count : count + 1))
 

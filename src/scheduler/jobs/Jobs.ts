@@ -35,7 +35,7 @@ import { JobFeed } from "./JobFeed.ts"
 type Dispatch = typeof JobDispatch.Type
 type Result = typeof JobResult.Type
 
-/** A record that somebody else changes all the time is read anew this often. */
+/** A record that others change all the time is read anew this often. */
 const tries = 8
 /** Job records looked at in one step. */
 const step = 1000
@@ -323,7 +323,7 @@ const amend = (
     })
   })
 
-/** Ends the tracking of those whose records are over or gone. */
+/** Ends the tracking of jobs whose records are over or gone. */
 const settle = ({ pool, replica }: JobsDependencies, jobs: ReadonlyArray<string>): Effect.Effect<void, ReplicaError> =>
   Effect.gen(function* () {
     const ids = jobs.flatMap((job) => Ids.parseLenient(job) ?? [])

@@ -1,5 +1,5 @@
 /**
- * For whom a caller may speak (D54): a secret that is named after an SSP belongs to that SSP alone.
+ * For which SSP a caller may speak (D54): a secret that is named after an SSP belongs to that SSP alone.
  *
  * So that a thief of the secret of one SSP cannot take the place of another, end it, or decide its jobs. A caller with
  * the one secret of the specification, or of an open scheduler, speaks for all, as the specification has it.

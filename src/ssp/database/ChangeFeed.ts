@@ -1,7 +1,7 @@
 /**
  * What a standalone SSP makes of the change table beside it (D44): each read becomes one step of all views (L3).
  *
- * A record that has moved here between the look at it and its turn (somebody posts it to `/ingest`) is left out and
+ * A record that has moved here between the look at it and its turn (a client posts it to `/ingest`) is left out and
  * read again, so that nothing older is put over it. Where nothing differs nothing is written: repeats cost a look.
  */
 import { Context, Effect, Layer } from "effect"

@@ -50,7 +50,7 @@ export interface ReconcileShape {
   readonly bootstrap: (exhausted: Effect.Effect<void>) => Effect.Effect<void>
   /** One compare of everything, now; one at a time. */
   readonly now: Effect.Effect<Compared, Failure>
-  /** Rows of the change table, deleted and read by who follows the database; ends the process where another does. */
+  /** Rows of the change table, read and deleted by the follower of the database; ends the process where another is. */
   readonly take: Take
   /** The same of registrations alone. */
   readonly registrations: Effect.Effect<void, Failure>
@@ -285,7 +285,7 @@ class Work {
     )
   })
 
-  /** Compares everything and applies what differs as it comes: for when nobody else writes. */
+  /** Compares everything and applies what differs as it comes: for when nothing else writes. */
   private pass(
     patiently: Patiently,
     step: Step

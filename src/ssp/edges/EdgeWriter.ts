@@ -50,7 +50,7 @@ export interface EdgesShape {
   /**
    * From here on the view's edges are kept: those that are there are compared with its result first, then its deltas
    * follow. Said again for a key, it begins anew. Without an assignment the registration is claimed first, as soon as
-   * the database answers; one that is not there waits until somebody says what becomes of the view.
+   * the database answers; one that is not there waits until it is known what becomes of the view.
    */
   readonly open: (view: StoredView, instance: View, assignment: number | undefined) => void
   /** The view was registered again unchanged. */

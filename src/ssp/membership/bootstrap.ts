@@ -90,7 +90,7 @@ const typeOf = (definition: Value): string | undefined => {
 
 /**
  * What the scheduler knows of a table; undefined where that is nothing: it types records of such a table by their
- * looks, and so must who gets their changes.
+ * looks, and so must the SSP that gets their changes.
  */
 const typesOf = ({ value: info }: Read): Types | undefined => {
   if (isObj(info) && info["declared"] === false) return undefined

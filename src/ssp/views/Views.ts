@@ -1,7 +1,7 @@
 /**
  * The views of this SSP: owns the engine, makes every change and registration durable before it is answered.
  *
- * The one service that the HTTP face, the cleanup loop and the lifecycle talk to; nobody else touches the engine.
+ * The one service that the HTTP face, the cleanup loop and the lifecycle talk to; nothing else touches the engine.
  */
 import { Context, Effect, Layer, type Stream } from "effect"
 import type { Store } from "../../core/ivm/store/store.ts"

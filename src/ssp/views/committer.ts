@@ -3,7 +3,7 @@
  *
  * Order of a batch: admit (D5) -> plan -> commit -> apply -> answer. Nothing is applied that is not durable, and
  * nothing is answered that is not applied; a failed commit fails the whole batch and leaves memory as it was. While a
- * commit runs, the next batch gathers, so the cost of a flush is shared by all who wait for it.
+ * commit runs, the next batch gathers, so the cost of a flush is shared by all callers that wait for it.
  */
 import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"

@@ -88,7 +88,7 @@ export class Registry {
   private readonly resultBytes: number
   private readonly byKey = new Map<string, Registered>()
   private readonly byInstance = new Map<View, Set<Registered>>()
-  /** Of each instance, the views somebody streams: all that a change has to tell. */
+  /** Of each instance, the views that are streamed: all that a change has to tell. */
   private readonly streamed = new Map<View, Set<Registered>>()
 
   /** `resultBytes`: what writing out one result in format `tree` may take. */

@@ -48,7 +48,7 @@ function* load(engine: Engine, records: ReadonlyArray<StoredRecord>): Slices<voi
   }
 }
 
-/** Fills a view that stays; one whose query no longer does is let go with a warning. */
+/** Fills a view that stays; a view whose query is refused now is let go with a warning. */
 const reacquire = (holder: Holder, stored: StoredView, generation: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     const acquired = yield* holder.slicer.run(() => acquire(holder, queryOf(stored), generation))

@@ -266,7 +266,7 @@ class ViewService {
   }
 
   readonly free: Views["Type"]["free"] = (id, query) =>
-    // Of what else has been written since, nobody can say how often the view would have changed (D23).
+    // How often the other writes since then would have changed the view is not known (D23).
     this.setAside.free(id, query, (view) =>
       this.turns.inTurn(
         view.key,

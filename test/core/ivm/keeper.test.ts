@@ -1,5 +1,5 @@
 /**
- * An instance that shows every row of a key stands for those rows in the index. Whoever asks the index must find what
+ * An instance that shows every row of a key stands for those rows in the index. A search of the index must find what
  * it would have found there: while the instance is there, in the middle of a step, and when it is gone.
  */
 import { expect, test } from "vitest"

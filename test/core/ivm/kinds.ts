@@ -1,7 +1,7 @@
 /**
  * A small world and a view of every kind over it, for tests of what views leave behind.
  *
- * Why one list: whoever adds a kind of view adds it here, and is told when it leaves something.
+ * Why one list: a new kind of view is added here, and the test fails when it leaves something behind.
  */
 
 import { Engine } from "../../../src/core/ivm/engine.ts"

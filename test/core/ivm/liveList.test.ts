@@ -115,7 +115,7 @@ describe("L4 IN (SELECT VALUE ...)", () => {
   })
 })
 
-seeded("L1 whoever follows whom, each view is what a fresh run gives", file, (random) => {
+seeded("L1 whichever view follows another, each is what a fresh run gives", file, (random) => {
   const queries = [
     following,
     "SELECT id, n FROM post WHERE published = true AND author IN (SELECT VALUE out FROM follows WHERE in = $me) ORDER BY n LIMIT 3",

@@ -1,5 +1,5 @@
 /**
- * Every object that can be reached from one, counted by its class: what is held, whoever holds it and whether anybody
+ * Every object that can be reached from one, counted by its class: what is held, whatever holds it and whether anybody
  * counts it.
  *
  * Not seen: what closures, paused generators and weak maps hold; the tests that go by the heap see that.

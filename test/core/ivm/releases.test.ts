@@ -3,7 +3,7 @@
  * (D14, D16, L7).
  *
  * Why by counts: no result ever shows what is left behind. Counted is what the store's structures hold, and everything
- * that can be reached from the engine, whoever holds it.
+ * that can be reached from the engine, whatever holds it.
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
@@ -146,7 +146,7 @@ describe("D16 what is left of a large view", () => {
     expect(second.delta()?.removals).toEqual(["item:4001"])
   })
 
-  it("never grows, though nobody comes to take it back: whoever fills a view takes back twice as much", () => {
+  it("never grows, though no timer takes it back: filling a view takes back twice as much", () => {
     const { desk } = large()
     for (let round = 0; round < 20; round++) {
       desk.engine.release(desk.watch(`SELECT * FROM item WHERE n >= ${-round}`).view)

@@ -16,7 +16,7 @@ interface Item {
 
 const compare = (a: Item, b: Item): number => a.stratum - b.stratum || a.id - b.id
 
-/** Who is told of each row that comes into or goes out of the window. */
+/** A listener that is told of each row that comes into or goes out of the window. */
 interface Told {
   readonly entered: (row: Item) => void
   readonly left: (row: Item) => void

@@ -162,7 +162,7 @@ export class DeltaBuilder implements Hash64 {
     if (this.byKey !== undefined) return this.byKey.get(key)
     const { moves } = this
     if (moves === undefined) return undefined
-    // Numbers first, and nothing else where they tell: the slot and the text of a row that nobody has named lately are
+    // Numbers first, and nothing else where they tell: the slot and the text of a row that was not read lately are
     // cold.
     for (let i = 0; i < moves.length; i++)
       if (moves[i]!.number === number && (number !== -1 || moves[i]!.key === key)) return moves[i]

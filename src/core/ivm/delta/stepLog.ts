@@ -1,8 +1,8 @@
 /**
  * What a step did to one view, as the engine hears it and as its owner is told.
  *
- * Why a class for the latter: the hash is kept as numbers and becomes text when somebody reads it; most steps nobody
- * streams.
+ * Why a class for the latter: the hash is kept as numbers and becomes text when it is read; most steps are
+ * never streamed.
  */
 import { append } from "../../multimap.ts"
 import type { Value } from "../../surql/values/value.ts"

@@ -2,7 +2,7 @@
  * All views of one shape, and the ways to find those a change can concern.
  *
  * Rule: a view is filed by its arguments, and a changed row is shown to those its old or its new state meets, and to
- * nobody else (see view index.ts). Views of single records are filed under their records. Cost: a few lookups per
+ * no other (see viewIndex.ts). Views of single records are filed under their records. Cost: a few lookups per
  * shape, whatever the number of views. A shape of whole tables without indexed conjuncts, and a view whose arguments
  * have no exact key, are shown every change.
  */

@@ -45,8 +45,8 @@ export interface CoveringView {
 }
 
 /**
- * With more rows to begin with, nothing stands for those of its key: to file them all again would hold up whoever lets
- * it go.
+ * A view with more rows to begin with does not stand for the rows of its key: to file them all again would hold up the
+ * caller that lets it go.
  */
 export const maxCovered = 1024
 

@@ -129,7 +129,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     }
   }
 
-  /** Gives a row a new state of its record. Where it stays where it is, nobody looks for where that is. */
+  /** Gives a row a new state of its record. A row that stays where it is is not searched for. */
   renew(row: T & Renewable<T>, state: T): void {
     if (this.hasWindow) {
       this.around.counters.windows++

@@ -57,7 +57,7 @@ export abstract class Window<T> extends CountsWork {
 
   /**
    * The rows it knows, inside or not, in order behind the first fill: a few at a time, for there may be many. Without a
-   * window somebody else keeps them.
+   * window the view keeps them.
    */
   *known(): Iterable<T> {
     if (this.loading !== undefined) yield* this.loading
@@ -88,7 +88,7 @@ export abstract class Window<T> extends CountsWork {
       : this.many.inside()
   }
 
-  /** Takes a row; in the first fill nobody hears of it before {@link settle}. */
+  /** Takes a row; in the first fill it is not told of before {@link settle}. */
   protected take(row: T): void {
     if (this.loading !== undefined) {
       this.loading.push(row)

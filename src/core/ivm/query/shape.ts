@@ -64,7 +64,7 @@ export interface Shape {
   readonly windowed: boolean
   /** How its window is a page of an ordered index; undefined where it is none. */
   readonly page: PagePlan | undefined
-  /** All matching rows are in the window of the result, so that nobody else has to keep them. */
+  /** All matching rows are in the window of the result, so that no other list keeps them. */
   readonly heldByWindow: boolean
   /** Rows of one source are read in the order they are shown in, so that a full window ends the reading. */
   readonly readInOrder: boolean

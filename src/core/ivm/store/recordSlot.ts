@@ -87,7 +87,7 @@ export class RecordSlot {
     }
   }
 
-  /** Nobody finds it any more. */
+  /** No look-up finds it any more. */
   forget(): void {
     this.named = this.id
     this.at = unkept
@@ -138,8 +138,8 @@ export class RecordSlot {
   }
 
   /**
-   * A view that is let go holds this no more. What is left takes no more room than it needs: nobody may ever come by
-   * again.
+   * A view that is let go holds this no more. What is left takes no more room than it needs: it may never be
+   * visited again.
    */
   letGo(holding: Holding): void {
     if (this.heldBy(holding.owner) !== holding) return

@@ -24,7 +24,7 @@ export interface Row {
   readonly doc: Obj
 }
 
-/** Who is told of every record that moves, whatever moved it; it must not look at the store before it is asked. */
+/** An observer of every record that moves, whatever moved it; it must not look at the store before it is asked. */
 export interface StoreWatcher {
   readonly moved: (table: string, id: string) => void
   readonly cleared: () => void
@@ -92,7 +92,7 @@ export class Store {
     return table.slot(id) ?? new RecordSlot(table, id, Math.max(this.floor, table.floor), this.madeSlots++)
   }
 
-  /** A table, one that is not kept where nobody has heard of it. */
+  /** A table; an unknown one is made and not kept. */
   private seen(name: string): Table {
     if (this.last.name === name) return this.last
     const table = this.tables.get(name)
@@ -114,7 +114,7 @@ export class Store {
     return this.tables.get(table)?.between(range) ?? []
   }
 
-  /** Their states, for who keeps them. */
+  /** Their states, for the owner that stores them. */
   *rowsBetween(table: string, range: Range): Iterable<Row> {
     for (const slot of this.liveBetween(table, range)) yield rowOf(slot)!
   }

@@ -40,7 +40,7 @@ export class Table {
   private live = 0
   /** No record without a slot was ever deleted with a version above this. */
   floor = 0
-  /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
+  /** Ids in record-key order; built at the first scan of the table, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
 
   constructor(name: string) {
@@ -51,7 +51,7 @@ export class Table {
     return this.live
   }
 
-  /** It holds nothing, not even what was deleted, and nobody follows it. */
+  /** It holds nothing, not even what was deleted, and no index or router follows it. */
   get isUnused(): boolean {
     return (
       this.slots.size === 0 &&
@@ -118,14 +118,14 @@ export class Table {
 
   /**
    * Forgets a deleted record at once: in its stead the table remembers that no version went higher. For tables of ours,
-   * where a record comes and goes with each job: nobody minds that new ones begin with a higher version there.
+   * where a record comes and goes with each job: it does not matter that new ones begin with a higher version there.
    */
   forgetDeleted(slot: RecordSlot): void {
     this.floor = Math.max(this.floor, slot.version)
     this.forget(slot)
   }
 
-  /** Forgets its records, and who follows it. */
+  /** Forgets its records, and its indexes and routers. */
   clear(): void {
     this.routers.length = this.indexes.length = 0
     this.slots.clear()

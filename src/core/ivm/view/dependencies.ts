@@ -19,7 +19,7 @@ export interface Reader {
 /** Something a row can have read: named by a text (records, edges, tables), or the view of a subquery itself. */
 export type Read = string | ReadResult
 
-/** What rows have read. Its readers stand in it: nobody looks them up, and a lone one is there without a map. */
+/** What rows have read. Its readers stand in it: they are not looked up, and a lone one is there without a map. */
 export interface ReadByRows {
   reader: Reader | Map<Reader, Set<ReaderRow>> | undefined
   /** Of a lone reader. */
@@ -124,12 +124,12 @@ export class Dependencies {
     return size
   }
 
-  /** Nobody has read anything but results. */
+  /** No row has read anything but results. */
   get empty(): boolean {
     return this.byText.size === 0
   }
 
-  /** What is named by a text; undefined where nobody has read it. */
+  /** What is named by a text; undefined where no row has read it. */
   of(text: string): ReadByRows | undefined {
     return this.byText.get(text)
   }

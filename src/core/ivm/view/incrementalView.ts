@@ -68,7 +68,7 @@ export class IncrementalView
   private lastStep = -1
   private last = -1
   generation: number
-  /** How many views hold it; -1: it was let go, and is found by nobody but by what it had read. */
+  /** How many views hold it; -1: it was let go, and only what it had read finds it. */
   uses = 0
   private failing: Map<string, string> | undefined = undefined
   /** None where the window holds them. */
@@ -244,7 +244,7 @@ export class IncrementalView
 
   rows(): ReadonlyArray<ResultRow> {
     return this.ordered().map((row) => {
-      // The record may have moved on when somebody asks for the value.
+      // The record may have moved on when the value is asked for.
       const { key, version } = row,
         doc = docOf(row)
       return { key, version, value: () => this.content(row, doc) }

@@ -77,7 +77,7 @@ export const parse = (text: string): RecordId | undefined => {
   if (parts === undefined) return undefined
   const key = parseKey(parts[1])
   if (key === undefined) return undefined
-  // Text that is canonical is kept: what is put together here would lie in pieces until somebody reads it.
+  // Text that is canonical is kept: what is put together here would lie in pieces until it is read.
   const canonical = recordText(parts[0], key)
   return new RecordId(named(parts[0]), key, canonical === text ? text : canonical)
 }
