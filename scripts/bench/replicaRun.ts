@@ -18,7 +18,7 @@ import { layerTurn } from "../../src/host/process/turn.ts"
 import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
 import { Replica, type ReplicaRecord } from "../../src/ports/Replica.ts"
 import { exactType } from "../../src/protocol/wire.ts"
-import { ProxyQuery } from "../../src/scheduler/replica/ProxyQuery.ts"
+import { ProxyQuery, type Query } from "../../src/scheduler/replica/ProxyQuery.ts"
 
 interface Statement {
   readonly run: (...params: ReadonlyArray<unknown>) => unknown
@@ -110,6 +110,11 @@ const readPlain = (db: Driver) => {
 
 type Run = ProxyQuery["Type"]["run"]
 
+const sent = async (run: Run, query: Query): Promise<string> => {
+  const { body } = await Effect.runPromise(Effect.scoped(run(query)))
+  return Buffer.concat(body).toString("utf8")
+}
+
 /**
  * By range or by bound id; the last id is taken from the records' own order, so that reading the answer is no part of
  * it.
@@ -122,9 +127,7 @@ const pull = (run: Run, exact: boolean, query: (last: RecordId | undefined) => s
         exact && last !== undefined
           ? (JSON.parse(Encode.encode({ last })) as { readonly [name: string]: unknown })
           : undefined
-      const { body } = await Effect.runPromise(
-        run({ query: query(last), params, accept: exact ? exactType : undefined })
-      )
+      const body = await sent(run, { query: query(last), params, accept: exact ? exactType : undefined })
       if (body.length < 100 || !body.includes(key(Math.min(count, at + chunk) - 1)))
         throw new Error("a chunk is missing")
     }
@@ -160,9 +163,7 @@ const program = Effect.gen(function* () {
   const clone = yield* Effect.promise(commits(replica, count, chunk, (n) => n, 1))
   yield* replica.freeze(1)
   const decoded = async (): Promise<Cost> => {
-    const { body } = await Effect.runPromise(
-      run({ query: `SELECT * FROM post LIMIT ${chunk}`, params: undefined, accept: exactType })
-    )
+    const body = await sent(run, { query: `SELECT * FROM post LIMIT ${chunk}`, params: undefined, accept: exactType })
     return measured(chunk, async () => void (Encode.decode(body) as ReadonlyArray<Obj>).length)()
   }
   const [plain, ...pulls] = yield* Effect.promise(() =>
@@ -215,6 +216,7 @@ const program = Effect.gen(function* () {
 
 const layer = ProxyQuery.layer({
   queryBytes: 67_108_864,
+  queryBytesTotal: 0,
   queryRows: 100_000,
   querySteps: 100_000_000,
   rowSteps: 1_000_000

@@ -11,6 +11,8 @@ export interface Figures {
   readonly cpuMicros: number
   readonly residentBytes: number
   readonly heapBytes?: number
+  /** The most that the heap may hold. */
+  readonly heapLimitBytes?: number | undefined
   /** Unix time. */
   readonly startedAtSecs?: number
   /** How late the event loop runs timers, lately; undefined where it is not watched. */

@@ -242,7 +242,17 @@ export const knobs = {
     {
       unit: "bytes",
       meaning:
-        "Most memory that one query of `/proxy/query` may make, charged before it is made, and the longest answer."
+        "Most memory that one query of `/proxy/query` may make, charged before it is made, and beside it the longest answer."
+    }
+  ),
+  queryBytesTotal: Settings.integer(
+    "SVC_QUERY_BYTES_TOTAL",
+    0,
+    { min: 0, max: 1e12 },
+    {
+      unit: "bytes",
+      meaning:
+        "Most memory that queries of `/proxy/query` may take that run at once, each counted with SVC_QUERY_BYTES; 256 may wait. As much again for answers until they are sent. Beyond it 503 OVERLOADED. One always runs. 0 for a quarter of the heap."
     }
   ),
   queryRows: Settings.integer(

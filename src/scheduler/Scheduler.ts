@@ -29,8 +29,8 @@ import { RecordTrees } from "./replica/RecordTrees.ts"
 import * as SspComparison from "./replica/SspComparison.ts"
 
 const layerProxy = Layer.unwrapEffect(
-  Effect.map(SchedulerConfig, ({ queryBytes, queryRowSteps, queryRows, querySteps }) =>
-    ProxyQuery.layer({ queryBytes, queryRows, querySteps, rowSteps: queryRowSteps })
+  Effect.map(SchedulerConfig, ({ queryBytes, queryBytesTotal, queryRowSteps, queryRows, querySteps }) =>
+    ProxyQuery.layer({ queryBytes, queryBytesTotal, queryRows, querySteps, rowSteps: queryRowSteps })
   )
 )
 

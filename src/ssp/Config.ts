@@ -276,6 +276,7 @@ const schedulerNames = [
   "SVC_SCHEDULER_DELIVERY_WAIT_MS",
   "SVC_SCHEDULER_SSP_URL_ALLOW",
   limits.queryRows.setting,
+  "SVC_QUERY_BYTES_TOTAL",
   ...ServiceFile.schedulerKeys.map((key) => `SVC_SCHEDULER_${key.toUpperCase()}`)
 ]
 

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { it } from "@effect/vitest"
-import { Clock, Effect, Either, FastCheck as fc, Layer } from "effect"
+import { Clock, Effect, Either, Exit, Fiber, FastCheck as fc, Layer, Scope } from "effect"
 import { afterAll, describe, expect } from "vitest"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
 import { queryBudget } from "../../src/core/surql/evaluate/scope.ts"
@@ -23,7 +23,7 @@ import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
 import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaSnapshot } from "../../src/ports/Replica.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { exactType } from "../../src/protocol/wire.ts"
-import { type Answer, ProxyQuery } from "../../src/scheduler/replica/ProxyQuery.ts"
+import { type Answer, ProxyQuery, totalOf } from "../../src/scheduler/replica/ProxyQuery.ts"
 import { gone, id, record } from "../../src/testing/Replica.suite.ts"
 import { constant, records as readRecords } from "../core/surql/engine.ts"
 import * as Generate from "../core/surql/generate.ts"
@@ -35,7 +35,13 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 let folders = 0
 const layers = { memory: () => MemoryReplica.layer, SQLite: () => layerReplica(join(root, String(folders++))) }
 
-const limits = { queryRows: 10_000, querySteps: 5_000_000, queryBytes: 67_108_864, rowSteps: 1_000_000 }
+const limits = {
+  queryRows: 10_000,
+  querySteps: 5_000_000,
+  queryBytes: 67_108_864,
+  queryBytesTotal: 0,
+  rowSteps: 1_000_000
+}
 
 const proxy = (given: Partial<typeof limits> = {}) =>
   ProxyQuery.layer({ ...limits, ...given }).pipe(Layer.provide(Turn.layerYield))
@@ -67,8 +73,14 @@ interface Params {
   readonly [name: string]: unknown
 }
 
+const textOf = ({ body }: Answer): string => Buffer.concat(body).toString("utf8")
+
+/** The answer, sent. */
 const ask = (query: string, params?: Params) =>
-  Effect.flatMap(ProxyQuery, ({ run }) => run({ query, params, accept: undefined }))
+  Effect.flatMap(ProxyQuery, ({ run }) => run({ query, params, accept: undefined })).pipe(
+    Effect.map((answer) => ({ ...answer, body: textOf(answer) })),
+    Effect.scoped
+  )
 const plain = (query: string, params?: Params) =>
   Effect.map(ask(query, params), ({ body }) => JSON.parse(body) as unknown)
 const exact = (query: string, params?: { readonly [name: string]: Value }) =>
@@ -79,9 +91,9 @@ const exact = (query: string, params?: { readonly [name: string]: Value }) =>
         params: params && (JSON.parse(Encode.encode(params)) as Params),
         accept: `text/html, ${exactType}; q=1`
       }),
-      ({ body }) => Encode.decode(body)
+      (answer) => Encode.decode(textOf(answer))
     )
-  )
+  ).pipe(Effect.scoped)
 
 const without = (v: Value): Value => {
   if (Array.isArray(v))
@@ -475,6 +487,70 @@ for (const [name, replica] of Object.entries(layers)) {
         }).pipe(Effect.provide(proxy().pipe(Layer.provideMerge(replica()))))
     )
 
+    it.effect("D48 answers count until they are sent, and beyond the limit others are refused by name", () =>
+      Effect.gen(function* () {
+        const { run } = yield* ProxyQuery
+        const asked = (query: string) => run({ query, params: undefined, accept: undefined })
+        const long = "RETURN array::repeat(string::repeat('x', 1000), 90)"
+        const first = yield* Scope.make()
+        const rest = yield* Scope.make()
+        for (const scope of [first, rest, rest]) yield* Scope.extend(asked(long), scope)
+        expect(yield* Effect.flip(asked("RETURN 1"))).toMatchObject({
+          _tag: "QueryBusy",
+          message: expect.stringMatching(
+            /^answers of 270\d+ bytes .* limit is 200000 \(setting SVC_QUERY_BYTES_TOTAL\)/
+          ) as unknown
+        })
+        yield* Scope.close(first, Exit.void)
+        expect(yield* plain("RETURN 1")).toBe(1)
+        // What fails, or is given up, counts nothing.
+        for (let n = 0; n < 5; n++)
+          expect(yield* Effect.flip(ask("RETURN 1 + NONE"))).toMatchObject({ _tag: "QueryFailed" })
+        for (let n = 0; n < 5; n++) {
+          const running = yield* Effect.fork(ask(long))
+          yield* Effect.yieldNow()
+          yield* Fiber.interrupt(running)
+        }
+        yield* Scope.close(rest, Exit.void)
+        expect((yield* ask(long)).length).toBeGreaterThan(90_000)
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(proxy({ queryBytes: 100_000, queryBytesTotal: 200_000 }).pipe(Layer.provideMerge(replica())))
+      )
+    )
+
+    it.effect("D48 as many run at once as there is room for", () =>
+      Effect.gen(function* () {
+        let open = 0,
+          most = 0
+        const counted = Layer.effect(
+          Replica,
+          Effect.map(Replica, (real) => ({
+            ...real,
+            snapshot: Effect.zipRight(
+              Effect.acquireRelease(
+                Effect.sync(() => void (most = Math.max(most, ++open))),
+                () => Effect.sync(() => void open--)
+              ),
+              real.snapshot
+            )
+          }))
+        )
+        yield* Effect.all(
+          Array.from({ length: 20 }, () => ask("SELECT VALUE array::len(array::range(0, 500)) FROM [1, 2, 3]")),
+          { concurrency: "unbounded" }
+        ).pipe(
+          Effect.provide(
+            proxy({ queryBytes: 100_000, queryBytesTotal: 300_000 }).pipe(
+              Layer.provide(counted),
+              Layer.provide(replica())
+            )
+          )
+        )
+        expect(most).toBe(3)
+      })
+    )
+
     it.effect(
       "D27 D28 a query reads one state from its first row to its last while changes go on, and lets others in",
       () =>
@@ -499,8 +575,8 @@ for (const [name, replica] of Object.entries(layers)) {
           expect(sum).toBe(3_000 + 1_000 * (n - 3_000))
           // It pauses every few hundred rows, and each time somebody else has a turn.
           expect(between - (n - 3_000)).toBeGreaterThan(10)
-          const answer: Answer = yield* ask("SELECT VALUE v FROM t:0")
-          expect(answer).toEqual({ seq: 1 + between, body: "[1000]", contentType: "application/json" })
+          const answer = yield* ask("SELECT VALUE v FROM t:0")
+          expect(answer).toEqual({ seq: 1 + between, body: "[1000]", length: 6, contentType: "application/json" })
           const seq = yield* freeze(1)
           yield* write({ records: [gone("t:0", 3)], through: seq + 1 })
           expect(yield* ask("SELECT VALUE v FROM t:0")).toMatchObject({ seq, body: "[1000]" })
@@ -510,3 +586,11 @@ for (const [name, replica] of Object.entries(layers)) {
     )
   })
 }
+
+describe("the bytes of all queries", () => {
+  it("D48 are those of the setting, else a quarter of the heap, and never less than one query's", () => {
+    const of = (queryBytesTotal: number, heap?: number) =>
+      totalOf({ ...limits, queryBytes: 100, queryBytesTotal }, heap)
+    expect([of(1000), of(1000, 800), of(10), of(0, 4000), of(0, 200), of(0)]).toEqual([1000, 1000, 100, 1000, 100, 800])
+  })
+})

@@ -7,6 +7,7 @@
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks"
+import { getHeapStatistics } from "node:v8"
 import { Effect, Layer } from "effect"
 import { type Figures, ProcessFigures } from "../../ports/ProcessFigures.ts"
 
@@ -56,11 +57,19 @@ export const layer = Layer.scoped(
       Effect.sync(() => watched?.disable())
     )
     const lag = lagReader(histogram)
+    const heapLimitBytes = getHeapStatistics().heap_size_limit
     const startedAtSecs = Date.now() / 1000 - process.uptime()
     return Effect.sync(() => {
       const { system, user } = process.cpuUsage()
       const { heapUsed, rss } = process.memoryUsage()
-      return { cpuMicros: user + system, residentBytes: rss, heapBytes: heapUsed, startedAtSecs, loopLag: lag() }
+      return {
+        cpuMicros: user + system,
+        residentBytes: rss,
+        heapBytes: heapUsed,
+        heapLimitBytes,
+        startedAtSecs,
+        loopLag: lag()
+      }
     })
   })
 )

@@ -4,7 +4,7 @@
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { overloaded } from "../../node/httpAnswers.ts"
 import type { ProxyQuery as Wire } from "../../protocol/schedulerWire.ts"
 import { snapshotSeqHeader } from "../../protocol/wire.ts"
@@ -32,9 +32,12 @@ export const handler = Effect.map(
   (proxy) =>
     ({ params, query }: typeof Wire.Type, request: HttpServerRequest.HttpServerRequest) =>
       proxy.run({ query, params: params ?? undefined, accept: request.headers["accept"] }).pipe(
-        Effect.map(({ body, contentType, seq }) =>
-          HttpServerResponse.text(body, { contentType, headers: { [snapshotSeqHeader]: String(seq) } })
-        ),
+        Effect.map(({ body, contentType, length, seq }) => {
+          const options = { contentType, contentLength: length, headers: { [snapshotSeqHeader]: String(seq) } }
+          return body.length === 1
+            ? HttpServerResponse.uint8Array(body[0]!, options)
+            : HttpServerResponse.stream(Stream.fromIterable(body), options)
+        }),
         Effect.mapError(refusal)
       )
 )

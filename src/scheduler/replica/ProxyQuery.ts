@@ -3,7 +3,8 @@
  *
  * Read-only by construction: the language that is parsed has no statement that writes, and what is read is a snapshot.
  * Runs share slices of 10 ms with a turn of the event loop in between, so that ingest goes on; rows and steps are
- * bounded by settings that the error names.
+ * bounded by settings that the error names. So are bytes, those of one query and those of all together: as many run at
+ * once as there is room for what each may make, and answers that have not been sent are counted.
  *
  * Two answers to the same query:
  * - **plain** (any client): JSON as the database renders it. It loses types: a datetime, a duration, a uuid, a decimal
@@ -20,13 +21,14 @@
  * 1000` with `$last` a record id (exact; text compares as text, as in the database), and ranges written out, which
  * plain clients can use: `SELECT * FROM t:⟨last⟩>.. LIMIT 1000`, `SELECT * FROM t:1..1000`.
  */
-import { Clock, Context, Data, Effect, Either, Layer } from "effect"
+import { Clock, Context, Data, Effect, Either, Layer, type Scope } from "effect"
 import type { Statement } from "../../core/surql/syntax/ast.ts"
 import { parseStatements } from "../../core/surql/syntax/parse.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import { Datetime, type Value } from "../../core/surql/values/value.ts"
 import { Slicer } from "../../node/Slicer.ts"
+import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Replica, ReplicaError } from "../../ports/Replica.ts"
 import { Turn } from "../../ports/Turn.ts"
 import { exactType } from "../../protocol/wire.ts"
@@ -41,8 +43,9 @@ export interface Query {
 
 export interface Answer {
   readonly seq: number
-  /** JSON text: one statement's value, or an array of several's. */
-  readonly body: string
+  /** JSON text in UTF-8, in pieces: one statement's value, or an array of several's. */
+  readonly body: ReadonlyArray<Uint8Array>
+  readonly length: number
   readonly contentType: string
 }
 
@@ -68,6 +71,30 @@ export type QueryError = QueryRefused | QueryFailed | QueryBusy | ReplicaError
 const atOnce = 8
 const waitingAtMost = 256
 
+const totalSetting = "setting SVC_QUERY_BYTES_TOTAL"
+
+/** Part of the heap that all queries together may take, where no setting says how much. */
+const heapShare = 4
+
+export interface TotalLimits extends Limits {
+  /**
+   * Most that queries take which run, and as much again for answers until they are sent, in bytes; 0 for a part of
+   * the heap.
+   */
+  readonly queryBytesTotal: number
+}
+
+/** What {@link TotalLimits.queryBytesTotal} comes to: one query always runs, however small it is. */
+export const totalOf = ({ queryBytes, queryBytesTotal }: TotalLimits, heapBytes: number | undefined): number =>
+  Math.max(
+    queryBytes,
+    queryBytesTotal > 0
+      ? queryBytesTotal
+      : heapBytes === undefined
+        ? atOnce * queryBytes
+        : Math.floor(heapBytes / heapShare)
+  )
+
 /** Whether a header names the media type among others. */
 const accepts = (accept: string | undefined): boolean =>
   accept
@@ -92,21 +119,29 @@ const parse = (query: string): Effect.Effect<ReadonlyArray<Statement>, QueryRefu
 export class ProxyQuery extends Context.Tag("scheduler/replica/ProxyQuery")<
   ProxyQuery,
   {
-    readonly run: (query: Query) => Effect.Effect<Answer, QueryError>
+    /** What the answer takes counts until the scope closes: when it has been sent. */
+    readonly run: (query: Query) => Effect.Effect<Answer, QueryError, Scope.Scope>
   }
 >() {
-  /** `limits` are the settings `SVC_QUERY_ROWS`, `SVC_QUERY_STEPS`, `SVC_QUERY_ROW_STEPS` and `SVC_QUERY_BYTES`. */
-  static readonly layer = (limits: Limits): Layer.Layer<ProxyQuery, never, Replica | Turn> =>
+  /**
+   * `limits` are the settings `SVC_QUERY_ROWS`, `SVC_QUERY_STEPS`, `SVC_QUERY_ROW_STEPS`, `SVC_QUERY_BYTES` and
+   * `SVC_QUERY_BYTES_TOTAL`.
+   */
+  static readonly layer = (limits: TotalLimits): Layer.Layer<ProxyQuery, never, Replica | Turn> =>
     Layer.scoped(ProxyQuery, make(limits))
 }
 
-const make = (limits: Limits) =>
+const make = (limits: TotalLimits) =>
   Effect.gen(function* () {
     const replica = yield* Replica
     const clock = yield* Effect.clock
     const slicer = new Slicer(yield* Turn, () => clock.unsafeCurrentTimeMillis())
     yield* Effect.addFinalizer(() => Effect.sync(() => slicer.close()))
     const places = yield* Effect.makeSemaphore(atOnce)
+    const figures = yield* yield* ProcessFigures
+    const total = totalOf(limits, figures?.heapLimitBytes)
+    const room = yield* Effect.makeSemaphore(total)
+    let unsent = 0
     let waiting = 0
     const now = Effect.map(
       Clock.currentTimeNanos,
@@ -133,20 +168,46 @@ const make = (limits: Limits) =>
             )
           )
         if (Either.isLeft(result)) return yield* new QueryFailed({ message: result.left })
-        return { seq: snapshot.seq, body: result.right, contentType: exact ? exactType : "application/json" }
+        const body = result.right
+        const length = body.reduce((sum, chunk) => sum + chunk.length, 0)
+        return { seq: snapshot.seq, body, length, contentType: exact ? exactType : "application/json" }
       }).pipe(Effect.scoped)
 
-    const run = ({ accept, params, query }: Query): Effect.Effect<Answer, QueryError> =>
+    const busy = (message: string) => new QueryBusy({ message: `${message} (${totalSetting})`, retryAfterSecs: 1 })
+
+    /**
+     * Runs where there is room for all that a query may take. A long answer counts until it has been sent, which may
+     * be never while its client reads nothing: so others do not wait for that, they are refused.
+     */
+    const within = (work: Effect.Effect<Answer, QueryError>): Effect.Effect<Answer, QueryError, Scope.Scope> =>
+      room
+        .withPermits(limits.queryBytes)(
+          Effect.suspend(() =>
+            unsent > total
+              ? Effect.fail(busy(`answers of ${unsent} bytes are waiting for those who asked, the limit is ${total}`))
+              : work
+          )
+        )
+        .pipe(
+          Effect.tap(({ body, length }) =>
+            body.length > 1
+              ? Effect.acquireRelease(
+                  Effect.sync(() => void (unsent += length)),
+                  () => Effect.sync(() => void (unsent -= length))
+                )
+              : Effect.void
+          )
+        )
+
+    const run = ({ accept, params, query }: Query): Effect.Effect<Answer, QueryError, Scope.Scope> =>
       Effect.suspend(() => {
         if (waiting >= waitingAtMost)
-          return Effect.fail(
-            new QueryBusy({ message: `${waitingAtMost} queries are running or waiting already`, retryAfterSecs: 1 })
-          )
+          return Effect.fail(busy(`${waitingAtMost} queries are running or waiting already`))
         waiting++
         const exact = accepts(accept)
         return parse(query).pipe(
           Effect.flatMap((statements) =>
-            places.withPermits(1)(Effect.suspend(() => evaluated(statements, paramsOf(params, exact), exact)))
+            within(places.withPermits(1)(Effect.suspend(() => evaluated(statements, paramsOf(params, exact), exact))))
           ),
           Effect.ensuring(Effect.sync(() => void waiting--))
         )

@@ -1,5 +1,5 @@
 /**
- * Statements over one state of the replica, answered as text: the plain answer of `/proxy/query`, or the exact one.
+ * Statements over one state of the replica, answered as bytes of text: the plain answer of `/proxy/query`, or the exact one.
  *
  * A run is a generator that pauses every few rows, so that it never holds up ingest. What reads a stretch of a table as
  * it is, as every bootstrap does, hands on the text that is stored without making values of it; everything else goes
@@ -35,9 +35,6 @@ export interface Run {
   readonly exact: boolean
 }
 
-/** The longest answer, in characters: a text much longer is none the runtime can make. */
-export const maxChars = 256 * 1024 * 1024
-
 /** Why a statement fails; ends the run. */
 class Failed {
   readonly reason: string
@@ -52,12 +49,16 @@ const pauseAfter = 128
 /** Characters of a text that is put together before it is kept: each kept alone takes more than it is long. */
 const chunkChars = 65_536
 
-/** The answer as it grows. */
+const encoder = new TextEncoder()
+
+/**
+ * The answer as it grows: bytes, which are kept beside the heap, so that no two copies of a long text are ever in it.
+ */
 class Output {
-  private readonly chunks: Array<string> = []
+  private readonly chunks: Array<Uint8Array> = []
   private pieces: Array<string> = []
   private open = 0
-  private chars = 0
+  private length = 0
   private readonly most: number
 
   constructor(most: number) {
@@ -66,23 +67,26 @@ class Output {
 
   add(text: string): void {
     this.pieces.push(text)
-    this.chars += text.length
     this.open += text.length
     if (this.open > chunkChars) this.keep()
-    if (this.chars <= this.most) return
-    const raise = this.most < maxChars ? `, or raise ${limits.queryBytes.setting} to allow it` : ""
-    throw new Failed(`The answer is longer than ${this.most} characters; ask for fewer rows at once (LIMIT)${raise}`)
   }
 
-  text(): string {
+  /** All of it, in pieces. */
+  bytes(): ReadonlyArray<Uint8Array> {
     this.keep()
-    return this.chunks.join("")
+    return this.chunks
   }
 
   private keep(): void {
-    this.chunks.push(this.pieces.join(""))
+    const chunk = encoder.encode(this.pieces.join(""))
     this.pieces = []
     this.open = 0
+    this.length += chunk.length
+    if (this.length > this.most)
+      throw new Failed(
+        `The answer is longer than ${this.most} bytes; ask for fewer rows at once (LIMIT), or raise ${limits.queryBytes.setting} to allow it`
+      )
+    this.chunks.push(chunk)
   }
 }
 
@@ -185,8 +189,11 @@ function* answered(out: Output, statement: Statement, run: Run): Slices<void> {
 }
 
 /** One value, or an array of them for several statements. Left: why one failed. */
-export function* answer(statements: ReadonlyArray<Statement>, run: Run): Slices<Either.Either<string, string>> {
-  const out = new Output(Math.min(maxChars, run.limits.queryBytes))
+export function* answer(
+  statements: ReadonlyArray<Statement>,
+  run: Run
+): Slices<Either.Either<ReadonlyArray<Uint8Array>, string>> {
+  const out = new Output(run.limits.queryBytes)
   try {
     if (statements.length !== 1) out.add("[")
     for (let i = 0; i < statements.length; i++) {
@@ -194,7 +201,7 @@ export function* answer(statements: ReadonlyArray<Statement>, run: Run): Slices<
       yield* answered(out, statements[i]!, run)
     }
     if (statements.length !== 1) out.add("]")
-    return Either.right(out.text())
+    return Either.right(out.bytes())
   } catch (error) {
     if (error instanceof Failed) return Either.left(error.reason)
     throw error
