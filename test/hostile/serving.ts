@@ -9,6 +9,8 @@ import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import { afterEach } from "vitest"
 import * as Server from "../../src/host/http/Server.ts"
 import { Serving } from "../../src/ports/Front.ts"
+import { until } from "../kit/Door.ts"
+import type { Answer } from "../kit/http.ts"
 import { fakeViews, node } from "../ssp/fakeViews.ts"
 
 export interface Served {
@@ -17,10 +19,7 @@ export interface Served {
   readonly close: () => Promise<void>
 }
 
-export const serve = async (
-  options: Partial<Server.ListenOptions>,
-  env: { readonly [name: string]: string } = {}
-): Promise<Served> => {
+export const serve = async (options: Partial<Server.ListenOptions>, views = fakeViews()): Promise<Served> => {
   const scope = Effect.runSync(Scope.make())
   const whole = Server.layer({
     host: "127.0.0.1",
@@ -28,7 +27,7 @@ export const serve = async (
     setting: "LISTEN_ADDR",
     maxConnections: 1000,
     ...options
-  }).pipe(Layer.provideMerge(node(fakeViews(), env)))
+  }).pipe(Layer.provideMerge(node(views)))
   const context = await Effect.runPromise(
     Layer.buildWithScope(Layer.fresh(whole.pipe(Layer.provide(Logger.minimumLogLevel(LogLevel.None)))), scope)
   )
@@ -74,6 +73,36 @@ export const clientOf = (port: number, bytes: string, from = "127.0.0.1"): Promi
     })
   })
 
+/** A client that sends and reads nothing. */
+export const unread = (port: number, bytes: string, from: string): Promise<Pick<Client, "destroy">> =>
+  new Promise((done) => {
+    const socket = connect({ port, host: "127.0.0.1", localAddress: from }, () => {
+      socket.pause()
+      socket.write(bytes)
+      done({ destroy: () => void socket.destroy() })
+    })
+    socket.on("error", () => {})
+  })
+
+/** Clients from one address, one after the other. */
+export const hold = async (port: number, count: number, from: string, bytes = ""): Promise<ReadonlyArray<Client>> => {
+  const opened: Array<Client> = []
+  for (let n = 0; n < count; n++) opened.push(await clientOf(port, bytes, from))
+  return opened
+}
+
+/** The first answer with this status among those that a client has been given, one behind the other. */
+export const answered = async (client: Client, status: number, boundMs = 20_000): Promise<Answer> => {
+  const at = (): number => client.text.indexOf(`HTTP/1.1 ${status} `)
+  await until(`an answer with ${status}`, () => at() >= 0 && client.text.indexOf("\r\n\r\n", at()) >= 0, boundMs)
+  const text = client.text.slice(at())
+  const [head = "", ...rest] = text.split("\r\n\r\n")
+  const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
+  await until("the whole answer", () => client.text.length >= at() + head.length + 4 + length, boundMs)
+  const body = rest.length === 0 ? "" : client.text.slice(at() + head.length + 4).slice(0, length)
+  return { status, headers: {}, text: body, json: body === "" ? undefined : JSON.parse(body) }
+}
+
 /** Servers and clients of one test file, which end with each test. */
 export const staged = () => {
   const served: Array<Served> = []
@@ -84,8 +113,8 @@ export const staged = () => {
   })
   return {
     clients,
-    start: async (options: Parameters<typeof serve>[0]): Promise<Served> => {
-      const one = await serve(options)
+    start: async (...args: Parameters<typeof serve>): Promise<Served> => {
+      const one = await serve(...args)
       served.push(one)
       return one
     }

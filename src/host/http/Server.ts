@@ -21,7 +21,7 @@ import { StartFault } from "../../ports/StartFault.ts"
 import { registrationHeader } from "../../protocol/wire.ts"
 import { BodyBudget, boundsOf } from "./bodyBudget.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
-import { answerBrokenRequests, Connections } from "./connections.ts"
+import { answerBrokenRequests, Connections, endsWithConnection } from "./connections.ts"
 import { type NoText, readBody } from "./readBody.ts"
 import * as TlsServer from "./tlsServer.ts"
 
@@ -231,6 +231,7 @@ const makeListener = (
     const route = hot.get(`${request.method} ${request.url}`)
     if (route === undefined) {
       request.socket.setTimeout(silenceMs)
+      endsWithConnection(response)
       rest(request, response)
     } else serveHot(route, request, response, onDefect)
   }

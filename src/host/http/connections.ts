@@ -34,8 +34,31 @@ const refusal = (status: number, reason: string): Answer => ({
 const byParser = (code: string, detail: string): Answer => {
   if (code === "HPE_HEADER_OVERFLOW")
     return refusal(431, "has headers larger than the limit of 16384 bytes (fixed, no setting)")
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return refusal(408, "was not received in time")
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+    return refusal(408, "was not received in time (setting SVC_REQUEST_TIMEOUT_SECS)")
   return refusal(400, `is not valid HTTP: ${detail}`)
+}
+
+/**
+ * Has `end` call back when the connection is gone, too. Node calls back when an answer is written, and never when its
+ * client has left before: the fiber that waits for it would stay for ever, and the request's body with it.
+ */
+export const endsWithConnection = (response: ServerResponse): void => {
+  const end = response.end.bind(response) as (...args: ReadonlyArray<unknown>) => ServerResponse
+  let gone = false
+  let waiting: (() => void) | undefined
+  response.once("close", () => {
+    gone = true
+    waiting?.()
+  })
+  response.end = (...args: ReadonlyArray<unknown>): ServerResponse => {
+    const last = args.at(-1)
+    if (typeof last === "function") {
+      waiting = last as () => void
+      if (gone) waiting()
+    }
+    return gone ? response : end(...args)
+  }
 }
 
 /** Whether an answer is already on its way on this connection. */
@@ -58,7 +81,9 @@ export const answerBrokenRequests = (server: Server): void => {
         ? byParser(error.code ?? "", error.reason ?? "it could not be read")
         : refusal(400, "is plain HTTP, and this port speaks TLS: ask https://")
     ;(plain ?? socket).end(rawResponse(answer))
-    setTimeout(() => socket.destroy(), lingerMs).unref()
+    // A timer that outlives the connection would keep it, and the body that came on it, in memory.
+    const cut = setTimeout(() => socket.destroy(), lingerMs).unref()
+    socket.once("close", () => clearTimeout(cut))
   })
   server.on("connect", (request: IncomingMessage, socket: Duplex) => {
     socket.on("error", () => socket.destroy())
@@ -89,6 +114,8 @@ export class Connections {
   readonly server: Server
   /** Open connections, each with its latest response: remembering costs a request nothing to clean up. */
   private readonly sockets = new Map<Socket, ServerResponse | undefined>()
+  /** Responses that came behind others on their connection. */
+  private readonly queued = new WeakMap<Socket, Array<ServerResponse>>()
   /** Those whose TLS has not begun. */
   private readonly shaking = new Set<Socket>()
 
@@ -100,10 +127,27 @@ export class Connections {
       socket.once("close", () => this.sockets.delete(socket))
     })
     if (isTls) this.followHandshakes()
-    server.on(
-      "request",
-      (request: IncomingMessage, response: ServerResponse) => void this.sockets.set(request.socket, response)
-    )
+    server.on("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
+      this.sockets.set(socket, response)
+      if (response.socket === null) this.follow(socket, response)
+    })
+  }
+
+  /**
+   * A response behind another on one connection has no socket yet, and Node never tells it that the connection is gone:
+   * a stream that waits there would be served, and counted, for ever.
+   */
+  private follow(socket: Socket, response: ServerResponse): void {
+    const waiting = this.queued.get(socket)
+    if (waiting !== undefined) {
+      while (waiting[0]?.writableFinished === true) waiting.shift()
+      return void waiting.push(response)
+    }
+    const responses = [response]
+    this.queued.set(socket, responses)
+    socket.once("close", () => {
+      for (const each of responses) if (!each.closed && !each.writableFinished) each.emit("close")
+    })
   }
 
   private followHandshakes(): void {
