@@ -2,13 +2,13 @@
  * Bodies that begin and do not end, many at once: what the server holds of them is bounded, and who meets the bound is
  * told.
  *
- * Rows are the ways in: a hot route and a declared one, a length that is announced and one that is not, one piece and
- * many.
+ * The table is `attacks/bodies.ts`.
  */
 import { describe, expect, it } from "vitest"
 import { request } from "../kit/http.ts"
 import { create } from "../kit/registration.ts"
 import { secret } from "../ssp/fakeViews.ts"
+import { announced, half, head, most, unfinished, whole } from "./attacks/bodies.ts"
 import { type Client, clientOf, staged } from "./serving.ts"
 
 const { clients, start } = staged()
@@ -19,13 +19,6 @@ const open = async (port: number, count: number, bytes: string, from?: string): 
   return opened
 }
 
-const head = (path: string, framing: string): string =>
-  `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer ${secret}\r\n${framing}\r\n\r\n`
-const announced = "content-length: 65536"
-const chunked = "transfer-encoding: chunked"
-const most = 60_000
-const half = " ".repeat(most)
-
 const bound = 1_048_576
 const limits = { maxBodyBytes: 65_536, maxBodyBytesTotal: bound }
 /** Unfinished bodies of `most` bytes that fit; each comes in a few pieces, which count a little too. */
@@ -34,17 +27,10 @@ const fit = Math.floor(bound / (most + 128))
 const refusedOf = (all: ReadonlyArray<Client>): ReadonlyArray<Client> => all.filter(({ status }) => status === 503)
 
 describe("unfinished bodies", () => {
-  const rows: ReadonlyArray<readonly [string, string]> = [
-    ["an announced length at POST /ingest", head("/ingest", announced) + half],
-    ["an announced length at POST /view/register", head("/view/register", announced) + half],
-    ["no length at POST /ingest", `${head("/ingest", chunked)}${most.toString(16)}\r\n${half}`],
-    ["tiny chunks at POST /ingest", head("/ingest", chunked) + `1\r\n \r\n`.repeat(600)],
-    ["tiny chunks at POST /view/register", head("/view/register", chunked) + `1\r\n \r\n`.repeat(600)]
-  ]
-  for (const [what, bytes] of rows) {
+  for (const [what, bytes] of unfinished) {
     it(`503 D17 ${what}: beyond the bound each is refused with figure, limit and setting, and cut; room comes back`, async () => {
       const { port, url } = await start(limits)
-      const all = await open(port, 40, bytes)
+      const all = await open(port, 40, bytes(secret))
       await expect.poll(() => refusedOf(all).length, { timeout: 10_000 }).toBeGreaterThanOrEqual(40 - fit)
       const refused = refusedOf(all)
       expect(refused.length).toBeLessThan(40)
@@ -76,7 +62,7 @@ describe("unfinished bodies", () => {
   }
   it("D17 a body that was only announced holds nothing, and a client without a secret holds nothing", async () => {
     const { port, url } = await start(limits)
-    await open(port, 60, head("/ingest", announced))
+    await open(port, 60, head("/ingest", announced, secret))
     await open(port, 60, `POST /ingest HTTP/1.1\r\nhost: localhost\r\n${announced}\r\n\r\n${half}`)
     await open(port, 60, `POST /view/register HTTP/1.1\r\nhost: localhost\r\n${announced}\r\n\r\n${half}`)
     for (let n = 0; n < 60; n++)
@@ -106,10 +92,23 @@ describe("unfinished bodies", () => {
   })
 })
 
+describe("whole bodies", () => {
+  it("D17 each of the table is answered as it says, in JSON, and others are served", async () => {
+    const { url } = await start(limits)
+    const wrong: Array<string> = []
+    for (const [what, body, status] of whole) {
+      const answer = await request(url, { method: "POST", path: "/ingest", token: secret, body })
+      if (answer.status !== status || answer.json === undefined) wrong.push(`${what}: ${answer.status} ${answer.text}`)
+    }
+    expect(wrong).toEqual([])
+    expect((await request(url, { path: "/health" })).status).toBe(200)
+  })
+})
+
 describe("where no secret is asked for", () => {
   it("503 D17 one address holds a quarter; others are served", async () => {
     const { port, url } = await start({ ...limits, isOpen: true })
-    const all = await open(port, 40, head("/ingest", announced) + half, "127.0.0.9")
+    const all = await open(port, 40, head("/ingest", announced, secret) + half, "127.0.0.9")
     await expect.poll(() => refusedOf(all).length, { timeout: 10_000 }).toBeGreaterThanOrEqual(40 - fit / 4)
     expect(refusedOf(all)[0]?.text).toMatch(/the limit for one address is 262144 .*SVC_MAX_BODY_BYTES_TOTAL/)
     expect(

@@ -1,5 +1,5 @@
 /**
- * The attacks of `attacks.ts` on the processes that users start: as queries of `dist/scheduler.js`, as views of
+ * The attacks of `attacks/queries.ts` on the processes that users start: as queries of `dist/scheduler.js`, as views of
  * `dist/ssp.js` with a record behind (D48).
  *
  * Why built processes with a small heap: what counts is that the process is there afterwards and answers others
@@ -13,7 +13,7 @@ import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.
 import { type Answer, type Client, client } from "../kit/http.ts"
 import { campaign } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
-import { queries, viewOf } from "./attacks.ts"
+import { largest, queries, viewOf } from "./attacks/queries.ts"
 
 const afterwards = closing()
 
@@ -27,13 +27,14 @@ const chosen = campaign
     )
 
 const spawned = async (
+  heap: number,
   command: ReadonlyArray<string>,
   env: { readonly [name: string]: string | undefined },
   dataDir: string,
   alive: string
 ): Promise<Door> => {
   const door = await Door.spawn({
-    command: [process.execPath, `--max-old-space-size=${heapMib}`, ...command],
+    command: [process.execPath, `--max-old-space-size=${heap}`, ...command],
     env,
     dataDir
   })
@@ -57,8 +58,28 @@ const folder = (): string => {
   return path
 }
 
+const scheduler = (heap: number, env: { readonly [name: string]: string } = {}): Promise<Door> => {
+  const path = folder()
+  return spawned(
+    heap,
+    ["dist/scheduler.js"],
+    {
+      SVC_SCHEDULER_REPLICA_DB_PATH: join(path, "replica"),
+      SVC_SCHEDULER_WAL_PATH: join(path, "wal.log"),
+      SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
+      SVC_SCHEDULER_INGEST_PORT: "{port}",
+      LISTEN_ADDR: undefined,
+      STORE_ADDR: undefined,
+      SVC_DATA_DIR: undefined,
+      ...env
+    },
+    path,
+    "/livez"
+  )
+}
+
 /** Asks, and for the health of the process all the while; what it said of that, and the answer. */
-const besides = async (door: Door, health: string, ask: () => Promise<Answer>): Promise<Answer> => {
+const besides = async <A>(door: Door, health: string, ask: () => Promise<A>): Promise<A> => {
   const to = client(door.url, undefined)
   const running = ask()
   let over = false
@@ -87,21 +108,7 @@ const answered = (what: string, { json, status }: Answer): ReadonlyArray<string>
 
 describe("built processes", () => {
   it("D48 queries of the table leave the scheduler there, answering others meanwhile", async () => {
-    const path = folder()
-    const door = await spawned(
-      ["dist/scheduler.js"],
-      {
-        SVC_SCHEDULER_REPLICA_DB_PATH: join(path, "replica"),
-        SVC_SCHEDULER_WAL_PATH: join(path, "wal.log"),
-        SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
-        SVC_SCHEDULER_INGEST_PORT: "{port}",
-        LISTEN_ADDR: undefined,
-        STORE_ADDR: undefined,
-        SVC_DATA_DIR: undefined
-      },
-      path,
-      "/livez"
-    )
+    const door = await scheduler(heapMib)
     const to = client(door.url, undefined)
     expect((await to.post("/ingest", create("t:1", { n: 1, tags: [1, 2, 3] }))).status).toBe(200)
     const wrong: Array<string> = []
@@ -112,8 +119,29 @@ describe("built processes", () => {
     expect((await to.post("/proxy/query", { query: "SELECT VALUE n FROM t" })).json).toEqual([1])
   })
 
+  it("D48 twenty queries at once that each answer all they may leave the scheduler there, answering others meanwhile", async () => {
+    const queryBytes = 16 * 1_048_576
+    const door = await scheduler(128, { SVC_QUERY_BYTES: String(queryBytes) })
+    const to = client(door.url, undefined)
+    const answers = await besides(door, "/livez", () =>
+      Promise.all(
+        Array.from({ length: 20 }, async (_, n) => {
+          const { json, status, text } = await to.post("/proxy/query", { query: largest[n % largest.length] })
+          return [status, (json as { readonly code?: string } | undefined)?.code ?? text.length]
+        })
+      )
+    )
+    expect(door.exit, door.logs.slice(-2000)).toBeUndefined()
+    // All are answered, or told to come back where those before them are still on their way.
+    for (const [status, what] of answers) {
+      if (status === 200) expect(what).toBeGreaterThan(0.4 * queryBytes)
+      else expect([status, what]).toEqual([503, "OVERLOADED"])
+    }
+    expect(answers.filter(([status]) => status === 200).length).toBeGreaterThan(1)
+  })
+
   it("D48 views of the table leave the SSP there when records come in", async () => {
-    const door = await spawned(["dist/ssp.js"], {}, folder(), "/health")
+    const door = await spawned(heapMib, ["dist/ssp.js"], {}, folder(), "/health")
     const to: Client = client(door.url, secret)
     const wrong: Array<string> = []
     for (const [i, [what, query]] of chosen.entries()) {

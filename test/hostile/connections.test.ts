@@ -1,17 +1,19 @@
 /**
  * Clients that open connections and keep them: others are served, probes are answered, and who meets a limit is told.
+ *
+ * What they send is the table `attacks/connections.ts`.
  */
 import { describe, expect, it } from "vitest"
-import { type Client, clientOf, staged } from "./serving.ts"
+import { held } from "./attacks/connections.ts"
+import { type Client, clientOf, hold as opened, staged } from "./serving.ts"
 
 const { clients, start } = staged()
 
 /** One after the other, so that which of them met the limit is known. */
-const hold = async (port: number, count: number, from: string): Promise<ReadonlyArray<Client>> => {
-  const held: Array<Client> = []
-  for (let n = 0; n < count; n++) held.push(await clientOf(port, "", from))
-  clients.push(...held)
-  return held
+const hold = async (...args: Parameters<typeof opened>): Promise<ReadonlyArray<Client>> => {
+  const all = await opened(...args)
+  clients.push(...all)
+  return all
 }
 
 const ask = async (port: number, path: string, from: string, more = ""): Promise<Client> => {
@@ -25,25 +27,28 @@ const attacker = "127.0.0.9"
 const other = "127.0.0.8"
 
 describe("one address", () => {
-  it("503 D17 that has its share is told limit and setting and closed; others are served on connections that stay", async () => {
-    const { port } = await start({ maxConnections: 100, maxConnectionsPerAddress: 10 })
-    await hold(port, 10, attacker)
-    const refused = await ask(port, "/info", attacker)
-    expect(refused.status).toBe(503)
-    expect(refused.text).toMatch(
-      /"OVERLOADED","message":"10 connections are open from the address of this client, the limit for one address is 10 \(setting SVC_MAX_CONNECTIONS_PER_ADDRESS\)/
-    )
-    expect(refused.text).toMatch(/retry-after: 1/i)
-    await expect.poll(() => refused.closed, { timeout: 10_000 }).toBe(true)
-    const fine = await ask(port, "/info", other)
-    expect([fine.status, fine.closed]).toEqual([200, false])
-  })
+  it.each(held)(
+    "503 D17 that has its share, each with %s, is told limit and setting and closed; others are served on connections that stay",
+    async (_, bytes) => {
+      const { port } = await start({ maxConnections: 100, maxConnectionsPerAddress: 10 })
+      await hold(port, 10, attacker, bytes)
+      const refused = await ask(port, "/info", attacker)
+      expect(refused.status).toBe(503)
+      expect(refused.text).toMatch(
+        /"OVERLOADED","message":"10 connections are open from the address of this client, the limit for one address is 10 \(setting SVC_MAX_CONNECTIONS_PER_ADDRESS\)/
+      )
+      expect(refused.text).toMatch(/retry-after: 1/i)
+      await expect.poll(() => refused.closed, { timeout: 10_000 }).toBe(true)
+      const fine = await ask(port, "/info", other)
+      expect([fine.status, fine.closed]).toEqual([200, false])
+    }
+  )
   it("D17 has half of all where nothing is set, and its share is free again when it closes", async () => {
     const { port } = await start({ maxConnections: 20 })
-    const held = await hold(port, 10, attacker)
+    const own = await hold(port, 10, attacker)
     expect((await ask(port, "/info", attacker)).status).toBe(503)
     expect((await ask(port, "/info", other)).status).toBe(200)
-    for (const client of held) client.destroy()
+    for (const client of own) client.destroy()
     await expect.poll(async () => (await ask(port, "/info", attacker)).status, { timeout: 10_000 }).toBe(200)
   })
   it("D17 may have all of them where an operator says so", async () => {

@@ -2,13 +2,14 @@
  * Followers of a view that do not read (D11): a change costs nothing for them, what they miss is kept once, and they
  * are told.
  *
- * Counted, not timed: how often an event is made into text, how many pieces each follower is given.
+ * The table is `attacks/followers.ts`. Counted, not timed: how often an event is made into text, how many pieces each follower is given.
  */
 import { Chunk, Effect, Fiber, Option, Stream } from "effect"
 import { describe, expect, it } from "vitest"
 import * as HttpStream from "../../src/ssp/http/HttpStream.ts"
 import { Feed, type Follower } from "../../src/ssp/views/feed.ts"
 import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
+import { rows } from "./attacks/followers.ts"
 
 const snapshot: ViewEvent = { event: "snapshot", id: "i.0", data: {} }
 const take = (feed: Feed, follower: Follower): Promise<ReadonlyArray<string> | undefined> =>
@@ -49,25 +50,25 @@ const stalled = (events: Stream.Stream<ViewEvent>, room: number) => {
 }
 
 describe("followers that do not read", () => {
-  it("D11 a change makes one text however many follow, a batch one piece for each, and none for a client that does not take it", async () => {
-    const { delta, made } = counting()
-    const feed = new Feed(10_000)
-    const streams = Array.from({ length: 40 }, () =>
-      stalled(Stream.repeatEffectChunkOption(feed.take(feed.listen(snapshot))), 3)
-    )
-    await expect.poll(() => streams.every(({ given }) => given.length === 2)).toBe(true)
-    for (let n = 1; n <= 500; n++) feed.push(n, delta(n))
-    await expect.poll(() => streams.every(({ given }) => given.length === 3)).toBe(true)
-    expect(made.texts).toBe(500)
-    // From here on nobody takes anything: of what comes the streams look ahead a few pieces, and then nothing is made.
-    for (let batch = 1; batch < 10; batch++) {
-      for (let n = 1; n <= 500; n++) feed.push(500 * batch + n, delta(500 * batch + n))
-      await new Promise((done) => setTimeout(done, 5))
-    }
-    expect(streams.map(({ given }) => given.length)).toEqual(streams.map(() => 3))
-    expect(made.texts).toBeLessThan(5000)
-    await Promise.all(streams.map(({ close }) => close()))
-  })
+  for (const { batches, changes, followers, size, takes, what } of rows)
+    it(`D11 ${what}: a change makes one text however many follow, and none for a client that does not take it`, async () => {
+      const { delta, made } = counting()
+      const feed = new Feed(10_000)
+      const streams = Array.from({ length: followers }, () =>
+        stalled(Stream.repeatEffectChunkOption(feed.take(feed.listen(snapshot))), takes)
+      )
+      const given = (): ReadonlySet<number> => new Set(streams.map((stream) => stream.given.length))
+      await expect.poll(given).toEqual(new Set([Math.min(takes, 2)]))
+      for (let batch = 0; batch < batches; batch++) {
+        for (let n = 1; n <= changes; n++) feed.push(changes * batch + n, delta(changes * batch + n, size))
+        // As many pieces as it takes, then no more; meanwhile a text is made once for all.
+        await expect.poll(given).toEqual(new Set([Math.min(takes, 3 + batch)]))
+        await new Promise((done) => setTimeout(done, 5))
+        expect(made.texts).toBeLessThanOrEqual(changes * (batch + 1))
+      }
+      expect(made.texts).toBeLessThan(changes * batches)
+      await Promise.all(streams.map(({ close }) => close()))
+    })
   it("D11 a change without a waiting client touches no follower", async () => {
     const { delta, made } = counting()
     const feed = new Feed(100)

@@ -1,5 +1,5 @@
 /**
- * The attacks of `attacks.ts` in a process that may hold the bytes of one query's budget, 64 MiB more, and itself
+ * The attacks of `attacks/queries.ts` in a process that may hold the bytes of one query's budget, 64 MiB more, and itself
  * (D48).
  *
  * Why a process: an engine that runs out of memory ends its process, and takes everybody's views with it. One process
@@ -11,7 +11,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { limits } from "../../src/core/surql/evaluate/scope.ts"
 import { root } from "../kit/source.ts"
-import { declared, queries } from "./attacks.ts"
+import { declared, queries } from "./attacks/queries.ts"
 
 const mebibyte = 1024 * 1024
 

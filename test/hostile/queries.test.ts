@@ -1,7 +1,7 @@
 /**
  * Queries that are made to stop a process (D48): each ends with an answer or a declared error, within its budget.
  *
- * The table of `attacks.ts` over the evaluator that `/proxy/query` and views share, from text to value. What is checked
+ * The table of `attacks/queries.ts` over the evaluator that `/proxy/query` and views share, from text to value. What is checked
  * is counted: steps and bytes that were charged, and how much the process grew; how long it takes is only bounded by
  * the test's end.
  */
@@ -12,7 +12,7 @@ import { drain, limits, queryBudget } from "../../src/core/surql/evaluate/scope.
 import { evaluateSliced } from "../../src/core/surql/evaluate/select.ts"
 import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
 import * as RecordIds from "../../src/core/surql/values/recordId.ts"
-import { declared, queries } from "./attacks.ts"
+import { declared, queries } from "./attacks/queries.ts"
 
 const many = Array.from({ length: 200 }, (_, i) => ({
   id: RecordIds.make("t", i),

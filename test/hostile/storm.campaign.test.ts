@@ -1,9 +1,8 @@
 /**
  * Hostile requests in any order at both built processes: no crash, no growth of the heap, no 5xx that is not declared.
  *
- * Queries are random and from the table of `attacks.ts`; beside them go out heads and bodies that are no HTTP or lie,
- * names and origins that are somebody else's, SSPs at addresses that are none, streams that nobody reads. 20,000
- * requests, times `SVC_RUNS`: 50 make a million.
+ * Every table of `attacks/` goes out, beside queries, heads and bodies that are random. 20,000 requests, times
+ * `SVC_RUNS`: 50 make a million.
  */
 import { readFileSync } from "node:fs"
 import { connect } from "node:net"
@@ -13,10 +12,15 @@ import { closing } from "../kit/closing.ts"
 import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { type Answer, client, request } from "../kit/http.ts"
 import { malformed } from "../kit/malformed.ts"
-import { type Rng, runs, seeded } from "../kit/random.ts"
+import { type Rng, runs, seed, seeded } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
-import { queries, viewOf } from "./attacks.ts"
-import { query } from "./hostileQueries.ts"
+import { forbiddenUrls, never, oddUrls } from "./attacks/addresses.ts"
+import { unfinished, whole } from "./attacks/bodies.ts"
+import { type Row as Caller, names, pages } from "./attacks/callers.ts"
+import { held } from "./attacks/connections.ts"
+import { bytesOf, framings } from "./attacks/framings.ts"
+import { largest, queries, viewOf } from "./attacks/queries.ts"
+import { query } from "./attacks/randomQueries.ts"
 
 const afterwards = closing()
 
@@ -65,17 +69,6 @@ interface Doors {
 
 type Room = (random: Rng, doors: Doors) => Promise<Answer | undefined>
 
-const addresses = [
-  "http://169.254.169.254",
-  "http://[::ffff:1.2.3.4]",
-  "http://127.0.0.1:1",
-  "http://2130706433",
-  "file:///etc/passwd",
-  "http://user:pw@10.0.0.1",
-  "http://0.0.0.0:0",
-  "https://rebound.example"
-]
-
 /** Bytes as they are, on a connection that is cut behind them. */
 const thrown = (port: number, bytes: Buffer): Promise<undefined> =>
   new Promise((done) => {
@@ -86,52 +79,52 @@ const thrown = (port: number, bytes: Buffer): Promise<undefined> =>
     socket.on("close", () => done(undefined))
   })
 
-/** Where hostile requests go: add one for every room that somebody finds. */
+/** A query of the table, of the largest, or any; the first two now and then, because each takes its time. */
+const hostileQuery = (random: Rng): string =>
+  random.chance(0.02) ? random.pick(queries)[1] : random.chance(0.002) ? random.pick(largest) : query(random)
+
+/** A request of the table as it stands there, to a server that asks for a secret or for none. */
+const askedBy = (random: Rng, { scheduler, ssp }: Doors, rows: ReadonlyArray<Caller>): Promise<Answer> => {
+  const { ask, body, headers } = random.pick(rows)
+  const [method = "", path = ""] = ask.split(" ")
+  const [door, token] = random.chance(0.5) ? [scheduler, undefined] : [ssp, secret]
+  return request(door.url, { method, path, headers, token, ...(body === undefined ? {} : { body }) })
+}
+
+/** Where hostile requests go, one for each table of `attacks/` that a request can carry. */
 const rooms: { readonly [name: string]: Room } = {
   queries: (random, { scheduler }) =>
-    client(scheduler.url, undefined).post("/proxy/query", {
-      query: random.chance(0.02) ? random.pick(queries)[1] : query(random)
-    }),
+    client(scheduler.url, undefined).post("/proxy/query", { query: hostileQuery(random) }),
   views: (random, { ssp }) =>
     client(ssp.url, secret).post(
       "/view/register",
-      registration(
-        `incantation:v${random.below(20)}`,
-        viewOf(random.chance(0.02) ? random.pick(queries)[1] : query(random))
-      )
+      registration(`incantation:v${random.below(20)}`, viewOf(hostileQuery(random)))
     ),
   records: (random, { ssp }) =>
     client(ssp.url, secret).post("/ingest", create(`t:${random.below(5)}`, { n: random.below(5) })),
   unregistered: (random, { ssp }) =>
     client(ssp.url, secret).post("/view/unregister", { id: `incantation:v${random.below(20)}` }),
-  framing: (random, { scheduler, ssp }) => thrown(random.pick([scheduler, ssp]).port, malformed(random).bytes),
-  origins: (random, { scheduler }) =>
-    request(scheduler.url, {
-      method: "POST",
-      path: random.pick(["/ingest", "/ssp/register", "/proxy/query"]),
-      headers: { origin: random.pick(["http://evil.example", "null", "http://127.0.0.1.evil.example"]) },
-      body: {}
-    }),
-  hosts: (random, { scheduler }) =>
-    request(scheduler.url, {
-      path: "/overview",
-      headers: { host: random.pick(["rebound.example", "127.0.0.1.nip.io", "[::1", "a b", "x".repeat(300)]) }
-    }),
+  malformed: (random, { scheduler, ssp }) => thrown(random.pick([scheduler, ssp]).port, malformed(random).bytes),
+  framings: (random, { scheduler, ssp }) =>
+    thrown(
+      random.pick([scheduler, ssp]).port,
+      Buffer.from(bytesOf(random.pick(framings), random.pick(["/ingest", "/view/register", "/nowhere"]), secret))
+    ),
+  pages: (random, doors) => askedBy(random, doors, pages),
+  names: (random, doors) => askedBy(random, doors, names),
   addresses: (random, { scheduler }) =>
     client(scheduler.url, undefined).post("/ssp/register", {
       ssp_id: `evil-${random.below(9)}`,
-      url: random.pick(addresses)
+      url: random.chance(0.5) ? random.pick([...forbiddenUrls, ...oddUrls]) : `http://${random.pick(never)}`
     }),
-  bodies: (random, { scheduler }) =>
-    client(scheduler.url, undefined).post(
-      "/ingest",
-      random.pick([
-        "[".repeat(100_000),
-        `{"table":"t","op":"CREATE","id":"t:1","record":${"[".repeat(5_000)}${"]".repeat(5_000)}}`,
-        '"'.repeat(1_000),
-        `[${"{},".repeat(50_000)}{}]`
-      ])
-    ),
+  bodies: (random, { scheduler, ssp }) => {
+    const [door, token] = random.chance(0.5) ? [scheduler, undefined] : [ssp, secret]
+    return client(door.url, token).post(random.pick(["/ingest", "/view/register"]), random.pick(whole)[1])
+  },
+  unfinished: (random, { scheduler, ssp }) =>
+    thrown(random.pick([scheduler, ssp]).port, Buffer.from(random.pick(unfinished)[1](secret))),
+  connections: (random, { scheduler, ssp }) =>
+    thrown(random.pick([scheduler, ssp]).port, Buffer.from(random.pick(held)[1])),
   followers: (random, { ssp }) =>
     thrown(
       ssp.port,
@@ -166,7 +159,10 @@ seeded(
     )
     const doors = { scheduler, ssp: await served("dist/ssp.js", {}, folder(), "/health") }
     for (let n = 0; n < 5; n++) await client(scheduler.url, undefined).post("/ingest", create(`t:${n}`, { n }))
-    const names = Object.keys(rooms),
+    const kinds = Object.keys(rooms),
+      // A query takes as long as twenty other requests, so of those there are two for each.
+      drawn = [...kinds, ...kinds.filter((kind) => kind !== "queries" && kind !== "views")],
+      asked = new Map<string, number>(),
       total = runs(20_000),
       wrong = new Map<string, number>()
     const sizes: Array<number> = []
@@ -174,20 +170,24 @@ seeded(
     const one = async (): Promise<void> => {
       while (sent < total && doors.scheduler.exit === undefined && doors.ssp.exit === undefined) {
         if (++sent % Math.ceil(total / 10) === 0) sizes.push(resident(doors.scheduler) + resident(doors.ssp))
-        const room = random.pick(names),
+        const room = random.pick(drawn),
           answer = await rooms[room]!(random, doors).catch(() => undefined)
+        asked.set(room, (asked.get(room) ?? 0) + 1)
         const code = (answer?.json as { readonly code?: unknown } | null | undefined)?.code
         if (answer !== undefined && answer.status >= 500 && !declared.has(code))
           wrong.set(`${room}: ${answer.status} ${String(code)}`, (wrong.get(room) ?? 0) + 1)
       }
     }
     await Promise.all(Array.from({ length: 8 }, one))
-    process.stderr.write(`${JSON.stringify({ sent, residentMib: sizes.map(Math.round) })}\n`)
+    process.stderr.write(
+      `${JSON.stringify({ sent, seed, residentMib: sizes.map(Math.round), rooms: Object.fromEntries(asked) })}\n`
+    )
     expect(
       [doors.scheduler.exit, doors.ssp.exit],
       `${doors.scheduler.logs.slice(-1000)}\n${doors.ssp.logs.slice(-1000)}`
     ).toEqual([undefined, undefined])
     expect([...wrong]).toEqual([])
+    for (const kind of kinds) expect(asked.get(kind) ?? 0, kind).toBeGreaterThan(total / drawn.length / 2)
     // Both are warm behind the first tenths; the heaps are bounded by the flag, the rest must not grow.
     expect(sizes.at(-1)).toBeLessThan(1.5 * Math.max(...sizes.slice(0, 4)))
     expect((await request(scheduler.url, { path: "/livez" })).status).toBe(200)

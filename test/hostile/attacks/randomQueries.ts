@@ -2,13 +2,13 @@
  * Random queries that are made to explode: functions and operators in each other, with arguments that are large, shared
  * or growing.
  *
- * Why random: the table of `attacks.ts` has what somebody thought of; what is left is found where two things meet that
- * are harmless alone.
+ * Why random: the table of `queries.ts` has what somebody thought of; what is left is found where two things meet that are
+ * harmless alone.
  */
-import { functions } from "../../src/core/surql/evaluate/functions.ts"
-import * as Calls from "../core/surql/scalarCalls.ts"
-import * as Values from "../core/surql/scalarValues.ts"
-import type { Rng } from "../kit/random.ts"
+import { functions } from "../../../src/core/surql/evaluate/functions.ts"
+import * as Calls from "../../core/surql/scalarCalls.ts"
+import * as Values from "../../core/surql/scalarValues.ts"
+import type { Rng } from "../../kit/random.ts"
 
 const sizes = [0, 1, 7, 100, 5_000, 100_000, 1_000_000, 4_294_967_296, 9_007_199_254_740_993] as const
 

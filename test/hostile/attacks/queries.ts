@@ -1,8 +1,7 @@
 /**
- * What was tried, or could be, against the running service: a table for each room, to which a row is added for every
- * attack that somebody finds.
+ * Queries and views that are made to stop a process.
  *
- * Why one table: each row is tried on the evaluator in this process (`queries.test.ts`), in a process with a small heap
+ * Why a table: each row is tried on the evaluator in this process (`queries.test.ts`), in a process with a small heap
  * (`heap.test.ts`), on the built processes (`built.test.ts`), and over and over with others in between
  * (`storm.campaign.test.ts`).
  */
@@ -90,6 +89,13 @@ export const queries: ReadonlyArray<readonly [what: string, query: string]> = [
     "RETURN array::combine((SELECT VALUE array::range(0, 100000) FROM t LIMIT 5), array::repeat(array::range(0, 1), 100))"
   ],
   ["a decimal with more places than there are", "RETURN math::fixed(1.5dec, 4294967295)"]
+]
+
+/** Queries that make, or answer with, nearly as much as one may where `SVC_QUERY_BYTES` is 16 MiB. */
+export const largest: ReadonlyArray<string> = [
+  "RETURN array::repeat(string::repeat('x', 1000000), 15)",
+  "SELECT VALUE array::range(0, 900000) FROM [1, 2]",
+  "SELECT VALUE array::range(1000000000000, 1000000500000) FROM [1, 2]"
 ]
 
 /** A query as the one of a view: what is answered becomes a column. */
