@@ -94,7 +94,14 @@ class Writer {
     this.add(before)
     for (let i = 0; i < items.length; i++) {
       if (i > 0) this.add(",")
-      yield* this.value(items[i])
+      const item = items[i],
+        parts = partsOf(item, smallParts)
+      // Most lists are of small values, and a generator for each takes longer than its text.
+      if (parts > smallParts) yield* this.value(item)
+      else {
+        if (this.passes(1 + parts)) yield
+        this.add(this.notation.text(item))
+      }
     }
     this.add(after)
   }
