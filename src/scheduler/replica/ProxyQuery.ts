@@ -32,7 +32,8 @@ import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Replica, ReplicaError } from "../../ports/Replica.ts"
 import { Turn } from "../../ports/Turn.ts"
 import { exactType } from "../../protocol/wire.ts"
-import { answer, type Limits } from "./queryRun.ts"
+import { QueryBusy, QueryRoom, type TotalLimits } from "./queryRoom.ts"
+import { answer } from "./queryRun.ts"
 
 export interface Query {
   readonly query: string
@@ -59,41 +60,7 @@ export class QueryRefused extends Data.TaggedError("QueryRefused")<{
 /** 500 `QUERY_FAILED`: it failed while it ran. */
 export class QueryFailed extends Data.TaggedError("QueryFailed")<{ readonly message: string }> {}
 
-/** 503 `OVERLOADED`. */
-export class QueryBusy extends Data.TaggedError("QueryBusy")<{
-  readonly message: string
-  readonly retryAfterSecs: number
-}> {}
-
 export type QueryError = QueryRefused | QueryFailed | QueryBusy | ReplicaError
-
-/** Each reads a state of its own, over a connection of its own. */
-const atOnce = 8
-const waitingAtMost = 256
-
-const totalSetting = "setting SVC_QUERY_BYTES_TOTAL"
-
-/** Part of the heap that all queries together may take, where no setting says how much. */
-const heapShare = 4
-
-export interface TotalLimits extends Limits {
-  /**
-   * Most that queries take which run, and as much again for answers until they are sent, in bytes; 0 for a part of
-   * the heap.
-   */
-  readonly queryBytesTotal: number
-}
-
-/** What {@link TotalLimits.queryBytesTotal} comes to: one query always runs, however small it is. */
-export const totalOf = ({ queryBytes, queryBytesTotal }: TotalLimits, heapBytes: number | undefined): number =>
-  Math.max(
-    queryBytes,
-    queryBytesTotal > 0
-      ? queryBytesTotal
-      : heapBytes === undefined
-        ? atOnce * queryBytes
-        : Math.floor(heapBytes / heapShare)
-  )
 
 /** Whether a header names the media type among others. */
 const accepts = (accept: string | undefined): boolean =>
@@ -137,12 +104,7 @@ const make = (limits: TotalLimits) =>
     const clock = yield* Effect.clock
     const slicer = new Slicer(yield* Turn, () => clock.unsafeCurrentTimeMillis())
     yield* Effect.addFinalizer(() => Effect.sync(() => slicer.close()))
-    const places = yield* Effect.makeSemaphore(atOnce)
-    const figures = yield* yield* ProcessFigures
-    const total = totalOf(limits, figures?.heapLimitBytes)
-    const room = yield* Effect.makeSemaphore(total)
-    let unsent = 0
-    let waiting = 0
+    const room = new QueryRoom(limits, (yield* yield* ProcessFigures)?.heapLimitBytes)
     const now = Effect.map(
       Clock.currentTimeNanos,
       (nanos) => new Datetime(Number(nanos / 1_000_000_000n), Number(nanos % 1_000_000_000n))
@@ -173,44 +135,11 @@ const make = (limits: TotalLimits) =>
         return { seq: snapshot.seq, body, length, contentType: exact ? exactType : "application/json" }
       }).pipe(Effect.scoped)
 
-    const busy = (message: string) => new QueryBusy({ message: `${message} (${totalSetting})`, retryAfterSecs: 1 })
-
-    /**
-     * Runs where there is room for all that a query may take. A long answer counts until it has been sent, which may
-     * be never while its client reads nothing: so others do not wait for that, they are refused.
-     */
-    const within = (work: Effect.Effect<Answer, QueryError>): Effect.Effect<Answer, QueryError, Scope.Scope> =>
-      room
-        .withPermits(limits.queryBytes)(
-          Effect.suspend(() =>
-            unsent > total
-              ? Effect.fail(busy(`answers of ${unsent} bytes are waiting for those who asked, the limit is ${total}`))
-              : work
-          )
-        )
-        .pipe(
-          Effect.tap(({ body, length }) =>
-            body.length > 1
-              ? Effect.acquireRelease(
-                  Effect.sync(() => void (unsent += length)),
-                  () => Effect.sync(() => void (unsent -= length))
-                )
-              : Effect.void
-          )
-        )
-
-    const run = ({ accept, params, query }: Query): Effect.Effect<Answer, QueryError, Scope.Scope> =>
-      Effect.suspend(() => {
-        if (waiting >= waitingAtMost)
-          return Effect.fail(busy(`${waitingAtMost} queries are running or waiting already`))
-        waiting++
-        const exact = accepts(accept)
-        return parse(query).pipe(
-          Effect.flatMap((statements) =>
-            within(places.withPermits(1)(Effect.suspend(() => evaluated(statements, paramsOf(params, exact), exact))))
-          ),
-          Effect.ensuring(Effect.sync(() => void waiting--))
-        )
-      })
+    const run = ({ accept, params, query }: Query): Effect.Effect<Answer, QueryError, Scope.Scope> => {
+      const exact = accepts(accept)
+      return Effect.flatMap(parse(query), (statements) =>
+        room.run(Effect.suspend(() => evaluated(statements, paramsOf(params, exact), exact)))
+      )
+    }
     return { run }
   })

@@ -1,5 +1,6 @@
 /**
- * Statements over one state of the replica, answered as bytes of text: the plain answer of `/proxy/query`, or the exact one.
+ * Statements over one state of the replica, answered as bytes of text: the plain answer of `/proxy/query`, or the exact
+ * one.
  *
  * A run is a generator that pauses every few rows, so that it never holds up ingest. What reads a stretch of a table as
  * it is, as every bootstrap does, hands on the text that is stored without making values of it; everything else goes

@@ -1,0 +1,94 @@
+/**
+ * How many queries run at once, and how much they and their answers may take together.
+ *
+ * Each query is bounded by itself, but many at once are not: as many run as there is room for what each may make. A
+ * long answer counts until it has been sent, which may be never while its client reads nothing; so others do not wait
+ * for that, they are refused.
+ */
+import { Data, Effect, type Scope } from "effect"
+import type { Limits } from "./queryRun.ts"
+
+/** 503 `OVERLOADED`. */
+export class QueryBusy extends Data.TaggedError("QueryBusy")<{
+  readonly message: string
+  readonly retryAfterSecs: number
+}> {}
+
+/** Each reads a state of its own, over a connection of its own. */
+const atOnce = 8
+const waitingAtMost = 256
+
+/** Part of the heap that all queries together may take, where no setting says how much. */
+const heapShare = 4
+
+export interface TotalLimits extends Limits {
+  /**
+   * Most that queries take which run, and as much again for answers until they are sent, in bytes; 0 for a part of the
+   * heap.
+   */
+  readonly queryBytesTotal: number
+}
+
+/** What {@link TotalLimits.queryBytesTotal} comes to: one query always runs, however small it is. */
+export const totalOf = ({ queryBytes, queryBytesTotal }: TotalLimits, heapBytes: number | undefined): number => {
+  const wanted = heapBytes === undefined ? atOnce * queryBytes : Math.floor(heapBytes / heapShare)
+  return Math.max(queryBytes, queryBytesTotal > 0 ? queryBytesTotal : wanted)
+}
+
+const busy = (message: string): QueryBusy =>
+  new QueryBusy({ message: `${message} (setting SVC_QUERY_BYTES_TOTAL)`, retryAfterSecs: 1 })
+
+/** An answer in pieces. */
+interface Pieces {
+  readonly body: ReadonlyArray<Uint8Array>
+  readonly length: number
+}
+
+export class QueryRoom {
+  private readonly queryBytes: number
+  private readonly total: number
+  private readonly bytes: Effect.Semaphore
+  private readonly places: Effect.Semaphore = Effect.unsafeMakeSemaphore(atOnce)
+  private waiting = 0
+  private unsent = 0
+
+  constructor(limits: TotalLimits, heapBytes: number | undefined) {
+    this.queryBytes = limits.queryBytes
+    this.total = totalOf(limits, heapBytes)
+    this.bytes = Effect.unsafeMakeSemaphore(this.total)
+  }
+
+  /** Runs when there is room; the answer counts until the scope closes. */
+  run<A extends Pieces, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | QueryBusy, Scope.Scope> {
+    return Effect.suspend(() => {
+      if (this.waiting >= waitingAtMost)
+        return Effect.fail(busy(`${waitingAtMost} queries are running or waiting already`))
+      this.waiting++
+      return this.admitted(work).pipe(
+        this.places.withPermits(1),
+        this.bytes.withPermits(this.queryBytes),
+        Effect.tap((answer) => this.count(answer)),
+        Effect.ensuring(Effect.sync(() => void this.waiting--))
+      )
+    })
+  }
+
+  private admitted<A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | QueryBusy> {
+    return Effect.suspend((): Effect.Effect<A, E | QueryBusy> =>
+      this.unsent > this.total
+        ? Effect.fail(
+            busy(`answers of ${this.unsent} bytes are waiting for those who asked, the limit is ${this.total}`)
+          )
+        : work
+    )
+  }
+
+  /** One piece is less than a connection holds anyway. */
+  private count({ body, length }: Pieces): Effect.Effect<void, never, Scope.Scope> {
+    if (body.length <= 1) return Effect.void
+    return Effect.acquireRelease(
+      Effect.sync(() => void (this.unsent += length)),
+      () => Effect.sync(() => void (this.unsent -= length))
+    )
+  }
+}
