@@ -74,12 +74,13 @@ export class QueryRoom {
   }
 
   private admitted<A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | QueryBusy> {
-    return Effect.suspend((): Effect.Effect<A, E | QueryBusy> =>
-      this.unsent > this.total
-        ? Effect.fail(
-            busy(`answers of ${this.unsent} bytes are waiting for those who asked, the limit is ${this.total}`)
-          )
-        : work
+    return Effect.suspend(
+      (): Effect.Effect<A, E | QueryBusy> =>
+        this.unsent > this.total
+          ? Effect.fail(
+              busy(`answers of ${this.unsent} bytes are waiting for those who asked, the limit is ${this.total}`)
+            )
+          : work
     )
   }
 
