@@ -8,19 +8,22 @@ import { Effect, Either } from "effect"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { Duration, isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
+import { viewKey } from "../core/view/viewId.ts"
 import type { SurrealError, SurrealShape } from "../ports/SurrealClient.ts"
 import type {
   Acquired,
+  ChangeRow,
   ChangesRead,
   ChangeTable,
   ReaderLease,
   UpstreamError,
-  UpstreamRecord
+  UpstreamRecord,
+  ViewCall
 } from "../ports/Upstream.ts"
 import { recordOf } from "./memoryUpstream.ts"
 
 const taken = `RETURN {
-  LET $rows = (SELECT id, r FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT $size);
+  LET $rows = (SELECT id, r, call FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT $size);
   LET $ids = array::distinct($rows.r);
   LET $records = (SELECT * FROM $ids);
   RETURN { rows: $rows, records: $records };
@@ -51,12 +54,25 @@ const recordsOf = (value: Value): ReadonlyArray<UpstreamRecord> => rowsOf(value)
 
 const rowsOf = (value: Value): ReadonlyArray<Obj> => (Array.isArray(value) ? value.filter(isObj) : [])
 
+const textOf = (value: Value): string => (typeof value === "string" ? value : "")
+
+const callOf = ({ clientId, op, params, surql, ttl, view }: Obj): ViewCall => ({
+  op: op === "unregister" ? op : "register",
+  view: textOf(view),
+  clientId: textOf(clientId),
+  surql: textOf(surql),
+  params: isObj(params) ? params : {},
+  ttl: textOf(ttl)
+})
+
 const readOf = (answer: Value): ChangesRead => {
   const { records, rows } = isObj(answer) ? answer : { records: [], rows: [] }
   return {
-    rows: rowsOf(rows).flatMap(({ id, r }) =>
-      id instanceof RecordId && r instanceof RecordId ? [{ id, record: r }] : []
-    ),
+    rows: rowsOf(rows).flatMap(({ call, id, r }): ReadonlyArray<ChangeRow> => {
+      if (!(id instanceof RecordId && r instanceof RecordId)) return []
+      const called = isObj(call) ? callOf(call) : undefined
+      return [{ id, record: r, ...(called === undefined ? {} : { call: called }) }]
+    }),
     records: recordsOf(records),
     unreadable: []
   }
@@ -66,7 +82,7 @@ const readOf = (answer: Value): ChangesRead => {
 const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.Effect<ChangesRead, SurrealError> =>
   Effect.gen(function* () {
     const answers = yield* client.query(
-      `LET $rows = (SELECT id, r FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT ${fewer}); RETURN { rows: $rows, records: [] }`,
+      `LET $rows = (SELECT id, r, call FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT ${fewer}); RETURN { rows: $rows, records: [] }`,
       { apart }
     )
     const { rows } = readOf(answers.at(-1))
@@ -109,8 +125,31 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
         }),
         Effect.mapError(failure)
       ),
-  listen: (heard) => Effect.mapError(client.listen(written, heard), failure)
+  listen: (heard) => Effect.mapError(client.listen(written, heard), failure),
+  answer: (call, refusal) => Effect.mapError(answered(client, call, refusal), failure)
 })
+
+/** How long a client can read why its call was not carried out. */
+const refusalKept = "1h"
+
+/** One row per view and client. */
+const answered = (
+  client: SurrealShape,
+  { clientId, op, view }: ViewCall,
+  reason: string | undefined
+): Effect.Effect<void, SurrealError> => {
+  const row = Ids.make(Schema.refusalTable, [viewKey(view) ?? view, clientId])
+  if (reason === undefined) return Effect.asVoid(client.query("DELETE $row RETURN NONE", { row }))
+  return Effect.flatMap(
+    client.ask(
+      `UPSERT $row SET view = $view, clientId = $clientId, op = $op, reason = $reason, at = time::now() RETURN NONE;
+      DELETE ${Schema.refusalTable} WHERE at < time::now() - ${refusalKept} RETURN NONE`,
+      { row, view, clientId, op, reason }
+    ),
+    // Old rows that stay for a conflict go with the next.
+    ([written]) => (written !== undefined && Either.isLeft(written) ? Effect.fail(written.left) : Effect.void)
+  )
+}
 
 /** The one row that says which service follows the database. */
 const leaseRow: RecordId = Ids.make(Schema.readerTable, "changes")

@@ -15,6 +15,7 @@ const sample: { readonly [table: string]: string } = {
   [Schema.edgeTable]: `in = ${Schema.queryTable}:svc_rights, out = ${Schema.queryTable}:svc_rights, version = 0, clientId = ''`,
   [Schema.integrityTable]: "hash = '', count = 0",
   [Schema.readerTable]: "token = '', name = '', until = time::now()",
+  [Schema.refusalTable]: "view = '', clientId = '', op = '', reason = '', at = time::now()",
   [Schema.jobTable]: `job = ${Schema.queryTable}:svc_rights, holder = '', incarnation = '', until = time::now()`
 }
 

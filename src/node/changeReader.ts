@@ -15,8 +15,9 @@ import { compareKey, registrationsKey } from "../core/surreal/surrealChanges.ts"
 import { changeTable, isOwn } from "../core/surreal/surrealSchema.ts"
 import type { Readings } from "../core/telemetry/meters.ts"
 import { Progress, type ProgressShape } from "../ports/Progress.ts"
-import { type ChangeRow, type ChangesRead, type ChangeTable, UpstreamError } from "../ports/Upstream.ts"
+import { type ChangeRow, type ChangesRead, type ChangeTable, UpstreamError, type ViewCall } from "../ports/Upstream.ts"
 import * as Backoff from "./backoff.ts"
+import { ViewCalls } from "./viewCalls.ts"
 
 export interface Named {
   readonly id: RecordId
@@ -44,6 +45,8 @@ export interface Sink<E extends { readonly message: string }> {
    * it there.
    */
   readonly compare: (all: boolean) => Effect.Effect<void, { readonly message: string }>
+  /** Carries out what a client asks for; answers why that cannot be, or fails where it may be tried again. */
+  readonly call: (call: ViewCall) => Effect.Effect<string | undefined, { readonly message: string }>
   /** Runs it beside the reader, for as long as that lives. */
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
 }
@@ -85,19 +88,20 @@ const unreadableMs = 30_000
 const smallest = 100
 
 export class ChangeReader<E extends { readonly message: string }> {
-  private readonly table: Pick<ChangeTable, "listen"> & { readonly take: Take }
+  private readonly table: Pick<ChangeTable, "listen" | "answer"> & { readonly take: Take }
   private readonly sink: Sink<E>
   private readonly max: number
   private size: number
   private done: ReadonlyArray<RecordId> = []
   /**
-   * Rows that stay for now, by the text of their id: those that ask for a compare, and those whose record cannot be
-   * read.
+   * Rows that stay for now, by the text of their id: those that ask for a compare, calls, and those whose record cannot
+   * be read.
    */
   private readonly apart = new Map<string, RecordId>()
   /** Rows that ask for a compare and have not had theirs. */
   private compares: ReadonlyArray<ChangeRow> = []
   private comparing = false
+  private readonly calls: ViewCalls
   private pauseMs = firstIdleMs
   private failedInARow = 0
   private step: ReturnType<ProgressShape["open"]> | undefined
@@ -113,6 +117,16 @@ export class ChangeReader<E extends { readonly message: string }> {
     this.table = table
     this.sink = sink
     this.max = this.size = size
+    this.calls = new ViewCalls({
+      carryOut: sink.call,
+      answer: table.answer,
+      fork: sink.fork,
+      finished: (id) => {
+        this.done = [...this.done, id]
+        this.apart.delete(id.text)
+        this.bell.unsafeOpen()
+      }
+    })
   }
 
   readonly figures = (): ReaderFigures => ({
@@ -166,6 +180,9 @@ export class ChangeReader<E extends { readonly message: string }> {
         ids.size === 0
           ? new Set<string>()
           : yield* this.sink.apply([...ids.values()].map((id) => ({ id, found: found.get(id.text) })))
+      // Behind what was written before them, and in the same transaction.
+      for (const { call, id } of read.rows) if (call !== undefined) this.apart.set(id.text, id)
+      yield* this.calls.take(read.rows)
       const done = read.rows.filter(({ id, record }) => !this.apart.has(id.text) && !again.has(record.text))
       this.done = [...this.done, ...done.map(({ id }) => id)]
       this.counts.rows += done.length

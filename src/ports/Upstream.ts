@@ -89,10 +89,23 @@ export class UpstreamError extends Data.TaggedError("UpstreamError")<{
   }
 }
 
-/** A row of the change table: which record a transaction has written. */
+/** What a client has asked for in the database: that a view is registered, or taken back. */
+export interface ViewCall {
+  readonly op: "register" | "unregister"
+  /** The id as it was given. */
+  readonly view: string
+  readonly clientId: string
+  /** The last three are those of a registration. */
+  readonly surql: string
+  readonly params: Obj
+  readonly ttl: string
+}
+
+/** A row of the change table: which record a transaction has written, or what a client has asked for in it. */
 export interface ChangeRow {
   readonly id: RecordId
   readonly record: RecordId
+  readonly call?: ViewCall
 }
 
 /** Rows of the change table and, as they were at the same moment, those of the records they name that exist. */
@@ -157,6 +170,8 @@ export interface ChangeTable {
    * rely on it: what is written can go unheard.
    */
   readonly listen: (heard: () => "more" | "enough") => Effect.Effect<void, UpstreamError>
+  /** Tells the client why its call was not carried out, or takes away what it was told before. */
+  readonly answer: (call: ViewCall, refusal: string | undefined) => Effect.Effect<void, UpstreamError>
 }
 
 export interface UpstreamShape {

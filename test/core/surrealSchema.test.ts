@@ -59,7 +59,14 @@ test("D21 the printed schema is the same schema", async () => {
   const [scripted] = await root<[{ readonly tables: Readonly<Record<string, string>> }]>("INFO FOR DB")
   const { item: _item, user: _user, ...own } = scripted.tables
   expect(printed.tables).toEqual(own)
-  expect(Object.keys(own).sort()).toEqual(["_svc_integrity", "_svc_job", "_svc_list_ref", "_svc_query", "_svc_reader"])
+  expect(Object.keys(own).sort()).toEqual([
+    "_svc_integrity",
+    "_svc_job",
+    "_svc_list_ref",
+    "_svc_query",
+    "_svc_reader",
+    "_svc_refusal"
+  ])
 })
 
 test("D21 a record user reads the registrations and edges of its own client, and no others", async () => {

@@ -6,6 +6,7 @@
  */
 import { expect, test } from "vitest"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
+import { taken } from "../kit/changeTable.ts"
 import { secret, until } from "../kit/Door.ts"
 import { bodyOf, client } from "../kit/http.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
@@ -57,6 +58,7 @@ test("D41 D21 the feed is installed, a change behind its back is named and repai
   await ask(
     "CREATE item:new SET n = 1.0, at = time::now(); UPDATE item:5 SET n = -5; DELETE item:6; UPDATE note:`a b` SET boss = item:5"
   )
+  await taken(server)
   expect(await compare()).toEqual({ tables: ["item", "note"], compared: 301, different: 0, differences: [] })
 
   // Twice: a registration that is written while somebody deletes it would fail one of the two now and then.
@@ -69,8 +71,17 @@ test("D41 D21 the feed is installed, a change behind its back is named and repai
           .length === 9
     )
     await ask(`DELETE _svc_query:${key}`)
-    expect((await get(`/view/${key}`)).status).toBe(404)
+    await until("the view is gone", async () => (await get(`/view/${key}`)).status === 404)
     expect(await ask("SELECT * FROM _svc_query; SELECT * FROM _svc_list_ref")).toEqual([[], []])
+  }
+  // The service's own user may tell why a call cannot be carried out, and take that away again.
+  for (const [query, refusals] of [
+    ["SELEC", 1],
+    ["SELECT * FROM item", 0]
+  ] as const) {
+    await ask(`fn::svc_register('refused', '${query}', NONE, 1h, 'me')`)
+    await taken(server)
+    expect((await ask<readonly [ReadonlyArray<unknown>]>("SELECT * FROM _svc_refusal"))[0]).toHaveLength(refusals)
   }
 
   // Without the compare that the removal asks a running reader for: what is written next must be found by the check.

@@ -19,7 +19,7 @@ const faultOf = (...args: ReadonlyArray<string>): string | undefined =>
 
 test("options of the setup are read with their values, behind = or as the next word, in any order", () => {
   expect(setupOf("--print-database-setup")).toEqual({
-    mode: "sync",
+    mode: undefined,
     tables: undefined,
     url: undefined,
     withSecret: false,
@@ -34,6 +34,11 @@ test("options of the setup are read with their values, behind = or as the next w
     openToRecordUsers: false,
     leastPrivilege: false
   })
+  expect(
+    [["--feed=events"], ["--feed", "changes"], ["--async", "--feed", "events"]].map(
+      (feed) => setupOf("--print-database-setup", ...feed).mode
+    )
+  ).toEqual(["sync", "changes", "async"])
   expect(setupOf("--print-database-setup", "--tables=a", "--tables", "b,a", "--with-secret").tables).toEqual(["a", "b"])
 })
 
@@ -68,7 +73,7 @@ test("a command on the setup is handed the configuration and what was said; noth
     await Effect.runPromise(Effect.provide(Cli.main(args, deeds, config), Release.layerOf("1.2.3")))
   expect(done).toEqual([
     "install async for one",
-    "print sync for one",
+    "print undefined for one",
     "asked 127.0.0.1:8667/version",
     "files",
     "served"

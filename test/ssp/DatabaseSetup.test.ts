@@ -158,10 +158,14 @@ test("D44 the change table needs no network, moving between it and posts leaves 
       /--allow-net.*SURREAL_CAPS_ALLOW_NET.*--feed changes/
     )
     expect(JSON.stringify(await ask("INFO FOR DB; INFO FOR TABLE item"))).not.toMatch(/svc_feed|svc_change/)
-    expect((await run("install", { mode: "changes" })).fault).toBeUndefined()
+    // Said by nobody: an SSP on its own is told by the change table, and neither address nor secret is asked for.
+    const installed = await run("install", { mode: undefined }, { LISTEN_ADDR: "127.0.0.1:0" })
+    expect([installed.fault, installed.out]).toEqual([undefined, expect.stringContaining("the change table")])
+    expect(JSON.stringify(await ask("INFO FOR DB"))).not.toMatch(/svc_url|svc_headers|s3cr/)
     await ask("DELETE _svc_change; BEGIN; CREATE item:1; UPDATE item:1 SET n = 1; CANCEL").catch(() => undefined)
     await ask("CREATE item:2; UPSERT item:2 SET n = 1")
     expect(await ask("SELECT VALUE r FROM _svc_change")).toMatchObject([[{ id: 2 }, { id: 2 }]])
+    expect((await run("print", { mode: undefined }, { SCHEDULER_URL: "http://s:9667" })).out).toContain("http://s:9667")
     expect((await run("install", { mode: "changes" }, { SCHEDULER_URL: "http://s:9667" })).fault).toMatch(
       /--feed events/
     )
@@ -176,6 +180,8 @@ test("D44 the change table needs no network, moving between it and posts leaves 
     expect((await run("install", { mode: step, url: receiverUrl() })).fault).toBeUndefined()
     found.push(await events())
   }
+  await run("install", { mode: "changes" })
+  expect(JSON.stringify(await ask("INFO FOR DB"))).not.toMatch(/svc_url|svc_headers|svc_types/)
   await run("remove")
   expect([...found, await events()]).toEqual([
     ["DEFINE EVENT svc_feed"],

@@ -199,14 +199,14 @@ test("D21 a user that lacks a right is told which: to define, to write, to read 
     DEFINE ACCESS account ON DATABASE TYPE RECORD SIGNIN (SELECT * FROM user WHERE name = $name)`)
   const viewer = <A, E>(effect: Effect.Effect<A, E, Upstream | SurrealClient>): Promise<A> => as("viewer", "p", effect)
   expect(await viewer(prepared)).toMatch(
-    /lacks the right to define _svc_query, _svc_list_ref, _svc_integrity, _svc_job, _svc_reader, which nobody has defined.*--least-privilege/
+    /lacks the right to define _svc_query, _svc_list_ref, _svc_integrity, _svc_job, _svc_reader, _svc_refusal, which nobody has defined.*--least-privilege/
   )
   await ask(Schema.script(Schema.shared))
   expect(await viewer(prepared)).toMatch(
-    /lacks the right to create, update, delete in _svc_query; to create, update, delete in _svc_list_ref; .* in _svc_integrity; .* in _svc_job; .* in _svc_reader\. /
+    /lacks the right to create, update, delete in _svc_query; to create, update, delete in _svc_list_ref; .* in _svc_integrity; .* in _svc_job; .* in _svc_reader; .* in _svc_refusal\. /
   )
   await ask(
-    "ALTER TABLE _svc_query PERMISSIONS FULL; ALTER TABLE _svc_list_ref PERMISSIONS FOR select, create FULL; ALTER TABLE _svc_integrity PERMISSIONS FULL; ALTER TABLE _svc_job PERMISSIONS FULL; ALTER TABLE _svc_reader PERMISSIONS FULL"
+    "ALTER TABLE _svc_query PERMISSIONS FULL; ALTER TABLE _svc_list_ref PERMISSIONS FOR select, create FULL; ALTER TABLE _svc_integrity PERMISSIONS FULL; ALTER TABLE _svc_job PERMISSIONS FULL; ALTER TABLE _svc_reader PERMISSIONS FULL; ALTER TABLE _svc_refusal PERMISSIONS FULL"
   )
   expect(await viewer(prepared)).toMatch(/lacks the right to update, delete in _svc_list_ref\. /)
   expect(await ask("SELECT * FROM _svc_query; SELECT * FROM _svc_list_ref; SELECT * FROM _svc_job")).toEqual([

@@ -93,6 +93,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     position: Effect.succeed(startPosition),
     trees: { read: (_tables, look) => Effect.sync(() => look(new StoreTrees(new Store()), 7)), stamp: () => 0 },
     registrations: Effect.succeed([]),
+    clientOf: () => undefined,
     register: registered,
     unregister: () => Effect.void,
     free: (id) => Effect.fail(new ViewNotFound({ id })),

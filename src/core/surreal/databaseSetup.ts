@@ -45,7 +45,8 @@ A change that was announced and then rolled back (a later statement failed, the 
 const changes = `CHANGE TABLE: no write waits for this service or fails because of it, and only what was committed is shown.
 The event writes which record was written into ${Schema.changeTable}, in the user's transaction: what is rolled back leaves nothing. The service reads those rows and the records they name in one read transaction, shows them as one step (all records of a transaction together) and deletes the rows when that is durable with it.
 While the service is away the rows stay: the table grows by one small row per written record until it is back, and takes room on the database's disk for as long.
-The server need not be allowed to reach the network for this. Only fn::svc_register, fn::svc_refresh and fn::svc_unregister post, when somebody calls them; where it may not, register at POST /view/register.
+The functions for clients leave their calls in the same table: what is rolled back registers nothing, and a call that cannot be carried out leaves its reason in ${Schema.refusalTable}.
+The server need not be allowed to reach the network for any of this.
 One standalone service reads the table. Tables defined AS SELECT, and surreal import, raise no events: the periodic compare finds what they change.`
 
 const async = `ASYNCHRONOUS events: writes never wait and never fail because of us, and views lag behind.

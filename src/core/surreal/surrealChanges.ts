@@ -18,6 +18,9 @@ export const changeEvent = "svc_change"
  */
 export const compareKey = "compare"
 
+/** A row that names this record carries a call of a function for clients (`surrealFeed.ts`), in `call`. */
+export const callKey = "call"
+
 /** A row that names this record says that registrations have come or gone. */
 export const registrationsKey = "registrations"
 
@@ -26,7 +29,8 @@ export const definition: Definition = {
   why: "Which records were written, one row per write, until this service has them durable: then it deletes the rows. Nobody else reads or writes it.",
   statements: [
     `DEFINE TABLE IF NOT EXISTS ${changeTable} TYPE NORMAL SCHEMAFULL PERMISSIONS NONE`,
-    `DEFINE FIELD IF NOT EXISTS r ON ${changeTable} TYPE record`
+    `DEFINE FIELD IF NOT EXISTS r ON ${changeTable} TYPE record`,
+    `DEFINE FIELD IF NOT EXISTS call ON ${changeTable} TYPE any`
   ]
 }
 
@@ -50,6 +54,13 @@ export const askCompareIfThere = `IF '${changeTable}' IN object::keys((INFO FOR 
 
 /** Told in the transaction that deletes a registration. */
 export const registrationDeleted = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${registrationsKey} RETURN NONE`
+
+/**
+ * Leaves a call in the transaction that makes it. Its id begins with the time, so that calls are read in the order they
+ * were made in; an ulid orders nothing within a millisecond.
+ */
+export const leaveCall = (call: string): string =>
+  `CREATE type::record('${changeTable}', [time::nano(), rand::ulid()]) SET r = ${changeTable}:${callKey}, call = ${call} RETURN NONE`
 
 /** Events on these tables; our own are left out even where they are named. */
 export const events = (tables: ReadonlyArray<string>): Definition => ({

@@ -1,15 +1,15 @@
 /**
- * What makes a SurrealDB tell us of every change, as SurrealQL: events that post to `/ingest`, and functions with which
- * clients register, refresh and unregister views.
+ * What makes a SurrealDB tell us of every change, as SurrealQL: events that write into the change table or post to
+ * `/ingest`, and functions with which clients register, refresh and unregister views.
  *
- * Why the posting is done by events and not by functions: an event runs with the rights of the user that defined it, a
+ * Why the telling is done by events and not by functions: an event runs with the rights of the user that defined it, a
  * function with those of its caller. So the secret is a parameter that no user can read, and a record user who calls a
  * function only leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
  */
 
 import { identifier, quote } from "../surql/values/text.ts"
 import * as Changes from "./surrealChanges.ts"
-import { type Definition, isOwn, ownPrefix, queryTable } from "./surrealSchema.ts"
+import { type Definition, isOwn, ownPrefix, queryTable, refusalTable } from "./surrealSchema.ts"
 
 export const callTable = "_svc_call"
 export const eventName = "svc_feed"
@@ -23,7 +23,7 @@ export const eventName = "svc_feed"
 export type FeedMode = "changes" | "sync" | "async"
 
 export interface Feed {
-  /** Base address of the SSP or scheduler as the database reaches it, without a trailing slash. */
+  /** Base address of the SSP or scheduler as the database reaches it, without a trailing slash; only posts have it. */
   readonly url: string
   /** `SVC_AUTH_SECRET`; undefined where none is asked for (a scheduler). */
   readonly secret: string | undefined
@@ -114,6 +114,13 @@ const users = (tables: ReadonlyArray<string>): ReadonlyArray<string> => tables.f
 const withoutPosts = (tables: ReadonlyArray<string>): ReadonlyArray<string> =>
   users(tables).map((table) => `REMOVE EVENT IF EXISTS ${eventName} ON ${identifier(table)}`)
 
+/** The address, the secret and the types of values are for posts alone. */
+const withoutSettings: ReadonlyArray<string> = [
+  ...["types", "step"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),
+  "REMOVE PARAM IF EXISTS $svc_url",
+  "REMOVE PARAM IF EXISTS $svc_headers"
+]
+
 /**
  * One kind takes the place of the other in one transaction; rows that still wait are taken, and a compare finds what
  * was in between.
@@ -122,7 +129,10 @@ const events = ({ mode, tables }: Feed): ReadonlyArray<Definition> => {
   if (mode === "changes")
     return [
       Changes.definition,
-      { why: "Events that post, of an earlier setup, go.", statements: withoutPosts(tables) },
+      {
+        why: "What an earlier setup posts with goes.",
+        statements: [...withoutPosts(tables), ...withoutSettings]
+      },
       Changes.events(tables)
     ]
   return [
@@ -166,20 +176,35 @@ const registrations = (mode: FeedMode): Definition => ({
   ]
 })
 
-const callEvent = `DEFINE EVENT OVERWRITE svc_call ON ${callTable} WHEN $event = 'CREATE' THEN {
+/** What an event makes of a call that has to be carried out here. */
+const told = (mode: FeedMode): string =>
+  mode === "changes"
+    ? `IF $after.op != 'refresh' { ${Changes.leaveCall("{ op: $after.op, view: $after.view, clientId: $after.clientId, surql: $after.surql, params: $after.params ?? {}, ttl: <string> $after.ttl }")} };`
+    : `IF $after.op = 'register' { ${post("/view/register", "{ id: $after.view, surql: $after.surql, clientId: $after.clientId, ttl: <string> $after.ttl, params: $after.params ?? {} }")} };
+  IF $after.op = 'unregister' AND $owner != NONE { ${post("/view/unregister", "{ id: $after.view }")} };`
+
+const callEvent = (
+  mode: FeedMode
+): string => `DEFINE EVENT OVERWRITE svc_call ON ${callTable} WHEN $event = 'CREATE' THEN {
   LET $row = ${rowOf("$after.view")};
   LET $owner = (SELECT VALUE clientId FROM $row)[0];
   IF $owner != NONE AND $owner != $after.clientId { THROW 'this view belongs to another client' };
-  IF $after.op = 'register' { ${post("/view/register", "{ id: $after.view, surql: $after.surql, clientId: $after.clientId, ttl: <string> $after.ttl, params: $after.params ?? {} }")} };
+  IF $after.op = 'register' AND ($after.surql = NONE OR $after.ttl = NONE OR !type::is_object($after.params ?? {})) { THROW 'a registration has a query, a time to live, and parameters by name' };
   IF $after.op = 'refresh' { UPDATE $row SET lastActiveAt = time::now() };
-  IF $after.op = 'unregister' AND $owner != NONE { ${post("/view/unregister", "{ id: $after.view }")} };
+  ${told(mode)}
   DELETE $after.id;
 }`
 
 const client = "$client ?? <string> $auth.id"
 
-const calls = ({ openToRecordUsers }: Feed): Definition => ({
-  why: `${openToRecordUsers ? "OPEN to record users: a registered query is run with the rights of the service and its edges say which records matched, so a user that may register can find out any value of any record. " : "Closed to record users, but for refreshing and unregistering what was registered for them: a query is run with the rights of the service. "}For clients: fn::svc_register('incantation:mine', 'SELECT * FROM item WHERE v > $v', { v: 2 }, 10m), fn::svc_refresh('incantation:mine'), fn::svc_unregister('incantation:mine'). The client is the record user who calls; system users name one as the last argument. A call that is refused fails with the reason; the answer is the registration, its edges say the result.`,
+const answer: { readonly [M in "changes" | "posts"]: string } = {
+  changes: `A call is carried out once its transaction has committed; one that is rolled back leaves nothing. The answer is the registration: a row with this query stands there when the view is served, and its edges say the result; a call that cannot be carried out leaves its reason in ${refusalTable}, which the client may read and be told of by LIVE SELECT.`,
+  posts:
+    "A call that is refused fails with the reason; the answer is the registration, its edges say the result. A call is told before its transaction commits: one that is rolled back has registered all the same."
+}
+
+const calls = ({ mode, openToRecordUsers }: Feed): Definition => ({
+  why: `${openToRecordUsers ? "OPEN to record users: a registered query is run with the rights of the service and its edges say which records matched, so a user that may register can find out any value of any record. " : "Closed to record users, but for refreshing and unregistering what was registered for them: a query is run with the rights of the service. "}For clients: fn::svc_register('incantation:mine', 'SELECT * FROM item WHERE v > $v', { v: 2 }, 10m), fn::svc_refresh('incantation:mine'), fn::svc_unregister('incantation:mine'). The client is the record user who calls; system users name one as the last argument. ${answer[mode === "changes" ? mode : "posts"]}`,
   statements: [
     `DEFINE TABLE OVERWRITE ${callTable} SCHEMAFULL PERMISSIONS FOR create WHERE fn::svc_owns(clientId)${openToRecordUsers ? "" : " AND op != 'register'"} FOR select, update, delete NONE`,
     `DEFINE FIELD IF NOT EXISTS op ON ${callTable} TYPE string ASSERT $value IN ['register', 'refresh', 'unregister']`,
@@ -190,7 +215,7 @@ const calls = ({ openToRecordUsers }: Feed): Definition => ({
       ["params", "any"],
       ["ttl", "option<duration>"]
     ].map(([name, type]) => `DEFINE FIELD IF NOT EXISTS ${name} ON ${callTable} TYPE ${type}`),
-    callEvent,
+    callEvent(mode),
     `DEFINE FUNCTION OVERWRITE fn::svc_register($id: string, $surql: string, $params: option<object>, $ttl: duration, $client: option<string>) {
   CREATE ${callTable} SET op = 'register', view = $id, surql = $surql, params = $params, ttl = $ttl, clientId = ${client} RETURN NONE;
   RETURN ${rowOf("$id")};
@@ -206,8 +231,7 @@ const calls = ({ openToRecordUsers }: Feed): Definition => ({
  * Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes what is there.
  */
 export const feed = (options: Feed): ReadonlyArray<Definition> => [
-  settings(options),
-  ...(options.mode === "changes" ? [] : [types]),
+  ...(options.mode === "changes" ? [] : [settings(options), types]),
   key,
   ...events(options),
   registrations(options.mode),
@@ -221,9 +245,6 @@ export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> =>
   Changes.askCompareIfThere,
   `REMOVE EVENT IF EXISTS svc_deleted ON ${queryTable}`,
   `REMOVE TABLE IF EXISTS ${callTable}`,
-  ...["register", "refresh", "unregister", "types", "step", "key"].map(
-    (name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`
-  ),
-  "REMOVE PARAM IF EXISTS $svc_url",
-  "REMOVE PARAM IF EXISTS $svc_headers"
+  ...["register", "refresh", "unregister", "key"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),
+  ...withoutSettings
 ]

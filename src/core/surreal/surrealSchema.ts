@@ -14,6 +14,8 @@ export const jobTable = "_svc_job"
 export const changeTable = "_svc_change"
 /** Which service follows the database for its views: one at a time. */
 export const readerTable = "_svc_reader"
+/** Calls of the functions for clients that could not be carried out. */
+export const refusalTable = "_svc_refusal"
 /** Records and positions of the embedded store; only the service reads them. */
 export const recordTable = "_svc_record"
 export const stateTable = "_svc_state"
@@ -114,20 +116,33 @@ const readers: Definition = {
   ]
 }
 
+const refusals: Definition = {
+  why: "One row per client and view whose last fn::svc_register or fn::svc_unregister could not be carried out, with the reason; it goes with the next call that is, or after an hour.",
+  statements: [
+    table(refusalTable, ofOwnClient),
+    field(refusalTable, "view", "string"),
+    field(refusalTable, "clientId", "string"),
+    field(refusalTable, "op", "string"),
+    field(refusalTable, "reason", "string"),
+    field(refusalTable, "at", "datetime")
+  ]
+}
+
 /** Our tables beside the user's data, with the users that may read them. */
 export const ownTables: ReadonlyArray<{ readonly name: string; readonly select: string }> = [
   { name: queryTable, select: ofOwnClient },
   { name: edgeTable, select: ofOwnClient },
   { name: integrityTable, select: "NONE" },
   { name: jobTable, select: "NONE" },
-  { name: readerTable, select: "NONE" }
+  { name: readerTable, select: "NONE" },
+  { name: refusalTable, select: ofOwnClient }
 ]
 
 /** What the running of jobs needs beside the job tables. */
 export const jobs: ReadonlyArray<Definition> = [leases]
 
 /** What a database needs beside its own tables. */
-export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity, leases, readers]
+export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity, leases, readers, refusals]
 
 /** What the embedded store needs: registrations, and the records and position that a real database has elsewhere. */
 export const embedded: ReadonlyArray<Definition> = [

@@ -30,8 +30,8 @@ const flags = {
 /** What follows the commands on a database. */
 const setupOptions = {
   "--feed":
-    "changes|events: Setup: events that write into a change table, which this service reads (standalone only), or events that post to it inside the writing transaction (the default).",
-  "--async": "Setup: events that run behind the commit instead of inside it.",
+    "changes|events: Setup: events that write into a change table, which this service reads (the default of an SSP on its own, which alone reads it), or events that post to it inside the writing transaction (the default with SCHEDULER_URL).",
+  "--async": "Setup: events that post, behind the commit instead of inside it.",
   "--least-privilege":
     "Setup: nothing but our tables and the user that the service needs and no more (STORE_SERVICE_USER), run once by an owner; events and functions are defined without it.",
   "--open-to-record-users":
@@ -86,7 +86,7 @@ const readWords = (
   let flag: Flag | undefined
   const options: Array<string> = []
   const setup = {
-    mode: "sync" as SetupOptions["mode"],
+    mode: undefined as SetupOptions["mode"],
     tables: undefined as ReadonlyArray<string> | undefined,
     url: undefined as string | undefined,
     withSecret: false,
@@ -111,6 +111,7 @@ const readWords = (
       if (kind !== "changes" && kind !== "events")
         faults.push(`  --feed is ${JSON.stringify(kind)}; must be changes or events`)
       else if (kind === "changes") setup.mode = "changes"
+      else setup.mode ??= "sync"
     } else if (name === "--with-secret") setup.withSecret = true
     else if (name === "--tables" || name === "--url") {
       const value = inline ?? args[++i] ?? ""

@@ -21,7 +21,8 @@ export type Command = "print" | "install" | "remove"
 
 /** What the command line may say about it. */
 export interface SetupOptions {
-  readonly mode: Feed.FeedMode
+  /** Undefined: the change table where it is read. */
+  readonly mode: Feed.FeedMode | undefined
   /** Undefined: all tables of the database. */
   readonly tables: ReadonlyArray<string> | undefined
   /** Where the database reaches us; undefined: what the settings say. */
@@ -47,7 +48,12 @@ const failed = (error: SurrealError | UpstreamError): StartFault =>
 /** A scheduler takes the feed in its stead, and asks for no secret. */
 const receiver = ({ schedulerUrl }: Config): Setup.Receiver => (schedulerUrl === undefined ? "ssp" : "scheduler")
 
-const urlOf = (config: Config, { url }: SetupOptions): Effect.Effect<string, StartFault> => {
+const modeOf = (config: Config, { mode }: SetupOptions): Feed.FeedMode =>
+  mode ?? (receiver(config) === "ssp" ? "changes" : "sync")
+
+/** Empty where nothing is posted. */
+const urlOf = (config: Config, { url }: SetupOptions, mode: Feed.FeedMode): Effect.Effect<string, StartFault> => {
+  if (mode === "changes") return Effect.succeed("")
   const given = url ?? config.schedulerUrl
   if (given !== undefined) return Effect.succeed(given)
   return config.listen.port === 0
@@ -99,13 +105,14 @@ const print = (config: Config, options: SetupOptions): Effect.Effect<void, Start
   Effect.gen(function* () {
     if (options.leastPrivilege) return yield* ServiceUser.print(config)
     const upstream = yield* Upstream
-    const url = yield* urlOf(config, options)
+    const mode = modeOf(config, options)
+    const url = yield* urlOf(config, options, mode)
     const tables = options.tables ?? (yield* tablesOf(options, upstream))
     const held = secretOf(config)
     const shown =
       options.withSecret && held !== undefined ? Redacted.value(held) : Setup.secretPlaceholder(receiver(config))
     const secret = receiver(config) === "scheduler" && held === undefined ? undefined : shown
-    if (misses(url, config.storeAddr))
+    if (mode !== "changes" && misses(url, config.storeAddr))
       yield* Console.error(`warning: ${url} is this machine only; say with --url where the database reaches it`)
     yield* Console.log(
       Setup.printed(
@@ -113,7 +120,7 @@ const print = (config: Config, options: SetupOptions): Effect.Effect<void, Start
           url,
           secret,
           tables: tables.filter((table) => !isOwn(table)),
-          mode: options.mode,
+          mode,
           openToRecordUsers: options.openToRecordUsers
         },
         receiver(config)
@@ -159,14 +166,15 @@ const install = (config: Config, options: SetupOptions): Effect.Effect<void, Sta
     const upstream = yield* Upstream
     if (!upstream.present) return yield* needsServer
     if (options.leastPrivilege) return yield* ServiceUser.install(config)
-    const url = yield* urlOf(config, options)
-    if (options.mode !== "changes" && misses(url, config.storeAddr))
+    const mode = modeOf(config, options)
+    const url = yield* urlOf(config, options, mode)
+    if (mode !== "changes" && misses(url, config.storeAddr))
       return yield* fault(
         `${url} is this machine only, and the database is on another: say with --url where it reaches this service`
       )
-    if (options.mode === "changes" && receiver(config) === "scheduler") return yield* notOfACluster
-    if (options.mode !== "changes") yield* mayPost(url)
-    if (receiver(config) === "ssp" && config.authSecret === undefined)
+    if (mode === "changes" && receiver(config) === "scheduler") return yield* notOfACluster
+    if (mode !== "changes") yield* mayPost(url)
+    if (mode !== "changes" && receiver(config) === "ssp" && config.authSecret === undefined)
       return yield* fault(
         "SVC_AUTH_SECRET is not set: every post of the database would be answered 401, and fail the write that caused it"
       )
@@ -175,13 +183,13 @@ const install = (config: Config, options: SetupOptions): Effect.Effect<void, Sta
     const tables = yield* tablesOf(options, upstream)
     const { query } = yield* SurrealClient
     yield* Effect.mapError(
-      query(Setup.script({ url, secret, tables, mode: options.mode, openToRecordUsers: options.openToRecordUsers })),
+      query(Setup.script({ url, secret, tables, mode, openToRecordUsers: options.openToRecordUsers })),
       failed
     )
     yield* Console.log(
-      `installed: ${what[options.mode]}${options.mode === "changes" ? "" : ` to ${url}`} on ${tables.length === 0 ? "no table, because there is none yet" : `${tables.length} tables (${tables.join(", ")})`}. Run it again when tables are added.`
+      `installed: ${what[mode]}${mode === "changes" ? "" : ` to ${url}`} on ${tables.length === 0 ? "no table, because there is none yet" : `${tables.length} tables (${tables.join(", ")})`}. Run it again when tables are added.`
     )
-    if (options.mode === "sync")
+    if (mode === "sync")
       yield* Console.log(
         "From now on a write to them fails while nothing answers there: start the service, or take the events away with --remove-database-setup."
       )

@@ -19,6 +19,7 @@ import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
 import type { IngestError } from "../views/viewTypes.ts"
 import { Reconcile } from "./Reconcile.ts"
+import { carryOut } from "./viewCalls.ts"
 
 interface FeedDependencies {
   readonly views: Views["Type"]
@@ -67,7 +68,8 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
     Effect.gen(function* () {
       const { changes: table } = yield* Upstream
       const { mode, phase } = yield* Lifecycle
-      const { changesPerRead } = yield* SspConfig
+      const { bodyLimitBytes, changesPerRead } = yield* SspConfig
+      const views = yield* Views
       if (table === undefined || mode === "scheduler") return { figures: () => undefined }
       const { overloaded } = yield* EdgeWriter
       const reconcile = yield* Reconcile
@@ -75,9 +77,10 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
       const scope = yield* Effect.scope
       const crashing = (later: Effect.Effect<void>): Effect.Effect<void> => Serving.guard(serving, later)
       const reader = new ChangeReader<IngestError>(
-        { listen: table.listen, take: reconcile.take },
+        { listen: table.listen, answer: table.answer, take: reconcile.take },
         {
-          apply: apply({ views: yield* Views, jobs: yield* JobIntake, meters: yield* Meters }),
+          call: carryOut(views, bodyLimitBytes),
+          apply: apply({ views, jobs: yield* JobIntake, meters: yield* Meters }),
           // What memory is brought to while it is not ready is read anew; until then rows wait.
           open: () => phase() === "ready" && overloaded() === undefined,
           compare: (all) => (all ? Effect.asVoid(reconcile.now) : reconcile.registrations),

@@ -247,9 +247,11 @@ class Work {
       if (silent.length > 0 || gone || (yield* writes) < position) return false
       types.declare(tables)
       let done: ReadonlyArray<RecordId> = []
+      // Calls are left to the reader.
+      const calls: Array<RecordId> = []
       let rows = 0
       for (;;) {
-        const read = yield* this.take(this.parts.changesPerRead, done, [])
+        const read = yield* this.take(this.parts.changesPerRead, done, calls)
         if (read === undefined || read.unreadable.length > 0 || read.rows.some(asksCompare)) return false
         const ids = new Map(read.rows.flatMap(({ record }) => (isOwn(record.table) ? [] : [[record.text, record]])))
         const found = new Map(read.records.map((record) => [record.id.text, record]))
@@ -258,8 +260,9 @@ class Work {
             .map((id) => ({ id, known: views.records.get(id), found: found.get(id.text) }))
             .filter(({ found, known }) => Compare.differs(known, found))
         )
-        rows += read.rows.length
-        done = read.rows.map(({ id }) => id)
+        calls.push(...read.rows.flatMap(({ call, id }) => (call === undefined ? [] : [id])))
+        done = read.rows.flatMap(({ call, id }) => (call === undefined ? [id] : []))
+        rows += done.length
         if (read.rows.length < this.parts.changesPerRead) break
       }
       yield* this.registrations.restore

@@ -77,6 +77,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly trees: RecordTreesShape
     /** The registrations, as they are stored. */
     readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
+    /** Whose view this is, as it was registered; undefined where there is none. */
+    readonly clientOf: (id: string) => string | undefined
     readonly register: (
       registration: ViewRegistration
     ) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed | ViewQuarantined>

@@ -329,6 +329,13 @@ class ViewService {
     ...this.setAside.all()
   ])
 
+  readonly clientOf: Views["Type"]["clientOf"] = (id) => {
+    const key = viewKey(id)
+    if (key === undefined) return undefined
+    return (this.registry.get(key)?.stored ?? Array.from(this.setAside.all()).find((view) => view.key === key))
+      ?.clientId
+  }
+
   readonly register: Views["Type"]["register"] = (registration) => {
     const key = viewKey(registration.id)
     if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
