@@ -20,6 +20,19 @@ interface Row {
   readonly hash: string
 }
 
+/** The service's own user may tell why a call cannot be carried out, and take that away again. */
+const refusedThenServed = async (server: RpcServer): Promise<void> => {
+  const ask = <A>(query: string): Promise<A> => server.ask<A>("n", "d", query)
+  for (const [query, refusals] of [
+    ["SELEC", 1],
+    ["SELECT * FROM item", 0]
+  ] as const) {
+    await ask(`fn::svc_register('refused', '${query}', NONE, 1h, 'me')`)
+    await taken(server)
+    expect((await ask<readonly [ReadonlyArray<unknown>]>("SELECT * FROM _svc_refusal"))[0]).toHaveLength(refusals)
+  }
+}
+
 test("D41 D21 the feed is installed, a change behind its back is named and repaired, the hashes are in the database, no secret is printed, and the service runs as the user of --least-privilege", async ({
   onTestFinished
 }) => {
@@ -74,15 +87,7 @@ test("D41 D21 the feed is installed, a change behind its back is named and repai
     await until("the view is gone", async () => (await get(`/view/${key}`)).status === 404)
     expect(await ask("SELECT * FROM _svc_query; SELECT * FROM _svc_list_ref")).toEqual([[], []])
   }
-  // The service's own user may tell why a call cannot be carried out, and take that away again.
-  for (const [query, refusals] of [
-    ["SELEC", 1],
-    ["SELECT * FROM item", 0]
-  ] as const) {
-    await ask(`fn::svc_register('refused', '${query}', NONE, 1h, 'me')`)
-    await taken(server)
-    expect((await ask<readonly [ReadonlyArray<unknown>]>("SELECT * FROM _svc_refusal"))[0]).toHaveLength(refusals)
-  }
+  await refusedThenServed(server)
 
   // Without the compare that the removal asks a running reader for: what is written next must be found by the check.
   await ask(
