@@ -58,12 +58,7 @@ export const serve = (config: SspConfigShape, quickstart: boolean) => {
   })
   const greeting =
     quickstart && config.authSecret !== undefined
-      ? Quickstart.layerGreeting(
-          config.listen,
-          config.tls === undefined ? "http" : "https",
-          Redacted.value(config.authSecret),
-          storeText(config)
-        )
+      ? Quickstart.layerGreeting(config.listen, config.tls, Redacted.value(config.authSecret), storeText(config))
       : Layer.empty
   const telemetry = Telemetry.layers({ server: "ssp", id: config.sspId }, config)
   return Ssp.serve(config).pipe(

@@ -4,14 +4,15 @@
  *
  * The certificates are made here and live as long as a test.
  */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { connect, type TLSSocket } from "node:tls"
 import { describe, expect, it } from "vitest"
 import { TestBackend } from "../kit/backend.ts"
-import { authority, type Issued } from "../kit/certificates.ts"
-import { Door, freePort, secret, until } from "../kit/Door.ts"
+import { authority, type Issued, issue } from "../kit/certificates.ts"
+import { Door, freePort, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { type Ask, request } from "../kit/http.ts"
+import { paste } from "../kit/paste.ts"
 import { create, registration } from "../kit/registration.ts"
 import { workshop } from "../kit/workshop.ts"
 
@@ -137,6 +138,34 @@ describe("TLS of processes", () => {
     )
     expect(exits).toEqual(exits.map(() => [2, true]))
   })
+  it.each([
+    ["for the address", ["127.0.0.1"], true],
+    ["for the address, self-signed", ["127.0.0.1"], false],
+    ["for a name alone", ["views.example"], true]
+  ] as const)("D52 --quickstart prints lines that work with a certificate %s", async (_, hosts, isIssued) => {
+    const folder = temporaryFolder()
+    const ca = authority()
+    const files = filesIn(folder, isIssued ? ca.root.cert : undefined)
+    files.write(isIssued ? ca.node({ hosts }) : issue({ hosts }))
+    const door = await Door.spawn({ env: files.env, dataDir: folder }, "--quickstart")
+    try {
+      const lines = await until("the lines to try", () => {
+        const found = [...door.logs.matchAll(/^ {2}((?:curl|sleep) .*)$/gm)].map(([, line]) => line!)
+        return found.length === 4 ? found : undefined
+      })
+      const [registered, , , result] = await paste(lines)
+      expect(JSON.parse(registered!), door.logs).toMatchObject({ query_id: "incantation:fast" })
+      expect(result).toContain("Pontiac GTO")
+      const [, trusted = ""] = /--cacert '([^']+)'/.exec(lines[0]!) ?? []
+      expect(existsSync(trusted)).toBe(true)
+      await door.stop()
+      expect(existsSync(trusted)).toBe(false)
+    } finally {
+      await door.close()
+      removeFolder(folder)
+    }
+  })
+
   it("D52 SIGHUP puts new files in force and cuts no connection off; files that will not do leave the old ones, and an error in the log", async ({
     onTestFinished
   }) => {

@@ -5,12 +5,13 @@
  * commands by a file instead.
  */
 
-import { randomBytes } from "node:crypto"
+import { randomBytes, X509Certificate } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, type Scope } from "effect"
-import { type HostPort, reachable, type Scheme } from "../../core/settings/address.ts"
+import { type HostPort, reachable } from "../../core/settings/address.ts"
+import type { Tls } from "../../node/tls.ts"
 import { ConfigSource, type ConfigSourceShape } from "../../ports/ConfigSource.ts"
 import { Serving } from "../../ports/Front.ts"
 
@@ -27,29 +28,55 @@ export const layerSecret: Layer.Layer<ConfigSource, never, ConfigSource> = Layer
   )
 )
 
-/** How curl is given the secret: as it is where this run made it up, else by the file that has it. */
-const bearerOf = (secret: string, made: boolean): Effect.Effect<string, never, Scope.Scope> =>
-  made
-    ? Effect.succeed(`-H 'Authorization: Bearer ${secret}'`)
-    : Effect.map(headerFile(secret), (path) => `-H '@${path}'`)
-
-/**
- * A secret that a person chose is never printed, and no other terminal knows it: a file with the header, for this user
- * alone, as long as the process lives.
- */
-const headerFile = (secret: string): Effect.Effect<string, never, Scope.Scope> =>
+/** A file for this user alone, as long as the process lives. */
+const lent = (name: string, text: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const folder = mkdtempSync(join(tmpdir(), "live-sidecar-"))
-      const path = join(folder, "bearer")
-      writeFileSync(path, `authorization: Bearer ${secret}\n`, { mode: 0o600 })
+      const path = join(folder, name)
+      writeFileSync(path, text, { mode: 0o600 })
       return { folder, path }
     }),
     ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   ).pipe(Effect.map(({ path }) => path))
 
-const lines = (url: string, secret: string | undefined, bearer: string, store: string): ReadonlyArray<string> => {
-  const curl = `curl -s ${url}`
+/**
+ * How curl is given the secret: as it is where this run made it up, else by a file with the header. One that a person
+ * chose is never printed, and no other terminal knows it.
+ */
+const bearerOf = (secret: string, made: boolean): Effect.Effect<string, never, Scope.Scope> =>
+  made
+    ? Effect.succeed(`-H 'Authorization: Bearer ${secret}'`)
+    : Effect.map(lent("bearer", `authorization: Bearer ${secret}\n`), (path) => `-H '@${path}'`)
+
+interface Told {
+  readonly url: string
+  /** What curl needs besides the address, with a blank in front. */
+  readonly options: string
+  readonly secret: string | undefined
+  readonly bearer: string
+  readonly store: string
+}
+
+/** The address under a name that the certificate has, and what makes curl trust it and find it. */
+const addressOf = (
+  listen: HostPort,
+  port: number,
+  cert: string | undefined,
+  trusted: string
+): Pick<Told, "url" | "options"> => {
+  if (cert === undefined) return { url: reachable(listen, port, "127.0.0.1"), options: "" }
+  const { hostname, origin } = new URL(reachable(listen, port, "127.0.0.1", "https"))
+  const host = hostname.replace(/^\[|\]$/g, "")
+  const known = new X509Certificate(cert)
+  const options = ` --cacert '${trusted}'`
+  if (known.checkIP(host) !== undefined || known.checkHost(host) !== undefined) return { url: origin, options }
+  const name = /DNS:([^\s,*]+)/.exec(known.subjectAltName ?? "")?.[1] ?? "localhost"
+  return { url: `https://${name}:${port}`, options: `${options} --resolve '${name}:${port}:${host}'` }
+}
+
+const lines = ({ bearer, options, secret, store, url }: Told): ReadonlyArray<string> => {
+  const curl = `curl -s${options} ${url}`
   return [
     "",
     `  address      ${url}   (docs at ${url}/docs)`,
@@ -61,7 +88,7 @@ const lines = (url: string, secret: string | undefined, bearer: string, store: s
     "Try it in another terminal: a view, its stream for five seconds, meanwhile a change, and what the view shows now:",
     "",
     `  ${curl}/view/register ${bearer} -d '{"id":"incantation:fast","surql":"SELECT * FROM car WHERE horsepower > 200 ORDER BY horsepower DESC LIMIT 5","clientId":"me","ttl":"1h","format":"tree"}'`,
-    `  curl -sN --max-time 5 ${url}/view/incantation:fast/stream ${bearer} &`,
+    `  curl -sN${options} --max-time 5 ${url}/view/incantation:fast/stream ${bearer} &`,
     `  sleep 1; ${curl}/ingest ${bearer} -d '{"table":"car","op":"CREATE","id":"car:gto","record":{"name":"Pontiac GTO","horsepower":370}}'`,
     `  ${curl}/view/incantation:fast ${bearer}`,
     ""
@@ -71,7 +98,7 @@ const lines = (url: string, secret: string | undefined, bearer: string, store: s
 /** Prints once the server listens. `secret` is shown only when this run made it up. */
 export const layerGreeting = (
   listen: HostPort,
-  scheme: Scheme,
+  tls: Tls | undefined,
   secret: string,
   store: string
 ): Layer.Layer<never, never, Serving> =>
@@ -80,13 +107,13 @@ export const layerGreeting = (
       const serving = yield* Serving
       const made = !["SVC_AUTH_SECRET", "SVC_AUTH_SECRET_FILE"].some((name) => (process.env[name] ?? "") !== "")
       const bearer = yield* bearerOf(secret, made)
+      const material = tls?.current()
+      const trusted = material === undefined ? "" : yield* lent("trusted.pem", `${material.ca ?? ""}\n${material.cert}`)
       yield* serving.port.pipe(
-        Effect.map(
-          (port) =>
-            void process.stdout.write(
-              `${lines(reachable(listen, port, "127.0.0.1", scheme), made ? secret : undefined, bearer, store).join("\n")}\n`
-            )
-        ),
+        Effect.map((port) => {
+          const told = { ...addressOf(listen, port, material?.cert, trusted), bearer, store }
+          process.stdout.write(`${lines({ ...told, secret: made ? secret : undefined }).join("\n")}\n`)
+        }),
         Effect.forkScoped
       )
     })
