@@ -48,7 +48,11 @@ const allSizes: { readonly [name in WorkloadName]: ReadonlyArray<number> } = {
   W3: growing,
   W4: growing,
   W6: growing,
-  W7: views(10_000)
+  W7: views(10_000),
+  W4b: quick ? [10_000, 100_000] : [10_000, 100_000, 300_000],
+  W8: [1, 1_000],
+  W9: [1, 1_000],
+  W10: [1, 1_000]
 }
 const limits = {
   history: Number(options.history ?? (quick ? 20_000 : 50_000)),
@@ -93,8 +97,14 @@ const cpuMs = (pid: number): number => {
 const sizesOf = (workload: WorkloadName): ReadonlyArray<number> =>
   options.sizes === undefined ? allSizes[workload] : options.sizes.split(",").map(Number)
 
+/** Rows of the list whose pages W8 to W10 show. */
+const longList = quick ? 200_000 : 1_000_000
+
 /** W7 has as many rows at every number of views: twelve for each at the largest, so that its windows refill. */
-const rowsOf = (workload: WorkloadName): number => (workload === "W7" ? 12 * Math.max(...sizesOf(workload)) : 100_000)
+const rowsOf = (workload: WorkloadName): number => {
+  if (workload === "W7") return 12 * Math.max(...sizesOf(workload))
+  return workload === "W8" || workload === "W9" || workload === "W10" ? longList : 100_000
+}
 
 /** Runs one cell; what takes more CPU time than the limit is stopped and reported with the phase it was in. */
 const run = (cell: Cell): Promise<Result> =>

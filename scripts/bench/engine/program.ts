@@ -15,10 +15,20 @@ export interface Change {
   readonly after: Row | undefined
 }
 
-export type WorkloadName = "W1" | "W2" | "W3" | "W4" | "W6" | "W7"
+export type WorkloadName = "W1" | "W2" | "W3" | "W4" | "W4b" | "W6" | "W7" | "W8" | "W9" | "W10"
 
 /** A row of a result; nested results are arrays of rows. */
 export type Answer = ReadonlyArray<{ readonly [field: string]: unknown }>
+
+/** What tells the views of W8 to W10 apart. */
+export interface Asked {
+  /** Rows before the page of W8. */
+  readonly start: number
+  /** The page of W9 begins below this score. */
+  readonly cursor: number
+  /** The channels of W10. */
+  readonly channels: ReadonlyArray<number>
+}
 
 export interface Workload {
   readonly name: WorkloadName
@@ -28,8 +38,10 @@ export interface Workload {
     readonly [table: string]: { readonly refs: { readonly [field: string]: string }; readonly sample: Row }
   }
   readonly rows: { readonly [table: string]: ReadonlyArray<Row> }
-  /** Views by number: in W1 and W7 view `k` asks for author `k`; the others have one view. */
+  /** Views by number: in W1 and W7 view `k` asks for author `k`; W8 to W10 have many, the others have one view. */
   readonly views: number
+  /** W8 to W10: what view `k` asks for. */
+  readonly asks?: (view: number) => Asked
   readonly changes: ReadonlyArray<Change>
   /** Whether the order of a result's rows is part of the answer. */
   readonly ordered: boolean

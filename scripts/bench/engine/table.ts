@@ -36,7 +36,11 @@ const titles: { readonly [name in WorkloadName]: string } = {
   W3: "W3 newest 20 of, rows",
   W4: "W4 threads with author and last ten comments, comments",
   W6: "W6 count and sum by group, rows",
-  W7: "W7 newest 10 by author, views"
+  W7: "W7 newest 10 by author, views",
+  W4b: "W4b the ten newest threads of W4, comments",
+  W8: "W8 pages of one list, pages",
+  W9: "W9 pages below a score, pages",
+  W10: "W10 newest 50 of 20 channels, lists"
 }
 
 const digits = (value: number): string => value.toFixed(value < 10 ? 1 : 0)
@@ -106,7 +110,7 @@ const setUp = (
   const ms = (value: number): string => `${value.toFixed(0)} ms`
   return [
     ...line(`W5 load ${largest("W2").toLocaleString("en")} rows`, "W2", largest("W2"), ({ loadMs }) => ms(loadMs)),
-    ...(["W2", "W3", "W4", "W6"] as const).flatMap((workload) =>
+    ...(["W2", "W3", "W4", "W4b", "W6"] as const).flatMap((workload) =>
       line(
         `W5 register ${workload} over ${largest(workload).toLocaleString("en")} rows`,
         workload,
@@ -114,7 +118,7 @@ const setUp = (
         ({ registerMs }) => ms(registerMs)
       )
     ),
-    ...(["W1", "W7"] as const).flatMap((workload) =>
+    ...(["W1", "W7", "W8", "W9", "W10"] as const).flatMap((workload) =>
       line(
         `W5 register ${largest(workload).toLocaleString("en")} views of ${workload}`,
         workload,

@@ -1,117 +1,13 @@
 /**
- * The workloads W1-W7: data, change histories and plain answers, all from one seed.
+ * The workloads W1-W10: data, change histories and plain answers, all from one seed.
  *
  * Why generated whole before anything runs: every peer must see the same history, and none may pay for making it. The
- * work per change is the same at every size of a workload; only what surrounds it grows: the views in W1 and W7, the
- * rows in the others. W5 (load and registration) is read off the set-up of the others.
+ * work per change is the same at every size of a workload; only what surrounds it grows: the views in W1, W7 and
+ * W8 to W10, the rows in the others. W5 (load and registration) is read off the set-up of the others.
  */
-import sortedBTree from "sorted-btree"
+import { Dice, Drawn, grouped, Newest, newestFirst, type Sizes } from "./history.ts"
+import { w8, w9, w10 } from "./pageWorkloads.ts"
 import type { Answer, Change, Row, Workload, WorkloadName } from "./program.ts"
-
-const BTree = sortedBTree.default
-
-/** Numbers from a seed (mulberry32); `below(n)` is an integer in [0, n). */
-class Dice {
-  private state: number
-  constructor(seed: number) {
-    this.state = seed
-  }
-  unit(): number {
-    this.state = (this.state + 0x6d2b79f5) | 0
-    let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
-  below(n: number): number {
-    return Math.floor(this.unit() * n)
-  }
-  /** Another integer in [0, n) than `than`. */
-  other(n: number, than: number): number {
-    return (than + 1 + this.below(n - 1)) % n
-  }
-}
-
-/** A table while its history is made: live rows that can be drawn by chance, and the changes so far. */
-class Drawn {
-  readonly table: string
-  private readonly rows: Array<Row>
-  private readonly at = new Map<number, number>()
-  private nextId: number
-  private readonly changes: Array<Change>
-
-  constructor(table: string, rows: ReadonlyArray<Row>, changes: Array<Change>) {
-    this.table = table
-    this.rows = [...rows]
-    this.changes = changes
-    rows.forEach((row, place) => this.at.set(row.id, place))
-    this.nextId = rows.length
-  }
-
-  any(dice: Dice): Row {
-    return this.rows[dice.below(this.rows.length)]!
-  }
-
-  insert(content: Omit<Row, "id">): Row {
-    const row = { id: this.nextId++, ...content } as Row
-    this.at.set(row.id, this.rows.length)
-    this.rows.push(row)
-    this.changes.push({ table: this.table, before: undefined, after: row })
-    return row
-  }
-
-  update(before: Row, content: { readonly [field: string]: number | string | boolean }): Row {
-    const after = { ...before, ...content }
-    this.rows[this.at.get(before.id)!] = after
-    this.changes.push({ table: this.table, before, after })
-    return after
-  }
-
-  remove(row: Row): void {
-    const place = this.at.get(row.id)!
-    const last = this.rows.pop()!
-    if (last.id !== row.id) {
-      this.rows[place] = last
-      this.at.set(last.id, place)
-    }
-    this.at.delete(row.id)
-    this.changes.push({ table: this.table, before: row, after: undefined })
-  }
-}
-
-/** Rows in descending `created_at`, kept sorted while a history is made. */
-class Newest {
-  private readonly tree = new BTree<number, Row>()
-  constructor(rows: ReadonlyArray<Row> = []) {
-    for (const row of rows) this.add(row)
-  }
-  get size(): number {
-    return this.tree.size
-  }
-  add(row: Row): void {
-    this.tree.set(-(row["created_at"] as number), row)
-  }
-  remove(row: Row): void {
-    this.tree.delete(-(row["created_at"] as number))
-  }
-  /** The row at this place from the top. */
-  at(place: number): Row {
-    let left = place
-    for (const row of this.tree.values()) if (left-- === 0) return row
-    throw new RangeError(`${place} of ${this.size}`)
-  }
-}
-
-const newestFirst = (a: Row, b: Row): number => (b["created_at"] as number) - (a["created_at"] as number)
-
-const grouped = (rows: Iterable<Row>, field: string): Map<unknown, Array<Row>> => {
-  const groups = new Map<unknown, Array<Row>>()
-  for (const row of rows) {
-    const group = groups.get(row[field])
-    if (group === undefined) groups.set(row[field], [row])
-    else group.push(row)
-  }
-  return groups
-}
 
 const post = (dice: Dice, authors: number, created: number): Omit<Row, "id"> => ({
   author: dice.below(authors),
@@ -307,6 +203,73 @@ const w4 = (size: number, { history }: Sizes): Workload => {
   }
 }
 
+/** As W4, but of the ten newest threads only. A tenth of the changes goes to them, one in a hundred is a new thread. */
+const w4b = (size: number, { history }: Sizes): Workload => {
+  const dice = new Dice(41)
+  const [users, threads] = [Math.ceil(size / 100), Math.ceil(size / 10)]
+  const user: ReadonlyArray<Row> = Array.from({ length: users }, (_, id) => ({ id, name: `User ${id}` }))
+  const thread: ReadonlyArray<Row> = Array.from({ length: threads }, (_, id) => ({
+    id,
+    author: dice.below(users),
+    title: `Thread ${id}`,
+    created_at: 1_000_000 + ((id * 7919) % threads)
+  }))
+  const comment: ReadonlyArray<Row> = Array.from({ length: size }, (_, id) => ({
+    id,
+    thread: dice.below(threads),
+    text: `Comment ${id}`,
+    created_at: 1_000_000 + ((id * 7919) % size)
+  }))
+  const changes: Array<Change> = []
+  const tables = {
+    user: new Drawn("user", user, changes),
+    thread: new Drawn("thread", thread, changes),
+    comment: new Drawn("comment", comment, changes)
+  }
+  const newest = new Newest(thread)
+  for (let n = 0; n < history; n++) {
+    const kind = n % 10
+    const shown = dice.below(10) === 0
+    const of = shown ? newest.at(dice.below(10)).id : dice.below(threads)
+    if (kind < 3) tables.comment.insert({ thread: of, text: `New ${n}`, created_at: 5_000_000 + n })
+    else if (kind < 6) tables.comment.remove(tables.comment.any(dice))
+    else if (kind < 8) tables.comment.update(tables.comment.any(dice), { text: `Edited ${n}` })
+    else if (kind === 9) tables.user.update(tables.user.any(dice), { name: `Renamed ${n}` })
+    else if (n % 100 === 8)
+      newest.add(tables.thread.insert({ author: dice.below(users), title: `Thread ${n}`, created_at: 5_000_000 + n }))
+    else {
+      const row = shown ? newest.at(dice.below(10)) : tables.thread.any(dice)
+      newest.remove(row)
+      newest.add(tables.thread.update(row, { title: `Edited ${n}` }))
+    }
+  }
+  return {
+    name: "W4b",
+    size,
+    views: 1,
+    changes,
+    ordered: true,
+    rows: { user, thread, comment },
+    tables: {
+      user: { refs: {}, sample: user[0]! },
+      thread: { refs: { author: "user" }, sample: thread[0]! },
+      comment: { refs: { thread: "thread" }, sample: comment[0]! }
+    },
+    answer: (now) => {
+      const comments = grouped(now["comment"]!.values(), "thread")
+      return () =>
+        [...now["thread"]!.values()]
+          .sort(newestFirst)
+          .slice(0, 10)
+          .map((row) => ({
+            ...row,
+            writer: [now["user"]!.get(row["author"] as number)!],
+            comments: (comments.get(row.id) ?? []).sort(newestFirst).slice(0, 10)
+          }))
+    }
+  }
+}
+
 /** Count and sum of 100 groups over more and more rows. */
 const w6 = (size: number, { history }: Sizes): Workload => {
   const dice = new Dice(6)
@@ -386,20 +349,17 @@ const w7 = (views: number, { history, rows: count }: Sizes): Workload => {
   }
 }
 
-export interface Sizes {
-  /** Rows of W1 and W7, whose size counts views. */
-  readonly rows: number
-  /** Changes in the history. */
-  readonly history: number
-}
-
 const makers: { readonly [name in WorkloadName]: (size: number, sizes: Sizes) => Workload } = {
   W1: w1,
   W2: w2,
   W3: w3,
   W4: w4,
+  W4b: w4b,
   W6: w6,
-  W7: w7
+  W7: w7,
+  W8: w8,
+  W9: w9,
+  W10: w10
 }
 
 export const workload = (name: WorkloadName, size: number, sizes: Sizes): Workload => makers[name](size, sizes)

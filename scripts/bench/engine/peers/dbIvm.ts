@@ -8,7 +8,7 @@
  * is one.
  */
 import { installed } from "../installed.ts"
-import type { Answer, Peer, Program, Row, Workload } from "../program.ts"
+import type { Answer, Peer, Program, Row, Workload, WorkloadName } from "../program.ts"
 
 /** What is used of the package. */
 type Batch<T> = ReadonlyArray<readonly [T, number]>
@@ -268,15 +268,24 @@ const groups = (work: Workload, ivm: DbIvm): Program => {
   )
 }
 
-/** Threads joined with their user, and a top ten per thread; the listener puts the two together by thread. */
+/**
+ * Threads (of W4b the ten newest) joined with their user, and a top ten per thread; the listener puts the two together
+ * by thread.
+ */
 const nested = (work: Workload, ivm: DbIvm): Program => {
   const graph = new ivm.D2()
   const [user, thread, comment] = [graph.newInput(), graph.newInput(), graph.newInput()]
   const heads = new Map<number, { readonly thread: Row; readonly writer: Row }>()
   const newestOf = new Map<number, Kept>()
+  const isTop = work.name === "W4b"
   const second = ivm.map<readonly [number, Row]>(([, row]) => [row["author"], row])
-  thread.pipe(
-    second,
+  const shown = isTop
+    ? thread.pipe(
+        ivm.topKWithFractionalIndex(newestFirst, { limit: 10 }),
+        ivm.map<readonly [number, readonly [Row, string]]>(([, [row]]) => [row["author"], row])
+      )
+    : thread.pipe(second)
+  shown.pipe(
     ivm.join(user, "inner"),
     ivm.consolidate(),
     listenNet<readonly [number, readonly [Row, Row]]>(ivm, ([, [row, writer]]) => [
@@ -302,20 +311,32 @@ const nested = (work: Workload, ivm: DbIvm): Program => {
     {
       keyed: true,
       plan: "join and grouped top-k, put together by the listener",
-      result: () =>
-        [...heads.values()].map(({ thread: row, writer }) => ({
+      result: () => {
+        const shown = [...heads.values()]
+        if (isTop) shown.sort((a, b) => newestFirst(a.thread, b.thread))
+        return shown.map(({ thread: row, writer }) => ({
           ...row,
           writer: [writer],
           comments: [...(newestOf.get(row.id)?.values() ?? [])].sort(newestFirst)
         }))
+      }
     }
   )
+}
+
+const wired: { readonly [name in WorkloadName]?: (work: Workload, ivm: DbIvm) => Program } = {
+  W2: filtered,
+  W3: newest,
+  W4: nested,
+  W4b: nested,
+  W6: groups
 }
 
 export const shared: Peer = async (work) => {
   const ivm = await open()
   if (work.name === "W1" || work.name === "W7") return byAuthorShared(work, ivm, work.name === "W7")
-  return { W2: filtered, W3: newest, W4: nested, W6: groups }[work.name](work, ivm)
+  const wire = wired[work.name]
+  return wire?.(work, ivm)
 }
 
 export const each: Peer = async (work) =>

@@ -19,7 +19,11 @@ export const queries: { readonly [name in WorkloadName]: string } = {
   W3: "SELECT * FROM post WHERE published = true ORDER BY created_at DESC LIMIT 20",
   W4: "SELECT *, (SELECT * FROM user WHERE id = $parent.author) AS writer, (SELECT * FROM comment WHERE thread = $parent.id ORDER BY created_at DESC LIMIT 10) AS comments FROM thread",
   W6: "SELECT category, count() AS n, math::sum(amount) AS total FROM sale GROUP BY category",
-  W7: "SELECT * FROM post WHERE author = $author ORDER BY created_at DESC LIMIT 10"
+  W7: "SELECT * FROM post WHERE author = $author ORDER BY created_at DESC LIMIT 10",
+  W4b: "SELECT *, (SELECT * FROM user WHERE id = $parent.author) AS writer, (SELECT * FROM comment WHERE thread = $parent.id ORDER BY created_at DESC LIMIT 10) AS comments FROM thread ORDER BY created_at DESC LIMIT 10",
+  W8: "SELECT * FROM story WHERE published = true ORDER BY score DESC, id LIMIT 50 START $start",
+  W9: "SELECT * FROM story WHERE published = true AND score < $cursor ORDER BY score DESC LIMIT 50",
+  W10: "SELECT * FROM story WHERE channel IN $channels ORDER BY at DESC LIMIT 50"
 }
 
 /**
@@ -65,7 +69,7 @@ export const ours: Peer = (work) => {
     },
     register: () => {
       for (let view = 0; view < work.views; view++) {
-        const instance = engine.acquire(parsed, { author: make("user", view) })
+        const instance = engine.acquire(parsed, { author: make("user", view), ...work.asks?.(view) })
         if (Either.isLeft(instance)) throw new Error(instance.left.reason)
         instances.push(instance.right)
       }

@@ -13,7 +13,11 @@ const queries: { readonly [name in WorkloadName]: string } = {
   W3: "SELECT * FROM post WHERE published = 1 ORDER BY created_at DESC LIMIT 20",
   W4: "SELECT t.*, u.name AS writer_name FROM thread t JOIN user u ON u.id = t.author",
   W6: "SELECT category, count(*) AS n, sum(amount) AS total FROM sale GROUP BY category",
-  W7: "SELECT * FROM post WHERE author = ? ORDER BY created_at DESC LIMIT 10"
+  W7: "SELECT * FROM post WHERE author = ? ORDER BY created_at DESC LIMIT 10",
+  W4b: "SELECT id FROM thread ORDER BY created_at DESC LIMIT 10",
+  W8: "SELECT * FROM story WHERE published = 1 ORDER BY score DESC, id LIMIT 50 OFFSET ?",
+  W9: "SELECT * FROM story WHERE published = 1 AND score < ? ORDER BY score DESC, id LIMIT 50",
+  W10: `SELECT * FROM story WHERE channel IN (${Array.from({ length: 20 }, () => "?").join(", ")}) ORDER BY at DESC, id LIMIT 50`
 }
 
 const indexes: { readonly [name in WorkloadName]: ReadonlyArray<string> } = {
@@ -22,7 +26,11 @@ const indexes: { readonly [name in WorkloadName]: ReadonlyArray<string> } = {
   W3: ["post (published, created_at)"],
   W4: ["thread (author)", "comment (thread, created_at)"],
   W6: ["sale (category, amount)"],
-  W7: ["post (author, created_at)"]
+  W7: ["post (author, created_at)"],
+  W4b: ["thread (created_at)", "comment (thread, created_at)"],
+  W8: ["story (published, score DESC, id)"],
+  W9: ["story (published, score DESC, id)"],
+  W10: ["story (at DESC, id)"]
 }
 
 const stored = (value: unknown): unknown => (typeof value === "boolean" ? Number(value) : value)
@@ -46,12 +54,15 @@ class Threads {
   private readonly newest: Statement
   private readonly ofUser: Statement
   private readonly everything: Statement
+  private readonly isTop: boolean
 
-  constructor(db: Connection) {
+  /** `isTop`: the ten newest threads only, all of them asked again. */
+  constructor(db: Connection, isTop: boolean) {
+    this.isTop = isTop
     this.head = db.prepare(`${queries.W4} WHERE t.id = ?`)
     this.newest = db.prepare("SELECT * FROM comment WHERE thread = ? ORDER BY created_at DESC LIMIT 10")
     this.ofUser = db.prepare("SELECT id FROM thread WHERE author = ?")
-    this.everything = db.prepare("SELECT id FROM thread")
+    this.everything = db.prepare(isTop ? queries.W4b : "SELECT id FROM thread")
   }
 
   read(id: number): void {
@@ -62,18 +73,21 @@ class Threads {
         id,
         author: head["author"],
         title: head["title"],
+        ...(this.isTop ? { created_at: head["created_at"] } : {}),
         writer: [{ id: head["author"], name: head.writer_name }],
         comments: this.newest.all(id)
       })
   }
 
   readAll(): void {
+    if (this.isTop) this.rows.clear()
     for (const { id } of this.everything.all() as ReadonlyArray<Row>) this.read(id)
   }
 
   follow({ table, before, after }: Change): void {
     const row = (after ?? before)!
-    if (table === "user") for (const { id } of this.ofUser.all(row.id) as ReadonlyArray<Row>) this.read(id)
+    if (this.isTop) this.readAll()
+    else if (table === "user") for (const { id } of this.ofUser.all(row.id) as ReadonlyArray<Row>) this.read(id)
     else if (table === "thread") this.read(row.id)
     else
       for (const id of new Set([before?.["thread"], after?.["thread"]])) if (id !== undefined) this.read(id as number)
@@ -115,10 +129,15 @@ export const sqlite: Peer = async (work: Workload) => {
   const values = (table: string, row: Row): ReadonlyArray<unknown> =>
     Object.keys(work.tables[table]!.sample).map((name) => stored(row[name]))
   const query: Statement = db.prepare(queries[work.name])
-  const threads = work.name === "W4" ? new Threads(db) : undefined
+  const threads = work.name === "W4" || work.name === "W4b" ? new Threads(db, work.name === "W4b") : undefined
   const byAuthor = work.name === "W1" || work.name === "W7"
+  /** A change does not tell which pages it concerns. */
+  const askAll = (): void => {
+    for (let view = 0; view < work.views; view++) results[view] = query.all(...boundOf(work, view))
+  }
   const follow = (change: Change): void => {
     if (threads !== undefined) return threads.follow(change)
+    if (work.asks !== undefined) return askAll()
     if (!byAuthor) return void (results[0] = query.all())
     const [was, is] = [change.before?.["author"] as number | undefined, change.after?.["author"] as number | undefined]
     if (was !== undefined) results[was] = query.all(was)
@@ -134,6 +153,7 @@ export const sqlite: Peer = async (work: Workload) => {
     },
     register: () => {
       if (threads !== undefined) return threads.readAll()
+      if (work.asks !== undefined) return askAll()
       for (let view = 0; view < work.views; view++) results[view] = byAuthor ? query.all(view) : query.all()
     },
     prepare: (change: Change): Input => {
@@ -153,6 +173,11 @@ export const sqlite: Peer = async (work: Workload) => {
     plan: () => (threads === undefined ? queries[work.name] : "the threads that the change concerns, one by one"),
     close: () => void db.close()
   }
+}
+
+const boundOf = ({ asks, name }: Workload, view: number): ReadonlyArray<number> => {
+  const { channels, cursor, start } = asks!(view)
+  return name === "W8" ? [start] : name === "W9" ? [cursor] : channels
 }
 
 const typed = (row: Row): Row => (row["published"] === undefined ? row : { ...row, published: row["published"] === 1 })

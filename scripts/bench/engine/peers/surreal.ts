@@ -14,7 +14,7 @@ import { RecordId, Surreal, type Uuid } from "surrealdb"
 import type { Answer, Change, Peer, Row, Workload, WorkloadName } from "../program.ts"
 import { queries } from "./ours.ts"
 
-const indexes: { readonly [name in WorkloadName]: ReadonlyArray<string> } = {
+const indexes: { readonly [name in WorkloadName]?: ReadonlyArray<string> } = {
   W1: ["ON post FIELDS author"],
   W2: ["ON post FIELDS published, likes"],
   W3: ["ON post FIELDS published, created_at"],
@@ -70,7 +70,7 @@ const open = async (work: Workload) => {
         })
       }
     }
-    for (const [n, index] of indexes[work.name].entries()) await db.query(`DEFINE INDEX by_${n} ${index}`)
+    for (const [n, index] of (indexes[work.name] ?? []).entries()) await db.query(`DEFINE INDEX by_${n} ${index}`)
   }
   const prepare = (change: Change): Write => {
     const { table, before, after } = change
@@ -88,6 +88,7 @@ const open = async (work: Workload) => {
 const byAuthor = (work: Workload): boolean => work.name === "W1" || work.name === "W7"
 
 export const requery: Peer = async (work) => {
+  if (indexes[work.name] === undefined) return undefined
   const { db, load, prepare, close } = await open(work)
   const results: Array<unknown> = []
   const threads = new Map<number, unknown>()

@@ -57,7 +57,7 @@ const relationships = {
 }
 
 const queryOf = (tables: { readonly [table: string]: Query }, work: Workload, view: number): Query | undefined => {
-  const { post, thread } = tables
+  const { post, story, thread } = tables
   switch (work.name) {
     case "W1":
       return post!.where("author", view)
@@ -69,9 +69,24 @@ const queryOf = (tables: { readonly [table: string]: Query }, work: Workload, vi
       return thread!
         .related("writer")
         .related("comments", (comments) => comments.orderBy("created_at", "desc").limit(10))
-    // The language has no aggregates.
+    case "W4b":
+      return thread!
+        .related("writer")
+        .related("comments", (comments) => comments.orderBy("created_at", "desc").limit(10))
+        .orderBy("created_at", "desc")
+        .limit(10)
+    // The language has no aggregates, and no page by its rank.
     case "W6":
+    case "W8":
       return undefined
+    case "W9":
+      return story!
+        .where("published", true)
+        .where("score", "<", work.asks!(view).cursor)
+        .orderBy("score", "desc")
+        .limit(50)
+    case "W10":
+      return story!.where("channel", "IN", work.asks!(view).channels).orderBy("at", "desc").limit(50)
     case "W7":
       return post!.where("author", view).orderBy("created_at", "desc").limit(10)
   }
@@ -118,7 +133,7 @@ export const zero: Peer = async (work) => {
     }
   }
   const host = new Host()
-  const builder = zql.createBuilder({ tables, relationships: work.name === "W4" ? relationships : {} })
+  const builder = zql.createBuilder({ tables, relationships: work.tables["thread"] === undefined ? {} : relationships })
   if (queryOf(builder, work, 0) === undefined) return undefined
   const views: Array<View> = []
   const told = { times: 0 }
