@@ -17,7 +17,7 @@ import type { Readings } from "../core/telemetry/meters.ts"
 import { Progress, type ProgressShape } from "../ports/Progress.ts"
 import { type ChangeRow, type ChangesRead, type ChangeTable, UpstreamError, type ViewCall } from "../ports/Upstream.ts"
 import * as Backoff from "./backoff.ts"
-import { ViewCalls } from "./viewCalls.ts"
+import { type CallTrouble, ViewCalls } from "./viewCalls.ts"
 
 export interface Named {
   readonly id: RecordId
@@ -46,7 +46,7 @@ export interface Sink<E extends { readonly message: string }> {
    */
   readonly compare: (all: boolean) => Effect.Effect<void, { readonly message: string }>
   /** Carries out what a client asks for; answers why that cannot be, or fails where it may be tried again. */
-  readonly call: (call: ViewCall) => Effect.Effect<string | undefined, { readonly message: string }>
+  readonly call: (call: ViewCall) => Effect.Effect<string | undefined, CallTrouble>
   /** Runs it beside the reader, for as long as that lives. */
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
 }

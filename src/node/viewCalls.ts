@@ -6,13 +6,19 @@
  * its call has been carried out or refused, so a process that ends in between carries it out again: the same
  * registration twice is one.
  */
-import { Duration, Effect, Either } from "effect"
+import { Duration, Effect, Either, Schedule } from "effect"
 import type { RecordId } from "../core/surql/values/value.ts"
 import { viewKey } from "../core/view/viewId.ts"
 import type { ChangeRow, UpstreamError, ViewCall } from "../ports/Upstream.ts"
 
+/** Why a call is tried again. One that finds the service full is refused in the end; one away is awaited. */
+export interface CallTrouble {
+  readonly _tag: string
+  readonly message: string
+}
+
 interface Parts {
-  readonly carryOut: (call: ViewCall) => Effect.Effect<string | undefined, { readonly message: string }>
+  readonly carryOut: (call: ViewCall) => Effect.Effect<string | undefined, CallTrouble>
   readonly answer: (call: ViewCall, refusal: string | undefined) => Effect.Effect<void, UpstreamError>
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
   /** The row may be deleted. */
@@ -28,7 +34,7 @@ interface Called {
 const beside = 16
 /** More than these are waited for before more is read. */
 const most = 1_000
-/** A call that fails this often is refused: a view that does not fit now may never fit. */
+/** A call that finds the service full this often is refused: a view that does not fit now may never fit. */
 const attempts = 5
 const againMs = 1_000
 
@@ -85,7 +91,11 @@ export class ViewCalls {
   private one({ call, id }: Called): Effect.Effect<void> {
     return Effect.gen(this, function* () {
       const refusal = yield* this.attempt(call)
-      const told = yield* Effect.either(this.parts.answer(call, refusal))
+      const told = yield* Effect.either(
+        this.parts
+          .answer(call, refusal)
+          .pipe(Effect.retry({ while: ({ transient }) => transient, schedule: Schedule.spaced(againMs) }))
+      )
       if (refusal !== undefined || Either.isLeft(told))
         yield* Effect.logInfo(
           `${call.op} of ${call.view} by ${call.clientId}, called in the database: ${refusal ?? "done"}${Either.isLeft(told) ? `; the client cannot be told: ${told.left.message}` : ""}`
@@ -99,8 +109,8 @@ export class ViewCalls {
       for (let n = 1; ; n++) {
         const tried = yield* Effect.either(this.parts.carryOut(call))
         if (Either.isRight(tried)) return tried.right
-        if (n === attempts) return tried.left.message
-        yield* Effect.sleep(Duration.millis(againMs * n))
+        if (n >= attempts && tried.left._tag === "Overloaded") return tried.left.message
+        yield* Effect.sleep(Duration.millis(againMs * Math.min(n, attempts)))
       }
     })
   }

@@ -241,6 +241,15 @@ export const knobs = {
         "How long a database server is this SSP's to follow without a word from it; it is renewed three times as often. A second SSP without a scheduler stands by and takes over when it has lapsed."
     }
   ),
+  databaseWaitMs: Settings.integer(
+    "SVC_DATABASE_WAIT_MS",
+    4_000,
+    { min: 10, max: hour },
+    {
+      unit: "ms",
+      meaning: "How long a registration waits for the database to take it; then it is answered 500 STORE_FAILED."
+    }
+  ),
   changesPerRead: Settings.integer(
     "SVC_CHANGES_PER_READ",
     20_000,

@@ -6,9 +6,11 @@ import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { taken } from "../kit/changeTable.ts"
-import { temporaryFolder } from "../kit/Door.ts"
+import { temporaryFolder, until } from "../kit/Door.ts"
 import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
+import { registration } from "../kit/registration.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
@@ -146,4 +148,25 @@ test("D56 of two clients that call for one view before it is there the second is
   expect(await server.ask("n", "d", "SELECT VALUE [clientId, reason] FROM _svc_refusal")).toEqual([
     [["two", "this view belongs to another client"]]
   ])
+})
+
+test("D6 a registration does not wait for a database that is away, nor for one that hangs, longer than SVC_DATABASE_WAIT_MS", async () => {
+  const server = await ServerProcess.start()
+  onTestFinished(() => server.kill())
+  const node = await startBeside(server.port, fresh(), { SVC_DATABASE_WAIT_MS: "300" })
+  onTestFinished(() => node.stop())
+  await node.ready()
+  const ask = () => node.ask("POST", "/view/register", registration("a", "SELECT * FROM item"))
+  // The first finds our tables there, so that the next waits for its row alone.
+  await until("registered", async () => (await ask()).status === 200)
+  const late = { status: 500, json: { message: expect.stringContaining("within 300 ms (SVC_DATABASE_WAIT_MS)") } }
+  server.pause()
+  expect(await node.ask("POST", "/view/register", registration("b", "SELECT * FROM item"))).toMatchObject(late)
+  server.resume()
+  await server.kill()
+  await until("nobody listens there", async () =>
+    JSON.stringify((await node.ask("POST", "/view/register", registration("c", "SELECT * FROM item"))).json).includes(
+      "within 300 ms"
+    )
+  )
 })

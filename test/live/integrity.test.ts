@@ -4,11 +4,16 @@
  *
  * One story, because each step is only worth something when the one before it worked.
  */
+import { execFile } from "node:child_process"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
 import { expect, test } from "vitest"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import { taken } from "../kit/changeTable.ts"
 import { secret, until } from "../kit/Door.ts"
 import { bodyOf, client } from "../kit/http.ts"
+import { root } from "../kit/source.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { workshop } from "../kit/workshop.ts"
 
@@ -18,6 +23,14 @@ const schema =
 interface Row {
   readonly id: { readonly id: readonly [string, number, number] }
   readonly hash: string
+}
+
+/** What the command prints on standard output: SurrealQL alone, for what it logs goes elsewhere. */
+const printed = async (env: { readonly [name: string]: string }): Promise<string> => {
+  const command = [join(root, "dist/ssp.js"), "--print-database-setup"]
+  const { stderr, stdout } = await promisify(execFile)(process.execPath, command, { cwd: tmpdir(), env })
+  expect(stderr).toContain("connected to the database")
+  return stdout
 }
 
 /** The service's own user may tell why a call cannot be carried out, and take that away again. */
@@ -66,6 +79,7 @@ test("D41 D21 the feed is installed, a change behind its back is named and repai
   const { get, post } = client(door.url, secret)
   const compare = async () => bodyOf(await get("/integrity/compare"))
 
+  await ask(await printed(owner))
   const installed = await command("--install-database-setup", "--url", door.url)
   expect(installed, installed.text).toEqual({ code: 0, text: expect.stringContaining("on 2 tables (item, note)") })
   await ask(

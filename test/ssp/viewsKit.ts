@@ -19,6 +19,7 @@ import type { ViewRegistration } from "../../src/ssp/views/viewTypes.ts"
 const limits: ViewLimits = {
   streamBuffer: 5,
   maxViews: 3,
+  databaseWaitMs: 4000,
   maxStreams: 2,
   maxPendingChanges: 10,
   maxTombstones: 1000,

@@ -7,7 +7,7 @@ import type { View } from "../../core/ivm/view/view.ts"
 import { drain } from "../../core/surql/evaluate/scope.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import type { UpstreamError } from "../../ports/Upstream.ts"
+import { UpstreamError } from "../../ports/Upstream.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import type { Committer, Surroundings } from "./committer.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
@@ -42,6 +42,7 @@ export interface Place extends Filling {
   readonly run: Surroundings["run"]
   readonly slicer: Slicer
   readonly maxViews: number
+  readonly databaseWaitMs: number
   readonly put: (stored: StoredView, instance: View, assignment: number) => Registered
   /** Lets go of a view that another takes the place of. */
   readonly replace: (view: Registered) => void
@@ -134,12 +135,21 @@ export class Arrivals {
   /**
    * What is answered as registered is in the database first: a restart finds it there. While the database is away
    * nothing is registered, and the answer is 500 `STORE_FAILED` (D6), because that is a store that refuses; 503 would
-   * say to come back to a service that is full or starting, which this one is not.
+   * say to come back to a service that is full or starting, which this one is not. A row that a late database writes
+   * after that answer becomes a view by the next compare, or lapses by its time to live.
    */
   private announce(arrival: Arrival): void {
-    const { edges, run } = this.at
+    const { databaseWaitMs, edges, run } = this.at
     if (!edges.present) return this.commit(arrival, 0)
-    run(edges.register(arrival.stored), (answered) => {
+    const late = new UpstreamError({
+      reason: "unreachable",
+      message: `no answer within ${databaseWaitMs} ms (SVC_DATABASE_WAIT_MS)`
+    })
+    const registering = Effect.timeoutFail(edges.register(arrival.stored), {
+      duration: databaseWaitMs,
+      onTimeout: () => late
+    })
+    run(registering, (answered) => {
       if (Either.isRight(answered)) return this.commit(arrival, answered.right)
       this.release(arrival)
       arrival.resume(Effect.fail(databaseAway(answered.left)))

@@ -6,6 +6,8 @@ import type { StreamLimits } from "./viewStreams.ts"
 export interface ViewLimits extends StreamLimits {
   /** Registered views at most. */
   readonly maxViews: number
+  /** How long a registration waits for the database, milliseconds. */
+  readonly databaseWaitMs: number
   /** Changes that may wait for the store. */
   readonly maxPendingChanges: number
   /** How long saved state may lag behind, milliseconds. */

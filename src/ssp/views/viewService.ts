@@ -186,6 +186,7 @@ class ViewService {
       slicer,
       registry: this.registry,
       maxViews: limits.maxViews,
+      databaseWaitMs: limits.databaseWaitMs,
       put: (stored, instance, assignment) => this.put(stored, instance, 1, assignment),
       replace: (view) => this.drop(view, "replaced"),
       resets: () => this.resets

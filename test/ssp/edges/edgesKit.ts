@@ -21,6 +21,7 @@ import { makeViews } from "../../../src/ssp/views/viewService.ts"
 const limits: ViewLimits = {
   streamBuffer: 100,
   maxViews: 1000,
+  databaseWaitMs: 4000,
   maxStreams: 10,
   maxPendingChanges: 10_000,
   maxTombstones: 1000,
