@@ -169,7 +169,11 @@ seeded(
     let sent = 0
     const one = async (): Promise<void> => {
       while (sent < total && doors.scheduler.exit === undefined && doors.ssp.exit === undefined) {
-        if (++sent % Math.ceil(total / 10) === 0) sizes.push(resident(doors.scheduler) + resident(doors.ssp))
+        if (++sent % Math.ceil(total / 10) === 0) {
+          sizes.push(resident(doors.scheduler) + resident(doors.ssp))
+          // A run takes an hour or more; one that is given up has shown what it has said.
+          process.stderr.write(`${JSON.stringify({ seed, sent, residentMib: Math.round(sizes.at(-1)!) })}\n`)
+        }
         const room = random.pick(drawn),
           answer = await rooms[room]!(random, doors).catch(() => undefined)
         asked.set(room, (asked.get(room) ?? 0) + 1)
