@@ -12,6 +12,7 @@ import { Regex, type Value } from "../../../src/core/surql/values/value.ts"
 import { type Rng, runs, seeded } from "../../kit/random.ts"
 import { change, Desk, type Watching } from "./desk.ts"
 import type { Json } from "./generateData.ts"
+import { reachable } from "./reachable.ts"
 import { decode } from "./runCase.ts"
 
 interface Row {
@@ -307,4 +308,18 @@ test("L7 an index is built in slices, and changes that come meanwhile are in it 
     on.watch("SELECT * FROM post WHERE live = true ORDER BY n").keys().slice(0, 300)
   )
   expect(holdingsOf(on.engine.kept).indexEntries).toBe(on.engine.store.size("post"))
+})
+
+test("L7 a key without rows leaves an index with its last page, though other pages stay", () => {
+  const on = posts(0)
+  const page = (a: string) => on.watch(`SELECT * FROM post WHERE a = '${a}' ORDER BY n LIMIT 3`)
+  const stays = page("stays")
+  const keys = (): number | undefined => reachable(on.engine).get("KeyRows")
+  const before = keys()
+  const goes = ["x", "y", "z"].map(page)
+  expect(keys()).toBe(before! + 3)
+  for (const { view } of goes) on.engine.release(view)
+  on.put("post:1", { a: "stays", n: 1 })
+  expect(keys()).toBe(before)
+  expect(stays.keys()).toEqual(["post:1"])
 })

@@ -254,8 +254,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const isOn = is >= 0 && is < limit
     if (gone !== undefined && !(gone === slot && isOn)) this.hides(gone)
     if (last !== undefined) this.hides(last)
-    const isShown = !isOn || this.shows(slot)
-    return (come === undefined || this.shows(come)) && isShown
+    // Either the record is on the page now, or another row may have come.
+    return isOn ? this.shows(slot) : come === undefined || this.shows(come)
   }
 
   /** Lets go of a row that has left the page. */
