@@ -3,11 +3,12 @@
  * record as it comes out of both.
  *
  * Why so: a record that is read from the database with all its types has to become the same event that the database's
- * own feed would have sent of it, and a compare of the two must not count as a difference what was lost on that way
- * (bytes become an array, an int beyond 2^53 the nearest number).
+ * own feed would have sent of it, and a compare of the two must not count as a difference what is lost on that way
+ * (a range becomes text).
  */
 import { fromJsonTyped, toJson } from "./json.ts"
 import {
+  Bytes,
   Datetime,
   Decimal,
   Duration,
@@ -28,27 +29,49 @@ const typeOf = (v: Special): string | undefined => {
   if (v instanceof Decimal) return "decimal"
   if (v instanceof Uuid) return "uuid"
   if (v instanceof Float) return "float"
-  if (v instanceof SetValue) return "set"
+  if (v instanceof Bytes) return "bytes"
   return v instanceof Geometry ? "geometry" : undefined
 }
 
-const collect = (v: Value, path: string, into: Map<string, Set<string>>): void => {
-  if (typeof v !== "object" || v === null) return
-  if (Array.isArray(v)) {
-    for (const item of v) collect(item, `${path}.*`, into)
-  } else if (v instanceof Special) {
-    const type = typeOf(v)
-    if (type !== undefined) into.set(path, (into.get(path) ?? new Set()).add(type))
-    if (v instanceof SetValue) for (const item of v.items) collect(item, `${path}.*`, into)
-  } else for (const key of Object.keys(v as Obj)) collect((v as Obj)[key], path === "" ? key : `${path}.${key}`, into)
+/** A type with the way to it, `.a.b` or nothing for the value itself. */
+type Typed = readonly [path: string, type: string]
+
+const none: ReadonlyArray<Typed> = []
+
+const step = (name: string): string =>
+  /^[A-Za-z0-9_]+$/.test(name) ? `.${name}` : `.\`${name.replace(/[\\`]/g, "\\$&")}\``
+
+const below = (path: string, found: ReadonlyArray<Typed>): ReadonlyArray<Typed> =>
+  found.map(([rest, type]) => [path + rest, type])
+
+const itemTypes = (items: ReadonlyArray<Value>): ReadonlyArray<Typed> => {
+  const each = items.map((item) => (item === undefined ? ([["", "none"]] as const) : collect(item)))
+  if (each.every((found) => found.length === 0)) return none
+  const first = JSON.stringify(each[0])
+  return each.every((found) => JSON.stringify(found) === first)
+    ? below(".*", each[0]!)
+    : each.flatMap((found, i) => below(`.${i}`, found))
 }
 
-/** Types by path of what JSON has no type for; elements of an array share theirs. */
-export const typesOf = (doc: Obj): { readonly [path: string]: string } => {
-  const found = new Map<string, Set<string>>()
-  collect(doc, "", found)
-  return Object.fromEntries(Array.from(found, ([path, types]) => [path, [...types].join(" | ")]))
+const collect = (v: Value): ReadonlyArray<Typed> => {
+  if (typeof v === "bigint") return [["", `int ${v}`]]
+  if (typeof v === "number") return Number.isFinite(v) ? none : [["", `float ${v}`]]
+  if (typeof v !== "object" || v === null) return none
+  if (Array.isArray(v)) return itemTypes(v)
+  if (v instanceof SetValue) return [["", "set"], ...itemTypes(v.items)]
+  if (v instanceof Special) {
+    const type = typeOf(v)
+    return type === undefined ? none : [["", type]]
+  }
+  return Object.entries(v as Obj).flatMap(([name, value]) => below(step(name), collect(value)))
 }
+
+/**
+ * Types by path of what JSON has no type for: elements of an array that are all of a kind are named once, others by
+ * their place; numbers beyond JSON come with their digits.
+ */
+export const typesOf = (doc: Obj): { readonly [path: string]: string } =>
+  Object.fromEntries(collect(doc).map(([path, type]) => [path.slice(1), type]))
 
 /** A record without its id as JSON, and the types that go with it. */
 export const split = ({
