@@ -105,6 +105,10 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
   })
 
 export const make = (client: SurrealShape, failure: (error: SurrealError) => UpstreamError): ChangeTable => ({
+  installed: client.query("RETURN $table IN object::keys((INFO FOR DB).tables)", { table: Schema.changeTable }).pipe(
+    Effect.map((answers) => answers.at(-1) === true),
+    Effect.mapError(failure)
+  ),
   take: (size, done, apart, holding) =>
     client
       .ask(

@@ -17,6 +17,7 @@ import { exitCodeOf, StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { type Wal, startFault as walFault } from "../ports/Wal.ts"
 import { privateFolder } from "./process/privateFolder.ts"
+import { remembering } from "./remembering.ts"
 import { layerReplica } from "./sqlite/ReplicaFile.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { AuthLevel } from "./surreal/SurrealLink.ts"
@@ -55,7 +56,7 @@ const folderOf = (walPath: string): Effect.Effect<void, StartFault> =>
   )
 
 /** The database that is cloned; the SDK is loaded only where one is named. */
-const upstreamOf = (database: SourceDatabase | undefined): Layer.Layer<Upstream> => {
+const upstreamOf = (folder: string, database: SourceDatabase | undefined): Layer.Layer<Upstream> => {
   if (database === undefined) return Upstream.layerNone
   const { authLevel, name, namespace, url, username } = database
   const access = {
@@ -73,7 +74,7 @@ const upstreamOf = (database: SourceDatabase | undefined): Layer.Layer<Upstream>
       (drivers) => drivers.layerServer({ kind: "server", url }, access)
     )
   )
-  return Layer.provide(SurrealUpstream.layer, client)
+  return Layer.provide(remembering(folder, SurrealUpstream.layer), client)
 }
 
 /** The replica first: its lock keeps a second scheduler out before anything is touched. */
@@ -90,5 +91,5 @@ export const layer = ({
   const wal = Layer.unwrapEffect(
     Effect.as(folderOf(walPath), layerFile(walPath).pipe(Layer.catchAll((error) => Layer.fail(walFault(error)))))
   )
-  return Layer.mergeAll(pool, wal, upstreamOf(database), layerNamed).pipe(Layer.provideMerge(replica))
+  return Layer.mergeAll(pool, wal, upstreamOf(replicaDbPath, database), layerNamed).pipe(Layer.provideMerge(replica))
 }

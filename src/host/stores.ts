@@ -20,12 +20,13 @@ import * as SurrealJobs from "../drivers/surrealJobs.ts"
 import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 import { Database, DatabaseError } from "../ports/Database.ts"
 import { DatabaseJobs } from "../ports/JobStore.ts"
-import { inFile, SavedState } from "../ports/SavedState.ts"
+import { SavedState } from "../ports/SavedState.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import type { SurrealError } from "../ports/SurrealClient.ts"
-import { Upstream, type UpstreamShape } from "../ports/Upstream.ts"
+import { Upstream } from "../ports/Upstream.ts"
 import { lockFile } from "./process/fileLock.ts"
 import { privateFolder } from "./process/privateFolder.ts"
+import { remembering } from "./remembering.ts"
 import { layerRebuildable } from "./sqlite/rebuildable.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { Access, AuthLevel } from "./surreal/SurrealLink.ts"
@@ -67,16 +68,6 @@ const makeFolder = (folder: string): Effect.Effect<void, StartFault> =>
 
 const stateIn = (folder: string): Layer.Layer<SavedState> =>
   SavedState.layerFile(join(folder, "state.json")).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
-
-/** A database that this node follows, with a file that says under which token it last did. */
-export const remembering = <E, R>(folder: string, upstream: Layer.Layer<Upstream, E, R>): Layer.Layer<Upstream, E, R> =>
-  Layer.effect(
-    Upstream,
-    Effect.map(
-      Effect.all([Upstream, inFile(join(folder, "reader.token"))]),
-      ([shape, remembered]): UpstreamShape => ({ ...shape, remembered })
-    )
-  ).pipe(Layer.provide([upstream, NodeFileSystem.layer, NodePath.layer]))
 
 /** A store in a folder that is made for it, and the saved state beside it. */
 const keptIn = (

@@ -11,8 +11,8 @@
  */
 import { Duration, Effect, Either } from "effect"
 import type { RecordId } from "../core/surql/values/value.ts"
-import { compareKey, registrationsKey } from "../core/surreal/surrealChanges.ts"
-import { changeTable, isOwn } from "../core/surreal/surrealSchema.ts"
+import { compareKey } from "../core/surreal/surrealChanges.ts"
+import { changeTable, isOwn, queryTable } from "../core/surreal/surrealSchema.ts"
 import type { Readings } from "../core/telemetry/meters.ts"
 import { Progress, type ProgressShape } from "../ports/Progress.ts"
 import { type ChangeRow, type ChangesRead, type ChangeTable, UpstreamError, type ViewCall } from "../ports/Upstream.ts"
@@ -41,10 +41,10 @@ export interface Sink<E extends { readonly message: string }> {
   /** Whether anything can be taken now. */
   readonly open: () => boolean
   /**
-   * Compares everything with the database, or registrations alone; the setup and the deletion of a registration ask for
-   * it there.
+   * Compares everything with the database, or these registrations alone; the setup and the deletion of a registration
+   * ask for it there.
    */
-  readonly compare: (all: boolean) => Effect.Effect<void, { readonly message: string }>
+  readonly compare: (asked: "everything" | ReadonlyArray<RecordId>) => Effect.Effect<void, { readonly message: string }>
   /** Carries out what a client asks for; answers why that cannot be, or fails where it may be tried again. */
   readonly call: (call: ViewCall) => Effect.Effect<string | undefined, CallTrouble>
   /** Runs it beside the reader, for as long as that lives. */
@@ -215,7 +215,11 @@ export class ChangeReader<E extends { readonly message: string }> {
     const comparing = Effect.gen(this, function* () {
       while (this.compares.length > 0) {
         const rows = this.compares
-        const compared = yield* Effect.either(this.sink.compare(rows.some(({ record }) => record.key === compareKey)))
+        const compared = yield* Effect.either(
+          this.sink.compare(
+            rows.some(({ record }) => record.table === changeTable) ? "everything" : rows.map(({ record }) => record)
+          )
+        )
         if (Either.isLeft(compared)) {
           yield* Effect.logWarning(
             `the compare that was asked for in the database failed: ${compared.left.message}; trying again`
@@ -330,4 +334,4 @@ export const readings = (figures: ReaderFigures | undefined): Readings =>
       }
 
 export const asksCompare = ({ record }: ChangeRow): boolean =>
-  record.table === changeTable && (record.key === compareKey || record.key === registrationsKey)
+  (record.table === changeTable && record.key === compareKey) || record.table === queryTable

@@ -16,6 +16,8 @@ export interface LeaseSettings {
   /** Its name, which services that stand by are told. */
   readonly name: string
   readonly ttlMs: number
+  /** What it does until the lease is its own, for the log. */
+  readonly meanwhile: string
 }
 
 /** Pause between two questions of a service that stands by. */
@@ -60,7 +62,7 @@ export class ReaderLease {
         }
         if (told !== answer.by)
           yield* Effect.logWarning(
-            `${answer.by} follows this database already: this service stands by, is not ready, and takes over when that one has stopped or has not renewed its lease (${Math.ceil(answer.forMs / 1_000)} s to go; SVC_DATABASE_LEASE_SECS)`
+            `${answer.by} follows this database already: this service stands by, ${this.settings.meanwhile}, and takes over when that one has stopped or has not renewed its lease (${Math.ceil(answer.forMs / 1_000)} s to go; SVC_DATABASE_LEASE_SECS)`
           )
         told = answer.by
         yield* Effect.sleep(Duration.millis(Math.min(askMs, Math.max(1, answer.forMs))))

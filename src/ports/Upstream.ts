@@ -153,6 +153,8 @@ export interface ReaderLease {
 
 /** The change table (D44), emptied by the service once the records that its rows name are durable. */
 export interface ChangeTable {
+  /** Whether the database has it now. */
+  readonly installed: Effect.Effect<boolean, UpstreamError>
   /**
    * Deletes the rows `done`, then reads at most `size` rows, oldest first and without those in `apart`, in one read
    * transaction with the records they name. Rows that could not be deleted are read again; `holding` is looked at in

@@ -142,6 +142,8 @@ export const knobs = {
     }
   ),
   reconcileIntervalSecs: Settings.reconcileIntervalSecs,
+  databaseLeaseSecs: Settings.databaseLeaseSecs,
+  changesPerRead: Settings.changesPerRead,
   integrityIntervalSecs: Settings.integer(
     "SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS",
     60,

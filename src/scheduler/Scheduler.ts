@@ -21,7 +21,9 @@ import { Ingest } from "./ingest/Ingest.ts"
 import { JobFeed } from "./jobs/JobFeed.ts"
 import { Jobs } from "./jobs/Jobs.ts"
 import { Pool } from "./pool/Pool.ts"
+import { ChangeFeed } from "./replica/ChangeFeed.ts"
 import { Clone } from "./replica/Clone.ts"
+import { Following } from "./replica/Following.ts"
 import * as IntegrityNodes from "./replica/IntegrityNodes.ts"
 import { ProxyQuery } from "./replica/ProxyQuery.ts"
 import * as Reconcile from "./replica/Reconcile.ts"
@@ -39,14 +41,11 @@ const layerAudit = Layer.unwrapEffect(
 )
 
 /** Routes, services and loops of a scheduler, over ports. A server and routes of your own are built on it. */
-export const layer = Layer.mergeAll(
-  Http.layer,
-  HttpIngest.layerHot,
-  SspComparison.layer,
-  IntegrityNodes.layer,
-  Reconcile.layer
-).pipe(
+export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, IntegrityNodes.layer).pipe(
   Layer.provideMerge(Figures.layer),
+  Layer.provideMerge(ChangeFeed.layer),
+  Layer.provideMerge(Reconcile.layer),
+  Layer.provideMerge(Following.layer),
   Layer.provideMerge(IngestTimes.layer),
   Layer.provideMerge(Layer.mergeAll(Clone.layer, RecordTrees.layer, Jobs.layer)),
   Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),

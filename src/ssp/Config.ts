@@ -231,16 +231,7 @@ export const knobs = {
     { unit: "retries", meaning: "Cap of a job's max_retries." }
   ),
   reconcileIntervalSecs: Settings.reconcileIntervalSecs,
-  databaseLeaseSecs: Settings.integer(
-    "SVC_DATABASE_LEASE_SECS",
-    10,
-    { min: 1, max: 3_600 },
-    {
-      unit: "s",
-      meaning:
-        "How long a database server is this SSP's to follow without a word from it; it is renewed three times as often. A second SSP without a scheduler stands by and takes over when it has lapsed."
-    }
-  ),
+  databaseLeaseSecs: Settings.databaseLeaseSecs,
   databaseWaitMs: Settings.integer(
     "SVC_DATABASE_WAIT_MS",
     4_000,
@@ -250,16 +241,7 @@ export const knobs = {
       meaning: "How long a registration waits for the database to take it; then it is answered 500 STORE_FAILED."
     }
   ),
-  changesPerRead: Settings.integer(
-    "SVC_CHANGES_PER_READ",
-    20_000,
-    { min: 1, max: 1_000_000 },
-    {
-      unit: "rows",
-      meaning:
-        "Rows of a database's change table that are read at once, with their records, and shown as one step; what waits beyond it is shown in parts."
-    }
-  ),
+  changesPerRead: Settings.changesPerRead,
   integrityQuietSecs: Settings.integer(
     "SVC_INTEGRITY_QUIET_SECS",
     5,

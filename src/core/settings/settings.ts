@@ -246,6 +246,28 @@ export const reconcileIntervalSecs = integer(
   { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }
 )
 
+export const databaseLeaseSecs = integer(
+  "SVC_DATABASE_LEASE_SECS",
+  10,
+  { min: 1, max: 3_600 },
+  {
+    unit: "s",
+    meaning:
+      "How long a database server is this service's to follow without a word from it; it is renewed three times as often. A second SSP without a scheduler, or a second scheduler, stands by and takes over when it has lapsed."
+  }
+)
+
+export const changesPerRead = integer(
+  "SVC_CHANGES_PER_READ",
+  20_000,
+  { min: 1, max: 1_000_000 },
+  {
+    unit: "rows",
+    meaning:
+      "Rows of a database's change table that are read at once, with their records, and applied as one step; what waits beyond it is taken in parts. A scheduler reads no more than SVC_MAX_PENDING_CHANGES."
+  }
+)
+
 /** How both servers log. */
 export const logging = {
   logLevel: choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", {

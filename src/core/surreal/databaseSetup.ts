@@ -47,7 +47,7 @@ The event writes which record was written into ${Schema.changeTable}, in the use
 While the service is away the rows stay: the table grows by one small row per written record until it is back, and takes room on the database's disk for as long.
 The functions for clients leave their calls in the same table: what is rolled back registers nothing, and a call that cannot be carried out leaves its reason in ${Schema.refusalTable}.
 The server need not be allowed to reach the network for any of this.
-One standalone service reads the table. Tables defined AS SELECT, and surreal import, raise no events: the periodic compare finds what they change.`
+One service reads the table at a time: the scheduler where there is one, else the SSP. Tables defined AS SELECT, and surreal import, raise no events: the periodic compare finds what they change.`
 
 const async = `ASYNCHRONOUS events: writes never wait and never fail because of us, and views lag behind.
 The event runs after the commit, in the server's background task (SurrealDB 3 servers; an embedded engine has none and never runs it). What is refused or not answered is tried again ${Feed.retries} times; after that, and when the server ends first, the change is missed until the periodic compare finds it.

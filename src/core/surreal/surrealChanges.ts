@@ -21,9 +21,6 @@ export const compareKey = "compare"
 /** A row that names this record carries a call of a function for clients (`surrealFeed.ts`), in `call`. */
 export const callKey = "call"
 
-/** A row that names this record says that registrations have come or gone. */
-export const registrationsKey = "registrations"
-
 /** The table; an operator's own definition stays. */
 export const definition: Definition = {
   why: "Which records were written, one row per write, until this service has them durable: then it deletes the rows. Nobody else reads or writes it.",
@@ -52,8 +49,8 @@ export const askCompare = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:$
  */
 export const askCompareIfThere = `IF '${changeTable}' IN object::keys((INFO FOR DB).tables) { ${askCompare} }`
 
-/** Told in the transaction that deletes a registration. */
-export const registrationDeleted = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${registrationsKey} RETURN NONE`
+/** Told in the transaction that deletes a registration: the row names it. */
+export const registrationDeleted = `CREATE ${changeTable}:ulid() SET r = $before.id RETURN NONE`
 
 /**
  * Leaves a call in the transaction that makes it. Its id begins with the time, so that calls are read in the order they

@@ -11,6 +11,7 @@ import * as Waiting from "../../core/cluster/waiting.ts"
 import * as Latency from "../../core/telemetry/latency.ts"
 import * as Core from "../../core/telemetry/meters.ts"
 import { declared } from "../../core/telemetry/metrics.ts"
+import { readings as changeReadings } from "../../node/changeReader.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { NodeFigures, ofProcess } from "../../ports/NodeFigures.ts"
@@ -23,6 +24,7 @@ import { SchedulerConfig } from "../Config.ts"
 import { Ingest } from "../ingest/Ingest.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as PoolMeters from "../pool/poolMeters.ts"
+import { ChangeFeed } from "../replica/ChangeFeed.ts"
 import * as Monitor from "./monitor.ts"
 
 const { schedulerSsps, schedulerStatus } = declared
@@ -65,6 +67,7 @@ const make = Effect.gen(function* () {
   const config = yield* SchedulerConfig
   const pool = yield* Pool
   const { waiting } = yield* Ingest
+  const feed = yield* ChangeFeed
   const wal = yield* Wal
   const replica = yield* Replica
   const { version } = yield* Release
@@ -91,7 +94,8 @@ const make = Effect.gen(function* () {
       snapshotAge: Math.max(0, now - pool.checkpointedAt()) / 1000,
       ingestDuration: Latency.histogram(latency),
       ingestPending: waiting(),
-      ingestPendingLimit: config.maxPendingChanges
+      ingestPendingLimit: config.maxPendingChanges,
+      ...changeReadings(feed.figures())
     })
   })
 })

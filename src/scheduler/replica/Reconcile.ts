@@ -7,20 +7,21 @@
  * the difference was seen. Behind a clone the first compare comes soon: what changed during its last walk was refused
  * at the door.
  */
-import { Duration, Effect, Layer, Schedule } from "effect"
+import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
 import type * as Compare from "../../core/record/reconcile.ts"
 import type * as Version from "../../core/record/version.ts"
 import { identical } from "../../core/surql/values/order.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
-import { defaultMomentMs, LiveCompare, type Side, type Suspect } from "../../node/liveCompare.ts"
+import { type Compared, defaultMomentMs, LiveCompare, type Side, type Suspect } from "../../node/liveCompare.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../../ports/Replica.ts"
-import { Upstream } from "../../ports/Upstream.ts"
+import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Ingest, type Refusal } from "../ingest/Ingest.ts"
 import { Pool } from "../pool/Pool.ts"
-import { between, reallyDiffers, repairOf } from "./Cloning.ts"
+import { between, patiently, reallyDiffers, repairOf } from "./Cloning.ts"
+import { Following } from "./Following.ts"
 
 const soonSecs = 30
 /** Pauses after failures of the first compare begin with this and double. */
@@ -30,13 +31,13 @@ const partSize = 200
 
 type Alive = Compare.Known
 
-const same = (a: Version.Known | undefined, b: Version.Known | undefined): boolean =>
+export const same = (a: Version.Known | undefined, b: Version.Known | undefined): boolean =>
   a === undefined || b === undefined
     ? a === b
     : a.version === b.version &&
       (a.doc === undefined || b.doc === undefined ? a.doc === b.doc : identical(a.doc, b.doc))
 
-const alive = ({ doc, id, version }: ReplicaRecord): Alive | undefined =>
+export const alive = ({ doc, id, version }: ReplicaRecord): Alive | undefined =>
   doc === undefined ? undefined : { id, doc, version }
 
 /** The replica as a side of the compare. */
@@ -79,10 +80,25 @@ export const sideOf = (
   }
 }
 
+/** Between two looks whether a clone is at its end. */
+const cloningMs = 100
+
+type Failure = UpstreamError | ReplicaError | Refusal
+
+interface Shape {
+  /** One compare of everything, now; one at a time. */
+  readonly now: Effect.Effect<Compared, Failure>
+}
+
+const nothingCompared: Compared = { compared: 0, repaired: [] }
+
+export class Reconcile extends Context.Tag("scheduler/replica/Reconcile")<Reconcile, Shape>() {}
+
 export const layerOf = (
   momentMs: number
-): Layer.Layer<never, never, Upstream | Replica | Ingest | Pool | SchedulerConfig | Serving> =>
-  Layer.scopedDiscard(
+): Layer.Layer<Reconcile, never, Upstream | Replica | Ingest | Pool | Following | SchedulerConfig | Serving> =>
+  Layer.scoped(
+    Reconcile,
     Effect.gen(function* () {
       const upstream = yield* Upstream
       const replica = yield* Replica
@@ -91,13 +107,16 @@ export const layerOf = (
       const scope = yield* Effect.scope
       const { ingest } = yield* Ingest
       const { bootstrapChunkSize, reconcileIntervalSecs } = yield* SchedulerConfig
-      if (!upstream.present) return
-      const { now } = new LiveCompare({
+      if (!upstream.present) return { now: Effect.succeed(nothingCompared) }
+      const following = yield* Following
+      const { withPermits } = yield* Effect.makeSemaphore(1)
+      const comparing = new LiveCompare({
         upstream,
         momentMs,
         side: sideOf(replica, bootstrapChunkSize, ingest),
         fork: (later) => Effect.asVoid(Effect.forkIn(Serving.guard(serving, later), scope))
       })
+      const now = withPermits(1)(comparing.now)
       const soon = reconcileIntervalSecs === 0 ? soonSecs : Math.min(soonSecs, reconcileIntervalSecs)
       const failed = ({ message }: { readonly message: string }): Effect.Effect<void> =>
         Effect.logWarning(`the compare with the database failed: ${message}; trying again`)
@@ -110,30 +129,42 @@ export const layerOf = (
           Effect.sleep(Duration.seconds(pauseSecs)),
           Effect.suspend(() => (pool.state().phase === "Cloning" ? Effect.succeed(soon) : compare))
         )
-      // A replica that was there before the start may lack what happened while the scheduler was down.
-      const first =
-        pool.state().phase === "Cloning"
-          ? Effect.void
-          : now.pipe(
-              Effect.tapError(failed),
-              Effect.retry(
-                Schedule.union(
-                  Schedule.jittered(Schedule.exponential(Duration.millis(retryMs))),
-                  Schedule.spaced(Duration.seconds(soon))
-                )
-              ),
-              Effect.orDie,
-              Effect.flatMap(({ compared, repaired }) =>
-                Effect.logInfo(
-                  `replica and database are compared: ${compared} records, ${repaired.length} of them written or removed`
-                )
-              )
-            )
+      const atStart = now.pipe(
+        Effect.tapError(failed),
+        Effect.retry(
+          Schedule.union(
+            Schedule.jittered(Schedule.exponential(Duration.millis(retryMs))),
+            Schedule.spaced(Duration.seconds(soon))
+          )
+        ),
+        Effect.orDie,
+        Effect.flatMap(({ compared, repaired }) =>
+          Effect.logInfo(
+            `replica and database are compared: ${compared} records, ${repaired.length} of them written or removed`
+          )
+        )
+      )
+      const wasCloning = pool.state().phase === "Cloning"
+      const cloned = Effect.sync(() => pool.state().phase !== "Cloning").pipe(
+        Effect.repeat({ until: (yes) => yes, schedule: Schedule.spaced(Duration.millis(cloningMs)) })
+      )
+      const complete = Effect.orDie(patiently("writing to the lease on the database")(following.complete))
+      // A replica that was there before the start may lack what happened while the scheduler was down; so may one whose
+      // clone began before the rows of the change table were this scheduler's to delete.
+      const first = Effect.flatMap(following.worth, (worth) => {
+        if (worth === "none") return wasCloning ? Effect.void : atStart
+        const equal =
+          worth === "whole"
+            ? Effect.logInfo("no compare with the database: the change table held what was written meanwhile")
+            : Effect.zipRight(cloned, atStart)
+        return Effect.zipRight(equal, complete)
+      })
       const then =
         reconcileIntervalSecs === 0
           ? Effect.never
           : Effect.zipRight(Effect.iterate(soon, { while: () => true, body: turn }), Effect.never)
       yield* Serving.fork(Effect.zipRight(first, then))
+      return { now }
     })
   )
 

@@ -30,7 +30,7 @@ const flags = {
 /** What follows the commands on a database. */
 const setupOptions = {
   "--feed":
-    "changes|events: Setup: events that write into a change table, which this service reads (the default of an SSP on its own, which alone reads it), or events that post to it inside the writing transaction (the default with SCHEDULER_URL).",
+    "changes|events: Setup: events that write into a change table, which the service reads (the default; under a scheduler that reads it), or events that post to it inside the writing transaction.",
   "--async": "Setup: events that post, behind the commit instead of inside it.",
   "--least-privilege":
     "Setup: nothing but our tables and the user that the service needs and no more (STORE_SERVICE_USER), run once by an owner; events and functions are defined without it.",

@@ -48,8 +48,7 @@ const failed = (error: SurrealError | UpstreamError): StartFault =>
 /** A scheduler takes the feed in its stead, and asks for no secret. */
 const receiver = ({ schedulerUrl }: Config): Setup.Receiver => (schedulerUrl === undefined ? "ssp" : "scheduler")
 
-const modeOf = (config: Config, { mode }: SetupOptions): Feed.FeedMode =>
-  mode ?? (receiver(config) === "ssp" ? "changes" : "sync")
+const modeOf = ({ mode }: SetupOptions): Feed.FeedMode => mode ?? "changes"
 
 /** Empty where nothing is posted. */
 const urlOf = (config: Config, { url }: SetupOptions, mode: Feed.FeedMode): Effect.Effect<string, StartFault> => {
@@ -105,7 +104,7 @@ const print = (config: Config, options: SetupOptions): Effect.Effect<void, Start
   Effect.gen(function* () {
     if (options.leastPrivilege) return yield* ServiceUser.print(config)
     const upstream = yield* Upstream
-    const mode = modeOf(config, options)
+    const mode = modeOf(options)
     const url = yield* urlOf(config, options, mode)
     const tables = options.tables ?? (yield* tablesOf(options, upstream))
     const held = secretOf(config)
@@ -130,10 +129,6 @@ const print = (config: Config, options: SetupOptions): Effect.Effect<void, Start
 
 const needsServer = fault(
   "STORE_ADDR names no database server to work on; set it, STORE_NS, STORE_DB and, where it asks for one, STORE_USER and STORE_PASS"
-)
-
-const notOfACluster = fault(
-  "--feed changes is for an SSP on its own: a scheduler does not read the change table yet; use --feed events"
 )
 
 const what: { readonly [M in Feed.FeedMode]: string } = {
@@ -166,13 +161,12 @@ const install = (config: Config, options: SetupOptions): Effect.Effect<void, Sta
     const upstream = yield* Upstream
     if (!upstream.present) return yield* needsServer
     if (options.leastPrivilege) return yield* ServiceUser.install(config)
-    const mode = modeOf(config, options)
+    const mode = modeOf(options)
     const url = yield* urlOf(config, options, mode)
     if (mode !== "changes" && misses(url, config.storeAddr))
       return yield* fault(
         `${url} is this machine only, and the database is on another: say with --url where it reaches this service`
       )
-    if (mode === "changes" && receiver(config) === "scheduler") return yield* notOfACluster
     if (mode !== "changes") yield* mayPost(url)
     if (mode !== "changes" && receiver(config) === "ssp" && config.authSecret === undefined)
       return yield* fault(

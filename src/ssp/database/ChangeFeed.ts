@@ -83,7 +83,7 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
           apply: apply({ views, jobs: yield* JobIntake, meters: yield* Meters }),
           // What memory is brought to while it is not ready is read anew; until then rows wait.
           open: () => phase() === "ready" && overloaded() === undefined,
-          compare: (all) => (all ? Effect.asVoid(reconcile.now) : reconcile.registrations),
+          compare: (asked) => (asked === "everything" ? Effect.asVoid(reconcile.now) : reconcile.registrations),
           fork: (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(crashing(later)), scope))
         },
         { size: changesPerRead }

@@ -67,7 +67,11 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
         const { changesPerRead, databaseLeaseSecs, mode, sspId } = yield* SspConfig
         const upstream = yield* Upstream
         const views = yield* Views
-        const lease = new ReaderLease(upstream, { name: sspId, ttlMs: databaseLeaseSecs * 1_000 })
+        const lease = new ReaderLease(upstream, {
+          name: sspId,
+          ttlMs: databaseLeaseSecs * 1_000,
+          meanwhile: "is not ready"
+        })
         const parts = {
           upstream,
           lease,

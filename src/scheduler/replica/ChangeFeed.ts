@@ -1,0 +1,123 @@
+/**
+ * What a scheduler makes of the change table of its database (D44): each read goes through its own ingest, as one piece
+ * of the log, and rows are deleted only when the log has it.
+ *
+ * A record that has moved here between the look at it and its turn is left out and read again. Where nothing differs
+ * nothing is logged. A registration that was deleted in the database takes its view away when it is still missing a
+ * moment later: a client may have registered it again.
+ */
+import { Context, Duration, Effect, HashMap, Layer } from "effect"
+import type { RecordId } from "../../core/surql/values/value.ts"
+import { ChangeReader, type Named, type ReaderFigures } from "../../node/changeReader.ts"
+import { Serving } from "../../ports/Front.ts"
+import { Replica, type ReplicaError, type ReplicaRecord } from "../../ports/Replica.ts"
+import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { Ingest, type Refusal } from "../ingest/Ingest.ts"
+import { Pool, type PoolShape } from "../pool/Pool.ts"
+import { carryOut } from "../pool/viewCalls.ts"
+import * as Views from "../pool/viewRequests.ts"
+import { reallyDiffers, repairOf } from "./Cloning.ts"
+import { Following } from "./Following.ts"
+import { alive, Reconcile, same } from "./Reconcile.ts"
+
+const momentMs = 1_000
+
+const apply =
+  (replica: Replica["Type"], ingest: Ingest["Type"]["ingest"]) =>
+  (named: ReadonlyArray<Named>): Effect.Effect<ReadonlySet<string>, ReplicaError | Refusal> =>
+    Effect.gen(function* () {
+      const states: ReadonlyMap<string, ReplicaRecord> = yield* replica.current(named.map(({ id }) => id))
+      const knownOf = (id: RecordId) => {
+        const state = states.get(id.text)
+        return state === undefined ? undefined : alive(state)
+      }
+      const repairs = named
+        .map(({ found, id }) => ({ id, found, known: knownOf(id) }))
+        .filter(
+          (difference) =>
+            (difference.found !== undefined || difference.known !== undefined) && reallyDiffers(difference)
+        )
+        .map(repairOf)
+      const again = new Set<string>()
+      if (repairs.length === 0) return again
+      yield* ingest(
+        repairs.map(({ change }) => change),
+        repairs.map(({ raw }) => raw),
+        ({ id }, was) => {
+          const holds = same(states.get(id.text), was)
+          if (!holds) again.add(id.text)
+          return holds
+        },
+        "durable"
+      )
+      return again
+    })
+
+/** Unregisters those of these registrations that the database does not have, now and a moment later. */
+const withdraw = (
+  upstream: Upstream["Type"],
+  pool: PoolShape,
+  rows: ReadonlyArray<RecordId>
+): Effect.Effect<void, UpstreamError | { readonly message: string }> =>
+  Effect.gen(function* () {
+    const missing = (of: ReadonlyArray<RecordId>): Effect.Effect<ReadonlyArray<RecordId>, UpstreamError> =>
+      Effect.map(upstream.find(of), (found) => {
+        const there = new Set(found.map(({ id }) => id.text))
+        return of.filter(({ text }) => !there.has(text))
+      })
+    const distinct = [...new Map(rows.map((row) => [row.text, row])).values()]
+    const ours = distinct.filter(({ key }) => typeof key === "string" && HashMap.has(pool.state().views, key))
+    const first = yield* missing(ours)
+    if (first.length === 0) return
+    yield* Effect.sleep(Duration.millis(momentMs))
+    for (const { key } of yield* missing(first))
+      yield* Views.unregister(pool, `incantation:${String(key)}`).pipe(
+        Effect.catchIf(
+          ({ code }) => code === "VIEW_NOT_FOUND",
+          () => Effect.void
+        )
+      )
+  })
+
+export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
+  ChangeFeed,
+  {
+    /** Undefined where there is no database. */
+    readonly figures: () => ReaderFigures | undefined
+  }
+>() {
+  static readonly layer: Layer.Layer<
+    ChangeFeed,
+    never,
+    Upstream | Replica | Ingest | Pool | Following | Reconcile | SchedulerConfig | Serving
+  > = Layer.scoped(
+    ChangeFeed,
+    Effect.gen(function* () {
+      const upstream = yield* Upstream
+      const { changes } = upstream
+      if (changes === undefined) return { figures: () => undefined }
+      const pool = yield* Pool
+      const { ingest } = yield* Ingest
+      const { holds, take } = yield* Following
+      const { now } = yield* Reconcile
+      const { changesPerRead, maxBodyBytes, maxPendingChanges } = yield* SchedulerConfig
+      const serving = yield* Serving
+      const scope = yield* Effect.scope
+      const reader = new ChangeReader<ReplicaError | Refusal>(
+        { listen: changes.listen, answer: changes.answer, take },
+        {
+          call: carryOut(pool, maxBodyBytes),
+          apply: apply(yield* Replica, ingest),
+          // Until the replica is whole its clone reads everything anyway; rows wait.
+          open: () => holds() && pool.state().phase !== "Cloning",
+          compare: (asked) => (asked === "everything" ? Effect.asVoid(now) : withdraw(upstream, pool, asked)),
+          fork: (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(Serving.guard(serving, later)), scope))
+        },
+        { size: Math.min(changesPerRead, maxPendingChanges) }
+      )
+      yield* Serving.fork(reader.run)
+      return { figures: reader.figures }
+    })
+  )
+}

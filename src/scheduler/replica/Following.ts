@@ -1,0 +1,110 @@
+/**
+ * The scheduler's right to follow the database (D44): held where there is a change table, and what the table is worth
+ * at this start.
+ *
+ * Without a change table no lease is taken: what is posted here needs none. Asked for beside serving, so that a
+ * scheduler that stands by still takes what is posted to it.
+ */
+import { Context, Deferred, Duration, Effect, Layer } from "effect"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import type { Take } from "../../node/changeReader.ts"
+import { ReaderLease, superseded } from "../../node/readerLease.ts"
+import { Serving } from "../../ports/Front.ts"
+import { Replica, type ReplicaError } from "../../ports/Replica.ts"
+import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { Pool } from "../pool/Pool.ts"
+import { patiently } from "./Cloning.ts"
+
+/** Between two questions whether there is a change table by now. */
+const absentMs = 1_000
+/**
+ * The position under which rows are deleted while the replica is not known to equal the database: no log reaches it, so
+ * that the next start compares.
+ */
+const unknown = Number.MAX_SAFE_INTEGER
+
+/** `none`: there is no change table. `whole`: it has held all that was written since this replica last took rows. */
+export type Worth = "none" | "compare" | "whole"
+
+interface Shape {
+  /** What the change table was worth when this node first could ask; where there was one, its lease is held by then. */
+  readonly worth: Effect.Effect<Worth>
+  /** Whether rows may be taken now. */
+  readonly holds: () => boolean
+  readonly take: Take
+  /** The replica equals the database but for what waits in the change table: the next start may rely on that. */
+  readonly complete: Effect.Effect<void, UpstreamError>
+}
+
+const announcedAll = (
+  upstream: Upstream["Type"],
+  replica: Replica["Type"]
+): Effect.Effect<boolean, UpstreamError | ReplicaError> =>
+  Effect.gen(function* () {
+    const tables = yield* upstream.tables
+    const there = new Set(tables.map(({ name }) => name))
+    const gone = (yield* replica.names).some((name) => !isOwn(name) && !there.has(name))
+    return !gone && tables.every(({ announced, derived }) => announced === true && !derived)
+  })
+
+const make = Effect.gen(function* () {
+  const upstream = yield* Upstream
+  const pool = yield* Pool
+  const replica = yield* Replica
+  const { databaseLeaseSecs, schedulerId } = yield* SchedulerConfig
+  const { changes, lease: offered } = upstream
+  const nothing: Shape = {
+    worth: Effect.succeed("none"),
+    holds: () => false,
+    take: () => Effect.succeed(undefined),
+    complete: Effect.void
+  }
+  if (changes === undefined || offered === undefined) return nothing
+  const wasWhole = pool.state().phase !== "Cloning"
+  const lease = new ReaderLease(upstream, {
+    name: schedulerId,
+    ttlMs: databaseLeaseSecs * 1_000,
+    meanwhile: "takes only what is posted to it"
+  })
+  const told = yield* Deferred.make<Worth>()
+  const head = (): number => pool.state().log.head
+  let holds = false
+  let isComplete = false
+  const asking = patiently("asking the database for its change table")
+  const hold = Effect.gen(function* () {
+    while (!(yield* asking(changes.installed))) {
+      yield* Deferred.succeed(told, "none")
+      yield* Effect.sleep(Duration.millis(absentMs))
+    }
+    yield* asking(upstream.prepare)
+    const position = yield* asking(lease.hold)
+    const whole =
+      wasWhole &&
+      position !== undefined &&
+      position <= head() &&
+      (yield* patiently("reading the database's tables")(announcedAll(upstream, replica)))
+    holds = true
+    yield* Deferred.succeed(told, whole ? "whole" : "compare")
+  })
+  yield* Effect.addFinalizer(() => lease.release)
+  yield* Serving.fork(Effect.zipRight(Effect.orDie(hold), lease.keep))
+  const take: Take = (size, done, apart) => {
+    const position = Effect.sync(() => (isComplete ? head() : unknown))
+    const taken =
+      done.length === 0
+        ? changes.take(size, done, apart)
+        : lease.during(position, (holding) => changes.take(size, done, apart, holding))
+    return Effect.flatMap(taken, (read) => (read === "superseded" ? Effect.die(superseded) : Effect.succeed(read)))
+  }
+  const complete = Effect.suspend(() => {
+    isComplete = true
+    return lease.complete(head())
+  })
+  return { worth: Deferred.await(told), holds: () => holds, take, complete }
+})
+
+export class Following extends Context.Tag("scheduler/replica/Following")<Following, Shape>() {
+  static readonly layer: Layer.Layer<Following, never, Upstream | Pool | Replica | SchedulerConfig | Serving> =
+    Layer.scoped(Following, make)
+}

@@ -1,0 +1,219 @@
+/**
+ * A cluster of processes beside a real database engine whose network is closed: the scheduler takes the change table
+ * (D44), rows go when its log has what they named, and it needs no compare where the table has held.
+ *
+ * No compare runs by the clock here, so what a view lacks stays missing and fails the test.
+ */
+import { expect, onTestFinished, test } from "vitest"
+import * as Setup from "../../src/core/surreal/databaseSetup.ts"
+import * as Schema from "../../src/core/surreal/surrealSchema.ts"
+import { left, taken } from "../kit/changeTable.ts"
+import { Door, freePort, removeFolder, sleep, temporaryFolder, until } from "../kit/Door.ts"
+import { request } from "../kit/http.ts"
+import { type Process, ProcessCluster } from "../kit/processCluster.ts"
+import { registration } from "../kit/registration.ts"
+import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { serviceUser } from "../kit/surreal/serviceUser.ts"
+
+type Rows = ReadonlyArray<{ readonly [field: string]: unknown }>
+
+const view = "SELECT * FROM item WHERE on = true"
+
+interface Beside {
+  readonly server: RpcServer
+  readonly cluster: ProcessCluster
+  readonly settings: { readonly [name: string]: string }
+  readonly ask: <A>(query: string) => Promise<A>
+}
+
+const start = async (ssps: number): Promise<Beside> => {
+  const folder = temporaryFolder()
+  onTestFinished(() => removeFolder(folder))
+  const server = await RpcServer.start({ path: `surrealkv://${folder}/database` })
+  onTestFinished(() => server.kill())
+  const ask = <A>(query: string): Promise<A> => server.ask<A>("n", "d", query)
+  await ask("DEFINE TABLE item; FOR $n IN 0..40 { CREATE type::record('item', $n) SET n = 0, on = $n % 2 = 0 }")
+  const { pass, user } = await serviceUser(server)
+  await ask(
+    Setup.script({
+      url: "http://127.0.0.1:9",
+      secret: undefined,
+      tables: ["item"],
+      mode: "changes",
+      openToRecordUsers: false
+    })
+  )
+  const there = `127.0.0.1:${server.port}`
+  const settings = {
+    SVC_SCHEDULER_DB_URL: there,
+    SVC_SCHEDULER_DB_NAMESPACE: "n",
+    SVC_SCHEDULER_DB_DATABASE: "d",
+    SVC_SCHEDULER_DB_USERNAME: user,
+    SVC_SCHEDULER_DB_PASSWORD: pass,
+    SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
+    SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "5000",
+    SVC_RECONCILE_INTERVAL_SECS: "0",
+    SVC_DATABASE_LEASE_SECS: "3"
+  }
+  const cluster = await ProcessCluster.start(ssps, settings, () => ({
+    STORE_ADDR: there,
+    STORE_NS: "n",
+    STORE_DB: "d",
+    STORE_USER: user,
+    STORE_PASS: pass
+  }))
+  onTestFinished(() => cluster.close())
+  return { server, cluster, settings, ask }
+}
+
+const ids = async (rows: Promise<readonly [Rows]>): Promise<ReadonlyArray<string>> =>
+  (await rows)[0].map(({ id }) => String(id)).sort()
+
+/** Waits until the edges of the view are what its query answers in the database. */
+const equal = async ({ ask, cluster, server }: Beside, when: string): Promise<void> => {
+  let last: readonly [unknown, unknown] = [undefined, undefined]
+  await taken(server)
+  await until(
+    `edges ${when}`,
+    async () => {
+      last = [
+        await ids(ask(`SELECT out AS id FROM ${Schema.edgeTable} WHERE in = ${Schema.queryTable}:mine`)),
+        await ids(ask(view))
+      ]
+      return JSON.stringify(last[0]) === JSON.stringify(last[1])
+    },
+    60_000
+  ).catch(() => {
+    throw new Error(
+      `${when}: ${JSON.stringify(last)}\n${cluster.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-3000)}`).join("\n")}`
+    )
+  })
+}
+
+const register = async ({ cluster }: Beside): Promise<number | undefined> =>
+  (
+    await cluster.scheduler.ask(
+      { method: "POST", path: "/view/register", body: registration("incantation:mine", view) },
+      20_000
+    )
+  )?.status
+
+const compares = (scheduler: Process): number => scheduler.logs.match(/replica and database are compared/g)?.length ?? 0
+const uncompared = (scheduler: Process): number => scheduler.logs.match(/no compare with the database/g)?.length ?? 0
+
+test("D44 D56 in a cluster the scheduler takes the change table of a database that may not reach it: views follow, what is rolled back is not shown, calls are carried out or refused, a deleted registration takes its view away", async () => {
+  const beside = await start(2)
+  const { ask, cluster } = beside
+  expect(await register(beside)).toBe(200)
+  await equal(beside, "behind the clone")
+  await ask(
+    "BEGIN; UPDATE item:1 SET on = true; UPDATE item:2 SET on = false; DELETE item:4; CREATE item:new SET n = 1, on = true; COMMIT"
+  )
+  await ask("BEGIN; UPDATE item:3 SET on = true; CREATE item:never SET on = true; CANCEL").catch(() => undefined)
+  await ask("CREATE item:large SET n = 9007199254740993, on = true, at = d'2024-01-01T00:00:00Z', price = 1.10dec")
+  await equal(beside, "behind changes")
+  const typed = "SELECT VALUE [<string> n, type::of(price), type::of(at)] FROM item:large"
+  expect(await cluster.query(typed)).toEqual((await ask<[unknown]>(typed))[0])
+  expect(await cluster.query("SELECT id FROM item WHERE id IN [item:never]")).toEqual([])
+
+  const call = (query: string): string => `fn::svc_register('incantation:called', '${query}', { v: 0 }, 1h, 'me')`
+  const outs = async (): Promise<ReadonlyArray<string>> =>
+    ids(ask(`SELECT out AS id FROM ${Schema.edgeTable} WHERE in = ${Schema.queryTable}:called`))
+  await ask(`BEGIN; ${call("SELECT id FROM item")}; CANCEL`).catch(() => undefined)
+  await ask(call("SELECT id, n FROM item WHERE n > $v"))
+  await until("D56 the view that was called for is there", async () => (await outs()).length === 2)
+  await ask(call("SELECT nonsense FROM"))
+  await ask("fn::svc_register('incantation:called', 'SELECT id FROM item', {}, 1h, 'another')").catch(() => undefined)
+  await taken(beside.server)
+  const [refused] = await ask<[ReadonlyArray<{ readonly reason: string }>]>(`SELECT * FROM ${Schema.refusalTable}`)
+  expect(refused.map(({ reason }) => reason)).toEqual([expect.stringMatching(/line 1, column/)])
+  expect(await outs()).toHaveLength(2)
+  await ask("fn::svc_unregister('incantation:called', 'me')")
+  await until("D56 it is gone", async () => (await outs()).length === 0)
+
+  await ask(`DELETE ${Schema.queryTable}:mine`)
+  await until("the view is gone", async () => {
+    const answer = await cluster.scheduler.ask({ path: "/overview" })
+    return (answer?.json as { readonly views?: unknown } | undefined)?.views === 0
+  })
+  expect(await register(beside)).toBe(200)
+  await ask("UPDATE item:6 SET on = false")
+  await equal(beside, "registered again")
+}, 300_000)
+
+test("D44 no write fails while the scheduler is away; it takes what waits when it is back, after kills too, without a compare", async () => {
+  const beside = await start(1)
+  const { ask, cluster, server } = beside
+  const { scheduler } = cluster
+  expect(await register(beside)).toBe(200)
+  await until("the first compare is done", async () => compares(scheduler) === 1)
+  await equal(beside, "at first")
+  for (let round = 0; round < 4; round++) {
+    let n = 0
+    let killed = false
+    const writing = (async () => {
+      while (!killed || n % 20 !== 0) {
+        n++
+        await ask(`BEGIN; UPDATE item:${n % 40} SET n += 1, on = !on; UPDATE item:${(n + 7) % 40} SET on = !on; COMMIT`)
+      }
+    })()
+    await sleep(100 + round * 50)
+    await scheduler.kill()
+    killed = true
+    await writing
+    await ask("UPDATE item:1 SET on = !on; DELETE item:39; CREATE item:39 SET on = true")
+    expect(await left(server)).toBeGreaterThan(0)
+    await scheduler.start()
+    await cluster.settled()
+    await equal(beside, `behind kill ${round + 1}`)
+    const all = "SELECT id, n, on FROM item ORDER BY id"
+    const replica = async (): Promise<string> => JSON.stringify(await cluster.query(all))
+    expect(await replica()).toBe(JSON.stringify((await ask<[Rows]>(all))[0]))
+  }
+  expect([compares(scheduler), uncompared(scheduler)]).toEqual([1, 4])
+}, 300_000)
+
+test("D44 a second scheduler beside a database takes no rows while the first has the lease, says so, and follows when that one is gone", async () => {
+  const beside = await start(1)
+  const { ask, cluster, server, settings } = beside
+  const port = await freePort()
+  const folder = temporaryFolder()
+  const second = await Door.spawn({
+    command: [process.execPath, "dist/scheduler.js"],
+    dataDir: folder,
+    env: {
+      LISTEN_ADDR: undefined,
+      STORE_ADDR: undefined,
+      SVC_DATA_DIR: undefined,
+      SCHEDULER_ID: "second",
+      SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
+      SVC_SCHEDULER_INGEST_PORT: String(port),
+      SVC_SCHEDULER_REPLICA_DB_PATH: `${folder}/replica`,
+      SVC_SCHEDULER_WAL_PATH: `${folder}/wal.log`,
+      ...settings
+    }
+  })
+  onTestFinished(async () => {
+    await second.kill()
+    removeFolder(folder)
+  })
+  await until("the second stands by", async () =>
+    /follows this database already: this service stands by, takes only what is posted to it/.test(second.logs)
+  )
+  await ask("CREATE item:one SET on = true")
+  await taken(server)
+  const sees = async (id: string): Promise<boolean> =>
+    (
+      await request(`http://127.0.0.1:${port}`, {
+        method: "POST",
+        path: "/proxy/query",
+        body: { query: `SELECT * FROM ${id}` },
+        keepAlive: false
+      })
+    ).text.includes(id)
+  expect(await sees("item:one")).toBe(false)
+  await cluster.scheduler.stop()
+  await ask("CREATE item:two SET on = true")
+  await taken(server)
+  await until("the second has both", async () => (await sees("item:one")) && (await sees("item:two")))
+}, 300_000)
