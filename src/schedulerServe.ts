@@ -32,7 +32,7 @@ const drivers = (config: SchedulerConfigShape) =>
     layerTurn,
     Released.layer,
     Pages.layer,
-    ProcessFigures.layer,
+    ProcessFigures.layers(config),
     Layer.succeed(SchedulerConfig, config),
     Balance.layerNamed(config.loadBalance),
     sspCalls({

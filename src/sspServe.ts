@@ -35,7 +35,7 @@ const drivers = (config: SspConfigShape) =>
     layerNode,
     layerTurn,
     Pages.layer,
-    ProcessFigures.layer,
+    ProcessFigures.layers(config),
     Released.layer,
     Layer.succeed(SspConfig, config),
     BackendClient.layer(config),

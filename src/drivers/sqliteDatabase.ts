@@ -36,7 +36,16 @@ const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseEr
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 2
-const chunkSize = 2_000
+/** Records in one chunk, the first and the largest; between them as many as are near {@link chunkChars}. */
+const firstChunk = 100
+const largestChunk = 2_000
+/** A start near the end of its heap must be able to hold a chunk beside what it has loaded (D43). */
+const chunkChars = 512 * 1024
+
+const nextChunk = (size: number, rows: ReadonlyArray<{ readonly content: string | null }>): number => {
+  const chars = rows.reduce((sum, { content }) => sum + (content?.length ?? 0), 1)
+  return Math.max(1, Math.min(2 * size, largestChunk, Math.floor((chunkChars * rows.length) / chars)))
+}
 
 const decodePosition = Schema.decodeUnknown(
   Schema.parseJson(
@@ -133,14 +142,17 @@ const write = (sql: SqlClient.SqlClient, commit: Commit): Effect.Effect<void, Da
   )
 
 const readRecords = (sql: SqlClient.SqlClient): Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError> =>
-  Stream.paginateEffect(0, (after) =>
+  Stream.paginateEffect({ after: 0, size: firstChunk }, ({ after, size }) =>
     sql<{ row: number; id: string; version: number; content: string | null }>`
-      SELECT rowid AS row, id, version, content FROM record WHERE rowid > ${after} AND id <> ${positionId} ORDER BY rowid LIMIT ${chunkSize}`.pipe(
+      SELECT rowid AS row, id, version, content FROM record WHERE rowid > ${after} AND id <> ${positionId} ORDER BY rowid LIMIT ${size}`.pipe(
       Effect.mapError(failure),
       Effect.flatMap((rows) => Effect.map(Effect.forEach(rows, readRecord), (records) => ({ rows, records }))),
       Effect.map(
         ({ rows, records }) =>
-          [records, rows.length < chunkSize ? Option.none() : Option.some(rows.at(-1)!.row)] as const
+          [
+            records,
+            rows.length < size ? Option.none() : Option.some({ after: rows.at(-1)!.row, size: nextChunk(size, rows) })
+          ] as const
       )
     )
   )

@@ -5,6 +5,7 @@
  * the same.
  */
 import { Context, type Effect } from "effect"
+import type { Memory } from "../core/record/memory.ts"
 import type { Family, Readings } from "../core/telemetry/meters.ts"
 import type { Figures } from "./ProcessFigures.ts"
 
@@ -13,6 +14,10 @@ export class NodeFigures extends Context.Tag("ports/NodeFigures")<
   NodeFigures,
   Effect.Effect<ReadonlyArray<Family>>
 >() {}
+
+/** What the heap has room for; nothing where it is not watched. */
+export const ofMemory = ({ isFull, limitBytes, usedBytes }: Memory): Readings =>
+  limitBytes === Infinity ? {} : { memoryUsed: usedBytes, memoryLimit: limitBytes, memoryFull: isFull ? 1 : 0 }
 
 /** What any process has; nothing where it is unknown. */
 export const ofProcess = (figures: Figures | undefined): Readings =>

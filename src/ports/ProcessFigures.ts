@@ -1,10 +1,11 @@
 /**
- * What this process uses of its machine, for heartbeats (D24).
+ * What this process uses of its machine, for heartbeats (D24), and whether its heap has room (D43).
  *
  * A port with a default, because only a runtime knows, and a node without one must do: heartbeats then leave the
  * figures out.
  */
 import { Context, Effect } from "effect"
+import { type Memory, unwatched } from "../core/record/memory.ts"
 
 export interface Figures {
   /** Processor time so far, of all threads, in microseconds. */
@@ -22,4 +23,16 @@ export interface Figures {
 /** Answers undefined where they are unknown. */
 export class ProcessFigures extends Context.Reference<ProcessFigures>()("ports/ProcessFigures", {
   defaultValue: (): Effect.Effect<Figures | undefined> => Effect.succeed(undefined)
+}) {}
+
+export interface HeapShape {
+  /** As the last full collection left it. A look costs nothing. */
+  readonly memory: () => Memory
+  /** For a start that loads: the same, after a collection of its own where much has been made since the last one. */
+  readonly measured: () => Memory
+}
+
+/** The heap of this process; unwatched it always has room. */
+export class Heap extends Context.Reference<Heap>()("ports/Heap", {
+  defaultValue: (): HeapShape => ({ memory: () => unwatched, measured: () => unwatched })
 }) {}

@@ -52,7 +52,8 @@ describe("GET /metrics", () => {
       const families = parse(answer.text)
       // No runtime tells this node about its process, and no database stands beside it.
       const own = metrics.filter(
-        ({ name, on }) => on !== "ssp" && !/^process_|^svc_(?:heap|event_loop|reconcile_age|change_table_)/.test(name)
+        ({ name, on }) =>
+          on !== "ssp" && !/^process_|^svc_(?:heap|memory|event_loop|reconcile_age|change_table_)/.test(name)
       )
       expect([...families.keys()]).toEqual(own.map(({ name }) => name))
       for (const { help, name, type } of own)

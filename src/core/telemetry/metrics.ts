@@ -99,6 +99,13 @@ export const declared = {
   processCpu: counter("both", "process_cpu_seconds_total", "Processor time of all threads."),
   processMemory: gauge("both", "process_resident_memory_bytes", "Resident memory."),
   heapUsed: gauge("both", "svc_heap_used_bytes", "Memory that JavaScript values use."),
+  memoryUsed: gauge("both", "svc_memory_used_bytes", "Heap in use after the last full collection."),
+  memoryLimit: gauge(
+    "both",
+    "svc_memory_limit_bytes",
+    "What the heap may hold; at 85 % of it nothing that grows is taken."
+  ),
+  memoryFull: gauge("both", "svc_memory_full", "1 while changes that grow and new views are answered 503 OVERLOADED."),
   loopLagP99: gauge(
     "both",
     "svc_event_loop_lag_p99_seconds",

@@ -10,6 +10,7 @@ import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Effect, Layer } from "effect"
 import { type Figures, ProcessFigures } from "../../ports/ProcessFigures.ts"
+import * as Heap from "./heap.ts"
 
 const windowMs = 10_000
 /** How often the runtime looks; a sleep that long is not a delay. */
@@ -73,3 +74,6 @@ export const layer = Layer.scoped(
     })
   })
 )
+
+/** With the heap and its room, as a server needs them. */
+export const layers = ({ maxMemory }: { readonly maxMemory: number }) => Layer.merge(layer, Heap.layer(maxMemory))

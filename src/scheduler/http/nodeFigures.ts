@@ -14,8 +14,8 @@ import { declared } from "../../core/telemetry/metrics.ts"
 import { readings as changeReadings } from "../../node/changeReader.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { Meters } from "../../ports/Meters.ts"
-import { NodeFigures, ofProcess } from "../../ports/NodeFigures.ts"
-import { ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { NodeFigures, ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
+import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Progress, running } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { Replica } from "../../ports/Replica.ts"
@@ -75,6 +75,7 @@ const make = Effect.gen(function* () {
   const meters = yield* Meters
   const progress = yield* Progress
   const process = yield* ProcessFigures
+  const heap = yield* Heap
   PoolMeters.watch(pool, meters, progress)
   const ofStores = Effect.gen(function* () {
     const usage = wal.usage === undefined ? undefined : yield* wal.usage
@@ -86,6 +87,7 @@ const make = Effect.gen(function* () {
     const compared = progress.endedAt("reconcile")
     return Core.families("scheduler", meters, {
       ...ofProcess(yield* process),
+      ...ofMemory(heap.memory()),
       ...ofState(pool.state(), now),
       ...(yield* ofStores),
       buildInfo: [[[version, "scheduler"], 1]],

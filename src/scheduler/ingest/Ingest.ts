@@ -11,6 +11,7 @@ import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "e
 import * as State from "../../core/cluster/state.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Event from "../../core/record/event.ts"
+import { fullMessage } from "../../core/record/memory.ts"
 import { lostId } from "../../core/record/reconcile.ts"
 import * as Version from "../../core/record/version.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
@@ -18,6 +19,7 @@ import { GroupCommit, usualGathering } from "../../node/groupCommit.ts"
 import * as Metered from "../../node/metered.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
+import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Replica, type ReplicaError, type ReplicaRecord } from "../../ports/Replica.ts"
 import { Turn } from "../../ports/Turn.ts"
 import { Wal, type WalFailed } from "../../ports/Wal.ts"
@@ -306,6 +308,14 @@ const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
   return [...ids.values()]
 }
 
+/** The size of a record before its change is on disk here, so only deletes are known not to grow. */
+const outOfMemory = (heap: HeapShape, changes: ReadonlyArray<Change>): Errors.Overloaded | undefined => {
+  const memory = heap.memory()
+  return memory.isFull && changes.some(({ op }) => op !== "DELETE")
+    ? new Errors.Overloaded({ message: fullMessage(memory), retryAfterSecs: 5 })
+    : undefined
+}
+
 const make: Effect.Effect<
   typeof Ingest.Service,
   never,
@@ -340,8 +350,12 @@ const make: Effect.Effect<
   yield* Effect.addFinalizer(() =>
     Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 })
   )
-  const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done, trace) =>
-    pipeline.offer({ changes, raw, done, trace })
+  const heap = yield* Heap
+  const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done, trace) => {
+    const full = outOfMemory(heap, changes)
+    if (full === undefined) pipeline.offer({ changes, raw, done, trace })
+    else done(Either.left(full))
+  }
   return {
     offer,
     ingest: (changes, raw, holds, answers) =>

@@ -4,13 +4,15 @@
  * The body goes to the SSP as it came; only its times are read here, because the scheduler expires assignments by them
  * (D14).
  */
-import { Clock, Effect, Either, ParseResult, Schema } from "effect"
+import { Clock, Effect, Either, HashMap, ParseResult, Schema } from "effect"
 import type { Reply } from "../../core/cluster/messages.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
+import { fullMessage } from "../../core/record/memory.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
-import { invalidRequest } from "../../node/httpAnswers.ts"
+import { invalidRequest, overloaded } from "../../node/httpAnswers.ts"
+import { Heap } from "../../ports/ProcessFigures.ts"
 import type { SspClientShape } from "../../ports/SspClient.ts"
 import type { QueryRegistration } from "../../protocol/schedulerWire.ts"
 import { ViewRegistration } from "../../protocol/wire.ts"
@@ -44,6 +46,9 @@ export const register = (pool: PoolShape, { assignment: _, ...body }: Registrati
     const times = ViewTimes.read(body, yield* Clock.currentTimeMillis)
     if (Either.isLeft(times)) return yield* Effect.fail(invalidRequest(times.left))
     const { lastActiveAtMs, ttlMs } = times.right
+    const memory = (yield* Heap).memory()
+    if (memory.isFull && !HashMap.has(pool.state().views, key))
+      return yield* Effect.fail(overloaded({ message: fullMessage(memory), retryAfterSecs: 5 }))
     const reply = yield* pool.ask((ref) => ({
       tag: "RegisterView",
       ref,

@@ -10,8 +10,8 @@ import { declared } from "../../core/telemetry/metrics.ts"
 import { readings as changeReadings } from "../../node/changeReader.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { Meters } from "../../ports/Meters.ts"
-import { NodeFigures, ofProcess } from "../../ports/NodeFigures.ts"
-import { ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { NodeFigures, ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
+import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Progress, running } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { SspConfig } from "../Config.ts"
@@ -32,6 +32,7 @@ const make = Effect.gen(function* () {
   const meters = yield* Meters
   const progress = yield* Progress
   const process = yield* ProcessFigures
+  const heap = yield* Heap
   const edges = yield* EdgeWriter
   const jobs = yield* Jobs
   const views = yield* Views
@@ -59,6 +60,7 @@ const make = Effect.gen(function* () {
     const held = figures.held()
     return Core.families("ssp", meters, {
       ...ofProcess(yield* process),
+      ...ofMemory(heap.memory()),
       ...edgeReadings(),
       ...changeReadings(changeFeed.figures()),
       buildInfo: [[[version, "ssp"], 1]],

@@ -4,9 +4,11 @@
  */
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
+import { fullMessage } from "../../core/record/memory.ts"
 import { drain } from "../../core/surql/evaluate/scope.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
+import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import { UpstreamError } from "../../ports/Upstream.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import type { Committer, Surroundings } from "./committer.ts"
@@ -41,6 +43,7 @@ export interface Place extends Filling {
   readonly registry: Registry
   readonly run: Surroundings["run"]
   readonly slicer: Slicer
+  readonly heap: HeapShape
   readonly maxViews: number
   readonly databaseWaitMs: number
   readonly put: (stored: StoredView, instance: View, assignment: number) => Registered
@@ -56,6 +59,10 @@ export const databaseAway = (cause: UpstreamError): StoreFailed =>
     cause
   })
 
+/** Whether a registration refreshes the view that is there (D9), which costs no memory. */
+const isSame = (stored: StoredView | undefined, { params, surql }: ViewRegistration): boolean =>
+  stored !== undefined && stored.surql === surql && stored.params === JSON.stringify(params)
+
 export class Arrivals {
   private readonly at: Place
   /** Registrations of new ids that are on their way. */
@@ -66,11 +73,13 @@ export class Arrivals {
   }
 
   register(registration: ViewRegistration, key: string): Answer {
-    return Effect.suspend(() =>
-      this.at.registry.get(key) === undefined
-        ? this.counted(this.open(registration, key))
-        : this.open(registration, key)
-    )
+    return Effect.suspend(() => {
+      const known = this.at.registry.get(key)
+      const memory = this.at.heap.memory()
+      if (memory.isFull && !isSame(known?.stored, registration))
+        return Effect.fail(new Overloaded({ message: fullMessage(memory), retryAfterSecs: 5 }))
+      return known === undefined ? this.counted(this.open(registration, key)) : this.open(registration, key)
+    })
   }
 
   /** Counts a registration of a new id while it goes on, so that views on their way cannot pass the limit together. */

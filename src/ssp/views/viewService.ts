@@ -8,11 +8,13 @@ import { Engine } from "../../core/ivm/engine.ts"
 import type { Later } from "../../core/ivm/releases.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
+import * as Memory from "../../core/record/memory.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { Slicer } from "../../node/Slicer.ts"
 import type { Database, StoredView } from "../../ports/Database.ts"
-import { startPosition } from "../../ports/Database.ts"
+import { DatabaseError, startPosition } from "../../ports/Database.ts"
 import { Meters } from "../../ports/Meters.ts"
+import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import type { SavedState } from "../../ports/SavedState.ts"
 import type { Turn } from "../../ports/Turn.ts"
@@ -37,6 +39,7 @@ import {
   type EndReason,
   type IngestAnswer,
   type IngestError,
+  Overloaded,
   QueryRefused,
   StoreFailed,
   ViewNotFound,
@@ -62,6 +65,7 @@ export const makeViews = (
   Effect.gen(function* () {
     const clock = yield* Effect.clock
     const watchdog = yield* Watchdog
+    const heap = yield* Heap
     const start = clock.unsafeCurrentTimeMillis().toString(36)
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const guarded = (work: () => void): void => {
@@ -101,6 +105,7 @@ export const makeViews = (
         savedState,
         meters: yield* Meters,
         progress: yield* Progress,
+        heap,
         watchdog
       },
       start
@@ -122,6 +127,7 @@ interface ViewServiceDependencies {
   readonly savedState: SavedState["Type"]
   readonly meters: typeof Meters.Service
   readonly progress: typeof Progress.Service
+  readonly heap: HeapShape
   readonly watchdog: WatchdogShape
 }
 
@@ -145,6 +151,7 @@ class ViewService {
   private readonly start: string
   private readonly meters: ViewServiceDependencies["meters"]
   private readonly progress: ViewServiceDependencies["progress"]
+  private readonly heap: HeapShape
   private incarnations = 0
   /** How often everything was cleared: what was acquired before is gone. */
   private resets = 0
@@ -156,6 +163,7 @@ class ViewService {
       database,
       edges,
       engine,
+      heap,
       meters,
       progress,
       run,
@@ -185,6 +193,7 @@ class ViewService {
       run,
       slicer,
       registry: this.registry,
+      heap,
       maxViews: limits.maxViews,
       databaseWaitMs: limits.databaseWaitMs,
       put: (stored, instance, assignment) => this.put(stored, instance, 1, assignment),
@@ -194,6 +203,7 @@ class ViewService {
     this.start = start
     this.meters = meters
     this.progress = progress
+    this.heap = heap
   }
 
   readonly restore: Views["Type"]["restore"] = Effect.suspend(() => this.loaded).pipe(
@@ -224,10 +234,20 @@ class ViewService {
     Effect.gen(this, function* () {
       this.committer.position = yield* this.database.position
       let records = 0
+      let stored = 0
+      let tooSmall: Memory.Memory | undefined
       yield* Stream.runForEach(this.database.records, (chunk) =>
         Effect.sync(() => {
+          stored += chunk.length
+          // The rest is only counted, to say how much memory all of it needs.
+          if (tooSmall !== undefined) return
           for (const { id, version, doc } of chunk) this.engine.load(id, version, doc)
           records += chunk.length
+          const memory = this.heap.measured()
+          if (memory.usedBytes > memory.limitBytes * Memory.loadableUpTo) {
+            tooSmall = memory
+            this.engine.clear()
+          }
           told(chunk.length)
           // What a database stands beside is read in key order soon: an order that is kept from the first chunk on is
           // not made in one long breath then.
@@ -236,9 +256,10 @@ class ViewService {
               this.engine.store.rowsInOrder(table)[Symbol.iterator]().next()
         })
       )
+      if (tooSmall !== undefined)
+        return yield* new DatabaseError({ reason: "failed", message: Memory.notLoadable(tooSmall, records, stored) })
       const generations = yield* loadGenerations(this.savedState, this.committer.position.writes)
-      const stored = yield* this.database.views
-      for (const view of stored) {
+      for (const view of yield* this.database.views) {
         const generation = generations(view.key)
         const aside = this.setAside.keep(view)
         if (aside === undefined) yield* this.serve(view, generation)
@@ -285,7 +306,7 @@ class ViewService {
     )
 
   readonly offer: Views["Type"]["offer"] = (changes, done) => {
-    const full = this.edges.overloaded()
+    const full = this.edges.overloaded() ?? this.outOfMemory(changes)
     if (full !== undefined) return done(full)
     this.committer.submit({
       changes,
@@ -301,6 +322,14 @@ class ViewService {
         done(answer)
       }
     })
+  }
+
+  /** Looks at the changes only where the heap is full. */
+  private outOfMemory(changes: ReadonlyArray<Change>): Overloaded | undefined {
+    const memory = this.heap.memory()
+    if (!memory.isFull) return undefined
+    const more = changes.some((change) => Memory.grows(change, this.engine.store.docOf(change.id)))
+    return more ? new Overloaded({ message: Memory.fullMessage(memory), retryAfterSecs: 5 }) : undefined
   }
 
   readonly repair: Views["Type"]["repair"] = (changes, still) =>

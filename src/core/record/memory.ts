@@ -1,0 +1,67 @@
+/**
+ * When a process has no room for more in its heap, and what it takes all the same (D43).
+ *
+ * Judged by what is in use right after a full collection, because anything else counts garbage too. Two bounds, so that
+ * a heap at the limit does not open and close with each collection.
+ */
+
+import { encode } from "../surql/values/encode.ts"
+import type { Obj } from "../surql/values/value.ts"
+import type { Change } from "./change.ts"
+
+/** The heap is full from this share of its limit on, and has room again below the other one. */
+export const fullFrom = 0.85
+export const roomBelow = 0.8
+/** A start that loads goes on up to this share: what was accepted below {@link fullFrom} must be loadable again. */
+export const loadableUpTo = 0.92
+
+export const memorySetting = "SVC_MAX_MEMORY"
+
+export interface Memory {
+  /** In use after the last full collection. */
+  readonly usedBytes: number
+  readonly limitBytes: number
+  readonly isFull: boolean
+}
+
+/** A process whose heap is not watched always has room. */
+export const unwatched: Memory = { usedBytes: 0, limitBytes: Infinity, isFull: false }
+
+/** The state after a collection that left so many bytes in use. */
+export const collected = ({ isFull, limitBytes }: Memory, usedBytes: number): Memory => ({
+  usedBytes,
+  limitBytes,
+  isFull: usedBytes >= limitBytes * (isFull ? roomBelow : fullFrom)
+})
+
+/** What the heap of this process may hold: what V8 allows, or less where a share of the machine is less. */
+export const limitOf = (heapBytes: number, machineBytes: number, percent: number): number =>
+  Math.min(heapBytes, Math.floor((machineBytes * percent) / 100))
+
+/**
+ * The memory of the container out of the text of its limit file (cgroup v2: `max` or bytes; v1: bytes, a huge number
+ * for none), or the machine's where that is less.
+ */
+export const machineBytesOf = (limits: ReadonlyArray<string>, totalBytes: number): number =>
+  limits.reduce((least, text) => {
+    const bytes = /^\d+$/.test(text.trim()) ? Number(text) : Infinity
+    return bytes > 0 && bytes < least ? bytes : least
+  }, totalBytes)
+
+const mebibytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`
+
+/** Why nothing that grows is taken. */
+export const fullMessage = ({ limitBytes, usedBytes }: Memory): string =>
+  `${mebibytes(usedBytes)} of memory are in use, new data is taken again below ${mebibytes(limitBytes * roomBelow)} (it is refused from 85 % of the heap's limit of ${mebibytes(limitBytes)} on, ${memorySetting}); deletes and updates that do not grow are taken`
+
+/** Why a start ends: so many of all records are loaded, and the heap is full. */
+export const notLoadable = (memory: Memory, loaded: number, all: number): string => {
+  const needed = (memory.usedBytes * (all / Math.max(1, loaded))) / fullFrom
+  return `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for what is stored: ${loaded} of ${all} records take ${mebibytes(memory.usedBytes)}, all of them need a limit of about ${mebibytes(needed)}; start with NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / 2 ** 20)} or more, and more memory where ${memorySetting} percent of it are less`
+}
+
+const sizeOf = (doc: Obj): number => encode(doc).length
+
+/** Whether a change may need more memory than its record takes now. A delete never does. */
+export const grows = ({ doc, op }: Pick<Change, "doc" | "op">, known: Obj | undefined): boolean =>
+  op !== "DELETE" && (known === undefined || sizeOf(doc) > sizeOf(known))

@@ -1,0 +1,120 @@
+/**
+ * The heap of this process: what it may hold, and what a full collection has left of it (D43).
+ *
+ * The collector tells when it is done; nothing is counted per change. While the heap is full a collection is asked for
+ * now and then, because a service that takes nothing makes hardly anything that would start one; pauses are long beside
+ * what the collection takes.
+ */
+import { readFileSync } from "node:fs"
+import { totalmem } from "node:os"
+import { constants, PerformanceObserver } from "node:perf_hooks"
+import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { Effect, Layer } from "effect"
+import { reasonOf } from "../../core/reason.ts"
+import { collected, limitOf, type Memory, machineBytesOf, unwatched } from "../../core/record/memory.ts"
+import { Heap } from "../../ports/ProcessFigures.ts"
+
+const mebibyte = 2 ** 20
+/** What V8 adds to `--max-old-space-size` for young objects: three halves of the largest size. */
+const youngBytes = 48 * mebibyte
+/** Between two collections that are asked for while the heap is full, and how many times as long as the last took. */
+const pauseMs = 5_000
+const pauseFactor = 20
+/** A start looks again when it has made so much of the limit since the last collection. */
+const worthACollection = 0.01
+
+/** The memory limits of the container; none where there is no such file. */
+const containerLimits = (): ReadonlyArray<string> =>
+  ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"].flatMap((path) => {
+    try {
+      return [readFileSync(path, "utf8")]
+    } catch {
+      return []
+    }
+  })
+
+/** What old objects take: young ones are garbage for the most part, and have room of their own. */
+const oldBytes = (): number =>
+  getHeapSpaceStatistics().reduce(
+    (sum, { space_name, space_used_size }) =>
+      space_name === "new_space" || space_name === "new_large_object_space" ? sum : sum + space_used_size,
+    0
+  )
+
+const collector = (): (() => void) => {
+  setFlagsFromString("--expose-gc")
+  return runInNewContext("gc") as () => void
+}
+
+const watch = (percent: number) => {
+  // Four collections in a row that free little end the process before its heap is full. Here they are no fault: they
+  // are how a full heap is known, and what is refused then keeps it from filling up.
+  setFlagsFromString("--no-detect-ineffective-gcs-near-heap-limit")
+  const machineBytes = machineBytesOf(containerLimits(), totalmem())
+  const limitBytes = limitOf(getHeapStatistics().heap_size_limit - youngBytes, machineBytes, percent)
+  let memory: Memory = { usedBytes: oldBytes(), limitBytes, isFull: false }
+  let gc: (() => void) | undefined
+  let timer: NodeJS.Timeout | undefined
+  const collect = (): number => {
+    const begun = performance.now()
+    gc ??= collector()
+    gc()
+    note()
+    return performance.now() - begun
+  }
+  const again = (ms: number): void => {
+    timer = setTimeout(() => {
+      timer = undefined
+      if (memory.isFull) again(Math.max(pauseMs, pauseFactor * collect()))
+    }, ms).unref()
+  }
+  const note = (): void => {
+    memory = collected(memory, oldBytes())
+    if (memory.isFull && timer === undefined) again(pauseMs)
+  }
+  const observer = new PerformanceObserver((list) => {
+    // The declarations of Node 20 do not have the field.
+    const entries = list.getEntries() as ReadonlyArray<{ readonly detail?: { readonly kind?: number } }>
+    if (entries.some(({ detail }) => detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR)) note()
+  })
+  observer.observe({ entryTypes: ["gc"] })
+  return {
+    shape: {
+      memory: () => memory,
+      measured: () => {
+        const made = oldBytes()
+        if (made < limitBytes * 0.85 || made < memory.usedBytes + limitBytes * worthACollection)
+          return { ...memory, usedBytes: Math.min(made, memory.usedBytes) }
+        collect()
+        return memory
+      }
+    },
+    close: () => {
+      observer.disconnect()
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** The heap may take so much of the machine's memory, in percent. Deno tells nothing of its collections. */
+export const layer = (percent: number): Layer.Layer<Heap> =>
+  Layer.scoped(
+    Heap,
+    Effect.acquireRelease(
+      Effect.try(() => {
+        const { supportedEntryTypes } = PerformanceObserver as { readonly supportedEntryTypes?: ReadonlyArray<string> }
+        if (supportedEntryTypes?.includes("gc") !== true) throw new Error("this runtime does not tell of collections")
+        return watch(percent)
+      }),
+      ({ close }) => Effect.sync(close)
+    ).pipe(
+      Effect.map(({ shape }) => shape),
+      Effect.catchAll(({ error }) =>
+        Effect.as(Effect.logInfo(`the heap has no bound but the runtime's own: ${reasonOf(error)}`), {
+          memory: () => unwatched,
+          measured: () => unwatched
+        })
+      )
+    )
+  )

@@ -1,0 +1,59 @@
+/**
+ * When a heap is full, when it has room again, and which changes are taken meanwhile.
+ */
+import { describe, expect, it } from "vitest"
+import * as Memory from "../../src/core/record/memory.ts"
+import { rng } from "../kit/random.ts"
+
+const mebibyte = 2 ** 20
+
+describe("D43 memory has an end", () => {
+  it("is full from 85 % on and has room below 80 %, whatever came before: 20,000 random collections", () => {
+    const random = rng(43)
+    let memory: Memory.Memory = { usedBytes: 0, limitBytes: 1000, isFull: false }
+    const seen = { filled: 0, emptied: 0, kept: 0 }
+    for (let i = 0; i < 20_000; i++) {
+      const before = memory
+      memory = Memory.collected(before, random.below(1000))
+      const { isFull, usedBytes } = memory
+      expect(memory.limitBytes).toBe(1000)
+      if (usedBytes >= 850) expect(isFull).toBe(true)
+      else if (usedBytes < 800) expect(isFull).toBe(false)
+      else expect(isFull, "between the bounds it stays as it was").toBe(before.isFull)
+      if (isFull !== before.isFull) seen[isFull ? "filled" : "emptied"]++
+      else if (usedBytes >= 800 && usedBytes < 850) seen.kept++
+    }
+    expect(Math.min(seen.filled, seen.emptied, seen.kept)).toBeGreaterThan(500)
+  })
+
+  it("takes deletes and updates that do not grow, and nothing else", () => {
+    const known = { name: "four", n: 1 }
+    const grows = (op: "CREATE" | "UPDATE" | "DELETE", doc: Record<string, string | number>): boolean =>
+      Memory.grows({ op, doc }, known)
+    expect(grows("UPDATE", { name: "five", n: 2 })).toBe(false)
+    expect(grows("UPDATE", { n: 2 })).toBe(false)
+    expect(grows("UPDATE", { name: "fourteen", n: 1 })).toBe(true)
+    expect(grows("CREATE", { name: "four", n: 1, more: 1 })).toBe(true)
+    expect(grows("DELETE", {})).toBe(false)
+    expect(Memory.grows({ op: "CREATE", doc: {} }, undefined)).toBe(true)
+    expect(Memory.grows({ op: "DELETE", doc: {} }, undefined)).toBe(false)
+  })
+
+  it("takes the least of container and machine, by cgroup v2 and v1, and never more than V8 allows", () => {
+    const total = 8192 * mebibyte
+    expect(Memory.machineBytesOf([], total)).toBe(total)
+    expect(Memory.machineBytesOf(["max\n"], total)).toBe(total)
+    expect(Memory.machineBytesOf(["9223372036854771712\n"], total)).toBe(total)
+    expect(Memory.machineBytesOf([`${512 * mebibyte}\n`], total)).toBe(512 * mebibyte)
+    expect(Memory.limitOf(4096 * mebibyte, 512 * mebibyte, 75)).toBe(384 * mebibyte)
+    expect(Memory.limitOf(96 * mebibyte, 512 * mebibyte, 75)).toBe(96 * mebibyte)
+  })
+
+  it("names figure, limit and setting, and what a start would need", () => {
+    const memory = { usedBytes: 90 * mebibyte, limitBytes: 100 * mebibyte, isFull: true }
+    expect(Memory.fullMessage(memory)).toMatch(/^90 MiB .* below 80 MiB .*100 MiB.*SVC_MAX_MEMORY/)
+    expect(Memory.notLoadable(memory, 1000, 2000)).toMatch(
+      /1000 of 2000 records take 90 MiB, .* about 212 MiB; .*--max-old-space-size=212 .*SVC_MAX_MEMORY/
+    )
+  })
+})

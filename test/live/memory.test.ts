@@ -1,0 +1,143 @@
+/**
+ * Built processes that are fed past their heap: they refuse, live on, and have everything they answered 200 after a
+ * `kill -9` (D43).
+ *
+ * Heaps are small so that they fill in seconds; nothing here depends on how large a record is in memory.
+ */
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { send } from "../kit/contract.ts"
+import { Door, freePort, secret, until } from "../kit/Door.ts"
+import { request } from "../kit/http.ts"
+import { runs } from "../kit/random.ts"
+import { change, create, registration } from "../kit/registration.ts"
+import { workshop } from "../kit/workshop.ts"
+
+const heapOf = (mebibytes: number, door = "ssp"): ReadonlyArray<string> => [
+  process.execPath,
+  `--max-old-space-size=${mebibytes}`,
+  `dist/${door}.js`
+]
+/** Grows with `npm run campaign`. */
+const heapMebibytes = 80 * Math.min(4, runs(1))
+const text = "x".repeat(4000)
+const message = /^\d+ MiB of memory are in use, .*limit of \d+ MiB.*SVC_MAX_MEMORY/
+
+const ingest = (door: Door, body: unknown) => send(door, { ask: "POST /ingest", body: body as never })
+
+/** Feeds records until a batch is refused; answers how many were taken. */
+const fill = async (door: Door): Promise<number> => {
+  for (let taken = 0; ; taken += 50) {
+    const batch = Array.from({ length: 50 }, (_, i) => create(`t:${taken + i}`, { text: `${text}${taken + i}` }))
+    const answer = await ingest(door, batch)
+    if (answer.status === 200) continue
+    expect([answer.status, answer.json]).toEqual([503, { code: "OVERLOADED", message: expect.stringMatching(message) }])
+    return taken
+  }
+}
+
+const recordsOf = async (door: Door): Promise<unknown> =>
+  ((await send(door, { ask: "GET /overview" })).json as { readonly records: number }).records
+
+describe("D43 an SSP that is fed past its heap", () => {
+  it("refuses what grows, takes what does not, has everything after kill -9, and says what a start needs", async ({
+    onTestFinished
+  }) => {
+    const shop = workshop(onTestFinished)
+    const options = { dataDir: shop.folder(), env: { STORE_ADDR: undefined }, command: heapOf(heapMebibytes) }
+    const first = await shop.start(options)
+    const taken = await fill(first)
+    expect(taken).toBeGreaterThan(1000)
+    const view = await send(first, { ask: "POST /view/register", body: registration("v", "SELECT * FROM t LIMIT 3") })
+    expect([view.status, view.json]).toMatchObject([503, { code: "OVERLOADED" }])
+    expect((await ingest(first, change("UPDATE", "t:1", { text: "less" }))).status).toBe(200)
+    expect((await ingest(first, change("UPDATE", "t:1", { text }))).status, "it grows again").toBe(503)
+    expect((await ingest(first, change("DELETE", "t:2"))).status).toBe(200)
+    const metrics = await send(first, { ask: "GET /metrics?format=prometheus" })
+    expect(metrics.text).toMatch(/^svc_memory_full 1$/m)
+    await first.kill()
+
+    const tooSmall = await shop.run({ ...options, command: heapOf(heapMebibytes / 2 + 10) })
+    expect(tooSmall.exit).toEqual({ code: 1, signal: null })
+    const needed = /of (\d+) records .*--max-old-space-size=(\d+)/.exec(tooSmall.logs)
+    expect(Number(needed?.[1]), "tombstones are counted").toBe(taken)
+    const again = await shop.start({ ...options, command: heapOf(Number(needed?.[2])) })
+    expect(await recordsOf(again)).toBe(taken - 1)
+    expect((await ingest(again, create("t:new", { n: 1 }))).status).toBe(200)
+    await again.kill()
+
+    const same = await shop.start(options)
+    expect(await recordsOf(same)).toBe(taken)
+    for (let at = 3; at < taken / 2; at += 100)
+      expect(
+        (
+          await ingest(
+            same,
+            Array.from({ length: 100 }, (_, i) => change("DELETE", `t:${at + i}`))
+          )
+        ).status
+      ).toBe(200)
+    await until(
+      "it takes new records by itself",
+      async () => (await ingest(same, create("t:newer", { n: 1 }))).status === 200
+    )
+  })
+
+  it("lives on with a store that keeps nothing", async ({ onTestFinished }) => {
+    const ssp = await workshop(onTestFinished).start({ command: heapOf(heapMebibytes) })
+    const taken = await fill(ssp)
+    for (let i = 0; i < 50; i++) expect((await ingest(ssp, create(`t:more${i}`, { text }))).status).toBe(503)
+    expect(await recordsOf(ssp)).toBe(taken)
+    expect(ssp.exit).toBeUndefined()
+  })
+})
+
+describe("D43 a scheduler whose heap is full", () => {
+  it("refuses views and changes, and goes on", async ({ onTestFinished }) => {
+    const shop = workshop(onTestFinished),
+      folder = shop.folder(),
+      port = await freePort(),
+      url = `http://127.0.0.1:${port}`
+    const env = {
+      SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
+      SVC_SCHEDULER_INGEST_PORT: String(port),
+      SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"),
+      SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log"),
+      LISTEN_ADDR: undefined,
+      STORE_ADDR: undefined,
+      SVC_DATA_DIR: undefined
+    }
+    const scheduler = await Door.spawn({ command: heapOf(64, "scheduler"), dataDir: folder, env })
+    onTestFinished(() => scheduler.close())
+    await until(
+      "the scheduler serves",
+      async () => (await request(url, { path: "/readyz" }).catch(() => undefined))?.status === 200
+    )
+    await shop.start({ env: { SCHEDULER_URL: url, STORE_ADDR: undefined } })
+    const post = (path: string, body: unknown) =>
+      request(url, { method: "POST", path, body: body as never, headers: { authorization: `Bearer ${secret}` } })
+    await until(
+      "an SSP is ready",
+      async () => (await post("/view/register", registration("v0", "SELECT * FROM t"))).status === 200
+    )
+    const params = { text: "y".repeat(500_000) }
+    let registered = 0
+    for (;;) {
+      const answer = await post(
+        "/view/register",
+        registration(`v${++registered}`, "SELECT * FROM t WHERE a = $text", { params })
+      )
+      if (answer.status === 200) continue
+      expect([answer.status, answer.json]).toEqual([
+        503,
+        { code: "OVERLOADED", message: expect.stringMatching(message) }
+      ])
+      break
+    }
+    expect((await post("/ingest", create("t:1", { n: 1 }))).status).toBe(503)
+    expect((await post("/ingest", change("DELETE", "t:1"))).status).toBe(200)
+    for (let i = 1; i < registered; i++) await post("/view/unregister", { id: `v${i}` })
+    await until("it has room again", async () => (await post("/ingest", create("t:1", { n: 1 }))).status === 200)
+    expect(scheduler.exit).toBeUndefined()
+  })
+})
