@@ -284,6 +284,20 @@ export const tried: ReadonlyArray<Tried> = [
 
 export const shown: ReadonlyArray<Shown> = [
   {
+    setting: "SVC_MAX_MEMORY",
+    on: both,
+    does: "503 OVERLOADED for what grows, with the figure, until a collection has made room",
+    file: "test/live/memory.test.ts",
+    test: "refuses what grows, takes what does not"
+  },
+  {
+    setting: "SVC_DATABASE_WAIT_MS",
+    on: ssp,
+    does: "500 STORE_FAILED names it",
+    file: "test/live/calls.test.ts",
+    test: "D6 a registration does not wait for a database that is away"
+  },
+  {
     setting: "SVC_MAX_TURN_MS",
     on: both,
     does: "the process says what it evaluates and ends with exit code 5",
