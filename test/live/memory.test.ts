@@ -63,6 +63,11 @@ describe("D43 an SSP that is fed past its heap", () => {
     expect(Number(needed?.[1]), "tombstones are counted").toBe(taken)
     const again = await shop.start({ ...options, command: heapOf(Number(needed?.[2])) })
     expect(await recordsOf(again)).toBe(taken - 1)
+    const held = await send(again, {
+      ask: "POST /view/register",
+      body: registration("held", "SELECT text FROM t:1, t:2", { format: "tree" })
+    })
+    expect([held.status, held.text.includes('"less"')]).toEqual([200, true])
     expect((await ingest(again, create("t:new", { n: 1 }))).status).toBe(200)
     await again.kill()
 
