@@ -143,17 +143,28 @@ const w3 = (size: number, { history }: Sizes): Workload => {
   }
 }
 
-/**
- * Threads with their author and their ten newest comments: size counts comments; ten per thread, ten threads per user.
- */
-const w4 = (size: number, { history }: Sizes): Workload => {
-  const dice = new Dice(4)
+interface Discussions {
+  readonly users: number
+  readonly threads: number
+  readonly rows: {
+    readonly user: ReadonlyArray<Row>
+    readonly thread: ReadonlyArray<Row>
+    readonly comment: ReadonlyArray<Row>
+  }
+  readonly changes: Array<Change>
+  readonly drawn: { readonly user: Drawn; readonly thread: Drawn; readonly comment: Drawn }
+  readonly tables: Workload["tables"]
+}
+
+/** Comments in a tenth as many threads, by a tenth as many users as threads; `dated`: threads have a `created_at` of their own. */
+const discussions = (dice: Dice, size: number, dated: boolean): Discussions => {
   const [users, threads] = [Math.ceil(size / 100), Math.ceil(size / 10)]
   const user: ReadonlyArray<Row> = Array.from({ length: users }, (_, id) => ({ id, name: `User ${id}` }))
   const thread: ReadonlyArray<Row> = Array.from({ length: threads }, (_, id) => ({
     id,
     author: dice.below(users),
-    title: `Thread ${id}`
+    title: `Thread ${id}`,
+    ...(dated ? { created_at: 1_000_000 + ((id * 7919) % threads) } : {})
   }))
   const comment: ReadonlyArray<Row> = Array.from({ length: size }, (_, id) => ({
     id,
@@ -162,22 +173,55 @@ const w4 = (size: number, { history }: Sizes): Workload => {
     created_at: 1_000_000 + ((id * 7919) % size)
   }))
   const changes: Array<Change> = []
-  const tables = {
-    user: new Drawn("user", user, changes),
-    thread: new Drawn("thread", thread, changes),
-    comment: new Drawn("comment", comment, changes)
+  return {
+    users,
+    threads,
+    rows: { user, thread, comment },
+    changes,
+    drawn: {
+      user: new Drawn("user", user, changes),
+      thread: new Drawn("thread", thread, changes),
+      comment: new Drawn("comment", comment, changes)
+    },
+    tables: {
+      user: { refs: {}, sample: user[0]! },
+      thread: { refs: { author: "user" }, sample: thread[0]! },
+      comment: { refs: { thread: "thread" }, sample: comment[0]! }
+    }
   }
+}
+
+/** Threads as they are shown: with their author and their ten newest comments. */
+const shownThreads = (
+  now: Parameters<Workload["answer"]>[0],
+  choose: (threads: ReadonlyArray<Row>) => ReadonlyArray<Row>
+): ReturnType<Workload["answer"]> => {
+  const comments = grouped(now["comment"]!.values(), "thread")
+  return () =>
+    choose([...now["thread"]!.values()]).map((row) => ({
+      ...row,
+      writer: [now["user"]!.get(row["author"] as number)!],
+      comments: (comments.get(row.id) ?? []).sort(newestFirst).slice(0, 10)
+    }))
+}
+
+/**
+ * Threads with their author and their ten newest comments: size counts comments; ten per thread, ten threads per user.
+ */
+const w4 = (size: number, { history }: Sizes): Workload => {
+  const dice = new Dice(4)
+  const { changes, drawn, rows, tables, threads, users } = discussions(dice, size, false)
   for (let n = 0; n < history; n++) {
     const kind = n % 10
-    if (kind < 3) tables.comment.insert({ thread: dice.below(threads), text: `New ${n}`, created_at: 5_000_000 + n })
-    else if (kind < 6) tables.comment.remove(tables.comment.any(dice))
-    else if (kind < 8) tables.comment.update(tables.comment.any(dice), { text: `Edited ${n}` })
+    if (kind < 3) drawn.comment.insert({ thread: dice.below(threads), text: `New ${n}`, created_at: 5_000_000 + n })
+    else if (kind < 6) drawn.comment.remove(drawn.comment.any(dice))
+    else if (kind < 8) drawn.comment.update(drawn.comment.any(dice), { text: `Edited ${n}` })
     else if (kind === 8)
-      tables.thread.update(
-        tables.thread.any(dice),
+      drawn.thread.update(
+        drawn.thread.any(dice),
         n % 20 < 10 ? { title: `Edited ${n}` } : { author: dice.below(users) }
       )
-    else tables.user.update(tables.user.any(dice), { name: `Renamed ${n}` })
+    else drawn.user.update(drawn.user.any(dice), { name: `Renamed ${n}` })
   }
   return {
     name: "W4",
@@ -185,62 +229,31 @@ const w4 = (size: number, { history }: Sizes): Workload => {
     views: 1,
     changes,
     ordered: false,
-    rows: { user, thread, comment },
-    tables: {
-      user: { refs: {}, sample: user[0]! },
-      thread: { refs: { author: "user" }, sample: thread[0]! },
-      comment: { refs: { thread: "thread" }, sample: comment[0]! }
-    },
-    answer: (now) => {
-      const comments = grouped(now["comment"]!.values(), "thread")
-      return () =>
-        [...now["thread"]!.values()].map((row) => ({
-          ...row,
-          writer: [now["user"]!.get(row["author"] as number)!],
-          comments: (comments.get(row.id) ?? []).sort(newestFirst).slice(0, 10)
-        }))
-    }
+    rows: { ...rows },
+    tables,
+    answer: (now) => shownThreads(now, (threads) => threads)
   }
 }
 
 /** As W4, but of the ten newest threads only. A tenth of the changes goes to them, one in a hundred is a new thread. */
 const w4b = (size: number, { history }: Sizes): Workload => {
   const dice = new Dice(41)
-  const [users, threads] = [Math.ceil(size / 100), Math.ceil(size / 10)]
-  const user: ReadonlyArray<Row> = Array.from({ length: users }, (_, id) => ({ id, name: `User ${id}` }))
-  const thread: ReadonlyArray<Row> = Array.from({ length: threads }, (_, id) => ({
-    id,
-    author: dice.below(users),
-    title: `Thread ${id}`,
-    created_at: 1_000_000 + ((id * 7919) % threads)
-  }))
-  const comment: ReadonlyArray<Row> = Array.from({ length: size }, (_, id) => ({
-    id,
-    thread: dice.below(threads),
-    text: `Comment ${id}`,
-    created_at: 1_000_000 + ((id * 7919) % size)
-  }))
-  const changes: Array<Change> = []
-  const tables = {
-    user: new Drawn("user", user, changes),
-    thread: new Drawn("thread", thread, changes),
-    comment: new Drawn("comment", comment, changes)
-  }
-  const newest = new Newest(thread)
+  const { changes, drawn, rows, tables, threads, users } = discussions(dice, size, true)
+  const newest = new Newest(rows.thread)
   for (let n = 0; n < history; n++) {
     const kind = n % 10
     const shown = dice.below(10) === 0
     const of = shown ? newest.at(dice.below(10)).id : dice.below(threads)
-    if (kind < 3) tables.comment.insert({ thread: of, text: `New ${n}`, created_at: 5_000_000 + n })
-    else if (kind < 6) tables.comment.remove(tables.comment.any(dice))
-    else if (kind < 8) tables.comment.update(tables.comment.any(dice), { text: `Edited ${n}` })
-    else if (kind === 9) tables.user.update(tables.user.any(dice), { name: `Renamed ${n}` })
+    if (kind < 3) drawn.comment.insert({ thread: of, text: `New ${n}`, created_at: 5_000_000 + n })
+    else if (kind < 6) drawn.comment.remove(drawn.comment.any(dice))
+    else if (kind < 8) drawn.comment.update(drawn.comment.any(dice), { text: `Edited ${n}` })
+    else if (kind === 9) drawn.user.update(drawn.user.any(dice), { name: `Renamed ${n}` })
     else if (n % 100 === 8)
-      newest.add(tables.thread.insert({ author: dice.below(users), title: `Thread ${n}`, created_at: 5_000_000 + n }))
+      newest.add(drawn.thread.insert({ author: dice.below(users), title: `Thread ${n}`, created_at: 5_000_000 + n }))
     else {
-      const row = shown ? newest.at(dice.below(10)) : tables.thread.any(dice)
+      const row = shown ? newest.at(dice.below(10)) : drawn.thread.any(dice)
       newest.remove(row)
-      newest.add(tables.thread.update(row, { title: `Edited ${n}` }))
+      newest.add(drawn.thread.update(row, { title: `Edited ${n}` }))
     }
   }
   return {
@@ -249,24 +262,9 @@ const w4b = (size: number, { history }: Sizes): Workload => {
     views: 1,
     changes,
     ordered: true,
-    rows: { user, thread, comment },
-    tables: {
-      user: { refs: {}, sample: user[0]! },
-      thread: { refs: { author: "user" }, sample: thread[0]! },
-      comment: { refs: { thread: "thread" }, sample: comment[0]! }
-    },
-    answer: (now) => {
-      const comments = grouped(now["comment"]!.values(), "thread")
-      return () =>
-        [...now["thread"]!.values()]
-          .sort(newestFirst)
-          .slice(0, 10)
-          .map((row) => ({
-            ...row,
-            writer: [now["user"]!.get(row["author"] as number)!],
-            comments: (comments.get(row.id) ?? []).sort(newestFirst).slice(0, 10)
-          }))
-    }
+    rows: { ...rows },
+    tables,
+    answer: (now) => shownThreads(now, (threads) => [...threads].sort(newestFirst).slice(0, 10))
   }
 }
 

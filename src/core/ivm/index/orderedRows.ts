@@ -102,7 +102,7 @@ const lengthOf = (node: Node): number => cellsOf(node).length >> 1
 const countOf = (node: Node): number =>
   node instanceof Inner ? node.counts.reduce((sum, count) => sum + count, 0) : node.length >> 1
 
-/** The rank of what is not there. */
+/** Stands for the rank of a row that is not there. */
 export const nowhere = -1
 
 /** Puts an item in by moving those behind it: `splice` would make an array of what it takes out. */
