@@ -7,7 +7,7 @@ import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { expectError, type Served } from "../kit/contract.ts"
-import { Door, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
+import { Door, removeFolder, schedulerEnv, temporaryFolder, until } from "../kit/Door.ts"
 import { rawRequest, request } from "../kit/http.ts"
 import { root } from "../kit/source.ts"
 
@@ -109,13 +109,7 @@ suite("scheduler", async () => {
   const door = await Door.spawn({
     command: [process.execPath, "dist/scheduler.js"],
     env: {
-      LISTEN_ADDR: undefined,
-      STORE_ADDR: undefined,
-      SVC_DATA_DIR: undefined,
-      SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
-      SVC_SCHEDULER_INGEST_PORT: "{port}",
-      SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"),
-      SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log")
+      ...schedulerEnv(folder)
     }
   })
   await until(

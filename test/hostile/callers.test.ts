@@ -3,10 +3,9 @@
  *
  * The tables are `attacks/callers.ts`, gone through over real processes.
  */
-import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Callers from "../../src/core/access/callers.ts"
-import { Door, secret, temporaryFolder, until } from "../kit/Door.ts"
+import { Door, schedulerEnv, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { type Answer, request } from "../kit/http.ts"
 import { registration } from "../kit/registration.ts"
 import { inside, names, outside, pages, type Row } from "./attacks/callers.ts"
@@ -31,13 +30,7 @@ describe("an open scheduler", () => {
       command: [process.execPath, "dist/scheduler.js"],
       dataDir: folder,
       env: {
-        LISTEN_ADDR: undefined,
-        STORE_ADDR: undefined,
-        SVC_DATA_DIR: undefined,
-        SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
-        SVC_SCHEDULER_INGEST_PORT: "{port}",
-        SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"),
-        SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log"),
+        ...schedulerEnv(folder),
         SVC_HOSTS: "allowed.example, *.below.example"
       }
     })

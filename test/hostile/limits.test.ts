@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { knobs as schedulerKnobs } from "../../src/scheduler/Config.ts"
 import { knobs as sspKnobs } from "../../src/ssp/Config.ts"
-import { Door, secret, temporaryFolder, until } from "../kit/Door.ts"
+import { Door, schedulerEnv, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { type Body, request } from "../kit/http.ts"
 import { root } from "../kit/source.ts"
 import { cleared, type On, pace, type Served, shown, tried } from "./limits.ts"
@@ -50,13 +50,7 @@ const doorOf = async (on: On): Promise<Door> => {
     command: [process.execPath, "dist/scheduler.js"],
     dataDir: folder,
     env: {
-      LISTEN_ADDR: undefined,
-      STORE_ADDR: undefined,
-      SVC_DATA_DIR: undefined,
-      SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
-      SVC_SCHEDULER_INGEST_PORT: "{port}",
-      SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"),
-      SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log"),
+      ...schedulerEnv(folder),
       ...small("scheduler")
     }
   })

@@ -66,6 +66,17 @@ export const freePort = (): Promise<number> =>
 
 export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), "live-sidecar-"))
 
+/** The environment of a scheduler of its own, with everything it keeps in one folder. */
+export const schedulerEnv = (folder: string, port: number | "{port}" = "{port}"): NonNullable<DoorOptions["env"]> => ({
+  LISTEN_ADDR: undefined,
+  STORE_ADDR: undefined,
+  SVC_DATA_DIR: undefined,
+  SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
+  SVC_SCHEDULER_INGEST_PORT: String(port),
+  SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"),
+  SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log")
+})
+
 export class Door {
   readonly port: number
   readonly url: string

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from "vitest"
 import * as Setup from "../../src/core/surreal/databaseSetup.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { left, taken } from "../kit/changeTable.ts"
-import { Door, freePort, removeFolder, sleep, temporaryFolder, until } from "../kit/Door.ts"
+import { Door, freePort, removeFolder, schedulerEnv, sleep, temporaryFolder, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { type Process, ProcessCluster } from "../kit/processCluster.ts"
 import { campaign } from "../kit/random.ts"
@@ -186,14 +186,8 @@ test("D44 a second scheduler beside a database takes no rows while the first has
     command: [process.execPath, "dist/scheduler.js"],
     dataDir: folder,
     env: {
-      LISTEN_ADDR: undefined,
-      STORE_ADDR: undefined,
-      SVC_DATA_DIR: undefined,
+      ...schedulerEnv(folder, port),
       SCHEDULER_ID: "second",
-      SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
-      SVC_SCHEDULER_INGEST_PORT: String(port),
-      SVC_SCHEDULER_REPLICA_DB_PATH: `${folder}/replica`,
-      SVC_SCHEDULER_WAL_PATH: `${folder}/wal.log`,
       ...settings
     }
   })

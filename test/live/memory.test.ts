@@ -4,10 +4,9 @@
  *
  * Heaps are small so that they fill in seconds; nothing here depends on how large a record is in memory.
  */
-import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { send } from "../kit/contract.ts"
-import { Door, freePort, secret, until } from "../kit/Door.ts"
+import { Door, freePort, schedulerEnv, secret, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { runs } from "../kit/random.ts"
 import { change, create, registration } from "../kit/registration.ts"
@@ -103,16 +102,11 @@ describe("D43 a scheduler whose heap is full", () => {
       folder = shop.folder(),
       port = await freePort(),
       url = `http://127.0.0.1:${port}`
-    const env = {
-      SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
-      SVC_SCHEDULER_INGEST_PORT: String(port),
-      SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"),
-      SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log"),
-      LISTEN_ADDR: undefined,
-      STORE_ADDR: undefined,
-      SVC_DATA_DIR: undefined
-    }
-    const scheduler = await Door.spawn({ command: heapOf(64, "scheduler"), dataDir: folder, env })
+    const scheduler = await Door.spawn({
+      command: heapOf(64, "scheduler"),
+      dataDir: folder,
+      env: schedulerEnv(folder, port)
+    })
     onTestFinished(() => scheduler.close())
     await until(
       "the scheduler serves",
