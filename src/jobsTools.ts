@@ -19,7 +19,7 @@ import * as Polling from "./ssp/jobs/polling.ts"
 
 const drivers = (config: SspConfigShape) =>
   Layer.mergeAll(
-    Layer.provide(SurrealJobs.layer, ServerClient.layer(config)),
+    Layer.provide(SurrealJobs.layer, ServerClient.layer(config, false)),
     BackendClient.layer({ jobTables: config.jobTables, schedulerUrl: undefined, schedulerSecret: () => undefined }),
     Reload.layer(config.reloadSecrets).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel)))
   )

@@ -18,5 +18,5 @@ export const run = (
 ) =>
   (command === "check"
     ? CheckIntegrity.run(config, options).pipe(Effect.provide(TlsClient.layerOwn(config.tls)))
-    : DatabaseSetup.run(config, command, options).pipe(Effect.provide(ServerClient.layer(config)))
+    : DatabaseSetup.run(config, command, options).pipe(Effect.provide(ServerClient.layer(config, options.create)))
   ).pipe(Effect.provide(logs))

@@ -21,7 +21,14 @@ const edgesPerRound = 5_000
 const singlesPerRound = 500
 const batch = 500
 
-const access = { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
+const access = {
+  namespace: "n",
+  database: "d",
+  user: "root",
+  pass: Redacted.make("root"),
+  authLevel: undefined,
+  absent: "create"
+} as const
 const patience = { connectTimeoutMs: 10_000, requestTimeoutMs: 600_000, maxPauseMs: 1_000 }
 const layer = Layer.provideMerge(
   SurrealUpstream.layer,

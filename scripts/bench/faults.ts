@@ -88,6 +88,8 @@ export const faults = async (): Promise<ReadonlyArray<Line>> => {
   const long = process.argv.includes("--quick") ? 5 : 30
   const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "svc-bench-"))
   let server = await ServerProcess.start({ path: `surrealkv://${folder}` })
+  // Selects the database, which creates it.
+  await (await rootClient(server)).close()
   const env = {
     STORE_ADDR: `127.0.0.1:${server.port}`,
     STORE_NS: "n",

@@ -64,6 +64,7 @@ const upstreamOf = (folder: string, database: SourceDatabase | undefined): Layer
     database: name,
     user: username,
     authLevel,
+    absent: { namespace: "SVC_SCHEDULER_DB_NAMESPACE", database: "SVC_SCHEDULER_DB_DATABASE" },
     get pass() {
       return database.password
     }

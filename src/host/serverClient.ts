@@ -10,6 +10,7 @@ import { StartFault } from "../ports/StartFault.ts"
 import { SurrealClient, SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import type { StoreSettings } from "./stores.ts"
+import type { Access } from "./surreal/SurrealLink.ts"
 
 /** Connects and gives up sooner than a service does: a person is waiting. */
 const patience = { connectTimeoutMs: 5_000, requestTimeoutMs: 15_000, maxPauseMs: 1_000 }
@@ -21,8 +22,8 @@ const none: Layer.Layer<SurrealClient> = Layer.sync(SurrealClient, () => {
   return { ask: () => refusal, query: () => refusal, listen: () => refusal }
 })
 
-/** `Upstream` is absent where `STORE_ADDR` names no server. */
-export const layer = (settings: StoreSettings): Layer.Layer<SurrealClient | Upstream, StartFault> => {
+/** `Upstream` is absent where `STORE_ADDR` names no server; `create`: namespace and database may be created. */
+export const layer = (settings: StoreSettings, create: boolean): Layer.Layer<SurrealClient | Upstream, StartFault> => {
   const { storeAddr, storeAuthLevel, storeDb, storeNs, storePass, storeUser } = settings
   const address = storeAddr === undefined ? undefined : Address.store(storeAddr)
   if (address?.kind !== "server") return Layer.merge(none, Upstream.layerNone)
@@ -33,7 +34,14 @@ export const layer = (settings: StoreSettings): Layer.Layer<SurrealClient | Upst
         message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it`
       })
     )
-  const access = { namespace: storeNs, database: storeDb, user: storeUser, pass: storePass, authLevel: storeAuthLevel }
+  const access: Access = {
+    namespace: storeNs,
+    database: storeDb,
+    user: storeUser,
+    pass: storePass,
+    authLevel: storeAuthLevel,
+    absent: create ? "create" : { namespace: "STORE_NS", database: "STORE_DB" }
+  }
   const client = Layer.unwrapEffect(
     Effect.map(
       Effect.promise(() => import("./surreal/Surreal.ts")),

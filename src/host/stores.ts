@@ -101,6 +101,7 @@ const accessOf = (settings: StoreSettings, namespace: string, database: string):
   database,
   user: settings.storeUser,
   authLevel: settings.storeAuthLevel,
+  absent: { namespace: "STORE_NS", database: "STORE_DB" },
   get pass() {
     return settings.storePass
   }

@@ -23,7 +23,14 @@ import { RpcServer, type ServerOptions } from "../kit/surreal/RpcServer.ts"
 const folder = temporaryFolder()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const root: Access = { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
+const root: Access = {
+  namespace: "n",
+  database: "d",
+  user: "root",
+  pass: Redacted.make("root"),
+  authLevel: undefined,
+  absent: "create"
+}
 const patience = { connectTimeoutMs: 1_000, requestTimeoutMs: 5_000, maxPauseMs: 300 }
 
 const serverAt = (text: string): Address.ServerStore => {
@@ -155,6 +162,39 @@ for (const scheme of ["ws", "http"] as const) {
     ).toBe("unauthorized")
   })
 
+  test(`D22 ${scheme}: a namespace or database that does not exist is a fault that names its setting, and is not created`, async () => {
+    const given: Access = {
+      ...root,
+      namespace: `ab \`sent${scheme}`,
+      database: "missing",
+      absent: { namespace: "THE_NS", database: "THE_DB" }
+    }
+    const faultOf = (access: Access) =>
+      use(urlOf(), (client) => client.query("RETURN 1"), access).then(
+        (result) => reasonOf(result),
+        (error: unknown) => String(error)
+      )
+    const names = async (what: "namespaces" | "databases", namespace = "n") =>
+      (
+        await shared.ask<[{ readonly [what: string]: object }]>(
+          namespace,
+          "d",
+          `INFO FOR ${what === "databases" ? "NS" : "ROOT"}`
+        )
+      ).flatMap((info) => Object.keys(info[what] ?? {}))
+    await shared.ask("n", "d", "DEFINE USER OVERWRITE mid ON NAMESPACE PASSWORD 'root' ROLES OWNER")
+    const [before, databases] = [await names("namespaces"), await names("databases")]
+    expect(await faultOf(given)).toMatch(/no namespace ab `sent.*correct THE_NS/)
+    for (const user of ["root", "mid"])
+      expect(await faultOf({ ...given, user, namespace: "n" })).toMatch(/no database missing in .* n: correct THE_DB/)
+    expect([await names("namespaces"), await names("databases")]).toEqual([before, databases])
+    expect(await use(urlOf(), (client) => client.query("RETURN 1"), { ...given, absent: "create" })).toEqual(
+      Either.right([1])
+    )
+    expect(await use(urlOf(), (client) => client.query("RETURN 1"), given)).toEqual(Either.right([1]))
+    expect(await names("databases", given.namespace)).toContain("missing")
+  })
+
   test(`D22 ${scheme}: no answer in time is a time-out, and the next request is served`, async () => {
     const outcome = await use(
       urlOf(),
@@ -245,6 +285,33 @@ test("D22 a server that is killed and started again is found again; many waiting
   )
   expect(right(outcome)).toEqual(Array.from({ length: 20 }, () => [[Ids.make("t", 1)]]))
   expect(second?.calls.get("signin")).toBe(1)
+})
+
+test("D22 a database that is gone behind a lost connection is waited for, and not created", async () => {
+  const server = await serve()
+  await server.ask("n", "d", "DEFINE TABLE t")
+  await server.ask("n", "other", "RETURN 1")
+  const outcome = await use(
+    server.url,
+    (client) =>
+      Effect.gen(function* () {
+        yield* client.query("RETURN 1")
+        yield* Effect.promise(() => server.ask("n", "other", "REMOVE DATABASE d"))
+        server.cut()
+        yield* Effect.sleep("50 millis")
+        const gone = yield* Effect.either(client.query("RETURN 2"))
+        yield* Effect.promise(() => server.ask("n", "other", "DEFINE DATABASE d"))
+        return [gone, yield* client.query("RETURN 3")] as const
+      }),
+    { ...root, absent: { namespace: "THE_NS", database: "THE_DB" } },
+    { connectTimeoutMs: 5_000, requestTimeoutMs: 1_000, maxPauseMs: 300 }
+  )
+  const [gone, back] = right(outcome)
+  expect(Either.isLeft(gone) && [gone.left.reason, gone.left.message]).toEqual([
+    "unreachable",
+    expect.stringMatching(/no database d in/)
+  ])
+  expect(back).toEqual([3])
 })
 
 test("D22 an address without a server is unreachable when the time is up, and says why", async () => {

@@ -16,9 +16,10 @@ import {
   writeSync
 } from "node:fs"
 import { join } from "node:path"
-import { Effect, Either, Layer, Logger, Redacted, Stream } from "effect"
+import { Cause, Effect, Either, Layer, Logger, Redacted, Stream } from "effect"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
+import { layer as layerScheduler } from "../../src/host/schedulerStores.ts"
 import { layer } from "../../src/host/stores.ts"
 import { Database, startPosition } from "../../src/ports/Database.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
@@ -243,4 +244,30 @@ test("D22 in a cluster no records are kept here, a server is there for the edges
     exitCode: 1,
     message: expect.stringContaining("another process has it")
   })
+})
+
+test("D22 a scheduler beside a database that does not exist is told which of its settings to correct", async () => {
+  const server = await RpcServer.start()
+  onTestFinished(() => server.kill())
+  await server.ask("n", "d", "RETURN 1")
+  const tables = (namespace: string, name: string) => {
+    const login = { username: "root", password: Redacted.make("root"), authLevel: undefined }
+    const stores = layerScheduler({
+      replicaDbPath: join(folder, `replica-${namespace}-${name}`),
+      walPath: join(folder, `wal-${namespace}-${name}`, "log"),
+      database: { url: server.url, namespace, name, ...login }
+    })
+    const asked = Effect.provide(
+      Effect.flatMap(Upstream, (upstream) => upstream.tables),
+      Layer.fresh(stores)
+    )
+    return Effect.runPromise(asked.pipe(Effect.sandbox, Effect.flip, Effect.map(Cause.squash), Effect.either))
+  }
+  for (const [namespace, database, setting] of [
+    ["nowhere", "d", "SVC_SCHEDULER_DB_NAMESPACE"],
+    ["n", "nowhere", "SVC_SCHEDULER_DB_DATABASE"]
+  ] as const)
+    expect(await tables(namespace, database)).toMatchObject(
+      Either.right({ exitCode: 2, message: expect.stringContaining(`correct ${setting}`) })
+    )
 })

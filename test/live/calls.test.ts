@@ -153,6 +153,7 @@ test("D56 of two clients that call for one view before it is there the second is
 test("D6 a registration does not wait for a database that is away, nor for one that hangs, longer than SVC_DATABASE_WAIT_MS", async () => {
   const server = await ServerProcess.start()
   onTestFinished(() => server.kill())
+  await (await rootClient(server)).close()
   const node = await startBeside(server.port, fresh(), { SVC_DATABASE_WAIT_MS: "300" })
   onTestFinished(() => node.stop())
   await node.ready()

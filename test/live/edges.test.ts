@@ -311,6 +311,7 @@ seeded(
     const path = `surrealkv://${join(folder, `faults-${folders++}`)}`
     let server = await ServerProcess.start({ path })
     onTestFinished(() => server.kill())
+    await (await rootClient(server)).close()
     const node = await beside(server, join(folder, `node-${folders++}`), { SVC_MAX_PENDING_EDGES: "600" })
     await register(node)
     const check = async (what: string): Promise<void> => {

@@ -57,6 +57,18 @@ test("D44 a second service beside a database stands by, leaves its rows alone, a
   expect([await holder(server), await differing(second, "item")]).toEqual(["second", []])
 })
 
+test("D22 beside a database that does not exist a service ends with the fault, and has created nothing", async () => {
+  const server = await serve()
+  const node = await startBeside(server.port, fresh(), { STORE_DB: "misspelt" })
+  onTestFinished(() => node.stop())
+  expect(await node.fault()).toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(/misspelt.*correct STORE_DB/)
+  })
+  const [{ databases }] = await server.ask<[{ readonly databases: object }]>("n", "d", "INFO FOR NS")
+  expect(Object.keys(databases)).toEqual(["d"])
+})
+
 test("D44 a lease that has not been renewed lapses by the database's time", async () => {
   const server = await serve()
   await server.ask(

@@ -15,10 +15,14 @@ export const pollingRunner = async (
   jobTables: Polling.PollingSettings["jobTables"],
   sspId = "runner"
 ): Promise<() => Promise<void>> => {
-  const client = layerServer(
-    { kind: "server", url: `${server.url}/rpc` },
-    { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
-  )
+  const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, {
+    namespace: "n",
+    database: "d",
+    user: "root",
+    pass: Redacted.make("root"),
+    authLevel: undefined,
+    absent: "create"
+  } as const)
   const drivers = Layer.merge(
     Layer.provide(SurrealJobs.layer, client),
     Layer.provide(HttpBackend.layer, NodeHttpClient.layerUndici)

@@ -28,7 +28,8 @@ const client = Layer.unwrapEffect(
         database: `jobs${databases++}`,
         user: "root",
         pass: Redacted.make("root"),
-        authLevel: undefined
+        authLevel: undefined,
+        absent: "create"
       }
     )
   )

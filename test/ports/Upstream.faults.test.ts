@@ -49,7 +49,7 @@ const clientOf = (server: ServerProcess, requestTimeoutMs: number) => {
   if (address?.kind !== "server") throw new Error("no server")
   return layerServer(
     address,
-    { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: "root" },
+    { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: "root", absent: "create" },
     { connectTimeoutMs: 20_000, requestTimeoutMs, maxPauseMs: 300 }
   )
 }

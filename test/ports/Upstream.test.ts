@@ -34,7 +34,8 @@ const access = (user = "root") => ({
   database: `d${databases++}`,
   user,
   pass: Redacted.make("root"),
-  authLevel: undefined
+  authLevel: undefined,
+  absent: "create" as const
 })
 const overSocket = Layer.unwrapEffect(
   Effect.sync(() => layerServer({ kind: "server", url: `${server.url}/rpc` }, access()))

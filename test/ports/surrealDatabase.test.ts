@@ -29,7 +29,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const access = { namespace: "n", user: "root", pass: Redacted.make("root"), authLevel: "root" } as const
+const access = {
+  namespace: "n",
+  user: "root",
+  pass: Redacted.make("root"),
+  authLevel: "root",
+  absent: "create"
+} as const
 const overSocket = Layer.unwrapEffect(
   Effect.sync(() =>
     layerServer({ kind: "server", url: `${server.url}/rpc` }, { ...access, database: `d${databases++}` })

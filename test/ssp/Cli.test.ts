@@ -24,7 +24,8 @@ test("options of the setup are read with their values, behind = or as the next w
     url: undefined,
     withSecret: false,
     openToRecordUsers: false,
-    leastPrivilege: false
+    leastPrivilege: false,
+    create: false
   })
   expect(setupOf("--async", "--install-database-setup", "--tables", "a, b", "--url=db.example:8667")).toEqual({
     mode: "async",
@@ -32,7 +33,8 @@ test("options of the setup are read with their values, behind = or as the next w
     url: "http://db.example:8667",
     withSecret: false,
     openToRecordUsers: false,
-    leastPrivilege: false
+    leastPrivilege: false,
+    create: false
   })
   expect(
     [["--feed=events"], ["--feed", "changes"], ["--async", "--feed", "events"]].map(

@@ -47,7 +47,8 @@ const defaults: DatabaseSetup.SetupOptions = {
   url: undefined,
   withSecret: false,
   openToRecordUsers: false,
-  leastPrivilege: false
+  leastPrivilege: false,
+  create: false
 }
 
 /** A database of its own, and the commands on it; each answers what it printed, and its fault if there was one. */
@@ -91,7 +92,7 @@ const database = async (
     const console = { ...Effect.runSync(Console.consoleWith(Effect.succeed)), log: write, error: write }
     const exit = await Effect.runPromiseExit(
       DatabaseSetup.run(settings, command, { ...defaults, ...options }).pipe(
-        Effect.provide(ServerClient.layer(settings)),
+        Effect.provide(ServerClient.layer(settings, { ...defaults, ...options }.create)),
         Logger.withMinimumLogLevel(LogLevel.None),
         Effect.withConsole(console)
       )
@@ -217,9 +218,17 @@ test("D44 tables, ids and fields may have the name of any word of the language, 
 })
 
 test("removing from a database that was never set up is no fault, and installing on one without tables says so", async () => {
-  const { run } = await database("")
+  const { run } = await database("RETURN 1")
   expect((await run("remove")).fault).toBeUndefined()
   expect((await run("install", { url: receiverUrl() })).out).toContain("no table")
+})
+
+test("D22 a command on a database that does not exist is a fault that names STORE_DB, and --create lets the installer create it", async () => {
+  const { run } = await database("")
+  for (const command of ["install", "remove", "print"] as const)
+    expect((await run(command)).fault).toMatch(/no database .* in the namespace n: correct STORE_DB/)
+  expect((await run("install", { create: true })).out).toContain("no table")
+  expect((await run("remove")).fault).toBeUndefined()
 })
 
 test("D15 no secret is printed unless it is asked for, and none when it is installed", async () => {

@@ -29,7 +29,8 @@ const options: DatabaseSetup.SetupOptions = {
   url: undefined,
   withSecret: false,
   openToRecordUsers: false,
-  leastPrivilege: true
+  leastPrivilege: true,
+  create: true
 }
 
 const jobFile = {
@@ -64,7 +65,7 @@ const database = async (schema = "DEFINE TABLE item; CREATE item:1 SET v = 1") =
     const console = { ...Effect.runSync(Console.consoleWith(Effect.succeed)), log: write, error: write }
     const exit = await Effect.runPromiseExit(
       DatabaseSetup.run(config, what, options).pipe(
-        Effect.provide(ServerClient.layer(config)),
+        Effect.provide(ServerClient.layer(config, true)),
         Logger.withMinimumLogLevel(LogLevel.None),
         Effect.withConsole(console)
       )
@@ -86,7 +87,7 @@ const database = async (schema = "DEFINE TABLE item; CREATE item:1 SET v = 1") =
   ): Promise<A> => {
     const config = await settings({}, user, pass)
     return Effect.runPromise(
-      effect.pipe(Effect.provide(ServerClient.layer(config)), Logger.withMinimumLogLevel(LogLevel.None))
+      effect.pipe(Effect.provide(ServerClient.layer(config, true)), Logger.withMinimumLogLevel(LogLevel.None))
     )
   }
   return { ask, command, as }

@@ -211,7 +211,14 @@ seeded(
   async (random) => {
     const records = draw(random, runs(150))
     expect(new Set(records.map(([id]) => typeof id.key)).size).toBeGreaterThan(2)
-    const access = { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
+    const access = {
+      namespace: "n",
+      database: "d",
+      user: "root",
+      pass: Redacted.make("root"),
+      authLevel: undefined,
+      absent: "create"
+    } as const
     const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, access)
     const layers = Layer.mergeAll(
       Layer.provideMerge(SurrealUpstream.layer, client),

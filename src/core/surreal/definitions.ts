@@ -1,4 +1,4 @@
-/** Reads the answers of `INFO FOR DB STRUCTURE` and `INFO FOR TABLE ... STRUCTURE`: lists of objects with a name. */
+/** Reads the answers of `INFO FOR ... STRUCTURE`: lists of objects with a name. */
 import { isObj, type Obj, type Value } from "../surql/values/value.ts"
 
 /** One definition, with its own properties under `definition`. */
@@ -10,7 +10,7 @@ export interface Definition {
 /** Definitions of a kind; none where the answer is none of that statement. */
 export const definitionsOf = (
   info: Value | undefined,
-  kind: "tables" | "fields" | "events"
+  kind: "namespaces" | "databases" | "tables" | "fields" | "events"
 ): ReadonlyArray<Definition> => {
   const found = isObj(info) ? info[kind] : undefined
   return Array.isArray(found)

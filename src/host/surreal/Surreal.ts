@@ -58,6 +58,7 @@ class Line {
   private link: SurrealLink | undefined
   private level: AuthLevel | undefined
   private failures = 0
+  private wasMade = false
   private notBeforeMs = 0
   /** The attempt under way. */
   private attempt: Deferred.Deferred<SurrealLink, SurrealError> | undefined
@@ -107,6 +108,7 @@ class Line {
           `connected to the database at ${this.address.url}${this.failures > 0 ? ` after ${this.failures} failed attempts` : ""}`
         )
         this.failures = 0
+        this.wasMade = true
         return (this.link = made.right)
       }
       const { message } = made.left
@@ -120,6 +122,16 @@ class Line {
     })
   }
 
+  /**
+   * Namespace and database must exist when a service first comes to them. One that had them waits: they may come back,
+   * and what it knows of them is of use meanwhile.
+   */
+  private absent(fault: StartFault): Effect.Effect<never, SurrealError> {
+    return this.wasMade
+      ? Effect.fail(new SurrealError({ reason: "unreachable", message: fault.message, uncertain: false }))
+      : Effect.die(fault)
+  }
+
   private connect(): Effect.Effect<SurrealLink, SurrealError> {
     const { connectTimeoutMs } = this.patience
     const at = (level: AuthLevel) =>
@@ -128,7 +140,8 @@ class Line {
           duration: connectTimeoutMs,
           onTimeout: () => timedOut("no connection was made", connectTimeoutMs)
         }),
-        Effect.tap(() => Effect.sync(() => void (this.level = level)))
+        Effect.tap(() => Effect.sync(() => void (this.level = level))),
+        Effect.catchTag("StartFault", (fault) => this.absent(fault))
       )
     if (this.level !== undefined) return at(this.level)
     const wrongLevel = (error: SurrealError): boolean => error.reason === "unauthorized"

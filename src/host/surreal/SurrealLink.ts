@@ -8,6 +8,8 @@
 import { Effect, Redacted } from "effect"
 import { type Engines, Surreal, type SystemAuth } from "surrealdb"
 import type { EmbeddedStore, ServerStore } from "../../core/settings/address.ts"
+import type { Value } from "../../core/surql/values/value.ts"
+import { definitionsOf } from "../../core/surreal/definitions.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { Bindings, SurrealError } from "../../ports/SurrealClient.ts"
 import * as SurrealEngines from "./surrealEngines.ts"
@@ -24,6 +26,8 @@ export interface Access {
   readonly pass: Redacted.Redacted<string> | undefined
   /** Undefined: tried in the order root, namespace, database. */
   readonly authLevel: AuthLevel | undefined
+  /** Where one of them does not exist: it is created, or a fault names the setting that has its name. */
+  readonly absent: "create" | { readonly namespace: string; readonly database: string }
 }
 
 export interface Patience {
@@ -39,6 +43,19 @@ const credentials = ({ database, namespace, pass, user }: Access, level: AuthLev
   return level === "root" ? login : level === "namespace" ? { ...login, namespace } : { ...login, namespace, database }
 }
 
+type Selected = "namespace" | "database"
+
+/** A name that is misspelt would otherwise put a service beside an empty database. */
+const absentFault = ({ absent, database, namespace }: Access, what: Selected): StartFault => {
+  const missing =
+    what === "namespace" ? `no namespace ${namespace}` : `no database ${database} in the namespace ${namespace}`
+  const correct = absent === "create" ? "" : `correct ${absent[what]}, `
+  return new StartFault({
+    exitCode: 2,
+    message: `the database server has ${missing}: ${correct}define it there, or have --install-database-setup create it with --create`
+  })
+}
+
 export class SurrealLink {
   private readonly db: Surreal
   #broken = false
@@ -48,6 +65,8 @@ export class SurrealLink {
   readonly #pending = new Set<Promise<unknown>>()
   #wire: Wire | undefined
   #token = ""
+  /** What is not known to exist: over HTTP each request selects what its headers name. */
+  #looking: Selected | undefined
   /** By the text of a live query's id. */
   readonly #listeners = new Map<string, (ended: boolean) => void>()
   /** Why the connection attempt failed, where only the engine knows. */
@@ -71,6 +90,8 @@ export class SurrealLink {
       websocketImpl: socketClass(patience.connectTimeoutMs, (wire) => void (this.#wire = wire)),
       fetchImpl: (input, init) => {
         const headers = new Headers(init?.headers)
+        if (this.#looking !== undefined) headers.delete("surreal-db")
+        if (this.#looking === "namespace") headers.delete("surreal-ns")
         if (this.#token !== "") headers.set("authorization", `Bearer ${this.#token}`)
         return fetch(input, { ...init, headers, signal: AbortSignal.timeout(patience.requestTimeoutMs) })
       }
@@ -124,6 +145,30 @@ export class SurrealLink {
     Effect.promise(() => Promise.allSettled(this.#pending)).pipe(Effect.zipRight(this.close))
   )
 
+  /**
+   * Selects namespace and database. The server creates what any user tells it to select, hence the look before. A user
+   * who has signed in at a level proves that this level exists.
+   */
+  async #select(access: Access, level: AuthLevel): Promise<void> {
+    const { absent, database, namespace } = access
+    const look = async (what: Selected): Promise<void> => {
+      this.#looking = what
+      const [answer] = await this.query(`INFO FOR ${what === "namespace" ? "ROOT" : "NS"} STRUCTURE`, {})
+      if (answer?.success !== true) throw answer?.error ?? new Error("the database did not answer")
+      const there = definitionsOf(answer.result as Value, `${what}s`)
+      if (!there.some(({ name }) => name === access[what])) throw absentFault(access, what)
+      this.#looking = undefined
+    }
+    // Over HTTP the SDK asks nothing before it knows both names, and sends no request for this.
+    if (!this.notifies) await this.db.use({ namespace, database })
+    if (absent !== "create" && level !== "database") {
+      if (level === "root") await look("namespace")
+      if (this.notifies) await this.db.use({ namespace })
+      await look("database")
+    }
+    if (this.notifies) await this.db.use({ namespace, database })
+  }
+
   #watched<A>(answer: Promise<A>): Promise<A> {
     this.#pending.add(answer)
     const over = (): void => void this.#pending.delete(answer)
@@ -131,14 +176,17 @@ export class SurrealLink {
     return answer
   }
 
-  /** A connection to a server. The error says `unauthorized` when the credentials are not those of this level. */
+  /**
+   * A connection to a server. The error says `unauthorized` when the credentials are not those of this level; the fault
+   * is that there is no such namespace or database.
+   */
   static readonly toServer = (
     address: ServerStore,
     access: Access,
     level: AuthLevel,
     patience: Patience
-  ): Effect.Effect<SurrealLink, SurrealError> =>
-    Effect.async<SurrealLink, SurrealError>((resume) => {
+  ): Effect.Effect<SurrealLink, SurrealError | StartFault> =>
+    Effect.async<SurrealLink, SurrealError | StartFault>((resume) => {
       const link = new SurrealLink(patience, SurrealEngines.remote, () => undefined)
       // A refused connection never settles the SDK's promise, it only ends; where the promise does settle, it says
       // more.
@@ -150,19 +198,14 @@ export class SurrealLink {
           )
       )
       const auth = credentials(access, level)
-      const { database, namespace } = access
       link.db
-        .connect(address.url, {
-          namespace,
-          database,
-          reconnect: false,
-          ...(auth === undefined ? {} : { authentication: () => auth })
-        })
+        .connect(address.url, { reconnect: false, ...(auth === undefined ? {} : { authentication: () => auth }) })
+        .then(() => link.#select(access, level))
         .then(
           () => resume(Effect.succeed(link)),
           (error: unknown) => {
             link.cut()
-            resume(Effect.fail(failureOf(error)))
+            resume(Effect.fail(error instanceof StartFault ? error : failureOf(error)))
           }
         )
       return Effect.sync(() => link.cut())

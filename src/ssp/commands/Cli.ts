@@ -29,6 +29,7 @@ const flags = {
 
 /** What follows the commands on a database. */
 const setupOptions = {
+  "--create": "Setup: create namespace and database where they do not exist; a fault without it.",
   "--feed":
     "changes|events: Setup: events that write into a change table, which the service reads (the default; under a scheduler that reads it), or events that post to it inside the writing transaction.",
   "--async": "Setup: events that post, behind the commit instead of inside it.",
@@ -53,6 +54,7 @@ const commands: { readonly [flag: string]: Command | "check" } = {
 
 /** What each command has a use for. */
 const uses: { readonly [option: string]: ReadonlyArray<Command | "check"> } = {
+  "--create": ["install"],
   "--feed": ["print", "install"],
   "--async": ["print", "install"],
   "--least-privilege": ["print", "install"],
@@ -91,7 +93,8 @@ const readWords = (
     url: undefined as string | undefined,
     withSecret: false,
     openToRecordUsers: false,
-    leastPrivilege: false
+    leastPrivilege: false,
+    create: false
   }
   for (let i = 0; i < args.length; i++) {
     const word = args[i] ?? ""
@@ -106,6 +109,7 @@ const readWords = (
     if (name === "--async") setup.mode = "async"
     else if (name === "--open-to-record-users") setup.openToRecordUsers = true
     else if (name === "--least-privilege") setup.leastPrivilege = true
+    else if (name === "--create") setup.create = true
     else if (name === "--feed") {
       const kind = inline ?? args[++i] ?? ""
       if (kind !== "changes" && kind !== "events")

@@ -32,6 +32,8 @@ export interface SetupOptions {
   readonly openToRecordUsers: boolean
   /** The user of the service instead of the feed. */
   readonly leastPrivilege: boolean
+  /** Whether a namespace or database that does not exist is created. */
+  readonly create: boolean
 }
 
 type Config = Pick<
