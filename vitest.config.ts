@@ -6,6 +6,7 @@
  * `*.campaign.test.ts` run long and belong to `npm run campaign`.
  */
 import { defineConfig } from "vitest/config"
+import { Interleaved } from "./test/kit/Interleaved.ts"
 import { TallyReporter } from "./test/kit/TallyReporter.ts"
 
 const campaign = process.env["SVC_CAMPAIGN"] === "1"
@@ -24,8 +25,9 @@ export default defineConfig({
     // Files share a worker's modules: loading the libraries once per file was a quarter of the whole run. No module of
     // ours keeps state, and tests that share a node say so.
     poolOptions: { forks: { isolate: false } },
-    maxWorkers: 2,
-    minWorkers: 1,
+    sequence: { sequencer: Interleaved },
+    maxWorkers: 3,
+    minWorkers: 3,
     testTimeout: campaign ? 1_800_000 : 120_000,
     hookTimeout: 120_000,
     reporters: ["default", new TallyReporter()]

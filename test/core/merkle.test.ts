@@ -101,7 +101,7 @@ seeded(
   "test/core/merkle.test.ts",
   (random) => {
     let compared = 0
-    for (let history = 0; history < runs(4); history++) {
+    for (let history = 0; history < runs(2); history++) {
       const store = new Store()
       const trees = new StoreTrees(store)
       // Some tables are looked at from the first record on, some late.

@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest"
 import { send } from "../kit/contract.ts"
 import { Door, freePort, schedulerEnv, secret, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
-import { runs } from "../kit/random.ts"
+import { campaign, runs } from "../kit/random.ts"
 import { change, create, registration } from "../kit/registration.ts"
 import { workshop } from "../kit/workshop.ts"
 
@@ -87,7 +87,7 @@ describe("D43 an SSP that is fed past its heap", () => {
     )
   })
 
-  it("lives on with a store that keeps nothing", async ({ onTestFinished }) => {
+  it.runIf(campaign)("lives on with a store that keeps nothing", async ({ onTestFinished }) => {
     const ssp = await workshop(onTestFinished).start({ command: heapOf(heapMebibytes) })
     const taken = await fill(ssp)
     for (let i = 0; i < 50; i++) expect((await ingest(ssp, create(`t:more${i}`, { text }))).status).toBe(503)

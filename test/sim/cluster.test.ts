@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest"
 import { campaign, runs, seed, seeded } from "../kit/random.ts"
 import { live } from "./cluster.ts"
 
-const days = campaign ? runs(60) : runs(2)
+const days = campaign ? runs(60) : runs(1)
 const blows = campaign ? 25 : 8
 
 describe("a cluster of whole nodes", () => {

@@ -66,7 +66,7 @@ seeded(
   "L1 L7 hundreds of pages of the same lists show what a sort of all rows shows, after every step",
   "test/core/ivm/pages.test.ts",
   (random) => {
-    for (let run = 0; run < runs(3); run++) {
+    for (let run = 0; run < runs(1); run++) {
       const on = new Desk()
       const rows = new Map<number, Row>()
       const next = (): unknown => {

@@ -8,7 +8,7 @@ import { expect, it } from "vitest"
 import { growthOf, median } from "./churnGrowth.ts"
 import { kinds } from "./kinds.ts"
 
-const cycles = 30
+const cycles = 20
 
 it("L7 D16 memory is flat over views that come and go, of every kind", async () => {
   const grown = await growthOf(cycles, 5)

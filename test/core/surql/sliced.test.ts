@@ -74,7 +74,7 @@ describe("writing in slices", () => {
   it.each(large)("gives the text that writing in one go gives: %s", (_, value) => same(value))
 
   seeded("gives the same text for any values, side by side", "test/core/surql/sliced.test.ts", (random) => {
-    for (let n = 0; n < runs(40); n++) {
+    for (let n = 0; n < runs(12); n++) {
       const parts = Array.from({ length: 20 }, () =>
         random.chance(0.5) ? valueOf(Values.any(random)) : Hostile.content(random)
       )
