@@ -43,12 +43,13 @@ export const until = async <A>(
   check: () => Promise<A | undefined | false> | A | undefined | false,
   boundMs = 30_000
 ): Promise<A> => {
-  const deadline = performance.now() + boundMs
+  const begun = performance.now()
   for (;;) {
     const found = await check()
     if (found !== undefined && found !== false) return found
-    if (performance.now() > deadline) throw new Error(`waited ${boundMs} ms in vain: ${what}`)
-    await sleep(15)
+    const waited = performance.now() - begun
+    if (waited > boundMs) throw new Error(`waited ${boundMs} ms in vain: ${what}`)
+    await sleep(Math.min(10 + waited / 10, 200))
   }
 }
 
