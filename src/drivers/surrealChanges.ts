@@ -7,6 +7,7 @@
 import { Effect, Either } from "effect"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { Duration, isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
+import * as Changes from "../core/surreal/surrealChanges.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
 import { viewKey } from "../core/view/viewId.ts"
 import type { SurrealError, SurrealShape } from "../ports/SurrealClient.ts"
@@ -130,6 +131,8 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
         Effect.mapError(failure)
       ),
   listen: (heard) => Effect.mapError(client.listen(written, heard), failure),
+  announce: (tables) =>
+    Effect.mapError(Effect.asVoid(client.query(tables.map((name) => Changes.event(name)).join(";"))), failure),
   answer: (call, refusal) => Effect.mapError(answered(client, call, refusal), failure)
 })
 

@@ -7,10 +7,8 @@
  */
 import { Effect, Either, Layer, Option, Stream } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
-import { identifier } from "../core/surql/values/text.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
-import { definitionsOf } from "../core/surreal/definitions.ts"
-import { changeEvent } from "../core/surreal/surrealChanges.ts"
+import * as Schemas from "../core/surreal/databaseSchema.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
 import { type Bindings, SurrealClient, SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
 import {
@@ -22,7 +20,6 @@ import {
   UpstreamError,
   type UpstreamRecord,
   type UpstreamShape,
-  type UpstreamTable,
   type ViewEdges
 } from "../ports/Upstream.ts"
 import { recordOf } from "./memoryUpstream.ts"
@@ -103,7 +100,8 @@ export const make = (client: SurrealShape): UpstreamShape => ({
     ),
     failure
   ),
-  tables: tables(client),
+  tables: Effect.map(Effect.mapError(schemaNow(client, undefined), failure), ({ tables }) => tables),
+  schema: (known) => Effect.mapError(schemaNow(client, known), failure),
   chunk: (table, after, size) => chunk(client, table, after, size),
   find: (ids) => find(client, ids),
   registrations: Effect.flatMap(listOf(client, `SELECT * FROM ${Schema.queryTable}`).pipe(unlessMissing), (rows) =>
@@ -127,28 +125,36 @@ export const make = (client: SurrealShape): UpstreamShape => ({
     )
 })
 
-const tables = (client: SurrealShape): Effect.Effect<ReadonlyArray<UpstreamTable>, UpstreamError> =>
+/** Names first, then all of it in one statement; what is defined in between is met by trying again. */
+const wholeSchema = (client: SurrealShape): Effect.Effect<Schemas.DatabaseSchema, SurrealError> =>
   Effect.gen(function* () {
-    const [info] = yield* run(client, "INFO FOR DB STRUCTURE")
-    const users = definitionsOf(info, "tables").filter(({ name }) => !Schema.isOwn(name))
-    if (users.length === 0) return []
-    const infos = yield* run(client, users.map(({ name }) => `INFO FOR TABLE ${identifier(name)} STRUCTURE`).join(";"))
-    return users.map(({ definition, name }, i) => ({
-      name,
-      types: typesOf(infos[i]),
-      derived: definition["view"] !== undefined,
-      announced: definitionsOf(infos[i], "events").some((event) => event.name === changeEvent)
-    }))
-  })
+    const [db] = yield* client.query(Schemas.named)
+    const names = Schemas.namesOf(db)
+    const schema = Schemas.schemaOf((yield* client.query(Schemas.wholeOf(names))).at(-1))
+    const same = schema.tables.length === names.length && schema.tables.every(({ name }, i) => name === names[i])
+    return same ? schema : yield* wholeSchema(client)
+  }).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason === "missing",
+      () => wholeSchema(client)
+    )
+  )
 
-const typesOf = (info: Value): { readonly [path: string]: string } => {
-  const types: Record<string, string> = {}
-  for (const { definition, name } of definitionsOf(info, "fields")) {
-    const { kind } = definition
-    if (typeof kind === "string" && name !== "__proto__") types[name] = kind
-  }
-  return types
-}
+/** The schema as it is now; `known` itself where it is still that one. */
+const schemaNow = (
+  client: SurrealShape,
+  known: Schemas.DatabaseSchema | undefined
+): Effect.Effect<Schemas.DatabaseSchema, SurrealError> =>
+  known === undefined
+    ? wholeSchema(client)
+    : client.query(Schemas.markWith(known.tables.map(({ name }) => name))).pipe(
+        Effect.map((answers) => answers.at(-1)),
+        Effect.catchIf(
+          ({ reason }) => reason === "missing",
+          () => Effect.succeed(undefined)
+        ),
+        Effect.flatMap((mark) => (mark === known.mark ? Effect.succeed(known) : wholeSchema(client)))
+      )
 
 const toRecords = (rows: ReadonlyArray<Value>): ReadonlyArray<UpstreamRecord> =>
   rows.flatMap((row) => (isObj(row) ? (recordOf(row) ?? []) : []))

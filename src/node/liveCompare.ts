@@ -143,13 +143,18 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
   each<E, E2>(
     reading: <A>(effect: Effect.Effect<A, UpstreamError>) => Effect.Effect<A, E>,
     deal: (differences: ReadonlyArray<Compare.Difference<K>>) => Effect.Effect<void, E2>,
-    step?: Step
+    step?: Step,
+    only?: ReadonlySet<string>
   ): Effect.Effect<number, R | E | E2> {
     return Effect.gen(this, function* () {
       const { side, upstream } = this.parts
       const tables = yield* reading(upstream.tables)
       side.declare(tables)
-      const names = new Set([...tables.map(({ name }) => name), ...(yield* side.names)].filter((name) => !isOwn(name)))
+      const names = new Set(
+        [...tables.map(({ name }) => name), ...(yield* side.names)].filter(
+          (name) => !isOwn(name) && only?.has(name) !== false
+        )
+      )
       return yield* eachStretch(
         names,
         side.chunkSize,
@@ -164,15 +169,21 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
   }
 
   /** Compares everything while changes flow. */
-  readonly now: Effect.Effect<Compared, UpstreamError | R | W> = Effect.suspend(() =>
-    Progress.during("reconcile", "the database", "records", (step) => this.compare(step))
-  ).pipe(
-    Effect.tap(({ repaired }) =>
-      Effect.map(Meters, ({ reconcileDifferences }) => reconcileDifferences.add(repaired.length))
-    )
-  )
+  readonly now: Effect.Effect<Compared, UpstreamError | R | W> = Effect.suspend(() => this.some(undefined))
 
-  private readonly compare = (step: Step): Effect.Effect<Compared, UpstreamError | R | W> =>
+  /** Compares these tables while changes flow, those that are gone among them; undefined: all. */
+  some(tables: ReadonlySet<string> | undefined): Effect.Effect<Compared, UpstreamError | R | W> {
+    return Progress.during("reconcile", "the database", "records", (step) => this.compare(step, tables)).pipe(
+      Effect.tap(({ repaired }) =>
+        Effect.map(Meters, ({ reconcileDifferences }) => reconcileDifferences.add(repaired.length))
+      )
+    )
+  }
+
+  private readonly compare = (
+    step: Step,
+    only: ReadonlySet<string> | undefined
+  ): Effect.Effect<Compared, UpstreamError | R | W> =>
     Effect.gen(this, function* () {
       const repaired: Array<RecordId> = []
       let suspects: Array<Compare.Difference<K>> = []
@@ -192,7 +203,8 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
             yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - lastMs))
             lastMs = yield* Clock.currentTimeMillis
           }),
-        step
+        step,
+        only
       )
       if (suspects.length > 0) yield* look
       const ids = repaired.map(({ text }) => text)

@@ -8,6 +8,7 @@
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import type { Obj, RecordId, RecordKey } from "../core/surql/values/value.ts"
+import type { DatabaseSchema } from "../core/surreal/databaseSchema.ts"
 import type { StoredView } from "./Database.ts"
 import type { SavedStateShape } from "./SavedState.ts"
 
@@ -21,6 +22,10 @@ export interface UpstreamTable {
   readonly derived: boolean
   /** Whether each write to it is announced in the change table. */
   readonly announced?: boolean
+  /** Whether an event of the setup stands on it, of either kind of feed; undefined where that cannot be known. */
+  readonly told?: boolean
+  /** Equal texts: the same fields, computed ones with their expressions, and the same definition of a derived table. */
+  readonly shape?: string
 }
 
 /** A record as it is in the database; `version` is its reserved field (D4), which is not in `doc`. */
@@ -172,6 +177,8 @@ export interface ChangeTable {
    * rely on it: what is written can go unheard.
    */
   readonly listen: (heard: () => "more" | "enough") => Effect.Effect<void, UpstreamError>
+  /** Has the writes to these tables announced from now on. */
+  readonly announce: (tables: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
   /** Tells the client why its call was not carried out, or takes away what it was told before. */
   readonly answer: (call: ViewCall, refusal: string | undefined) => Effect.Effect<void, UpstreamError>
 }
@@ -191,6 +198,8 @@ export interface UpstreamShape {
   readonly prepare: Effect.Effect<void, UpstreamError>
   /** The tables that are not ours, by name. */
   readonly tables: Effect.Effect<ReadonlyArray<UpstreamTable>, UpstreamError>
+  /** What is defined now: `known` itself where that is still so, found out by one short statement. */
+  readonly schema?: (known: DatabaseSchema | undefined) => Effect.Effect<DatabaseSchema, UpstreamError>
   /**
    * Records of a table in key order, at most `size`, behind the key `after`. Fewer than `size` means there are no more.
    * A table that is gone has none.

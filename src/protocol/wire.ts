@@ -215,6 +215,10 @@ export const Info = Schema.Array(
 
 const RowError = Schema.Struct({ id: Schema.String, reason: Schema.String })
 
+const warnings = Schema.optional(Schema.Array(Schema.String)).annotations({
+  description: "Extension (D57): why the view does not follow each write"
+})
+
 export const DebugView = Schema.Struct({
   view_id: Schema.String,
   cache_size: count,
@@ -239,6 +243,7 @@ export const DebugView = Schema.Struct({
     })
   ).annotations({ description: "Extension (D13): operators, and why one is recomputed" }),
   errors: Schema.Array(RowError).annotations({ description: "Extension (D2a): rows left out" }),
+  warnings,
   quarantined: Schema.optional(Schema.Struct({ ends: count, last: Schema.String })).annotations({
     description: "Extension (D48): the view is set aside, nothing of it is held"
   })
@@ -278,7 +283,8 @@ export const ViewPlaced = Schema.Struct(shown).annotations({
 export const ViewResult = Schema.Struct({
   ...shown,
   result_data: Schema.Unknown,
-  errors: Schema.optional(Schema.Array(RowError)).annotations({ description: "Extension (D2a): rows left out" })
+  errors: Schema.optional(Schema.Array(RowError)).annotations({ description: "Extension (D2a): rows left out" }),
+  warnings
 }).annotations({
   identifier: "ViewResult",
   examples: [Examples.viewResult],

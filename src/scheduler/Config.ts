@@ -144,6 +144,8 @@ export const knobs = {
   reconcileIntervalSecs: Settings.reconcileIntervalSecs,
   databaseLeaseSecs: Settings.databaseLeaseSecs,
   changesPerRead: Settings.changesPerRead,
+  schemaIntervalMs: Settings.schemaIntervalMs,
+  defineEvents: Settings.defineEvents,
   integrityIntervalSecs: Settings.integer(
     "SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS",
     60,

@@ -29,6 +29,7 @@ import { ProxyQuery } from "./replica/ProxyQuery.ts"
 import * as Reconcile from "./replica/Reconcile.ts"
 import { RecordTrees } from "./replica/RecordTrees.ts"
 import * as SspComparison from "./replica/SspComparison.ts"
+import * as SchemaFollowing from "./replica/schemaFollowing.ts"
 
 const layerProxy = Layer.unwrapEffect(
   Effect.map(SchedulerConfig, ({ queryBytes, queryBytesTotal, queryRowSteps, queryRows, querySteps }) =>
@@ -41,7 +42,13 @@ const layerAudit = Layer.unwrapEffect(
 )
 
 /** Routes, services and loops of a scheduler, over ports. A server and routes of your own are built on it. */
-export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, IntegrityNodes.layer).pipe(
+export const layer = Layer.mergeAll(
+  Http.layer,
+  HttpIngest.layerHot,
+  SspComparison.layer,
+  IntegrityNodes.layer,
+  SchemaFollowing.layer
+).pipe(
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(Reconcile.layer),

@@ -242,6 +242,8 @@ export const knobs = {
     }
   ),
   changesPerRead: Settings.changesPerRead,
+  schemaIntervalMs: Settings.schemaIntervalMs,
+  defineEvents: Settings.defineEvents,
   integrityQuietSecs: Settings.integer(
     "SVC_INTEGRITY_QUIET_SECS",
     5,

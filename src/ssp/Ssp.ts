@@ -18,6 +18,7 @@ import { DeclaredTypes } from "./database/DeclaredTypes.ts"
 import { Integrity } from "./database/Integrity.ts"
 import { Reconcile } from "./database/Reconcile.ts"
 import * as Reconciling from "./database/reconciling.ts"
+import * as SchemaFollowing from "./database/schemaFollowing.ts"
 import { storeText } from "./database/storeText.ts"
 import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import * as EdgesWhenReady from "./edges/whenReady.ts"
@@ -36,7 +37,13 @@ const layerAudit = Layer.unwrapEffect(
 )
 
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(
+export const layerOver = Layer.mergeAll(
+  Http.layer,
+  HttpIngest.layerHot,
+  Expiry.layer,
+  Reconciling.layer,
+  SchemaFollowing.layer
+).pipe(
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(IngestTimes.layer),

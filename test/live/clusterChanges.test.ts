@@ -105,7 +105,7 @@ const uncompared = (scheduler: Process): number => scheduler.logs.match(/no comp
 /** Of the scheduler, under writes. */
 const kills = campaign ? 40 : 2
 
-test("D44 D56 in a cluster the scheduler takes the change table of a database that may not reach it: views follow, what is rolled back is not shown, calls are carried out or refused, a deleted registration takes its view away", async () => {
+test("D44 D56 D57 in a cluster the scheduler takes the change table of a database that may not reach it: views follow, what is rolled back is not shown, calls are carried out or refused, a deleted registration takes its view away", async () => {
   const beside = await start(2)
   const { ask, cluster } = beside
   expect(await register(beside)).toBe(200)
@@ -143,6 +143,21 @@ test("D44 D56 in a cluster the scheduler takes the change table of a database th
   expect(await register(beside)).toBe(200)
   await ask("UPDATE item:6 SET on = false")
   await equal(beside, "registered again")
+  // Definitions are followed too; this user may define no event, so that is said, and what is there is compared.
+  const made = registration("incantation:made", "SELECT * FROM made")
+  expect((await cluster.scheduler.ask({ method: "POST", path: "/view/register", body: made }, 20_000))?.status).toBe(
+    200
+  )
+  const edgesOfMade = (count: number): Promise<unknown> =>
+    until(`${count} edges of the new table`, async () => {
+      const [rows] = await ask<[Rows]>(`SELECT out FROM ${Schema.edgeTable} WHERE in = ${Schema.queryTable}:made`)
+      return rows.length === count
+    })
+  await ask("DEFINE TABLE made; CREATE made:1; CREATE made:2")
+  await edgesOfMade(2)
+  expect(cluster.scheduler.logs).toContain("the new tables made get no event")
+  await ask("REMOVE TABLE made")
+  await edgesOfMade(0)
 }, 300_000)
 
 test("D44 no write fails while the scheduler is away; it takes what waits when it is back, after kills too, without a compare", async () => {

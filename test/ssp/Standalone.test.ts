@@ -20,7 +20,7 @@ import { fakeViews } from "./fakeViews.ts"
 import { FakeDatabase } from "./upstreamKit.ts"
 
 const build = (
-  reconcile: Omit<ReconcileShape, "take">,
+  reconcile: Omit<ReconcileShape, "take" | "tables">,
   { env = {}, present = true }: { readonly env?: { readonly [name: string]: string }; readonly present?: boolean } = {}
 ) =>
   Effect.map(
@@ -30,7 +30,11 @@ const build = (
           Layer.provideMerge(Lifecycle.layer),
           Layer.provideMerge(
             Layer.mergeAll(
-              Layer.succeed(Reconcile, { ...reconcile, take: () => Effect.succeed(undefined) }),
+              Layer.succeed(Reconcile, {
+                ...reconcile,
+                take: () => Effect.succeed(undefined),
+                tables: () => reconcile.now
+              }),
               present ? new FakeDatabase().layer : Upstream.layerNone,
               fakeViews(),
               DeclaredTypes.layer,

@@ -279,6 +279,22 @@ export const changesPerRead = integer(
   }
 )
 
+export const schemaIntervalMs = integer(
+  "SVC_SCHEMA_INTERVAL_MS",
+  1_000,
+  { min: 0, max: 3_600_000 },
+  {
+    unit: "ms",
+    meaning:
+      "Pause between two looks at what a database server defines (tables, fields, functions, parameters), one short statement each; 0 looks at the start only."
+  }
+)
+
+export const defineEvents = choice("SVC_DEFINE_EVENTS", ["on", "off"], "on", {
+  meaning:
+    "Whether a table that is made in a database with a change table gets its event from this service, if its user may define events; else it moves views only with the compare, and is named in a warning."
+})
+
 /** How both servers log. */
 export const logging = {
   logLevel: choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", {

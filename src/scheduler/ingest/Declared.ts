@@ -5,13 +5,14 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type * as Change from "../../core/record/change.ts"
-import { Replica, type ReplicaError, startFault } from "../../ports/Replica.ts"
+import { Replica, type ReplicaError, type ReplicaTable, startFault } from "../../ports/Replica.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 
 export class Declared extends Context.Tag("scheduler/ingest/Declared")<
   Declared,
   {
     readonly schema: Change.Schema
+    readonly tables: () => ReadonlyArray<ReplicaTable>
     readonly reload: Effect.Effect<void, ReplicaError>
   }
 >() {
@@ -19,12 +20,12 @@ export class Declared extends Context.Tag("scheduler/ingest/Declared")<
     Declared,
     Effect.gen(function* () {
       const replica = yield* Replica
-      let known = new Map<string, Change.Types>()
+      let known = new Map<string, ReplicaTable>()
       const reload = Effect.map(replica.tables, (tables) => {
-        known = new Map(tables.map(({ name, types }) => [name, types]))
+        known = new Map(tables.map((table) => [table.name, table]))
       })
       yield* Effect.mapError(reload, startFault)
-      return { schema: (table: string) => known.get(table), reload }
+      return { schema: (table: string) => known.get(table)?.types, tables: () => [...known.values()], reload }
     })
   )
 }

@@ -88,6 +88,8 @@ type Failure = UpstreamError | ReplicaError | Refusal
 interface Shape {
   /** One compare of everything, now; one at a time. */
   readonly now: Effect.Effect<Compared, Failure>
+  /** One compare of these tables, those that are gone among them. */
+  readonly tables: (names: ReadonlySet<string>) => Effect.Effect<Compared, Failure>
 }
 
 const nothingCompared: Compared = { compared: 0, repaired: [] }
@@ -107,7 +109,8 @@ export const layerOf = (
       const scope = yield* Effect.scope
       const { ingest } = yield* Ingest
       const { bootstrapChunkSize, reconcileIntervalSecs } = yield* SchedulerConfig
-      if (!upstream.present) return { now: Effect.succeed(nothingCompared) }
+      if (!upstream.present)
+        return { now: Effect.succeed(nothingCompared), tables: () => Effect.succeed(nothingCompared) }
       const following = yield* Following
       const { withPermits } = yield* Effect.makeSemaphore(1)
       const comparing = new LiveCompare({
@@ -164,7 +167,7 @@ export const layerOf = (
           ? Effect.never
           : Effect.zipRight(Effect.iterate(soon, { while: () => true, body: turn }), Effect.never)
       yield* Serving.fork(Effect.zipRight(first, then))
-      return { now }
+      return { now, tables: (names) => withPermits(1)(comparing.some(names)) }
     })
   )
 

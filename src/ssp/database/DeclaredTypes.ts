@@ -7,6 +7,11 @@
  */
 import { Context, Layer } from "effect"
 import type { Types } from "../../core/record/change.ts"
+import { caution } from "../../node/schemaWatch.ts"
+import type { UpstreamTable } from "../../ports/Upstream.ts"
+
+/** A table of the database, or of a scheduler, which tells its types alone. */
+type Table = Pick<UpstreamTable, "name" | "types"> & Partial<UpstreamTable>
 
 export class DeclaredTypes extends Context.Tag("ssp/database/DeclaredTypes")<
   DeclaredTypes,
@@ -14,14 +19,23 @@ export class DeclaredTypes extends Context.Tag("ssp/database/DeclaredTypes")<
     /** Types by path; undefined for a table that nothing is known of. */
     readonly of: (table: string) => Types | undefined
     /** These tables and no others are known from now on. */
-    readonly declare: (tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>) => void
+    readonly declare: (tables: ReadonlyArray<Table>) => void
+    readonly known: () => ReadonlyArray<Table>
+    /** Why views of these tables do not follow each write; empty where they do. */
+    readonly cautions: (tables: Iterable<string>) => ReadonlyArray<string>
   }
 >() {
   static readonly layer: Layer.Layer<DeclaredTypes> = Layer.sync(DeclaredTypes, () => {
-    let known: ReadonlyMap<string, Types> = new Map()
+    let known: ReadonlyMap<string, Table> = new Map()
     return {
-      of: (table) => known.get(table),
-      declare: (tables) => void (known = new Map(tables.map(({ name, types }) => [name, types])))
+      of: (table) => known.get(table)?.types,
+      declare: (tables) => void (known = new Map(tables.map((table) => [table.name, table]))),
+      known: () => [...known.values()],
+      cautions: (tables) =>
+        Array.from(tables).flatMap((name) => {
+          const table = known.get(name)
+          return (table === undefined ? undefined : caution({ derived: false, ...table })) ?? []
+        })
     }
   })
 }

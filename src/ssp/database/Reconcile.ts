@@ -52,7 +52,9 @@ export interface ReconcileShape {
   readonly now: Effect.Effect<Compared, Failure>
   /** Rows of the change table, read and deleted by the follower of the database; ends the process where another is. */
   readonly take: Take
-  /** The same of registrations alone. */
+  /** One compare of these tables, those that are gone among them. */
+  readonly tables: (names: ReadonlySet<string>) => Effect.Effect<Compared, Failure>
+  /** One compare of registrations alone. */
   readonly registrations: Effect.Effect<void, Failure>
 }
 
@@ -102,6 +104,7 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
           take: work.take,
           bootstrap: (exhausted) => withPermits(1)(work.bootstrap(exhausted)),
           now: withPermits(1)(work.now),
+          tables: (names) => withPermits(1)(work.tables(names)),
           registrations: withPermits(1)(work.followed)
         }
       })
@@ -338,6 +341,10 @@ class Work {
       Effect.forEach(chunksOf(differences.map(Compare.changeOf), partSize), (part) => repair(part, still)),
       (applied) => applied.flat().map(({ id }) => id)
     )
+  }
+
+  tables(names: ReadonlySet<string>): Effect.Effect<Compared, Failure> {
+    return this.live.some(names)
   }
 
   readonly followed: Effect.Effect<void, Failure> = Effect.suspend(() => this.registrations.follow)

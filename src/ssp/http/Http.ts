@@ -21,6 +21,7 @@ import { Release } from "../../ports/Release.ts"
 import { taskOf } from "../../protocol/progress.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
+import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import * as Assigned from "../views/assigned.ts"
 import { Views } from "../views/Views.ts"
@@ -44,6 +45,16 @@ const levels = {
   debug: LogLevel.Debug,
   trace: LogLevel.Trace
 }
+
+/** Says why a view that has just been answered does not follow each write (D57). */
+const cautioned = Effect.map(
+  Effect.all([Views, DeclaredTypes]),
+  ([views, types]) =>
+    <A extends object>(id: string, answer: A) => {
+      const warnings = types.cautions(views.tablesOf(id))
+      return warnings.length === 0 ? answer : { ...answer, warnings }
+    }
+)
 
 const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
   Effect.gen(function* () {
@@ -71,6 +82,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
   Effect.gen(function* () {
     const views = yield* Views
     const { assignments, loaded } = yield* Lifecycle
+    const warned = yield* cautioned
     const serving = yield* Serving
     const audited = yield* Audit.make(SspApi)
     return handlers
@@ -80,7 +92,8 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
           audited(payload.id)(
             Effect.gen(function* () {
               const registration = yield* Registrations.read(payload, yield* Clock.currentTimeMillis)
-              return yield* mapped(Assigned.register(views, assignments, registration))
+              const answer = yield* mapped(Assigned.register(views, assignments, registration))
+              return warned(payload.id, answer)
             })
           ),
         whole
@@ -139,6 +152,7 @@ const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
     const { version } = yield* Release
     const { sspId } = yield* SspConfig
     const nodeFigures = yield* NodeFigures
+    const warned = yield* cautioned
     const { tasks } = yield* Progress
     const overview = yield* Overview.make
     return handlers
@@ -149,7 +163,9 @@ const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
           { entity: "ssp" as const, id: sspId, status: lifecycle.phase(), views: count }
         ])
       )
-      .handle("debugView", ({ path }) => mapped(views.debugView(path.view_id)))
+      .handle("debugView", ({ path }) =>
+        Effect.map(mapped(views.debugView(path.view_id)), (debug) => warned(path.view_id, debug))
+      )
       .handle("debugDeps", () => views.debugDeps)
       .handleRaw("overview", () => Effect.map(overview, HttpServerResponse.unsafeJson))
       .handleRaw("metrics", () =>

@@ -107,6 +107,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
       format: Format | undefined,
       lastEventId: string | undefined
     ) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
+    /** The tables that a view reads; none where there is no such view. */
+    readonly tablesOf: (id: string) => ReadonlyArray<string>
     /** Body of `/debug/view/:view_id` (D13). */
     readonly debugView: (id: string) => Effect.Effect<DebugView, ViewNotFound>
     /** Body of `/debug/deps`. */

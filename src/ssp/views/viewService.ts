@@ -470,6 +470,11 @@ class ViewService {
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
     this.streams.open(this.find(id), id, format, lastEventId)
 
+  readonly tablesOf: Views["Type"]["tablesOf"] = (id) => {
+    const instance = this.registry.get(viewKey(id) ?? "")?.instance
+    return instance === undefined ? [] : [...new Set([...instance.mainTables, ...instance.otherTables])]
+  }
+
   readonly debugView: Views["Type"]["debugView"] = (id) =>
     Effect.suspend(() => {
       const key = viewKey(id) ?? ""

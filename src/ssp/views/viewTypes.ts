@@ -41,6 +41,8 @@ export interface ViewAnswer {
   readonly result_data: unknown
   /** Rows left out because an expression fails on them (D2a); absent when there are none. */
   readonly errors?: ReadonlyArray<{ readonly id: string; readonly reason: string }>
+  /** Why it does not follow each write; absent where it does (D57). */
+  readonly warnings?: ReadonlyArray<string>
 }
 
 /**
@@ -121,6 +123,8 @@ export interface DebugView {
   readonly plan: ReadonlyArray<PlanRow>
   readonly errors: ReadonlyArray<{ readonly id: string; readonly reason: string }>
   /** Extension (D48): there while the view is set aside, and nothing else is known of it. */
+  /** Extension (D57): why it does not follow each write; absent where it does. */
+  readonly warnings?: ReadonlyArray<string>
   readonly quarantined?: { readonly ends: number; readonly last: string }
 }
 

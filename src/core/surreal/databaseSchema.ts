@@ -1,0 +1,96 @@
+/**
+ * What a SurrealDB defines, as views depend on it: the statements that read it whole, or only look whether it is still
+ * the same, and what their answers mean.
+ *
+ * Looking makes the database read its definitions and answer one hash of them, in one statement. Live queries stand in
+ * `INFO FOR TABLE` too and come and go, so fields and events are picked out of it.
+ */
+import * as Encode from "../surql/values/encode.ts"
+import { identifier } from "../surql/values/text.ts"
+import { isObj, type Obj, type Value } from "../surql/values/value.ts"
+import { definitionsOf } from "./definitions.ts"
+import { changeEvent } from "./surrealChanges.ts"
+import { changeTable, isOwn } from "./surrealSchema.ts"
+
+/** A table as it is defined. */
+export interface TableDefinition {
+  readonly name: string
+  /** Declared types by path (`tags.*`), as the database writes them. */
+  readonly types: { readonly [path: string]: string }
+  /** Computed by the database from other tables. */
+  readonly derived: boolean
+  /** Whether each write to it is announced in the change table. */
+  readonly announced: boolean
+  /** Whether an event of the setup stands on it, of either kind of feed. */
+  readonly told: boolean
+  /** Equal texts: the same fields, computed ones with their expressions, and the same definition of a derived table. */
+  readonly shape: string
+}
+
+/** What the database defines, as far as views depend on it. */
+export interface DatabaseSchema {
+  /** Those that are not ours, by name. */
+  readonly tables: ReadonlyArray<TableDefinition>
+  /** Whether there is a change table. */
+  readonly installed: boolean
+  /** Equal texts: nothing of it has changed. */
+  readonly mark: string
+}
+
+/** What is compared of these tables, and of the database around them. */
+const looked = (names: ReadonlyArray<string>): string => {
+  const tables = names.map((name) => `(INFO FOR TABLE ${identifier(name)} STRUCTURE).{ fields, events }`)
+  return `LET $db = (INFO FOR DB STRUCTURE).{ functions, params, tables };
+  LET $tables = [${tables.join(", ")}];`
+}
+
+const markOf = "crypto::blake3(<string> [$db, $tables])"
+
+/** Events of the setup, whichever kind of feed it has defined. */
+const isOurs = ({ name }: { readonly name: string }): boolean => name.startsWith("svc_")
+
+const typesOf = (info: Value | undefined): { readonly [path: string]: string } => {
+  const types: Record<string, string> = {}
+  for (const { definition, name } of definitionsOf(info, "fields")) {
+    const { kind } = definition
+    if (typeof kind === "string" && name !== "__proto__") types[name] = kind
+  }
+  return types
+}
+
+const toTable = (name: string, definition: Obj, info: Value | undefined): TableDefinition => {
+  const events = definitionsOf(info, "events")
+  const view = definition["view"]
+  return {
+    name,
+    types: typesOf(info),
+    derived: view !== undefined,
+    announced: events.some((event) => event.name === changeEvent),
+    told: events.some(isOurs),
+    shape: Encode.encode([view, isObj(info) ? info["fields"] : undefined] as Value)
+  }
+}
+
+export const namesOf = (db: Value | undefined): ReadonlyArray<string> =>
+  definitionsOf(db, "tables").flatMap(({ name }) => (isOwn(name) ? [] : [name]))
+
+export const schemaOf = (answer: Value | undefined): DatabaseSchema => {
+  const { db, mark, tables } = isObj(answer) ? answer : {}
+  const infos = Array.isArray(tables) ? (tables as ReadonlyArray<Value>) : []
+  const defined = definitionsOf(db, "tables")
+  return {
+    mark: typeof mark === "string" ? mark : "",
+    installed: defined.some(({ name }) => name === changeTable),
+    tables: defined.filter(({ name }) => !isOwn(name)).map((one, i) => toTable(one.name, one.definition, infos[i]))
+  }
+}
+
+/** Names of all tables, for {@link wholeOf}. */
+export const named = "INFO FOR DB STRUCTURE"
+
+/** One statement that answers all of it. */
+export const wholeOf = (names: ReadonlyArray<string>): string =>
+  `RETURN { ${looked(names)} RETURN { db: $db, tables: $tables, mark: ${markOf} } }`
+
+/** One statement that answers the mark alone. */
+export const markWith = (names: ReadonlyArray<string>): string => `RETURN { ${looked(names)} RETURN ${markOf} }`

@@ -1,0 +1,156 @@
+/**
+ * Follows what the database defines while the node serves: new tables, removed ones, fields of other types.
+ *
+ * No event tells of a definition, so it is looked at again and again. Whatever a definition changes in records that
+ * no writer touches (a table that goes, a computed field, what was written before a table had its event) is found by a
+ * compare of those tables alone.
+ */
+import { Duration, Effect, Either } from "effect"
+import type { DatabaseSchema, TableDefinition } from "../core/surreal/databaseSchema.ts"
+import { isOwn } from "../core/surreal/surrealSchema.ts"
+import type { ChangeTable, UpstreamError, UpstreamShape, UpstreamTable } from "../ports/Upstream.ts"
+
+export interface SchemaSink {
+  /** Tables whose records this node has, or whose definitions it has read before. */
+  readonly known: Effect.Effect<ReadonlyArray<Pick<UpstreamTable, "name" | "shape">>, { readonly message: string }>
+  /** Takes the definitions over. */
+  readonly declare: (schema: DatabaseSchema) => Effect.Effect<void, { readonly message: string }>
+  /** Compares the records of these tables with the database. */
+  readonly compare: (tables: ReadonlySet<string>) => Effect.Effect<unknown, { readonly message: string }>
+  /** Whether definitions can be followed now. */
+  readonly open: () => boolean
+  /** Whether this node may define events now: it alone reads the change table. */
+  readonly mayDefine: () => boolean
+}
+
+export interface SchemaWatchSettings {
+  /** 0: looks at the start only. */
+  readonly intervalMs: number
+  readonly defineEvents: boolean
+}
+
+/** While nothing can be followed. */
+const closedMs = 100
+
+/** Tables whose records may differ though nothing was announced. */
+const moved = (
+  before: ReadonlyArray<Pick<UpstreamTable, "name" | "shape">>,
+  after: ReadonlyArray<TableDefinition>
+): ReadonlyArray<string> => {
+  const was = new Map(before.map(({ name, shape }) => [name, shape]))
+  const is = new Set(after.map(({ name }) => name))
+  return [
+    ...before.flatMap(({ name }) => (is.has(name) || isOwn(name) ? [] : [name])),
+    ...after.flatMap(({ name, shape }) => {
+      const known = was.get(name)
+      return was.has(name) && (known === undefined || known === shape) ? [] : [name]
+    })
+  ]
+}
+
+/** Why views of a table move only with the compare; undefined where they follow its writes. */
+export const caution = ({ derived, name, told }: UpstreamTable): string | undefined =>
+  derived
+    ? `table ${name} is defined AS SELECT and raises no events: views of it move only with the compare (SVC_RECONCILE_INTERVAL_SECS)`
+    : told === false
+      ? `table ${name} has no event of --install-database-setup: views of it move only with the compare (SVC_RECONCILE_INTERVAL_SECS)`
+      : undefined
+
+export class SchemaWatch {
+  private readonly read: NonNullable<UpstreamShape["schema"]>
+  private readonly changes: Pick<ChangeTable, "announce"> | undefined
+  private readonly sink: SchemaSink
+  private readonly settings: SchemaWatchSettings
+  private seen: DatabaseSchema | undefined
+  /** Tables that have still to be compared. */
+  private readonly owed = new Set<string>()
+  private readonly cautioned = new Set<string>()
+  private isFailing = false
+
+  constructor(
+    upstream: { readonly schema: NonNullable<UpstreamShape["schema"]>; readonly changes?: ChangeTable | undefined },
+    sink: SchemaSink,
+    settings: SchemaWatchSettings
+  ) {
+    this.read = upstream.schema
+    this.changes = upstream.changes
+    this.sink = sink
+    this.settings = settings
+  }
+
+  readonly run: Effect.Effect<never> = Effect.gen(this, function* () {
+    for (;;) {
+      const isOpen = this.sink.open()
+      const tried = isOpen ? yield* Effect.either(this.once) : undefined
+      if (tried !== undefined && Either.isLeft(tried)) yield* this.failed(tried.left.message)
+      else if (isOpen) {
+        this.isFailing = false
+        if (this.settings.intervalMs === 0) return yield* Effect.never
+      }
+      yield* Effect.sleep(Duration.millis(isOpen ? Math.max(closedMs, this.settings.intervalMs) : closedMs))
+    }
+  })
+
+  private readonly once: Effect.Effect<void, { readonly message: string }> = Effect.gen(this, function* () {
+    const schema = yield* this.read(this.seen)
+    if (schema !== this.seen) {
+      const before = this.seen?.tables ?? (yield* this.sink.known)
+      yield* this.sink.declare(schema)
+      for (const name of moved(before, schema.tables)) this.owed.add(name)
+      this.seen = schema
+      yield* this.follow(before, schema)
+    }
+    if (this.owed.size === 0) return
+    const tables = new Set(this.owed)
+    yield* this.sink.compare(tables)
+    for (const name of tables) this.owed.delete(name)
+  })
+
+  /** Gives new tables their event, before they are compared, and names those that have none. */
+  private follow(
+    before: ReadonlyArray<Pick<UpstreamTable, "name">>,
+    { installed, tables }: DatabaseSchema
+  ): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      const there = new Set(before.map(({ name }) => name))
+      const added = tables.filter(({ derived, name, told }) => !there.has(name) && !derived && !told)
+      let given: ReadonlySet<string> = new Set()
+      if (installed && this.settings.defineEvents && this.sink.mayDefine() && added.length > 0) {
+        const names = added.map(({ name }) => name)
+        given = yield* this.announce(names)
+      }
+      for (const name of this.cautioned) if (!tables.some((table) => table.name === name)) this.cautioned.delete(name)
+      for (const table of tables) {
+        const why = given.has(table.name) ? undefined : caution(table)
+        if (why === undefined) this.cautioned.delete(table.name)
+        else if (!this.cautioned.has(table.name)) {
+          this.cautioned.add(table.name)
+          yield* Effect.logWarning(why)
+        }
+      }
+    })
+  }
+
+  private announce(names: ReadonlyArray<string>): Effect.Effect<ReadonlySet<string>> {
+    const { changes } = this
+    if (changes === undefined) return Effect.succeed(new Set())
+    return changes.announce(names).pipe(
+      Effect.zipRight(Effect.logInfo(`writes to the new tables ${names.join(", ")} are announced from now on`)),
+      Effect.as<ReadonlySet<string>>(new Set(names)),
+      Effect.catchAll(({ message }: UpstreamError) =>
+        Effect.as(
+          Effect.logWarning(
+            `the new tables ${names.join(", ")} get no event (${message}): an owner of the database runs --install-database-setup`
+          ),
+          new Set<string>()
+        )
+      )
+    )
+  }
+
+  private failed(message: string): Effect.Effect<void> {
+    if (this.isFailing) return Effect.logDebug(`what the database defines could not be followed: ${message}`)
+    this.isFailing = true
+    return Effect.logWarning(`what the database defines cannot be followed: ${message}; trying again`)
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * What a database defines while a node follows it (D57): tables that come and go, fields of other types.
+ *
+ * The periodic compare is off, so that what a definition changes is found by the look at definitions alone.
+ */
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { afterAll, expect, onTestFinished, test } from "vitest"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
+import { Duration } from "../../src/core/surql/values/value.ts"
+import { install } from "../kit/changeTable.ts"
+import { temporaryFolder, until } from "../kit/Door.ts"
+import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
+import { registration } from "../kit/registration.ts"
+import { RpcServer } from "../kit/surreal/RpcServer.ts"
+
+const folder = temporaryFolder()
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+let folders = 0
+const fresh = (): string => join(folder, `node-${folders++}`)
+
+const serve = async (): Promise<RpcServer> => {
+  const server = await RpcServer.start({ path: `surrealkv://${fresh()}` })
+  onTestFinished(() => server.kill())
+  return server
+}
+
+const start = async (server: RpcServer, env: { readonly [name: string]: string } = {}): Promise<NodeBeside> => {
+  const node = await startBeside(server.port, fresh(), { SVC_SCHEMA_INTERVAL_MS: "100", ...env })
+  onTestFinished(() => node.stop())
+  await node.ready()
+  return node
+}
+
+const register = async (node: NodeBeside, id: string, surql: string) => {
+  const { json, status } = await node.ask("POST", "/view/register", registration(id, surql, { format: "tree" }))
+  expect({ status, json }).toMatchObject({ status: 200 })
+  return json as { readonly warnings?: ReadonlyArray<string> }
+}
+
+const rows = async (node: NodeBeside, id: string): Promise<unknown> =>
+  ((await node.ask("GET", `/view/${id}`)).json as { readonly result_data: unknown }).result_data
+
+const shows = (node: NodeBeside, id: string, expected: unknown): Promise<unknown> =>
+  until(
+    `${id} shows ${JSON.stringify(expected)}`,
+    async () => JSON.stringify(await rows(node, id)) === JSON.stringify(expected)
+  )
+
+const events = async (server: RpcServer, table: string): Promise<ReadonlyArray<string>> =>
+  Object.keys((await server.ask<[{ readonly events: object }]>("n", "d", `INFO FOR TABLE \`${table}\``))[0].events)
+
+test("D57 a table that is made gets its event and its views follow it; one that is removed empties its views", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE item; CREATE item:1 SET n = 1; ${install("item")}`)
+  const node = await start(server)
+  await register(node, "items", "SELECT VALUE n FROM item")
+  await register(node, "later", "SELECT VALUE n FROM `select`")
+  await server.ask("n", "d", "DEFINE TABLE `select`; CREATE `select`:1 SET n = 1; CREATE `select`:2 SET n = 2;")
+  await shows(node, "later", [1, 2])
+  expect(await events(server, "select")).toEqual(["svc_change"])
+  await server.ask("n", "d", "UPDATE `select`:1 SET n = 5")
+  await shows(node, "later", [5, 2])
+  expect(await register(node, "again", "SELECT VALUE n FROM `select`")).not.toHaveProperty("warnings")
+  await server.ask("n", "d", "REMOVE TABLE item")
+  await shows(node, "items", [])
+  expect([await differing(node, "select"), await rows(node, "later")]).toEqual([[], [5, 2]])
+}, 60_000)
+
+test("D57 a field that is declared anew types what is posted, and a computed one shows at once", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE item; CREATE item:1 SET n = 2; ${install("item")}`)
+  const node = await start(server)
+  await register(node, "items", "SELECT VALUE twice FROM item")
+  await server.ask("n", "d", "DEFINE FIELD twice ON item COMPUTED n * 2")
+  await shows(node, "items", [4])
+  await server.ask(
+    "n",
+    "d",
+    "DEFINE FIELD OVERWRITE twice ON item COMPUTED n * 3; DEFINE FIELD wait ON item TYPE option<duration>"
+  )
+  await shows(node, "items", [6])
+  const posted = { table: "item", op: "CREATE", id: "item:9", record: { wait: "1h" } }
+  expect(await node.ask("POST", "/ingest", posted)).toMatchObject({ status: 200 })
+  expect(node.records.get(Ids.make("item", 9))?.doc["wait"]).toBeInstanceOf(Duration)
+}, 60_000)
+
+test("D57 tables without an event are named: where the registration answers, and in /debug/view", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE item; ${install("item")}`)
+  const node = await start(server, { SVC_DEFINE_EVENTS: "off" })
+  await server.ask("n", "d", "DEFINE TABLE quiet; CREATE quiet:1 SET n = 1; DEFINE TABLE copy AS SELECT * FROM item")
+  await register(node, "quiet", "SELECT VALUE n FROM quiet")
+  await shows(node, "quiet", [1])
+  const { warnings } = await register(node, "quiet", "SELECT VALUE n FROM quiet")
+  expect(warnings).toEqual([expect.stringMatching(/^table quiet has no event .* only with the compare/)])
+  expect((await node.ask("GET", "/debug/view/quiet")).json).toMatchObject({ warnings })
+  expect((await register(node, "copy", "SELECT * FROM copy")).warnings).toEqual([
+    expect.stringMatching(/^table copy is defined AS SELECT/)
+  ])
+  expect(await register(node, "item", "SELECT * FROM item")).not.toHaveProperty("warnings")
+  expect(await events(server, "quiet")).toEqual([])
+}, 60_000)
+
+test("D57 a look at definitions answers what is known where nothing has changed, and else what is there", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE item; ${install("item")}`)
+  const node = await start(server, { SVC_SCHEMA_INTERVAL_MS: "0" })
+  const known = await Effect.runPromise(node.upstream.schema!(undefined))
+  expect(await Effect.runPromise(node.upstream.schema!(known))).toBe(known)
+  await server.ask("n", "d", "DEFINE FIELD n ON item TYPE int")
+  const other = await Effect.runPromise(node.upstream.schema!(known))
+  expect([other.mark === known.mark, other.tables[0]?.types]).toEqual([false, { n: "int" }])
+}, 60_000)
