@@ -111,6 +111,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
           : Effect.fail(new ViewNotFound({ id })),
     endStreams: () => Effect.void,
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),
+    define: () => Effect.void,
     tablesOf: () => [],
     debugDeps: Effect.succeed({ dependency_map: {}, tables_in_store: [], view_count: 0, shapes: [] }),
     list: () => Effect.succeed({ views: [], total: 7, next: null }),

@@ -5,6 +5,8 @@
  * Looking makes the database read its definitions and answer one hash of them, in one statement. Live queries stand in
  * `INFO FOR TABLE` too and come and go, so fields and events are picked out of it.
  */
+
+import type { Definitions, FunctionDefinition } from "../surql/syntax/definitions.ts"
 import * as Encode from "../surql/values/encode.ts"
 import { identifier } from "../surql/values/text.ts"
 import { isObj, type Obj, type Value } from "../surql/values/value.ts"
@@ -31,6 +33,8 @@ export interface TableDefinition {
 export interface DatabaseSchema {
   /** Those that are not ours, by name. */
   readonly tables: ReadonlyArray<TableDefinition>
+  /** Functions and parameters that views may use; ours, which may hold a secret, are left out. */
+  readonly definitions: Definitions
   /** Whether there is a change table. */
   readonly installed: boolean
   /** Equal texts: nothing of it has changed. */
@@ -74,12 +78,41 @@ const toTable = (name: string, definition: Obj, info: Value | undefined): TableD
 export const namesOf = (db: Value | undefined): ReadonlyArray<string> =>
   definitionsOf(db, "tables").flatMap(({ name }) => (isOwn(name) ? [] : [name]))
 
+const functionOf = (name: string, { args, block, permissions, returns }: Obj): FunctionDefinition => ({
+  name,
+  args: (Array.isArray(args) ? (args as ReadonlyArray<Value>) : []).flatMap((arg) =>
+    Array.isArray(arg) && typeof arg[0] === "string" && typeof arg[1] === "string" ? [[arg[0], arg[1]] as const] : []
+  ),
+  block: typeof block === "string" ? block : "",
+  returns: typeof returns === "string" ? returns : undefined,
+  open: permissions === true
+})
+
+const isNotOurs = ({ name }: { readonly name: string }): boolean => !name.startsWith("svc_")
+
+const usableOf = (db: Value | undefined): Definitions => ({
+  functions: new Map(
+    definitionsOf(db, "functions")
+      .filter(isNotOurs)
+      .map(({ definition, name }) => [name, functionOf(name, definition)])
+  ),
+  params: new Map(
+    definitionsOf(db, "params")
+      .filter(isNotOurs)
+      .map(({ definition: { permissions, value }, name }) => [
+        name,
+        { name, value: typeof value === "string" ? value : "", open: permissions === true }
+      ])
+  )
+})
+
 export const schemaOf = (answer: Value | undefined): DatabaseSchema => {
   const { db, mark, tables } = isObj(answer) ? answer : {}
   const infos = Array.isArray(tables) ? (tables as ReadonlyArray<Value>) : []
   const defined = definitionsOf(db, "tables")
   return {
     mark: typeof mark === "string" ? mark : "",
+    definitions: usableOf(db),
     installed: defined.some(({ name }) => name === changeTable),
     tables: defined.filter(({ name }) => !isOwn(name)).map((one, i) => toTable(one.name, one.definition, infos[i]))
   }

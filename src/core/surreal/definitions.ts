@@ -10,7 +10,7 @@ export interface Definition {
 /** Definitions of a kind; none where the answer is none of that statement. */
 export const definitionsOf = (
   info: Value | undefined,
-  kind: "namespaces" | "databases" | "tables" | "fields" | "events"
+  kind: "namespaces" | "databases" | "tables" | "fields" | "events" | "functions" | "params"
 ): ReadonlyArray<Definition> => {
   const found = isObj(info) ? info[kind] : undefined
   return Array.isArray(found)

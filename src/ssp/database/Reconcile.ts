@@ -208,6 +208,7 @@ class Work {
       const patiently = patience(exhausted)
       yield* patiently(upstream.prepare)
       const position = yield* patiently(this.parts.lease.hold)
+      yield* patiently(this.defined)
       yield* patiently(this.keepAboveLost)
       if (position !== undefined && (yield* patiently(this.caughtUp(position)))) return
       const startMs = yield* Clock.currentTimeMillis
@@ -235,6 +236,14 @@ class Work {
           : lease.during(writes, (holding) => changes.take(size, done, apart, holding))
       return Effect.flatMap(taken, (read) => (read === "superseded" ? Effect.die(superseded) : Effect.succeed(read)))
     })
+
+  /** Views are filled by what the database defines; later it is followed (`schemaFollowing.ts`). */
+  private readonly defined: Effect.Effect<void, UpstreamError> = Effect.suspend(() => {
+    const { upstream, views } = this.parts
+    return upstream.schema === undefined
+      ? Effect.void
+      : Effect.flatMap(upstream.schema(undefined), ({ definitions }) => views.define(definitions))
+  })
 
   private readonly complete: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>
     Effect.flatMap(this.parts.writes, (writes) => this.parts.lease.complete(writes))

@@ -6,6 +6,7 @@
 import { Context, Effect, Layer, type Stream } from "effect"
 import type { Store } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
+import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import * as Metered from "../../node/metered.ts"
 import { Database, type DatabaseError, type StoredPosition, type StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
@@ -107,6 +108,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
       format: Format | undefined,
       lastEventId: string | undefined
     ) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
+    /** Takes over what the database defines: views that use it are planned anew (D58). */
+    readonly define: (definitions: Definitions) => Effect.Effect<void>
     /** The tables that a view reads; none where there is no such view. */
     readonly tablesOf: (id: string) => ReadonlyArray<string>
     /** Body of `/debug/view/:view_id` (D13). */

@@ -4,8 +4,12 @@
 import { Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { View } from "../../core/ivm/view/view.ts"
-import type { Slices } from "../../core/surql/evaluate/scope.ts"
-import { parseSelect, place } from "../../core/surql/syntax/parse.ts"
+import { compile, run } from "../../core/surql/evaluate/evaluate.ts"
+import { budget, type Slices } from "../../core/surql/evaluate/scope.ts"
+import { analyze } from "../../core/surql/syntax/analyze.ts"
+import type { Select } from "../../core/surql/syntax/ast.ts"
+import type { Definitions, FunctionDefinition } from "../../core/surql/syntax/definitions.ts"
+import { type ParseError, parseSelect, parseStatements, place } from "../../core/surql/syntax/parse.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import { setField, type Value } from "../../core/surql/values/value.ts"
 import type { StoredView } from "../../ports/Database.ts"
@@ -26,22 +30,91 @@ const typedParams = (params: JsonParams): { readonly [name: string]: Value } => 
 /** Texts kept parsed. */
 const maxParsed = 1_000
 
+/** A query, and what it uses of what the database defines. */
+interface Parsed {
+  readonly select: Select
+  /** Parameters that it names, its functions' among them. */
+  readonly params: ReadonlyArray<string>
+  /** Definitions of its functions. */
+  readonly functions: ReadonlyArray<FunctionDefinition>
+}
+
 /**
  * Queries by text: many views are registered with one text and other parameters, and the engine lifts a parsed query
- * once.
+ * once. They are read with what the database defines, where there is one (D58).
  */
 export class ParsedQueries {
-  private readonly byText = new Map<string, ReturnType<typeof parseSelect>>()
+  private readonly byText = new Map<string, Either.Either<Parsed, ParseError>>()
+  private definitions: Definitions | undefined
 
-  parse(surql: string): ReturnType<typeof parseSelect> {
+  /** What the database defines from now on; queries are read anew. */
+  define(definitions: Definitions): void {
+    this.definitions = definitions
+    this.byText.clear()
+  }
+
+  parse(surql: string): Either.Either<Parsed, ParseError> {
     const known = this.byText.get(surql)
     if (known !== undefined) return known
-    const parsed = parseSelect(surql)
+    const parsed = this.read(surql)
     const [oldest] = this.byText.keys()
     if (this.byText.size >= maxParsed && oldest !== undefined) this.byText.delete(oldest)
     this.byText.set(surql, parsed)
     return parsed
   }
+
+  private read(surql: string): Either.Either<Parsed, ParseError> {
+    const { definitions } = this
+    const used = new Set<FunctionDefinition>()
+    const inlining = definitions && { definitions, used, within: [], length: 0 }
+    return Either.map(parseSelect(surql, inlining), (select) => ({
+      select,
+      params: definitions === undefined ? [] : analyze(select).params,
+      functions: [...used]
+    }))
+  }
+
+  /** A parameter that the query names and the registration does not give, as the database defines it. */
+  private valueOf(name: string): Either.Either<Value, string> | undefined {
+    const definition = this.definitions?.params.get(name)
+    if (definition === undefined) return undefined
+    if (!definition.open) return Either.left("PERMISSIONS of its definition keep it from some users")
+    return Either.mapLeft(constantOf(definition.value), (why) => `its value cannot be read: ${why}`)
+  }
+
+  /** The parameters of a view with those that the database defines; left: why one cannot be used. */
+  paramsOf({ params }: Parsed, given: JsonParams): Either.Either<{ readonly [name: string]: Value }, string> {
+    const typed = typedParams(given)
+    for (const name of params) {
+      const found = Object.hasOwn(typed, name) ? undefined : this.valueOf(name)
+      if (found === undefined) continue
+      if (Either.isLeft(found)) return Either.left(`the parameter \`$${name}\` cannot be used: ${found.left}`)
+      setField(typed, name, found.right)
+    }
+    return Either.right(typed)
+  }
+
+  /** Equal texts: a view is planned alike. Empty where it uses nothing that a database defines. */
+  usesOf({ params, surql }: Pick<ViewRegistration, "surql" | "params">): string {
+    const parsed = this.parse(surql)
+    if (Either.isLeft(parsed)) return `refused: ${parsed.left.message}`
+    const defined = parsed.right.params.flatMap((name) =>
+      Object.hasOwn(params ?? {}, name) ? [] : (this.definitions?.params.get(name) ?? [])
+    )
+    const { functions } = parsed.right
+    return functions.length + defined.length === 0 ? "" : JSON.stringify([functions, defined])
+  }
+}
+
+/** A value as the database writes it. */
+const constantOf = (text: string): Either.Either<Value, string> => {
+  const parsed = parseStatements(`RETURN ${text}`)
+  if (Either.isLeft(parsed)) return Either.left(parsed.left.message)
+  const [statement] = parsed.right
+  if (parsed.right.length !== 1 || statement?.kind !== "return") return Either.left("it is no value")
+  const nowhere = { record: () => undefined, rows: () => [], edges: () => [] }
+  const scope = { doc: undefined, params: {}, parent: undefined, source: nowhere, budget: budget(100_000, "none") }
+  return Either.mapLeft(run(compile(statement.value), scope), ({ reason }) => reason)
 }
 
 /** What fills views. */
@@ -66,7 +139,12 @@ export function* acquire(
       new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column })
     )
   }
-  const acquired = yield* engine.acquireSliced(parsed.right, typedParams(params), generation, slot)
+  const typed = queries.paramsOf(parsed.right, params)
+  if (Either.isLeft(typed)) {
+    watchdog.evaluating.close(slot)
+    return Either.left(new QueryRefused({ message: typed.left, line: 1, column: 1 }))
+  }
+  const acquired = yield* engine.acquireSliced(parsed.right.select, typed.right, generation, slot)
   return Either.mapLeft(
     acquired,
     (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) })

@@ -18,7 +18,7 @@ import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import type { SavedState } from "../../ports/SavedState.ts"
 import type { Turn } from "../../ports/Turn.ts"
-import { Watchdog, type WatchdogShape } from "../../ports/Watchdog.ts"
+import { Watchdog } from "../../ports/Watchdog.ts"
 import { RecordTrees } from "../database/recordTrees.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import { Arrivals, databaseAway } from "./arrivals.ts"
@@ -31,8 +31,10 @@ import { figuresOf, listedViews } from "./listing.ts"
 import { acquire, type Filling, ParsedQueries, queryOf } from "./registering.ts"
 import { formatOf, generationOf, type Registered, Registry } from "./registry.ts"
 import { type Incoming, replaceAll } from "./replacing.ts"
+import { define } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
 import type { Views, ViewsWatcher } from "./Views.ts"
+import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
 import type { ViewLimits } from "./viewLimits.ts"
 import { ViewStreams } from "./viewStreams.ts"
 import {
@@ -45,14 +47,6 @@ import {
   ViewNotFound,
   type ViewQuarantined
 } from "./viewTypes.ts"
-
-/** What the service takes from its surroundings besides its ports. */
-export interface Supervision {
-  /** Runs a loop for the life of the scope and is told of its defects. */
-  readonly fork: (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
-  /** A broken invariant: the process must not go on as if nothing had happened. */
-  readonly crash: (cause: Cause.Cause<unknown>) => void
-}
 
 export const makeViews = (
   limits: ViewLimits,
@@ -117,20 +111,6 @@ export const makeViews = (
     return views
   })
 
-interface ViewServiceDependencies {
-  readonly committer: Committer
-  readonly database: Database["Type"]
-  readonly edges: EdgesShape
-  readonly engine: Engine
-  readonly run: Surroundings["run"]
-  readonly slicer: Slicer
-  readonly savedState: SavedState["Type"]
-  readonly meters: typeof Meters.Service
-  readonly progress: typeof Progress.Service
-  readonly heap: HeapShape
-  readonly watchdog: WatchdogShape
-}
-
 class ViewService {
   private readonly committer: Committer
   private readonly engine: Engine
@@ -152,6 +132,8 @@ class ViewService {
   private readonly meters: ViewServiceDependencies["meters"]
   private readonly progress: ViewServiceDependencies["progress"]
   private readonly heap: HeapShape
+  /** Registrations that are stored, and whose query is refused. */
+  private readonly unserved = new Map<string, StoredView>()
   private incarnations = 0
   /** How often everything was cleared: what was acquired before is gone. */
   private resets = 0
@@ -279,11 +261,11 @@ class ViewService {
         this.slicer.run(() => acquire(this.filling, queryOf(view), generation)),
         () => Effect.interrupt
       )
-      if (Either.isRight(instance)) this.put(view, instance.right, generation, undefined)
-      else
-        yield* Effect.logWarning(
-          `view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`
-        )
+      if (Either.isRight(instance)) return void this.put(view, instance.right, generation, undefined)
+      this.unserved.set(view.key, view)
+      yield* Effect.logWarning(
+        `view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`
+      )
     })
   }
 
@@ -430,6 +412,7 @@ class ViewService {
           this.slicer.restart(() => {
             for (const view of [...this.registry.all()]) this.drop(view, "reset")
             this.setAside.clear()
+            this.unserved.clear()
             this.engine.clear()
           })
         })
@@ -469,6 +452,25 @@ class ViewService {
 
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
     this.streams.open(this.find(id), id, format, lastEventId)
+
+  readonly define: Views["Type"]["define"] = (definitions) =>
+    define(
+      {
+        ...this.filling,
+        slicer: this.slicer,
+        views: () => this.registry.all(),
+        get: (key) => this.registry.get(key),
+        unserved: this.unserved,
+        inTurn: (key, work) => this.turns.inTurn(key, work),
+        put: (stored, instance, generation) => {
+          const before = this.registry.get(stored.key)
+          if (before !== undefined) this.drop(before, "replaced")
+          this.put(stored, instance, generation, undefined)
+        },
+        drop: (view) => this.drop(view, "rebootstrap")
+      },
+      definitions
+    )
 
   readonly tablesOf: Views["Type"]["tablesOf"] = (id) => {
     const instance = this.registry.get(viewKey(id) ?? "")?.instance
@@ -542,6 +544,7 @@ class ViewService {
   private put(stored: StoredView, instance: View, generation: number, assignment: number | undefined): Registered {
     const view = this.registered(stored, instance, generation)
     this.setAside.forget(stored.key)
+    this.unserved.delete(stored.key)
     this.registry.put(view)
     this.edges.open(stored, instance, assignment)
     return view
@@ -573,7 +576,10 @@ class ViewService {
             )
           )
         const removed = keys.flatMap((key) => this.registry.get(key) ?? [])
-        for (const key of keys) this.setAside.forget(key)
+        for (const key of keys) {
+          this.setAside.forget(key)
+          this.unserved.delete(key)
+        }
         for (const view of removed) this.drop(view, reason)
         return removed.map((view) => view.stored.id)
       })

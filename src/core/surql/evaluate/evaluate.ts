@@ -314,14 +314,19 @@ const weighSteps = 32
 const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   const body = compile(expr.body)
   const text = printName(expr),
-    { types, result } = expr
+    { defined, result, types } = expr
+  const name = defined ?? "ANONYMOUS"
   const steps = stepsOf(expr.body)
   const given = (args: ReadonlyArray<Value>, i: number): Value => {
     const type = types[i]
     if (type === undefined) return args[i]
-    return coerce(type, args[i], () =>
+    return coerce(type, args[i], (why) =>
       raise(
-        `Incorrect arguments for function ANONYMOUS(). Expected a value of type '${type}' for argument $${expr.params[i]!}`
+        `Incorrect arguments for function ${name}(). ${
+          defined === undefined
+            ? `Expected a value of type '${type}' for argument $${expr.params[i]!}`
+            : `Failed to coerce argument \`$${expr.params[i]!}\`: ${why}`
+        }`
       )
     )
   }
@@ -337,7 +342,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
         if (typeof out === "object" && out !== null) spend(s.budget, weighSteps)
         return result === undefined
           ? out
-          : coerce(result, out, (why) => raise(`Couldn't coerce return value from function \`ANONYMOUS\`: ${why}`))
+          : coerce(result, out, (why) => raise(`Couldn't coerce return value from function \`${name}\`: ${why}`))
       },
       text
     )

@@ -43,6 +43,8 @@ interface Walk {
   graph: boolean
   subqueries: boolean
   computed: boolean
+  /** The function of a database whose body is walked. */
+  inside?: string | undefined
 }
 
 const builtin: ReadonlySet<string> = new Set(["this", "self", "parent"])
@@ -89,7 +91,7 @@ const expr = (w: Walk, e: Expr, bound: ReadonlySet<string>): void => {
     case "call":
       return call(w, e, bound)
     case "closure":
-      return expr(w, e.body, new Set([...bound, ...e.params]))
+      return closure(w, e, bound)
     case "invoke":
       return all(w, [e.fn, ...e.args], bound)
     case "block":
@@ -107,6 +109,13 @@ const expr = (w: Walk, e: Expr, bound: ReadonlySet<string>): void => {
   }
 }
 
+const closure = (w: Walk, e: Extract<Expr, { kind: "closure" }>, bound: ReadonlySet<string>): void => {
+  const outer = w.inside
+  w.inside = outer ?? e.defined
+  expr(w, e.body, new Set([...bound, ...e.params]))
+  w.inside = outer
+}
+
 /** Each LET is bound in the steps behind it. */
 const block = (w: Walk, e: Extract<Expr, { kind: "block" }>, bound: ReadonlySet<string>): void => {
   const known = new Set(bound)
@@ -119,7 +128,7 @@ const block = (w: Walk, e: Extract<Expr, { kind: "block" }>, bound: ReadonlySet<
 const call = (w: Walk, e: Extract<Expr, { kind: "call" }>, bound: ReadonlySet<string>): void => {
   const fn = functions.get(e.name)
   if (fn !== undefined && (!fn.pure || (fn.pureWithArguments === true && e.args.length === 0)))
-    w.volatile.push({ name: e.name + "()", at: e.at })
+    w.volatile.push({ name: e.name + "()" + (w.inside === undefined ? "" : ` in ${w.inside}`), at: e.at })
   if (fn?.reads === true) w.reaches = true
   all(w, e.args, bound)
 }

@@ -133,6 +133,8 @@ export type Expr =
       readonly types: ReadonlyArray<string | undefined>
       readonly result: string | undefined
       readonly body: Expr
+      /** The function of a database (`fn::net`) that this is the definition of. */
+      readonly defined?: string
     }
   /** `$f(1)`: calls a closure. */
   | { readonly kind: "invoke"; readonly at: number; readonly fn: Expr; readonly args: ReadonlyArray<Expr> }

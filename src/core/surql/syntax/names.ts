@@ -36,6 +36,10 @@ export const nameOf = (expr: Expr): Idiom => {
       return path(expr.at, [
         expr.args.length === 0 && /^(math|duration)::/.test(expr.name) ? printName(expr) : expr.name
       ])
+    case "invoke":
+      return path(expr.at, [
+        expr.fn.kind === "closure" && expr.fn.defined !== undefined ? expr.fn.defined : printName(expr)
+      ])
     case "block":
       return expr.catches ? nameOf(expr.steps[0]!.value) : path(expr.at, [printName(expr)])
     case "idiom": {

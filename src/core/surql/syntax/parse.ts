@@ -6,6 +6,7 @@
  */
 import { Either } from "effect"
 import type { Select, Statement } from "./ast.ts"
+import type { Inlining } from "./definitions.ts"
 import { inherited } from "./parseExpression.ts"
 import { returned } from "./parsePrimary.ts"
 import type { Parser } from "./parser.ts"
@@ -44,10 +45,10 @@ export const place = (text: string, at: number): { readonly line: number; readon
   return { line: before.split("\n").length, column: Array.from(before.slice(newline + 1)).length + 1 }
 }
 
-const attempt = <A>(text: string, body: (p: Parser) => A): Either.Either<A, ParseError> => {
+const attempt = <A>(text: string, body: (p: Parser) => A, inlining?: Inlining): Either.Either<A, ParseError> => {
   try {
     if (text.length > maxLength) fail(`the query is longer than ${maxLength} characters`, 0)
-    return Either.right(body(open(text)))
+    return Either.right(body(open(text, inlining)))
   } catch (error) {
     if (error instanceof Fault) return Either.left({ message: error.message, at: error.at, ...place(text, error.at) })
     throw error
@@ -93,14 +94,21 @@ export const parseStatements = (text: string): Either.Either<ReadonlyArray<State
     return out
   })
 
-/** Exactly one SELECT, with or without a final `;`. Error: {@link ParseError}. */
-export const parseSelect = (text: string): Either.Either<Select, ParseError> =>
-  attempt(text, (p) => {
-    if (!isWord(p, "SELECT")) expected(p, "SELECT")
-    const { at } = p.token
-    const out = select(p)
-    if (p.returns) fail("RETURN is not supported in this clause", at)
-    while (isOp(p, ";")) advance(p)
-    if (!atEnd(p)) expected(p, "the end of the query")
-    return out
-  })
+/**
+ * Exactly one SELECT, with or without a final `;`. `inlining` has the functions of a database that it may call. Error:
+ * {@link ParseError}.
+ */
+export const parseSelect = (text: string, inlining?: Inlining): Either.Either<Select, ParseError> =>
+  attempt(
+    text,
+    (p) => {
+      if (!isWord(p, "SELECT")) expected(p, "SELECT")
+      const { at } = p.token
+      const out = select(p)
+      if (p.returns) fail("RETURN is not supported in this clause", at)
+      while (isOp(p, ";")) advance(p)
+      if (!atEnd(p)) expected(p, "the end of the query")
+      return out
+    },
+    inlining
+  )

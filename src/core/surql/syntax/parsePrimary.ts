@@ -16,6 +16,7 @@ import { closest, isConstantName, isFunctionName, refusalOf } from "./functionNa
 import * as Lex from "./lex.ts"
 import { block, blockOf } from "./parseBlock.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
+import { inlined } from "./parseFunction.ts"
 import { idiomRest, lookup, plainIdiom } from "./parseIdiom.ts"
 import type { Parser } from "./parser.ts"
 import {
@@ -228,8 +229,13 @@ const named = (p: Parser): Expr => {
 }
 
 const call = (p: Parser, first: Lex.Token): Expr => {
-  let path = first.text.toLowerCase()
-  while (eatOp(p, "::")) path += "::" + name(p, "a function name").toLowerCase()
+  let path = first.text.toLowerCase(),
+    written = ""
+  while (eatOp(p, "::")) {
+    const part = name(p, "a function name")
+    path += "::" + part.toLowerCase()
+    written += (written === "" ? "" : "::") + part
+  }
   const end = p.token.after
   if (!isOp(p, "(")) {
     if (isConstantName(path)) return { kind: "call", at: first.at, name: path, args: [] }
@@ -238,7 +244,16 @@ const call = (p: Parser, first: Lex.Token): Expr => {
       first.at
     )
   }
-  if (first.text === "fn" || path.startsWith("fn::") || path.startsWith("ml::") || path.startsWith("mod::"))
+  if (path.startsWith("fn::")) {
+    advance(p)
+    return inlined(
+      p,
+      written,
+      withNames(p, "field", () => list(p, ")")),
+      first.at
+    )
+  }
+  if (first.text === "fn" || path.startsWith("ml::") || path.startsWith("mod::"))
     fail("functions defined in a database are not supported", first.at)
   const refusal = refusalOf(path)
   if (refusal !== undefined) fail(`the function \`${path}\` is not supported: ${refusal}`, first.at)

@@ -6,6 +6,7 @@
  * value.
  */
 import type { Expr } from "./ast.ts"
+import type { Inlining } from "./definitions.ts"
 import type { Token } from "./lex.ts"
 import * as Lex from "./lex.ts"
 
@@ -18,6 +19,8 @@ export interface Parser {
   names: "field" | "table"
   /** A RETURN was read that nothing around it catches yet. */
   returns: boolean
+  /** Functions of a database, where there is one. */
+  inlining: Inlining | undefined
 }
 
 /** Thrown inside the parser only. */
@@ -32,12 +35,13 @@ export class Fault {
 
 export const maxDepth = 64
 
-export const open = (text: string): Parser => ({
+export const open = (text: string, inlining?: Inlining): Parser => ({
   text,
   token: Lex.next(text, 0),
   depth: 0,
   names: "field",
-  returns: false
+  returns: false,
+  inlining
 })
 
 export const fail = (message: string, at: number): never => {

@@ -85,7 +85,13 @@ const literalText = (e: Extract<Expr, { kind: "literal" }>): string =>
   typeof e.value === "string" ? Text.quote(e.value) : Text.render(e.value)
 
 const invokeText = (e: Extract<Expr, { kind: "invoke" }>, style: Style): string =>
-  `${e.fn.kind === "closure" ? `(${expr(e.fn, style)})` : expr(e.fn, style)}(${e.args.map((a) => expr(a, style)).join(", ")})`
+  e.fn.kind === "closure" && e.fn.defined !== undefined && style === "name"
+    ? `${e.fn.defined}(${e.args.map((a) => expr(a, style)).join(", ")})`
+    : invokedText(e, style)
+
+/** A function of a database with its definition: of two that are called alike the definitions tell. */
+const invokedText = (e: Extract<Expr, { kind: "invoke" }>, style: Style): string =>
+  `${e.fn.kind === "closure" ? (e.fn.defined ?? "") : ""}${e.fn.kind === "closure" ? `(${expr(e.fn, style)})` : expr(e.fn, style)}(${e.args.map((a) => expr(a, style)).join(", ")})`
 
 const expr = (e: Expr, style: Style): string => {
   const list = (items: ReadonlyArray<Expr>): string => items.map((i) => expr(i, style)).join(", ")

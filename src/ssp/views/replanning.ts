@@ -1,0 +1,58 @@
+/**
+ * Views that use functions or parameters of the database, planned anew when those are defined otherwise (D58).
+ *
+ * A view whose query is refused by the new definitions is no longer served, as a query of it would fail in the
+ * database; its registration stays, and it is served again when the definitions let it.
+ */
+import { Effect, Either } from "effect"
+import type { View } from "../../core/ivm/view/view.ts"
+import type { Definitions } from "../../core/surql/syntax/definitions.ts"
+import type { Slicer } from "../../node/Slicer.ts"
+import type { StoredView } from "../../ports/Database.ts"
+import { acquire, type Filling, queryOf } from "./registering.ts"
+import { generationOf, type Registered } from "./registry.ts"
+
+/** What it needs of the views service. */
+export interface Planned extends Filling {
+  readonly slicer: Slicer
+  readonly views: () => Iterable<Registered>
+  readonly get: (key: string) => Registered | undefined
+  /** Registrations that are kept and not served, by key. */
+  readonly unserved: Map<string, StoredView>
+  readonly inTurn: (key: string, work: Effect.Effect<void>) => Effect.Effect<void>
+  /** Puts it in the place of the view that is there, if one is. */
+  readonly put: (stored: StoredView, instance: View, generation: number) => void
+  readonly drop: (view: Registered) => void
+}
+
+/** Fills it anew; what is shown until then is the view as it was planned before. */
+const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
+  planned.inTurn(
+    key,
+    Effect.gen(function* () {
+      const before = planned.get(key)
+      const stored = before?.stored ?? planned.unserved.get(key)
+      if (stored === undefined) return
+      const generation = before === undefined ? 1 : generationOf(before) + 1
+      const acquired = yield* Effect.catchAll(
+        planned.slicer.run(() => acquire(planned, queryOf(stored), generation)),
+        () => Effect.interrupt
+      )
+      if (Either.isRight(acquired)) return planned.put(stored, acquired.right, generation)
+      planned.unserved.set(key, stored)
+      if (before !== undefined) planned.drop(before)
+      const { column, line, message } = acquired.left
+      yield* Effect.logWarning(`view ${stored.id} is kept but not served: ${message} (line ${line}, column ${column})`)
+    })
+  )
+
+/** Takes definitions over; done when every view that they concern is planned by them. */
+export const define = (planned: Planned, definitions: Definitions): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { queries } = planned
+    const all = [...Array.from(planned.views(), ({ stored }) => stored), ...planned.unserved.values()]
+    const before = new Map(all.map((stored) => [stored.key, queries.usesOf(queryOf(stored))]))
+    queries.define(definitions)
+    const moved = all.filter((stored) => queries.usesOf(queryOf(stored)) !== before.get(stored.key))
+    return Effect.forEach(moved, (stored) => replan(planned, stored), { discard: true })
+  })

@@ -1,0 +1,34 @@
+/** What the views service is made of, and what it takes from its surroundings. */
+import type { Cause, Effect, Scope } from "effect"
+import type { Engine } from "../../core/ivm/engine.ts"
+import type { Slicer } from "../../node/Slicer.ts"
+import type { Database } from "../../ports/Database.ts"
+import type { Meters } from "../../ports/Meters.ts"
+import type { HeapShape } from "../../ports/ProcessFigures.ts"
+import type { Progress } from "../../ports/Progress.ts"
+import type { SavedState } from "../../ports/SavedState.ts"
+import type { WatchdogShape } from "../../ports/Watchdog.ts"
+import type { EdgesShape } from "../edges/EdgeWriter.ts"
+import type { Committer, Surroundings } from "./committer.ts"
+
+/** What the service takes from its surroundings besides its ports. */
+export interface Supervision {
+  /** Runs a loop for the life of the scope and is told of its defects. */
+  readonly fork: (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
+  /** A broken invariant: the process must not go on as if nothing had happened. */
+  readonly crash: (cause: Cause.Cause<unknown>) => void
+}
+
+export interface ViewServiceDependencies {
+  readonly committer: Committer
+  readonly database: Database["Type"]
+  readonly edges: EdgesShape
+  readonly engine: Engine
+  readonly run: Surroundings["run"]
+  readonly slicer: Slicer
+  readonly savedState: SavedState["Type"]
+  readonly meters: typeof Meters.Service
+  readonly progress: typeof Progress.Service
+  readonly heap: HeapShape
+  readonly watchdog: WatchdogShape
+}
