@@ -2,8 +2,8 @@
  * What the name in an SSP's address stands for, and what follows from it: whether it may be called, and whether a
  * secret may go there (D15).
  *
- * The answer carries the addresses it was given for, because a name may stand for something else a moment later: who
- * calls connects to what was judged, and does not look the name up again.
+ * The answer carries the addresses that were judged, because a name may resolve to others a moment later: the caller
+ * connects to those addresses and does not look the name up again.
  */
 import { Clock, Effect } from "effect"
 import * as Hosts from "../core/access/hosts.ts"

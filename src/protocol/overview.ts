@@ -2,8 +2,8 @@
  * What operators look at, as Schemas: lists of views page by page, and one overview of each server, cheap enough to ask
  * every second (extensions).
  *
- * Counts only grow, so that two readings give rates and percentiles of the time in between, and the server keeps
- * nothing for its readers.
+ * Counts only grow, so two readings give rates and percentiles of the time in between, and the server keeps no state
+ * per reader.
  */
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"

@@ -2,8 +2,8 @@
  * The tables of ours in the user's database, as SurrealQL to run at start or to hand to the person who defines schemas.
  *
  * Everything is `IF NOT EXISTS`: it can be run again and again, by several nodes at once, never rebuilds an index and
- * never takes back what an operator has changed. Record users read what belongs to their client and write nothing; who
- * a client is, is one function, so that it can be answered otherwise without touching the tables.
+ * never takes back what an operator has changed. Record users read what belongs to their client and write nothing. One
+ * function says which client a session belongs to, so that an operator can redefine it without touching the tables.
  */
 
 export const queryTable = "_svc_query"

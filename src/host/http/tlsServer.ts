@@ -1,9 +1,9 @@
 /**
- * An HTTP server that speaks TLS: its files as they are now, who has shown a certificate, and an answer for who speaks
- * no TLS.
+ * An HTTP server over TLS: reads its files again when they change, tells which clients have shown a certificate, and
+ * answers clients that speak plain HTTP.
  *
- * A certificate is asked for and not demanded in the handshake, because probes, browsers and a database's events have
- * none; what needs one is decided per request (`core/access/callers.ts`).
+ * The handshake asks for a certificate and does not demand one, because probes, browsers and a database's events have
+ * none; which requests need one is decided per request (`core/access/callers.ts`).
  */
 import type { Server as HttpServer, ServerOptions } from "node:http"
 import { createServer } from "node:https"

@@ -1,8 +1,7 @@
 /**
  * `GET /overview`: all figures of this SSP that memory gives at once, for readers that ask every second.
  *
- * Counts that only grow and figures of now; rates are the caller's business, so nothing is kept here for those who
- * look.
+ * Counts that only grow, and current figures. Readers derive rates themselves, so no state is kept per reader.
  */
 import { Clock, Effect } from "effect"
 import { IngestTimes } from "../../ports/IngestTimes.ts"

@@ -224,8 +224,8 @@ export class DeltaBuilder implements Hash64 {
 const none: ReadonlyArray<never> = []
 
 /**
- * One child may go under one row and come, with another version, under the next: who reads in order must lose the old
- * one first.
+ * One child may go under one row and come, with another version, under the next: a client that applies the entries in
+ * order must lose the old one first.
  */
 const removalsFirst = (entries: ReadonlyArray<ChildEntry>): ReadonlyArray<ChildEntry> =>
   entries.length > 1 && entries.some(({ op }, i) => op === "remove" && i > 0 && entries[i - 1]!.op !== "remove")
