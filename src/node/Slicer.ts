@@ -65,6 +65,21 @@ export class Slicer {
     return Effect.async<A, Closed>((resume) => Effect.sync(this.start(make, resume)))
   }
 
+  /** As {@link run}, begun in this turn: a computation that ends before its first pause waits for no turn. */
+  soon<A>(make: () => Slices<A>): Effect.Effect<A, Closed> {
+    return Effect.suspend(() => {
+      const begun = make()
+      const { done, value } = begun.next()
+      if (done === true) return Effect.succeed(value)
+      let first: Slices<A> | undefined = begun
+      return this.run(() => {
+        const slices = first ?? make()
+        first = undefined
+        return slices
+      })
+    })
+  }
+
   /** Abandons what all computations have done so far, calls back, and has them begin again. */
   restart(between: () => void): void {
     for (const entry of this.entries) entry.abandon()

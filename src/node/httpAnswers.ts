@@ -9,7 +9,7 @@ import * as HttpApiError from "@effect/platform/HttpApiError"
 import * as HttpServerError from "@effect/platform/HttpServerError"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Cause, Effect } from "effect"
+import { Cause, Effect, Stream } from "effect"
 import { maxDepth } from "../core/record/jsonDepth.ts"
 import type { Answer } from "../ports/Front.ts"
 import type { BodyRefused } from "../ports/RequestBody.ts"
@@ -48,6 +48,18 @@ export const fromBody = (error: BodyRefused, limitBytes: number) => {
     : error.reason === "not utf-8"
       ? notText
       : invalidRequest([{ path: "", reason: "ended early" }])
+}
+
+/** A body that was made in pieces. */
+export const ofPieces = (
+  pieces: ReadonlyArray<Uint8Array>,
+  options: { readonly contentType?: string; readonly headers?: { readonly [name: string]: string } } = {}
+): HttpServerResponse.HttpServerResponse => {
+  const whole = { contentType: "application/json", ...options }
+  const [first] = pieces
+  if (first !== undefined && pieces.length === 1) return HttpServerResponse.uint8Array(first, whole)
+  const contentLength = pieces.reduce((sum, { length }) => sum + length, 0)
+  return HttpServerResponse.stream(Stream.fromIterable(pieces), { ...whole, contentLength })
 }
 
 const internal: WireError = { code: "INTERNAL", message: "a fault of the service itself; its log says more" }

@@ -206,7 +206,7 @@ describe("declared routes", () => {
     }
   })
   it("D6 an answer of ours that breaks its own schema is 500, not the client's fault", async () =>
-    void expectError(await post("/view/register", registration("ODD")), 500, "INTERNAL"))
+    void expectError(await get("/views?search=ODD"), 500, "INTERNAL"))
   it("POST /view/register 400 INVALID_QUERY with line and column", async () => {
     expect(expectError(await post("/view/register", registration("REFUSED")), 400, "INVALID_QUERY")["details"]).toEqual(
       { line: 2, column: 3 }

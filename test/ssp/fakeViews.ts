@@ -7,6 +7,7 @@
 import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
+import { drain } from "../../src/core/surql/evaluate/scope.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
 import * as Server from "../../src/host/http/Server.ts"
 import * as JobPorts from "../../src/node/jobPorts.ts"
@@ -18,6 +19,7 @@ import { Upstream } from "../../src/ports/Upstream.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
+import * as AnswerBytes from "../../src/ssp/views/answerBytes.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
 import {
   type IngestAnswer,
@@ -58,8 +60,6 @@ const registered = (
       return Effect.fail(new QueryRefused({ message: "no", line: 2, column: 3 }))
     case "DEFECT":
       return Effect.die(new Error("inner secret"))
-    case "ODD":
-      return Effect.succeed({ ...answer(registration), content_generation: 1.5 })
     case "SLOW":
       return Effect.delay(Effect.succeed(answer(registration)), "300 millis")
     case "NEVER":
@@ -77,6 +77,7 @@ const snapshot: ViewEvent = { event: "snapshot", id: "a.0", data: { text: "two\n
 export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<Views> =>
   Layer.sync(Views, () => ({
     restore: Effect.succeed({ records: 0, views: 0 }),
+    written: (answer) => Effect.sync(() => drain(AnswerBytes.written(answer))),
     watch: () => {},
     ingest: (changes) =>
       Effect.suspend(() => {
@@ -114,7 +115,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     define: () => Effect.void,
     tablesOf: () => [],
     debugDeps: Effect.succeed({ dependency_map: {}, tables_in_store: [], view_count: 0, shapes: [] }),
-    list: () => Effect.succeed({ views: [], total: 7, next: null }),
+    list: ({ search }) => Effect.succeed({ views: [], total: search === "ODD" ? 1.5 : 7, next: null }),
     figures: () => ({
       writes: 0,
       seq: null,

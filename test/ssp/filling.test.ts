@@ -1,29 +1,12 @@
 /**
  * Registrations that take many turns of the event loop: what may happen while a view fills, and what must not.
- *
- * The clock of these services moves 11 ms at every look, so that a slice is over at its first pause, however fast
- * the machine is.
  */
 import { it } from "@effect/vitest"
-import { Clock, Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { describe, expect } from "vitest"
 import type { Views } from "../../src/ssp/views/Views.ts"
 import type { ViewRegistration } from "../../src/ssp/views/viewTypes.ts"
-import { change, type Kit, registration, rows, withViews } from "./viewsKit.ts"
-
-const ticking = (): Clock.Clock => {
-  let now = 0
-  const clock = Clock.make()
-  return {
-    ...clock,
-    [Clock.ClockTypeId]: Clock.ClockTypeId,
-    unsafeCurrentTimeMillis: () => (now += 11),
-    currentTimeMillis: Effect.sync(() => (now += 11)),
-    sleep: clock.sleep,
-    unsafeCurrentTimeNanos: clock.unsafeCurrentTimeNanos,
-    currentTimeNanos: clock.currentTimeNanos
-  }
-}
+import { change, type Kit, registration, rows, ticking, withViews } from "./viewsKit.ts"
 
 const size = 8_000
 /** No index helps it: every record of the table is looked at. */

@@ -4,7 +4,7 @@
  * Why here: what HTTP cannot show (what is durable when, what happens in between) is shown on the service itself, by
  * several test files.
  */
-import { Cause, type Clock, Effect, Either, Exit, Layer, Scope } from "effect"
+import { Cause, Clock, Effect, Either, Exit, Layer, Scope } from "effect"
 import { type Change, decodeChange } from "../../src/core/record/change.ts"
 import { type Commit, Database, type DatabaseError, type DatabaseShape } from "../../src/ports/Database.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
@@ -83,6 +83,21 @@ export interface Kit {
   readonly restart: Effect.Effect<Views["Type"]>
   /** Stops this service. */
   readonly stop: Effect.Effect<void>
+}
+
+/** A clock that moves 11 ms at every look: a slice is over at its first pause, however fast the machine is. */
+export const ticking = (): Clock.Clock => {
+  let now = 0
+  const clock = Clock.make()
+  return {
+    ...clock,
+    [Clock.ClockTypeId]: Clock.ClockTypeId,
+    unsafeCurrentTimeMillis: () => (now += 11),
+    currentTimeMillis: Effect.sync(() => (now += 11)),
+    sleep: clock.sleep,
+    unsafeCurrentTimeNanos: clock.unsafeCurrentTimeNanos,
+    currentTimeNanos: clock.currentTimeNanos
+  }
 }
 
 /**

@@ -3,9 +3,8 @@
  * D28).
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Effect, Stream } from "effect"
-import { overloaded } from "../../node/httpAnswers.ts"
+import { Effect } from "effect"
+import { ofPieces, overloaded } from "../../node/httpAnswers.ts"
 import type { ProxyQuery as Wire } from "../../protocol/schedulerWire.ts"
 import { snapshotSeqHeader } from "../../protocol/wire.ts"
 import { ProxyQuery, type QueryError } from "../replica/ProxyQuery.ts"
@@ -32,12 +31,9 @@ export const handler = Effect.map(
   (proxy) =>
     ({ params, query }: typeof Wire.Type, request: HttpServerRequest.HttpServerRequest) =>
       proxy.run({ query, params: params ?? undefined, accept: request.headers["accept"] }).pipe(
-        Effect.map(({ body, contentType, length, seq }) => {
-          const options = { contentType, contentLength: length, headers: { [snapshotSeqHeader]: String(seq) } }
-          return body.length === 1
-            ? HttpServerResponse.uint8Array(body[0]!, options)
-            : HttpServerResponse.stream(Stream.fromIterable(body), options)
-        }),
+        Effect.map(({ body, contentType, seq }) =>
+          ofPieces(body, { contentType, headers: { [snapshotSeqHeader]: String(seq) } })
+        ),
         Effect.mapError(refusal)
       )
 )

@@ -9,6 +9,7 @@ import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
 import * as Text from "../../core/telemetry/metricText.ts"
+import * as Answers from "../../node/httpAnswers.ts"
 import * as Bodies from "../../node/httpBodies.ts"
 import * as IngestRoute from "../../node/ingestRoute.ts"
 import * as WebHeaders from "../../node/webHeaders.ts"
@@ -25,6 +26,7 @@ import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import * as Assigned from "../views/assigned.ts"
 import { Views } from "../views/Views.ts"
+import type { ViewAnswer, ViewPlaced } from "../views/viewTypes.ts"
 import { mapped } from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import * as Ingest from "./HttpIngest.ts"
@@ -85,6 +87,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     const warned = yield* cautioned
     const serving = yield* Serving
     const audited = yield* Audit.make(SspApi)
+    const answered = (answer: ViewAnswer | ViewPlaced) => Effect.map(views.written(answer), Answers.ofPieces)
     return handlers
       .handle(
         "register",
@@ -93,7 +96,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
             Effect.gen(function* () {
               const registration = yield* Registrations.read(payload, yield* Clock.currentTimeMillis)
               const answer = yield* mapped(Assigned.register(views, assignments, registration))
-              return warned(payload.id, answer)
+              return yield* answered(warned(payload.id, answer))
             })
           ),
         whole
@@ -127,7 +130,9 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
           ),
         whole
       )
-      .handle("view", ({ path, urlParams }) => mapped(views.read(path.view_id, urlParams.format)))
+      .handle("view", ({ path, urlParams }) =>
+        Effect.flatMap(mapped(views.read(path.view_id, urlParams.format)), answered)
+      )
       .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
         views.list({ after, limit, search })
       )

@@ -102,6 +102,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     /** Puts other records in the place of all there are, in one step (D20); streams end with `rebootstrap`. */
     readonly replace: (incoming: Incoming) => Effect.Effect<void, StoreFailed>
     readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound | ViewQuarantined>
+    /** An answer as JSON, in pieces, made with pauses. */
+    readonly written: (answer: ViewAnswer | ViewPlaced) => Effect.Effect<ReadonlyArray<Uint8Array>>
     /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
     readonly stream: (
       id: string,

@@ -5,13 +5,14 @@
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
 import { fullMessage } from "../../core/record/memory.ts"
-import { drain } from "../../core/surql/evaluate/scope.ts"
+import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import { UpstreamError } from "../../ports/Upstream.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import type { Committer, Surroundings } from "./committer.ts"
+import type { Reading } from "./reading.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
 import { formatGiven, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import {
@@ -25,14 +26,17 @@ import {
 
 type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
 
-interface Arrival {
-  readonly registration: ViewRegistration
-  readonly stored: StoredView
+interface Filled {
   readonly instance: View
-  /** As it was when the instance was filled. */
-  readonly resets: number
   /** What it showed then, where that is the answer. */
   readonly shown: Shown | undefined
+}
+
+interface Arrival extends Filled {
+  readonly registration: ViewRegistration
+  readonly stored: StoredView
+  /** As it was when the instance was filled. */
+  readonly resets: number
   readonly resume: (answer: Answer) => void
 }
 
@@ -41,6 +45,7 @@ export interface Place extends Filling {
   readonly committer: Committer
   readonly edges: EdgesShape
   readonly registry: Registry
+  readonly reading: Reading
   readonly run: Surroundings["run"]
   readonly slicer: Slicer
   readonly heap: HeapShape
@@ -108,7 +113,7 @@ export class Arrivals {
     const { slicer } = this.at
     return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
       const abandon = slicer.start(
-        () => acquire(this.at, registration),
+        () => this.fill(registration),
         (filled) => {
           if (Exit.isSuccess(filled)) {
             if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
@@ -129,13 +134,32 @@ export class Arrivals {
     })
   }
 
-  /** Refuses a result that cannot be answered, before it is kept. Where a scheduler asks, no result is answered. */
-  private filled(registration: ViewRegistration, key: string, instance: View, resume: Arrival["resume"]): void {
-    const { registry, resets } = this.at
+  /** The instance, and what it shows. Where a scheduler asks, no result is answered, and none is read. */
+  private *fill(registration: ViewRegistration): Slices<Either.Either<Filled, QueryRefused>> {
+    const { engine, registry } = this.at
+    const acquired = yield* acquire(this.at, registration)
+    if (Either.isLeft(acquired)) return Either.left(acquired.left)
+    const instance = acquired.right
+    if (registration.assignment !== undefined) return Either.right({ instance, shown: undefined })
+    let shown: Shown | undefined
+    try {
+      shown = yield* registry.shownFirst(instance, registration.format ?? "flat")
+      return Either.right({ instance, shown })
+    } finally {
+      // Abandoned in a pause, or failed: nobody else lets go of the instance.
+      if (shown === undefined) engine.release(instance)
+    }
+  }
+
+  /** Refuses a result that cannot be answered, before it is kept. */
+  private filled(
+    registration: ViewRegistration,
+    key: string,
+    { instance, shown }: Filled,
+    resume: Arrival["resume"]
+  ): void {
     const stored = storedOf(registration, key)
-    const shown =
-      registration.assignment === undefined ? registry.shown(instance, formatGiven(stored.format)) : undefined
-    const arrival: Arrival = { registration, stored, instance, resets: resets(), shown, resume }
+    const arrival: Arrival = { registration, stored, instance, resets: this.at.resets(), shown, resume }
     if (shown?.tooLarge === undefined) return this.announce(arrival)
     this.release(arrival)
     resume(Effect.fail(new QueryRefused({ message: shown.tooLarge, line: 1, column: 1 })))
@@ -198,11 +222,9 @@ export class Arrivals {
         if (Either.isLeft(live)) return resume(Effect.die(live.left))
         const view = this.install(stored, live.right, assignment)
         resume(
-          Effect.sync(() =>
-            registration.assignment === undefined
-              ? this.at.registry.answer(view, registration.id, formatOf(view), shown)
-              : placedOf(view, registration.id, formatOf(view))
-          )
+          shown === undefined
+            ? Effect.sync(() => placedOf(view, registration.id, formatOf(view)))
+            : this.at.reading.first(view, registration.id, shown)
         )
       }
     })

@@ -2,13 +2,16 @@
  * A view's events as the bytes of `text/event-stream`: made once per event, however many clients follow.
  */
 import * as Bytes from "../../core/bytes.ts"
-import type { ViewEvent } from "./viewTypes.ts"
+import type { Slices } from "../../core/surql/evaluate/scope.ts"
+import * as AnswerBytes from "./answerBytes.ts"
+import type { ViewAnswer, ViewEvent } from "./viewTypes.ts"
 
 const encoder = new TextEncoder()
 
+const headOf = ({ event, id }: ViewEvent): string => `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: `
+
 /** JSON has no line breaks, so one `data` line carries it. */
-const encode = ({ data, event, id }: ViewEvent): Uint8Array =>
-  encoder.encode(`event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`)
+const encode = (event: ViewEvent): Uint8Array => encoder.encode(`${headOf(event)}${JSON.stringify(event.data)}\n\n`)
 
 const made = new WeakMap<ViewEvent, Uint8Array>()
 
@@ -20,3 +23,11 @@ export const bytesOf = (event: ViewEvent): Uint8Array => {
 
 /** Several as one piece: a piece is what a client costs, not the events in it. */
 export const joined = (events: ReadonlyArray<ViewEvent>): Uint8Array => Bytes.joined(events.map(bytesOf))
+
+/** A snapshot of a view, with its bytes made in slices before it is told. */
+export function* prepared(id: string, answer: ViewAnswer): Slices<ViewEvent> {
+  const event: ViewEvent = { event: "snapshot", id, data: answer }
+  const pieces = yield* AnswerBytes.written(answer)
+  made.set(event, Bytes.joined([encoder.encode(headOf(event)), ...pieces, encoder.encode("\n\n")]))
+  return event
+}

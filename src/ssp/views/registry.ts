@@ -7,6 +7,7 @@
 import type { Evaluating } from "../../core/ivm/evaluating.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../../core/multimap.ts"
+import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { toJson } from "../../core/surql/values/json.ts"
 import { bytesWritten } from "../../core/surql/written/paid.ts"
 import type { StoredView } from "../../ports/Database.ts"
@@ -54,34 +55,75 @@ export interface Shown {
   readonly hash: string
   readonly format: Format
   readonly data: ViewAnswer["result_data"]
-  /** Why nothing is shown, though there is something. */
+  /** Rows that are left out; under an empty id why nothing is shown, though there is something. */
+  readonly errors: NonNullable<ViewAnswer["errors"]>
+  /** Whether it takes more bytes to write out than are allowed. */
   readonly tooLarge: string | undefined
 }
 
-/** The rows as JSON; undefined where writing them out takes more than so many bytes. */
-const treeOf = (instance: View, most: number): ViewAnswer["result_data"] | undefined => {
+/** Bytes that are written out, and rows that are listed, between two pauses: a few milliseconds of work. */
+const bytesPerSlice = 262_144
+const rowsPerSlice = 8_192
+
+/** The rows as JSON, with pauses; undefined where writing them out takes more than so many bytes. */
+function* treeOf(instance: View, most: number): Slices<ReadonlyArray<unknown> | undefined> {
   const values: Array<unknown> = []
   let left = most
+  let pauseAt = left - bytesPerSlice
   for (const row of instance.rows()) {
     const value = row.value()
     left -= bytesWritten(value, left)
     if (left < 0) return undefined
     values.push(toJson(value))
+    if (left > pauseAt) continue
+    pauseAt = left - bytesPerSlice
+    yield
   }
-  return instance.only ? (values[0] ?? null) : values
+  return values
 }
 
-const shownIn = (instance: View, format: Format, most: number): Shown => {
-  const data =
-    format === "tree" ? treeOf(instance, most) : instance.rows().map((row) => [row.key, row.version] as const)
-  const state = { instance, generation: instance.generation, hash: instance.hash(), format }
-  if (data !== undefined) return { ...state, data, tooLarge: undefined }
+/** Rows as key and version, with pauses. */
+function* flatOf(instance: View): Slices<ReadonlyArray<unknown>> {
+  const pairs: Array<readonly [string, number]> = []
+  for (const { key, version } of instance.rows()) {
+    pairs.push([key, version])
+    if (pairs.length % rowsPerSlice === 0) yield
+  }
+  return pairs
+}
+
+/** What a result shows, with pauses in which it must not change. */
+function* shownIn(instance: View, format: Format, most: number): Slices<Shown> {
+  const rows = yield* format === "tree" ? treeOf(instance, most) : flatOf(instance)
+  const state = { instance, generation: instance.generation, hash: instance.hash(), format, errors: instance.errors() }
+  if (rows !== undefined) {
+    const data = format === "tree" && instance.only ? (rows[0] ?? null) : rows
+    return { ...state, data, tooLarge: undefined }
+  }
   const tooLarge = `The result takes more than ${most} bytes to write out; ask for fewer rows (LIMIT), read it in format flat, or raise ${resultBytes.setting} to allow it`
-  return { ...state, data: instance.only ? null : [], tooLarge }
+  return {
+    ...state,
+    data: instance.only ? null : [],
+    errors: [{ id: "", reason: tooLarge }, ...state.errors],
+    tooLarge
+  }
 }
 
-const isStill = ({ format, generation, hash, instance }: Shown, now: View, wanted: Format): boolean =>
-  instance === now && format === wanted && generation === now.generation && hash === now.hash()
+/** How often a result is read anew in slices when changes come meanwhile; then it is read in one go. */
+const maxReadings = 3
+
+/** The current result as D8 shapes it; `id` as the request gave it. */
+export const answerOf = (view: Registered, id: string, shown: Shown): ViewAnswer => {
+  const { data, errors, format, generation, hash } = shown
+  const answer = {
+    query_id: id,
+    format,
+    result_hash: hash,
+    content_generation: generation + view.generationOffset,
+    result_data: data
+  }
+  return errors.length === 0 ? answer : { ...answer, errors }
+}
 
 export class Registry {
   private readonly evaluating: Evaluating
@@ -97,22 +139,56 @@ export class Registry {
     this.resultBytes = resultBytes
   }
 
-  /** What a result shows now; its rows are evaluated here. */
+  /** What a result shows now, read in one go. */
   shown(instance: View, format: Format): Shown {
-    return this.evaluating.during(instance.watchSlot, () => shownIn(instance, format, this.resultBytes))
+    return this.evaluating.during(instance.watchSlot, () => drain(shownIn(instance, format, this.resultBytes)))
   }
 
   /**
-   * The current result as D8 shapes it; `id` as the request gave it. One that is too large to be written out shows no
-   * rows, and says so under an empty id as a query does that fails as a whole. `known`: what it showed a moment ago.
+   * What a view shows, read with pauses. Where the result changes in one of them it is read anew, so what is answered is
+   * one state of it, the newest. Undefined where another view takes the place of this one in a pause.
    */
-  answer(view: Registered, id: string, format: Format, known?: Shown): ViewAnswer {
-    const { instance } = view
-    const { data, tooLarge } =
-      known !== undefined && isStill(known, instance, format) ? known : this.shown(instance, format)
-    const answer = { ...placedOf(view, id, format), result_data: data }
-    const errors = [...(tooLarge === undefined ? [] : [{ id: "", reason: tooLarge }]), ...instance.errors()]
-    return errors.length === 0 ? answer : { ...answer, errors }
+  *shownSliced(view: Registered, format: Format): Slices<Shown | undefined> {
+    for (let reading = 0; reading < maxReadings; reading++) {
+      const slices = this.reading(view.instance, format)
+      for (;;) {
+        const slice = slices.next()
+        if (slice.done === true) {
+          if (slice.value === undefined) break
+          return slice.value
+        }
+        yield
+        if (this.byKey.get(view.stored.key) !== view) return undefined
+      }
+    }
+    return this.shown(view.instance, format)
+  }
+
+  /** The same of an instance that no view has yet. */
+  *shownFirst(instance: View, format: Format): Slices<Shown> {
+    for (let reading = 0; reading < maxReadings; reading++) {
+      const shown = yield* this.reading(instance, format)
+      if (shown !== undefined) return shown
+    }
+    return this.shown(instance, format)
+  }
+
+  /** Undefined where the result has changed in a pause. */
+  private *reading(instance: View, format: Format): Slices<Shown | undefined> {
+    const generation = instance.generation
+    const hash = instance.hash()
+    const slices = shownIn(instance, format, this.resultBytes)
+    do {
+      const slice = this.evaluating.during(instance.watchSlot, () => slices.next())
+      if (slice.done === true) return slice.value
+      yield
+    } while (generation === instance.generation && hash === instance.hash())
+    return undefined
+  }
+
+  /** The current result as D8 shapes it, read in one go; `id` as the request gave it. */
+  answer(view: Registered, id: string, format: Format): ViewAnswer {
+    return answerOf(view, id, this.shown(view.instance, format))
   }
 
   get size(): number {

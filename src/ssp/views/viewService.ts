@@ -28,8 +28,9 @@ import { loadGenerations, saveLoop } from "./generations.ts"
 import { sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
+import { Reading } from "./reading.ts"
 import { acquire, type Filling, ParsedQueries, queryOf } from "./registering.ts"
-import { formatOf, generationOf, type Registered, Registry } from "./registry.ts"
+import { generationOf, type Registered, Registry } from "./registry.ts"
 import { type Incoming, replaceAll } from "./replacing.ts"
 import { define } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
@@ -118,6 +119,7 @@ class ViewService {
   private readonly turns = new KeyTurns()
   private readonly watchers: Array<ViewsWatcher> = []
   private readonly registry: Registry
+  private readonly reading: Reading
   private readonly streams: ViewStreams
   private readonly filling: Filling
   readonly setAside: SetAside
@@ -159,10 +161,11 @@ class ViewService {
     this.engine = engine
     this.slicer = slicer
     this.registry = new Registry(watchdog.evaluating, limits.resultBytes)
+    this.reading = new Reading(this.registry, slicer)
     this.setAside = new SetAside(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }
     this.trees = new RecordTrees({ committer, engine, slicer })
-    this.streams = new ViewStreams(this.registry, limits)
+    this.streams = new ViewStreams(this.registry, this.reading, limits)
     this.database = database
     this.exclusive = database.exclusive === true
     this.position = database.position
@@ -175,6 +178,7 @@ class ViewService {
       run,
       slicer,
       registry: this.registry,
+      reading: this.reading,
       heap,
       maxViews: limits.maxViews,
       databaseWaitMs: limits.databaseWaitMs,
@@ -447,8 +451,8 @@ class ViewService {
     )
   }
 
-  readonly read: Views["Type"]["read"] = (id, format) =>
-    Effect.map(this.find(id), (view) => this.registry.answer(view, id, format ?? formatOf(view)))
+  readonly read: Views["Type"]["read"] = (id, format) => this.reading.read(this.find(id), id, format)
+  readonly written: Views["Type"]["written"] = (answer) => this.reading.written(answer)
 
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
     this.streams.open(this.find(id), id, format, lastEventId)

@@ -5,6 +5,7 @@
 import { Effect, type Scope, Stream } from "effect"
 import type { AppliedChange } from "./committer.ts"
 import type { Feed, Follower } from "./feed.ts"
+import type { Reading, Snapshot } from "./reading.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
 import {
   type EndReason,
@@ -29,11 +30,13 @@ const ended = (reason: EndReason): Stream.Stream<ViewEvent> =>
 
 export class ViewStreams {
   private readonly registry: Registry
+  private readonly reading: Reading
   private readonly limits: StreamLimits
   private streams = 0
 
-  constructor(registry: Registry, limits: StreamLimits) {
+  constructor(registry: Registry, reading: Reading, limits: StreamLimits) {
     this.registry = registry
+    this.reading = reading
     this.limits = limits
   }
 
@@ -85,11 +88,15 @@ export class ViewStreams {
     return Effect.gen(this, function* () {
       const view = yield* Effect.option(find)
       if (view._tag === "None") return ended("unregistered")
+      // From here on deltas are buffered, those that come while the snapshot is made too.
       const feed = this.registry.feedOf(view.value, this.limits.streamBuffer)
+      const shape = format ?? formatOf(view.value)
+      const missed = missedBy(view.value, feed, lastEventId)
+      const made = missed === undefined ? yield* this.reading.snapshot(view.value, id, shape) : undefined
       const follower = yield* Effect.acquireRelease(
         Effect.sync(() => {
           this.streams++
-          return this.follow(view.value, feed, id, format ?? formatOf(view.value), lastEventId)
+          return missed === undefined ? this.follow(view.value, feed, id, shape, made) : feed.listen(undefined, missed)
         }),
         (opened) =>
           Effect.sync(() => {
@@ -101,20 +108,19 @@ export class ViewStreams {
     })
   }
 
-  /** A new listener first gets the deltas it missed where they are buffered, else a snapshot. */
-  private follow(view: Registered, feed: Feed, id: string, format: Format, lastEventId: string | undefined): Follower {
-    const current = generationOf(view)
-    const [incarnation, n] = lastEventId?.split(".") ?? []
-    const missed =
-      incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n)
-        ? feed.after(Number(n), current)
-        : undefined
-    return missed === undefined
-      ? feed.listen({
-          event: "snapshot",
-          id: `${view.incarnation}.${current}`,
-          data: this.registry.answer(view, id, format)
-        })
-      : feed.listen(undefined, missed)
+  /** Gets the snapshot that was made and the deltas since; a snapshot of now where those are not buffered any more. */
+  private follow(view: Registered, feed: Feed, id: string, format: Format, made: Snapshot | undefined): Follower {
+    const at = made === undefined ? undefined : feed.after(made.generation, generationOf(view))
+    if (made !== undefined && at !== undefined) return feed.listen(made.event, at)
+    const data = this.registry.answer(view, id, format)
+    return feed.listen({ event: "snapshot", id: `${view.incarnation}.${data.content_generation}`, data })
   }
+}
+
+/** Where the deltas begin that a client which comes back has missed; undefined where it needs a snapshot. */
+const missedBy = (view: Registered, feed: Feed, lastEventId: string | undefined): number | undefined => {
+  const [incarnation, n] = lastEventId?.split(".") ?? []
+  return incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n)
+    ? feed.after(Number(n), generationOf(view))
+    : undefined
 }
