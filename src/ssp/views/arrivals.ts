@@ -146,7 +146,7 @@ export class Arrivals {
       shown = yield* registry.shownFirst(instance, registration.format ?? "flat")
       return Either.right({ instance, shown })
     } finally {
-      // Abandoned in a pause, or failed: nobody else lets go of the instance.
+      // The fill was abandoned in a pause, or has failed: no other code holds the instance.
       if (shown === undefined) engine.release(instance)
     }
   }

@@ -145,8 +145,8 @@ export class Registry {
   }
 
   /**
-   * What a view shows, read with pauses. Where the result changes in one of them it is read anew, so what is answered is
-   * one state of it, the newest. Undefined where another view takes the place of this one in a pause.
+   * What a view shows, read with pauses. A result that changes in one of them is read anew, so what is answered is one
+   * state of it, the newest. Undefined where another view takes the place of this one in a pause.
    */
   *shownSliced(view: Registered, format: Format): Slices<Shown | undefined> {
     for (let reading = 0; reading < maxReadings; reading++) {

@@ -1,7 +1,12 @@
 /**
  * How much views may take, as the settings say it.
  */
-import type { StreamLimits } from "./viewStreams.ts"
+export interface StreamLimits {
+  /** Deltas kept per streamed view. */
+  readonly streamBuffer: number
+  /** Open streams at most. */
+  readonly maxStreams: number
+}
 
 export interface ViewLimits extends StreamLimits {
   /** Registered views at most. */

@@ -7,6 +7,7 @@ import type { AppliedChange } from "./committer.ts"
 import type { Feed, Follower } from "./feed.ts"
 import type { Reading, Snapshot } from "./reading.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
+import type { StreamLimits } from "./viewLimits.ts"
 import {
   type EndReason,
   type Format,
@@ -15,13 +16,6 @@ import {
   type ViewNotFound,
   type ViewQuarantined
 } from "./viewTypes.ts"
-
-export interface StreamLimits {
-  /** Deltas kept per streamed view. */
-  readonly streamBuffer: number
-  /** Open streams at most. */
-  readonly maxStreams: number
-}
 
 type Find = Effect.Effect<Registered, ViewNotFound | ViewQuarantined>
 
