@@ -199,6 +199,12 @@ export class Registry {
     return this.byKey.get(key)
   }
 
+  /** Tables that the view reads; none where no view stands for the key. */
+  tablesOf(key: string): ReadonlyArray<string> {
+    const instance = this.byKey.get(key)?.instance
+    return instance === undefined ? [] : [...new Set([...instance.mainTables, ...instance.otherTables])]
+  }
+
   all(): Iterable<Registered> {
     return this.byKey.values()
   }

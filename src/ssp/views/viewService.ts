@@ -476,10 +476,7 @@ class ViewService {
       definitions
     )
 
-  readonly tablesOf: Views["Type"]["tablesOf"] = (id) => {
-    const instance = this.registry.get(viewKey(id) ?? "")?.instance
-    return instance === undefined ? [] : [...new Set([...instance.mainTables, ...instance.otherTables])]
-  }
+  readonly tablesOf: Views["Type"]["tablesOf"] = (id) => this.registry.tablesOf(viewKey(id) ?? "")
 
   readonly debugView: Views["Type"]["debugView"] = (id) =>
     Effect.suspend(() => {
