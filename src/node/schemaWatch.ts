@@ -51,7 +51,7 @@ const moved = (
 /** Why views of a table move only with the compare; undefined where they follow its writes. */
 export const caution = ({ derived, name, told }: UpstreamTable): string | undefined =>
   derived
-    ? `table ${name} is defined AS SELECT and raises no events: views of it move only with the compare (SVC_RECONCILE_INTERVAL_SECS)`
+    ? `table ${name} is defined AS SELECT and raises no events: views of it follow its sources behind a read of the whole table, where an SSP alone reads the change table, else with the compare (SVC_RECONCILE_INTERVAL_SECS)`
     : told === false
       ? `table ${name} has no event of --install-database-setup: views of it move only with the compare (SVC_RECONCILE_INTERVAL_SECS)`
       : undefined

@@ -103,6 +103,37 @@ test("D57 tables without an event are named: where the registration answers, and
   expect(await events(server, "quiet")).toEqual([])
 }, 60_000)
 
+test("D59 views of tables AS SELECT follow the tables that those are computed from", async () => {
+  const server = await serve()
+  await server.ask(
+    "n",
+    "d",
+    `DEFINE TABLE item; DEFINE TABLE sums AS SELECT count() AS c, g FROM item GROUP BY g; DEFINE TABLE high AS SELECT n FROM item WHERE n > 5; CREATE item:1 SET n = 1, g = 'a'; CREATE item:2 SET n = 7, g = 'b'; ${install("item")}`
+  )
+  const node = await start(server)
+  const { warnings } = await register(node, "sums", "SELECT g, c FROM sums")
+  expect(warnings).toEqual([expect.stringMatching(/^table sums is defined AS SELECT/)])
+  await register(node, "high", "SELECT VALUE n FROM high")
+  await shows(node, "sums", [
+    { c: 1, g: "a" },
+    { c: 1, g: "b" }
+  ])
+  await server.ask("n", "d", "CREATE item:3 SET n = 9, g = 'a'; UPDATE item:1 SET n = 6")
+  await shows(node, "sums", [
+    { c: 2, g: "a" },
+    { c: 1, g: "b" }
+  ])
+  await shows(node, "high", [6, 7, 9])
+  await server.ask("n", "d", "DELETE item:2")
+  await shows(node, "sums", [{ c: 2, g: "a" }])
+  await shows(node, "high", [6, 9])
+  await server.ask("n", "d", "DEFINE TABLE later AS SELECT count() AS c FROM item GROUP ALL")
+  await register(node, "later", "SELECT VALUE c FROM later")
+  await shows(node, "later", [2])
+  await server.ask("n", "d", "CREATE item:4 SET n = 0")
+  await shows(node, "later", [3])
+}, 60_000)
+
 test("D57 a look at definitions answers what is known where nothing has changed, and else what is there", async () => {
   const server = await serve()
   await server.ask("n", "d", `DEFINE TABLE item; ${install("item")}`)

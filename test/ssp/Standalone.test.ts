@@ -20,7 +20,7 @@ import { fakeViews } from "./fakeViews.ts"
 import { FakeDatabase } from "./upstreamKit.ts"
 
 const build = (
-  reconcile: Omit<ReconcileShape, "take" | "tables">,
+  reconcile: Omit<ReconcileShape, "take" | "tables" | "refresh">,
   { env = {}, present = true }: { readonly env?: { readonly [name: string]: string }; readonly present?: boolean } = {}
 ) =>
   Effect.map(
@@ -33,7 +33,8 @@ const build = (
               Layer.succeed(Reconcile, {
                 ...reconcile,
                 take: () => Effect.succeed(undefined),
-                tables: () => reconcile.now
+                tables: () => reconcile.now,
+                refresh: () => Effect.void
               }),
               present ? new FakeDatabase().layer : Upstream.layerNone,
               fakeViews(),

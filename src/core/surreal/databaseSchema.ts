@@ -21,6 +21,8 @@ export interface TableDefinition {
   readonly types: { readonly [path: string]: string }
   /** Computed by the database from other tables. */
   readonly derived: boolean
+  /** How: `AS SELECT ...`; undefined where it is not. */
+  readonly view: string | undefined
   /** Whether each write to it is announced in the change table. */
   readonly announced: boolean
   /** Whether an event of the setup stands on it, of either kind of feed. */
@@ -69,6 +71,7 @@ const toTable = (name: string, definition: Obj, info: Value | undefined): TableD
     name,
     types: typesOf(info),
     derived: view !== undefined,
+    view: typeof view === "string" ? view : undefined,
     announced: events.some((event) => event.name === changeEvent),
     told: events.some(isOurs),
     shape: Encode.encode([view, isObj(info) ? info["fields"] : undefined] as Value)

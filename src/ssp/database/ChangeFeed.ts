@@ -18,6 +18,7 @@ import { JobIntake } from "../jobs/JobIntake.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
 import type { IngestError } from "../views/viewTypes.ts"
+import { DerivedTables } from "./derivedTables.ts"
 import { Reconcile } from "./Reconcile.ts"
 import { carryOut } from "./viewCalls.ts"
 
@@ -52,9 +53,18 @@ const apply =
       })
     })
 
+/** Which tables these are records of. */
+const tablesOf = (named: ReadonlyArray<Named>): ReadonlySet<string> => {
+  const tables = new Set<string>()
+  for (const { id } of named) tables.add(id.table)
+  return tables
+}
+
 export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
   ChangeFeed,
   {
+    /** Which tables are defined AS SELECT, and how. */
+    readonly derive: DerivedTables["define"]
     /** Undefined where no change table is read: no database, or a scheduler that reads it. */
     readonly figures: () => ReaderFigures | undefined
   }
@@ -70,17 +80,19 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
       const { mode, phase } = yield* Lifecycle
       const { bodyLimitBytes, changesPerRead } = yield* SspConfig
       const views = yield* Views
-      if (table === undefined || mode === "scheduler") return { figures: () => undefined }
+      if (table === undefined || mode === "scheduler") return { derive: () => {}, figures: () => undefined }
       const { overloaded } = yield* EdgeWriter
       const reconcile = yield* Reconcile
       const serving = yield* Serving
       const scope = yield* Effect.scope
       const crashing = (later: Effect.Effect<void>): Effect.Effect<void> => Serving.guard(serving, later)
+      const derived = new DerivedTables(reconcile.refresh)
+      const applied = apply({ views, jobs: yield* JobIntake, meters: yield* Meters })
       const reader = new ChangeReader<IngestError>(
         { listen: table.listen, answer: table.answer, take: reconcile.take },
         {
           call: carryOut(views, bodyLimitBytes),
-          apply: apply({ views, jobs: yield* JobIntake, meters: yield* Meters }),
+          apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(tablesOf(named)))),
           // What memory is brought to while it is not ready is read anew; until then rows wait.
           open: () => phase() === "ready" && overloaded() === undefined,
           compare: (asked) => (asked === "everything" ? Effect.asVoid(reconcile.now) : reconcile.registrations),
@@ -89,7 +101,8 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
         { size: changesPerRead }
       )
       yield* Serving.fork(reader.run)
-      return { figures: reader.figures }
+      yield* Serving.fork(derived.run)
+      return { derive: (tables) => derived.define(tables), figures: reader.figures }
     })
   )
 }

@@ -54,6 +54,8 @@ export interface ReconcileShape {
   readonly take: Take
   /** One compare of these tables, those that are gone among them. */
   readonly tables: (names: ReadonlySet<string>) => Effect.Effect<Compared, Failure>
+  /** Reads these tables now and shows what differs; for those that raise no events. */
+  readonly refresh: (names: ReadonlySet<string>) => Effect.Effect<void, Failure>
   /** One compare of registrations alone. */
   readonly registrations: Effect.Effect<void, Failure>
 }
@@ -105,6 +107,7 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
           bootstrap: (exhausted) => withPermits(1)(work.bootstrap(exhausted)),
           now: withPermits(1)(work.now),
           tables: (names) => withPermits(1)(work.tables(names)),
+          refresh: (names) => work.refresh(names),
           registrations: withPermits(1)(work.followed)
         }
       })
@@ -354,6 +357,21 @@ class Work {
 
   tables(names: ReadonlySet<string>): Effect.Effect<Compared, Failure> {
     return this.live.some(names)
+  }
+
+  refresh(names: ReadonlySet<string>): Effect.Effect<void, Failure> {
+    const { upstream } = this.parts
+    return Effect.asVoid(
+      this.live.each(
+        (effect) => effect,
+        (differences) =>
+          Effect.flatMap(withoutStrays(differences, upstream.find), (real) =>
+            this.repair(real.map((difference) => ({ ...difference, state: difference.known })))
+          ),
+        undefined,
+        names
+      )
+    )
   }
 
   readonly followed: Effect.Effect<void, Failure> = Effect.suspend(() => this.registrations.follow)

@@ -6,13 +6,14 @@ import { Upstream } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
+import { ChangeFeed } from "./ChangeFeed.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { Reconcile } from "./Reconcile.ts"
 
 export const layer: Layer.Layer<
   never,
   never,
-  Upstream | Views | Lifecycle | DeclaredTypes | Reconcile | SspConfig | Serving
+  Upstream | ChangeFeed | Views | Lifecycle | DeclaredTypes | Reconcile | SspConfig | Serving
 > = Layer.scopedDiscard(
   Effect.gen(function* () {
     const { changes, schema } = yield* Upstream
@@ -20,6 +21,7 @@ export const layer: Layer.Layer<
     const { defineEvents, schemaIntervalMs } = yield* SspConfig
     const types = yield* DeclaredTypes
     const views = yield* Views
+    const { derive } = yield* ChangeFeed
     const reconcile = yield* Reconcile
     if (schema === undefined || mode === "scheduler") return
     const watch = new SchemaWatch(
@@ -28,7 +30,10 @@ export const layer: Layer.Layer<
         known: Effect.sync(types.known),
         declare: ({ definitions, tables }) =>
           Effect.zipRight(
-            Effect.sync(() => types.declare(tables)),
+            Effect.sync(() => {
+              types.declare(tables)
+              derive(tables)
+            }),
             views.define(definitions)
           ),
         compare: reconcile.tables,
