@@ -6,6 +6,7 @@
  */
 import { Context, Effect, Layer, type Redacted } from "effect"
 import * as ScopedSecrets from "../core/access/scopedSecrets.ts"
+import { keptSetting } from "../core/ivm/keptBytes.ts"
 import { defaultTombstones } from "../core/ivm/store/tombstones.ts"
 import * as Address from "../core/settings/address.ts"
 import * as ServiceFile from "../core/settings/serviceFile.ts"
@@ -195,6 +196,16 @@ export const knobs = {
       unit: "bytes",
       meaning:
         "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make and write out; charged before it is made. A row that needs more is left out and named."
+    }
+  ),
+  viewBytesTotal: Settings.integer(
+    keptSetting,
+    0,
+    { min: 0, max: 1e12 },
+    {
+      unit: "bytes",
+      meaning:
+        "Most memory that rows of all views may keep beside their records: computed sort values, pieces of SPLIT, values and rows of groups, results of subqueries and of queries that are run whole. A registration that needs more is 503 OVERLOADED; a row that needs more later is left out and named until its record changes again. 0 for a third of the heap's limit."
     }
   ),
   resultBytes: Settings.integer(

@@ -13,7 +13,7 @@ import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.
 import { type Answer, type Client, client } from "../kit/http.ts"
 import { campaign } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
-import { largest, queries, viewOf } from "./attacks/queries.ts"
+import { keeping, largest, queries, viewOf } from "./attacks/queries.ts"
 
 const afterwards = closing()
 
@@ -163,6 +163,14 @@ describe("built processes", () => {
       await to.post("/view/unregister", { id })
     }
     expect(wrong).toEqual([])
+    // What rows of views keep is bounded over all of them.
+    expect((await to.post("/view/register", registration("incantation:keeping", keeping))).status).toBe(200)
+    for (let batch = 0; batch < 5; batch++) {
+      const changes = Array.from({ length: 20 }, (_, n) => create(`t:${1000 + 20 * batch + n}`, { n }))
+      expect((await to.post("/ingest", changes)).status).toBe(200)
+    }
+    expect((await to.get("/debug/view/incantation:keeping")).text).toContain("SVC_VIEW_BYTES_TOTAL")
+    await to.post("/view/unregister", { id: "incantation:keeping" })
     expect(door.exit).toBeUndefined()
     expect(
       (await to.post("/view/register", registration("incantation:last", "SELECT VALUE n FROM t:0", { format: "tree" })))

@@ -245,6 +245,14 @@ export const tried: ReadonlyArray<Tried> = [
     exceed: (at) => queried(at, `RETURN ${long}`)
   },
   {
+    setting: "SVC_VIEW_BYTES_TOTAL",
+    on: ssp,
+    small: 65_536,
+    status: 503,
+    code: "OVERLOADED",
+    exceed: (at) => viewed(at, 3, { tags: Array.from({ length: 100 }, (_, n) => n) }, "SELECT tags FROM t SPLIT tags")
+  },
+  {
     setting: "SVC_QUERY_BYTES_TOTAL",
     on: scheduler,
     small: 131_072,

@@ -27,6 +27,7 @@ const limits: ViewLimits = {
   rowSteps: 1000,
   querySteps: 100_000,
   queryBytes: 1_000_000,
+  viewBytesTotal: 0,
   resultBytes: 1_000_000
 }
 

@@ -6,6 +6,7 @@ import type { ChildResult } from "./delta/delta.ts"
 import type { StepLog } from "./delta/stepLog.ts"
 import type { Evaluating } from "./evaluating.ts"
 import type { Place } from "./index/pageViews.ts"
+import type { KeptBytes } from "./keptBytes.ts"
 import type { Bounds } from "./operators/window.ts"
 import type { BoundSources } from "./query/boundSources.ts"
 import type { Params } from "./query/lift.ts"
@@ -47,6 +48,8 @@ export interface EngineContext<V = never> {
   /** Told of each evaluation before it begins. */
   readonly evaluating: Evaluating
   readonly moves: StepLog
+  /** What rows of all views keep of their own. */
+  readonly kept: KeptBytes
   /** Why the results of a subquery cannot be maintained; undefined where they are. */
   readonly declined: (query: ChildField["query"]) => string | undefined
   /**

@@ -25,6 +25,7 @@ import { OrderedIndexes } from "./index/orderedIndexes.ts"
 import { type Relists, relistAll, ViewRouter } from "./index/router.ts"
 import { SecondaryIndexes } from "./index/secondaryIndexes.ts"
 import { type List, withList } from "./index/subqueryValues.ts"
+import { KeptBytes } from "./keptBytes.ts"
 import { type EngineOptions, limitsOf } from "./options.ts"
 import { boundSourcesOf } from "./query/boundSources.ts"
 import { type LiftedOnce, lift, type Params } from "./query/lift.ts"
@@ -64,6 +65,7 @@ export class Engine {
   readonly store: Store
   private readonly limits: StepLimits
   private readonly source: TrackedSource
+  readonly keptBytes: KeptBytes
   private readonly dependencies = new Dependencies((result) => this.idle.push(result as IncrementalView))
   private readonly releases: Releases
   private readonly held = new Map<string, Held>()
@@ -89,6 +91,7 @@ export class Engine {
   constructor(options: EngineOptions = {}) {
     this.limits = limitsOf(options)
     this.store = new Store(options.maxTombstones)
+    this.keptBytes = new KeptBytes(options.viewBytesTotal ?? Infinity)
     this.evaluating = options.evaluating ?? new Evaluating()
     this.indexes = new SecondaryIndexes(this.store)
     this.ordered = new OrderedIndexes(this.store)
@@ -104,6 +107,7 @@ export class Engine {
       counters: options.counters ?? newWorkCounters(),
       evaluating: this.evaluating,
       moves: new StepLog(),
+      kept: this.keptBytes,
       declined: (query) => {
         const lifted = this.queries.subquery(query)
         return "reason" in lifted ? lifted.reason : undefined
@@ -220,7 +224,14 @@ export class Engine {
     this.releases.clear()
     this.queries = new PreparedQueries()
     this.highestStratum = 0
+    this.keptBytes.used = 0
     this.store.clear()
+  }
+
+  /** Why rows of this view are left out for want of room beside those of all views; undefined where none are. */
+  noRoomFor(view: View): string | undefined {
+    const { reason, refused } = this.keptBytes
+    return refused > 0 && view.errors().some((error) => error.reason.startsWith(reason)) ? reason : undefined
   }
 
   /** The shapes in use and how many views each has. */
@@ -465,6 +476,7 @@ export class Engine {
     const view = new RecomputedView(
       about,
       reason,
+      this.keptBytes,
       rerun(select, params, new StoreSource(this.store), this.store, this.limits)
     )
     view.watchSlot = watchSlot
@@ -509,6 +521,8 @@ export class Engine {
     this.held.delete(view.key)
     this.evaluating.release(view)
     for (const forget of held.known) forget()
+    this.keptBytes.used -= view.kept
+    view.kept = 0
     if (view instanceof RecomputedView) return this.recomputed.remove(view)
     view.uses = -1
     if (view instanceof PagedView) {

@@ -11,6 +11,8 @@ export interface EngineOptions extends Partial<StepLimits>, Taking {
   readonly counters?: WorkCounters
   /** Told of each evaluation before it begins. */
   readonly evaluating?: Evaluating
+  /** Bytes that rows of all views may keep of their own; without it there is no bound. */
+  readonly viewBytesTotal?: number
   /** Deleted records that are remembered. */
   readonly maxTombstones?: number
 }

@@ -158,6 +158,11 @@ export class Arrivals {
     { instance, shown }: Filled,
     resume: Arrival["resume"]
   ): void {
+    const noRoom = this.at.engine.noRoomFor(instance)
+    if (noRoom !== undefined) {
+      this.at.engine.release(instance)
+      return resume(Effect.fail(new Overloaded({ message: noRoom, retryAfterSecs: 60 })))
+    }
     const stored = storedOf(registration, key)
     const arrival: Arrival = { registration, stored, instance, resets: this.at.resets(), shown, resume }
     if (shown?.tooLarge === undefined) return this.announce(arrival)

@@ -25,9 +25,14 @@ export interface ViewLimits extends StreamLimits {
   readonly querySteps: number
   /** Bytes that the evaluation of one row, or of a run of a whole query, may make. */
   readonly queryBytes: number
+  /** Bytes that rows of all views may keep of their own; 0 for a share of the heap. */
+  readonly viewBytesTotal: number
   /** Bytes that one result in format `tree` may take when it is written out. */
   readonly resultBytes: number
 }
+
+/** The share of the heap that rows of views may keep: one part of so many. */
+export const viewShare = 3
 
 /** The setting of {@link ViewLimits.resultBytes}. A text of the runtime ends at 512 Mi characters. */
 export const resultBytes = { setting: "SVC_VIEW_RESULT_BYTES", value: 268_435_456, most: 402_653_184 } as const

@@ -36,7 +36,7 @@ import { define } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
 import type { Views, ViewsWatcher } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
-import type { ViewLimits } from "./viewLimits.ts"
+import { type ViewLimits, viewShare } from "./viewLimits.ts"
 import { ViewStreams } from "./viewStreams.ts"
 import {
   type EndReason,
@@ -79,6 +79,8 @@ export const makeViews = (
       rowSteps: limits.rowSteps,
       querySteps: limits.querySteps,
       queryBytes: limits.queryBytes,
+      viewBytesTotal:
+        limits.viewBytesTotal > 0 ? limits.viewBytesTotal : Math.floor(heap.memory().limitBytes / viewShare),
       maxTombstones: limits.maxTombstones,
       later,
       evaluating: watchdog.evaluating

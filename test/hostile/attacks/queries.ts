@@ -98,6 +98,9 @@ export const largest: ReadonlyArray<string> = [
   "SELECT VALUE array::range(1000000000000, 1000000500000) FROM [1, 2]"
 ]
 
+/** A view whose rows each keep some 2 MiB of their own, where SVC_VIEW_BYTES_TOTAL is a third of a small heap. */
+export const keeping = "SELECT id, array::range(n, n + 300000) AS w FROM t ORDER BY w LIMIT 1000"
+
 /** A query as the one of a view: what is answered becomes a column. */
 export const viewOf = (query: string): string =>
   /^RETURN (?!\{ LET)/.test(query) ? `SELECT ${query.slice(7)} AS w FROM t` : query

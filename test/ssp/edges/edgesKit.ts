@@ -29,6 +29,7 @@ const limits: ViewLimits = {
   rowSteps: 100_000,
   querySteps: 1_000_000,
   queryBytes: 67_108_864,
+  viewBytesTotal: 0,
   resultBytes: 67_108_864
 }
 

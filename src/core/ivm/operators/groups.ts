@@ -21,6 +21,7 @@ import { float, type RecordId, type Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import type { Shown } from "../delta/delta.ts"
 import { digestOf, type Hash64, rowHash } from "../delta/hash.ts"
+import { keptOf } from "../keptBytes.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import type { RowError } from "../view/view.ts"
 import { GroupedRow, isOf, type ViewRow } from "../view/viewRow.ts"
@@ -32,6 +33,8 @@ import type { Kind, Showable, TakesRows } from "./resultSet.ts"
 
 /** A group as it is shown. */
 export interface GroupRow extends Shown, Showable {
+  /** Bytes that it keeps (`KeptBytes`). */
+  readonly keeps: number
   readonly value: Value
   readonly group: ReadonlyArray<Value>
   readonly sort: ReadonlyArray<Value>
@@ -117,9 +120,15 @@ export interface GroupOwner {
   readonly matching: () => Iterable<ViewRow>
   /** A scope to build a row in. */
   readonly buildScope: () => Scope
+  /** Fails where rows may not keep so many more bytes. */
+  readonly requireRoom: (bytes: number) => void
+  /** So many bytes more are kept, or fewer. */
+  readonly keep: (bytes: number) => void
   /** Notes what building the row of a group has just read; nothing for a group that is no more. */
   readonly built: (name: string, gone: boolean) => void
 }
+
+const keptBy = (row: GroupRow | undefined): number => (row === undefined ? 0 : row.keeps)
 
 export class Groups {
   private readonly plan: GroupPlan
@@ -154,10 +163,16 @@ export class Groups {
   }
 
   /** A matching row with what it brings; `before` again where nothing of it changed. */
-  member(slot: RecordSlot, sourceIndex: number, brought: Contribution, before: ViewRow | undefined): ViewRow {
+  member(
+    slot: RecordSlot,
+    sourceIndex: number,
+    brought: Contribution,
+    before: ViewRow | undefined,
+    keeps: number
+  ): ViewRow {
     const part = this.entry(before?.part as Entry | undefined, slot.id, sourceIndex, brought)
     if (isOf(before, slot) && before.part === part) return before
-    return new GroupedRow(this.owner, slot, sourceIndex, part)
+    return new GroupedRow(this.owner, slot, sourceIndex, part, keeps)
   }
 
   /** What a row brings; `before` again where that is the same. */
@@ -220,7 +235,10 @@ export class Groups {
       group.row = group.failure = undefined
       if (group.count > 0 || group === this.whole) this.build(group, row, version)
       else this.drop(group)
-      if (row !== group.row) this.show(row, group.row)
+      if (row !== group.row) {
+        this.owner.keep(keptBy(group.row) - keptBy(row))
+        this.show(row, group.row)
+      }
       if (failure === group.failure) continue
       failuresMoved = true
       if (group.failure === undefined) this.failing!.delete(group)
@@ -309,11 +327,14 @@ export class Groups {
     const { key } = group
     const outer = this.owner.buildScope()
     let digest = "",
-      name = ""
+      name = "",
+      keeps = 0
     const value = run(() => {
       const built = this.plan.grouping.build(this.results(group, outer), key, outer, undefined)
       digest = digestOf([writeOut(outer.budget, built)])
       name = before !== undefined && before.group === key ? before.key : writeOut(outer.budget, key)
+      keeps = keptOf(outer.budget.byteLimit - outer.budget.bytes, [built, key])
+      this.owner.requireRoom(keeps - (before?.keeps ?? 0))
       return built
     }, outer)
     if (this.readers !== undefined) {
@@ -339,7 +360,8 @@ export class Groups {
             sort: this.plan.order.map((term) =>
               term.read({ scope: outer, record: undefined, value: value.right, sort: noValues })
             ),
-            failure: undefined
+            failure: undefined,
+            keeps
           }
   }
 

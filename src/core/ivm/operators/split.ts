@@ -103,12 +103,14 @@ export const splitRow = (
   slot: RecordSlot,
   sourceIndex: number,
   { contents, left }: Pieces,
-  before: ViewRow | undefined
+  before: ViewRow | undefined,
+  keeps: number
 ): ViewRow => {
   const member = (
     key: string,
     part: ViewRow["part"],
-    { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">
+    { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">,
+    keeps = 0
   ): ViewRow =>
     new FullRow(owner, slot, {
       key,
@@ -119,6 +121,7 @@ export const splitRow = (
       sort,
       lead: undefined,
       failure,
+      keeps,
       part
     })
   const {
@@ -133,7 +136,7 @@ export const splitRow = (
     )
   )
   if (isOf(before, slot) && before.failure === left && samePieces(piecesOf(before), pieces)) return before
-  return member(text, pieces, { digest: undefined, failure: left, sort: [] })
+  return member(text, pieces, { digest: undefined, failure: left, sort: [] }, keeps)
 }
 
 const none: ReadonlyArray<ViewRow> = []

@@ -12,8 +12,9 @@ import { payWriting, writeOut } from "../../surql/written/paid.ts"
 import type { EngineContext } from "../context.ts"
 import { sameResults } from "../delta/delta.ts"
 import { digestOf, type Hash64 } from "../delta/hash.ts"
+import { keptOf, pieceBytes } from "../keptBytes.ts"
 import type { Groups } from "../operators/groups.ts"
-import { splitRow } from "../operators/split.ts"
+import { type Splitting, splitRow } from "../operators/split.ts"
 import { type Shape, sortValues, unsorted } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { childrenOf } from "./children.ts"
@@ -30,6 +31,44 @@ export interface Matching {
   readonly sortsRows: boolean
 }
 
+/** The row with what it brings to its group. */
+const brought = (
+  { around: { kept }, plainShape: shape }: Matching,
+  groups: Groups,
+  slot: RecordSlot,
+  scope: Scope,
+  before: ViewRow | undefined,
+  sourceIndex: number
+): ViewRow => {
+  const { budget } = scope,
+    { bytes } = budget
+  const contribution = shape.groups!.grouping.of(scope)
+  const { key, values } = contribution
+  const keeps = bytes === budget.bytes ? 0 : keptOf(bytes - budget.bytes, [key, values])
+  if (keeps > 0) kept.require(keeps - (before === undefined ? 0 : before.keeps))
+  // The group is found by the text of its key.
+  if (!key.every(isSmall)) payWriting(budget, key)
+  return groups.member(slot, sourceIndex, contribution, before, keeps)
+}
+
+/** The row with the pieces that it is split into. */
+const pieces = (
+  owner: Matching,
+  splitting: Splitting,
+  slot: RecordSlot,
+  scope: Scope,
+  before: ViewRow | undefined,
+  sourceIndex: number
+): ViewRow => {
+  const { kept, source } = owner.around,
+    { budget } = scope,
+    { bytes } = budget
+  const split = splitting(scope, slot.id, source, owner.failsAsWhole)
+  const keeps = bytes - budget.bytes + pieceBytes * split.contents.length
+  kept.require(keeps - (before === undefined ? 0 : before.keeps))
+  return splitRow(owner, slot, sourceIndex, split, before, keeps)
+}
+
 /**
  * The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the
  * indexed conjuncts hold.
@@ -43,7 +82,7 @@ export const match = (
   routed: boolean
 ): ViewRow | undefined => {
   const {
-    around: { evaluating, source },
+    around: { evaluating, kept, source },
     groups,
     plainShape: shape,
     failsAsWhole
@@ -51,44 +90,63 @@ export const match = (
   evaluating.begin(owner.watchSlot)
   const filter = routed ? shape.residual : shape.filter
   if (filter !== undefined && !isTruthy(filter(scope))) return undefined
-  if (groups !== undefined) {
-    const brought = shape.groups!.grouping.of(scope)
-    // The group is found by the text of its key.
-    if (!brought.key.every(isSmall)) payWriting(scope.budget, brought.key)
-    return groups.member(slot, sourceIndex, brought, before)
-  }
-  if (shape.splitting !== undefined)
-    return splitRow(owner, slot, sourceIndex, shape.splitting(scope, slot.id, source, failsAsWhole), before)
+  if (groups !== undefined) return brought(owner, groups, slot, scope, before, sourceIndex)
+  if (shape.splitting !== undefined) return pieces(owner, shape.splitting, slot, scope, before, sourceIndex)
+  const { budget } = scope
+  let { bytes } = budget
   const filtered = source.count
   const { lead, sort } = owner.sortsRows ? sortValues(shape, (value) => value(scope)) : unsorted
   const sorted = source.count
+  let keeps = bytes === budget.bytes ? 0 : keptOf(bytes - budget.bytes, [lead, sort])
   let digest: string | undefined
   let children: ViewRow["children"]
   let failure: string | undefined
   let sums: ReadonlyArray<Hash64> | undefined
   if (shape.checksProjection) {
+    bytes = budget.bytes
     const shown = failsAsWhole ? run(shape.own, scope) : Either.right(shape.own(scope))
+    // The result of a subquery keeps what it answered.
+    if (failsAsWhole && Either.isRight(shown)) keeps += keptOf(bytes - budget.bytes, shown.right)
     const parts: Array<string> = []
     if (Either.isLeft(shown)) parts.push((failure = shown.left.reason))
     else if (source.count > sorted) parts.push(writeOut(scope.budget, shown.right))
     // A row whose place depends on another record is as visible as one that shows it.
     if (sorted > filtered) parts.push(writeOut(scope.budget, [lead, sort]))
     if (shape.children.length > 0) {
-      const held = childrenOf(shape, owner.around, failsAsWhole, scope, parts)
-      children = held.children
-      sums = held.sums
-      failure ??= held.failure
+      const made = childrenOf(shape, owner.around, failsAsWhole, scope, parts)
+      children = made.children
+      sums = made.sums
+      failure ??= made.failure
     }
     if (parts.length > 0) digest = digestOf(parts)
   }
   const same = isOf(before, slot) && before.digest === digest && sameResults(before.children, children)
   if (same && children === undefined) return before
-  if (sourceIndex === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined)
+  if (keeps > 0) kept.require(keeps - (before === undefined ? 0 : before.keeps))
+  if (
+    keeps === 0 &&
+    sourceIndex === 0 &&
+    sort.length === 0 &&
+    digest === undefined &&
+    children === undefined &&
+    failure === undefined
+  )
     return new PlainRow(owner, slot, lead)
   const after = new FullRow(
     owner,
     slot,
-    { key: slot.id.text, version: slot.version, digest, children, sourceIndex, sort, lead, failure, part: undefined },
+    {
+      key: slot.id.text,
+      version: slot.version,
+      digest,
+      children,
+      sourceIndex,
+      sort,
+      lead,
+      failure,
+      keeps,
+      part: undefined
+    },
     sums,
     owner.around.step()
   )

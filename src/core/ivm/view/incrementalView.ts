@@ -71,6 +71,8 @@ export class IncrementalView
   /** How many views hold it; -1: it was let go, and only what it had read finds it. */
   uses = 0
   private failing: Map<string, string> | undefined = undefined
+  /** Bytes that its rows keep of their own. */
+  kept = 0
   /** None where the window holds them. */
   private viewRows: ViewRows = undefined
   readonly failsAsWhole: boolean
@@ -145,6 +147,8 @@ export class IncrementalView
   protected exchange(slot: RecordSlot, before: ViewRow | undefined, after: ViewRow | undefined): void {
     if (before instanceof PlainRow && after instanceof PlainRow) this.renew(before, after)
     else {
+      const more = (after === undefined ? 0 : after.keeps) - (before === undefined ? 0 : before.keeps)
+      if (more !== 0) this.keep(more)
       slot.exchange(before, after)
       if (!this.isHeldElsewhere) this.viewRows = exchanged(this.viewRows, before, after)
       if (this.groups !== undefined) this.groups.move(before, after)
@@ -431,6 +435,15 @@ export class IncrementalView
 
   buildScope(): Scope {
     return this.around.source.wholeScope(this.params)
+  }
+
+  keep(bytes: number): void {
+    this.kept += bytes
+    this.around.kept.used += bytes
+  }
+
+  requireRoom(bytes: number): void {
+    this.around.kept.require(bytes)
   }
 
   built(name: string, gone: boolean): void {

@@ -11,6 +11,7 @@ import type { Value } from "../../surql/values/value.ts"
 import { noSlot } from "../../view/watch.ts"
 import { type Delta, DeltaBuilder, type Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
+import type { KeptBytes } from "../keptBytes.ts"
 import type { PlanRow, ResultRow, RowError, View } from "./view.ts"
 
 /** What one run of the query gave: rows in order, and those left out. */
@@ -25,6 +26,8 @@ export interface Outcome {
   readonly errors: ReadonlyArray<RowError>
   /** Steps of evaluation it took. */
   readonly cost: number
+  /** Bytes that its rows keep. */
+  readonly bytes: number
 }
 
 /** How often a first run starts over because something changed meanwhile. */
@@ -57,6 +60,9 @@ export class RecomputedView implements View {
   private filled = false
   private shown = new Map<string, ShownRow>()
   private failing: ReadonlyArray<RowError> = []
+  /** Bytes that its rows keep. */
+  kept = 0
+  private readonly room: KeptBytes
   private lastCost = 0
   private totalCost = 0
   readonly sum: Hashes.HashSum = { high: 0, low: 0 }
@@ -68,6 +74,7 @@ export class RecomputedView implements View {
       readonly readsAnyTable: boolean
     },
     reason: string,
+    room: KeptBytes,
     evaluate: () => Slices<Outcome>
   ) {
     this.key = about.key
@@ -77,6 +84,7 @@ export class RecomputedView implements View {
     this.tables = new Set(about.readsAnyTable ? [anyTable] : [...about.mainTables, ...about.otherTables])
     this.only = about.only
     this.reason = reason
+    this.room = room
     this.evaluate = evaluate
     this.generation = about.generation
   }
@@ -120,7 +128,13 @@ export class RecomputedView implements View {
     return this.filled ? this.show(drain(this.evaluate())) : undefined
   }
 
-  private show({ cost, errors, rows }: Outcome): Delta | undefined {
+  private show(outcome: Outcome): Delta | undefined {
+    const { room } = this
+    const { bytes, cost, errors, rows } = room.hasRoom(outcome.bytes - this.kept)
+      ? outcome
+      : { rows: [], errors: [{ id: "", reason: room.reason }], cost: outcome.cost, bytes: 0 }
+    room.used += bytes - this.kept
+    this.kept = bytes
     this.lastCost = cost
     this.totalCost += cost
     const before = this.shown

@@ -31,15 +31,22 @@ export const rerun = (
     const budget = rowBudget(limits.rowSteps, limits.queryBytes)
     const selected = yield* selectRowsSliced(select, { source, params, budget, onFailure: "leaveOut" })
     const cost = budget.limit - budget.left
-    if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }], cost }
+    if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }], cost, bytes: 0 }
+    const bytes = budget.byteLimit - budget.bytes
     try {
       return {
         rows: yield* named(selected.right.rows, store, budget),
         errors: selected.right.left.map((left) => ({ id: left.record?.text ?? "", reason: left.reason })),
-        cost: budget.limit - budget.left
+        cost: budget.limit - budget.left,
+        bytes
       }
     } catch (error) {
-      return { rows: [], errors: [{ id: "", reason: failureOf(error).reason }], cost: budget.limit - budget.left }
+      return {
+        rows: [],
+        errors: [{ id: "", reason: failureOf(error).reason }],
+        cost: budget.limit - budget.left,
+        bytes: 0
+      }
     }
   }
 

@@ -48,6 +48,7 @@ export const isBehindWindow = (owner: Windowed, text: string): boolean => {
     sort: noSort,
     lead: slot.id,
     failure: undefined,
+    keeps: 0,
     part: undefined
   })
   return kind.compare(row, last) > 0

@@ -36,6 +36,8 @@ export interface ViewRow extends Shown, Holding, Showable {
    * pieces is left out.
    */
   readonly failure: string | undefined
+  /** Bytes that it keeps of its own (`KeptBytes`). */
+  readonly keeps: number
   /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
   readonly part: Entry | ReadonlyArray<ViewRow> | Piece | undefined
 }
@@ -47,7 +49,7 @@ export const isOf = (row: ViewRow | undefined, { version }: RecordSlot): row is 
   row !== undefined && row.version === version
 
 /** What stands in the prototypes of rows that show their record and no more, being the same for all of them. */
-const plain = { digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 }
+const shared = { digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 }
 
 /**
  * A row that shows its record and no more. It takes over a new state of its record: where it is kept nothing has to be
@@ -69,6 +71,7 @@ export class PlainRow implements ViewRow {
   declare readonly children: undefined
   declare readonly sort: ReadonlyArray<Value>
   declare readonly failure: undefined
+  declare readonly keeps: 0
   declare readonly sumHigh: 0
   declare readonly sumLow: 0
   declare readonly sourceIndex: 0
@@ -95,7 +98,7 @@ export class PlainRow implements ViewRow {
   }
 }
 
-Object.assign(PlainRow.prototype, plain, { sourceIndex: 0, part: undefined })
+Object.assign(PlainRow.prototype, shared, { keeps: 0, sourceIndex: 0, part: undefined })
 
 /** A row of a group: what it brings to the group, which is what is shown. */
 export class GroupedRow implements ViewRow {
@@ -106,6 +109,7 @@ export class GroupedRow implements ViewRow {
   readonly slot: RecordSlot
   readonly sourceIndex: number
   readonly part: Entry
+  readonly keeps: number
   declare readonly digest: undefined
   declare readonly children: undefined
   declare readonly sort: ReadonlyArray<Value>
@@ -117,17 +121,18 @@ export class GroupedRow implements ViewRow {
   declare low: number
   declare readonly lead: undefined
 
-  constructor(owner: object, slot: RecordSlot, sourceIndex: number, part: Entry) {
+  constructor(owner: object, slot: RecordSlot, sourceIndex: number, part: Entry, keeps: number) {
     this.owner = owner
     this.key = slot.id.text
     this.version = slot.version
     this.slot = slot
     this.sourceIndex = sourceIndex
     this.part = part
+    this.keeps = keeps
   }
 }
 
-Object.assign(GroupedRow.prototype, plain, { shown: false, high: 0, low: 0, lead: undefined })
+Object.assign(GroupedRow.prototype, shared, { shown: false, high: 0, low: 0, lead: undefined })
 
 /** What else a row can hold. */
 export interface Details {
@@ -138,6 +143,7 @@ export interface Details {
   readonly sort: ReadonlyArray<Value>
   readonly lead: Value
   readonly failure: string | undefined
+  readonly keeps: number
   readonly part: ViewRow["part"]
   readonly children: ViewRow["children"]
 }
@@ -166,13 +172,14 @@ export class FullRow implements ViewRow, Details {
   readonly sourceIndex: number
   readonly digest: string | undefined
   readonly failure: string | undefined
+  readonly keeps: number
   readonly part: ViewRow["part"]
 
   /** `sums`: what the children hash to; undefined where one of them is no result. */
   constructor(
     owner: object,
     slot: RecordSlot,
-    { children, digest, failure, key, lead, part, sourceIndex, sort, version }: Details,
+    { children, digest, failure, keeps, key, lead, part, sourceIndex, sort, version }: Details,
     sums?: ReadonlyArray<Hash64>,
     step = -1
   ) {
@@ -192,6 +199,7 @@ export class FullRow implements ViewRow, Details {
     this.sourceIndex = sourceIndex
     this.digest = digest
     this.failure = failure
+    this.keeps = keeps
     this.part = part
     if (sums !== undefined) for (let i = 0; i < sums.length; i++) this.add(this.term(i, sums[i]!))
   }

@@ -1,0 +1,72 @@
+/**
+ * What rows of all views keep of their own is bounded, and given back with the views (D48).
+ */
+import { Either } from "effect"
+import { describe, expect, it } from "vitest"
+import { Engine } from "../../../src/core/ivm/engine.ts"
+import { keptSetting } from "../../../src/core/ivm/keptBytes.ts"
+import type { View } from "../../../src/core/ivm/view/view.ts"
+import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
+import { Desk } from "./desk.ts"
+
+const viewBytesTotal = 150_000
+
+const filled = (rows: number): Desk => {
+  const desk = new Desk(new Engine({ viewBytesTotal }))
+  desk.put("u:1", { k: 1 })
+  for (let n = 0; n < rows; n++) put(desk, n)
+  return desk
+}
+
+const put = (desk: Desk, n: number): Desk => desk.put(`t:${n}`, { n, tags: Array.from({ length: 50 }, (_, k) => k) })
+
+const acquired = (engine: Engine, query: string): View =>
+  Either.getOrThrow(engine.acquire(Either.getOrThrow(parseSelect(query)), {}))
+
+/** Each keeps some kilobytes for a row; `?` makes a query of its own of each. */
+const queries: ReadonlyArray<readonly [what: string, query: string]> = [
+  ["pieces of SPLIT", "SELECT tags, n + ? AS m FROM t SPLIT tags"],
+  ["computed sort values", "SELECT id, array::range(n, n + 500 + ?) AS w FROM t ORDER BY w LIMIT 90"],
+  ["what rows bring to groups", "SELECT array::range(n, n + 500 + ?) AS k, count() FROM t GROUP BY k"],
+  ["rows of groups", "SELECT n, array::range(0, 500 + ?) AS w FROM t GROUP BY n"],
+  ["results of subqueries", "SELECT * FROM u WHERE k IN (SELECT VALUE array::range(n, n + 500 + ?) FROM t)"],
+  ["results that are run whole", "SELECT VALUE array::range(n, n + 500 + ?) FROM t, type::table('t') LIMIT 20"]
+]
+
+describe("what rows of views keep", () => {
+  it.each(queries)("D48 %s: what has no room is left out and named, and makes room when it goes", (_, query) => {
+    const { engine } = filled(4)
+    const views: Array<View> = []
+    const refused = (): string | undefined => views.map((view) => engine.noRoomFor(view)).find(Boolean)
+    // Small ones fit; many of them do not.
+    views.push(acquired(engine, query.replace("?", "0")))
+    expect(refused()).toBeUndefined()
+    const kept = engine.keptBytes.used
+    expect(kept).toBeGreaterThan(1000)
+    expect(kept).toBeLessThan(viewBytesTotal)
+    while (engine.keptBytes.refused === 0 && views.length < 100)
+      views.push(acquired(engine, query.replace("?", String(views.length))))
+    expect(engine.keptBytes.used).toBeLessThanOrEqual(viewBytesTotal)
+    expect(engine.keptBytes.reason).toContain(keptSetting)
+    expect(views.length).toBeLessThan(100)
+    for (const view of views.splice(1)) engine.release(view)
+    expect(engine.keptBytes.used).toBe(kept)
+    for (const view of views) engine.release(view)
+    expect(engine.keptBytes.used).toBe(0)
+  })
+
+  it.each(queries.slice(0, 4))(
+    "D48 %s of records that come later: the row is named, the others are shown",
+    (_, query) => {
+      const desk = filled(0),
+        { engine } = desk
+      const view = acquired(engine, query.replace("?", "0"))
+      for (let n = 0; n < 100; n++) put(desk, n)
+      expect(engine.keptBytes.used).toBeLessThanOrEqual(viewBytesTotal)
+      expect(view.size).toBeGreaterThan(0)
+      expect(engine.noRoomFor(view)).toContain(keptSetting)
+      engine.clear()
+      expect(engine.keptBytes.used).toBe(0)
+    }
+  )
+})
