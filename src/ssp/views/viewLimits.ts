@@ -32,7 +32,11 @@ export interface ViewLimits extends StreamLimits {
 }
 
 /** The share of the heap that rows of views may keep: one part of so many. */
-export const viewShare = 3
+const heapShare = 3
+
+/** What {@link ViewLimits.viewBytesTotal} comes to in a heap of so many bytes. */
+export const viewBytesOf = ({ viewBytesTotal }: ViewLimits, heapBytes: number): number =>
+  viewBytesTotal > 0 ? viewBytesTotal : Math.floor(heapBytes / heapShare)
 
 /** The setting of {@link ViewLimits.resultBytes}. A text of the runtime ends at 512 Mi characters. */
 export const resultBytes = { setting: "SVC_VIEW_RESULT_BYTES", value: 268_435_456, most: 402_653_184 } as const

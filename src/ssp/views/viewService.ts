@@ -36,7 +36,7 @@ import { define } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
 import type { Views, ViewsWatcher } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
-import { type ViewLimits, viewShare } from "./viewLimits.ts"
+import { type ViewLimits, viewBytesOf } from "./viewLimits.ts"
 import { ViewStreams } from "./viewStreams.ts"
 import {
   type EndReason,
@@ -76,12 +76,8 @@ export const makeViews = (
     const later: Later = (work) =>
       void slicer.start(work, (done) => Exit.isFailure(done) && Cause.isDie(done.cause) && crash(done.cause))
     const engine = new Engine({
-      rowSteps: limits.rowSteps,
-      querySteps: limits.querySteps,
-      queryBytes: limits.queryBytes,
-      viewBytesTotal:
-        limits.viewBytesTotal > 0 ? limits.viewBytesTotal : Math.floor(heap.memory().limitBytes / viewShare),
-      maxTombstones: limits.maxTombstones,
+      ...limits,
+      viewBytesTotal: viewBytesOf(limits, heap.memory().limitBytes),
       later,
       evaluating: watchdog.evaluating
     })
