@@ -197,5 +197,5 @@ seeded(
     expect((await request(scheduler.url, { path: "/livez" })).status).toBe(200)
     expect((await request(doors.ssp.url, { path: "/health" })).status).toBe(200)
   },
-  7_200_000
+  21_600_000
 )
