@@ -20,6 +20,9 @@ export const pieceBytes = 256
 export const keptOf = (made: number, value: Value): number =>
   made <= partBytes ? Math.max(0, made) : Math.min(made, partBytes * (1 + partsOf(value, Math.ceil(made / partBytes))))
 
+/** What a row keeps; nothing where there is none. */
+export const keptBy = (row: { readonly keeps: number } | undefined): number => (row === undefined ? 0 : row.keeps)
+
 export class KeptBytes {
   used = 0
   /** How often something had no room. */

@@ -21,7 +21,7 @@ import { float, type RecordId, type Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import type { Shown } from "../delta/delta.ts"
 import { digestOf, type Hash64, rowHash } from "../delta/hash.ts"
-import { keptOf } from "../keptBytes.ts"
+import { keptBy, keptOf } from "../keptBytes.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import type { RowError } from "../view/view.ts"
 import { GroupedRow, isOf, type ViewRow } from "../view/viewRow.ts"
@@ -127,8 +127,6 @@ export interface GroupOwner {
   /** Notes what building the row of a group has just read; nothing for a group that is no more. */
   readonly built: (name: string, gone: boolean) => void
 }
-
-const keptBy = (row: GroupRow | undefined): number => (row === undefined ? 0 : row.keeps)
 
 export class Groups {
   private readonly plan: GroupPlan
@@ -334,7 +332,7 @@ export class Groups {
       digest = digestOf([writeOut(outer.budget, built)])
       name = before !== undefined && before.group === key ? before.key : writeOut(outer.budget, key)
       keeps = keptOf(outer.budget.byteLimit - outer.budget.bytes, [built, key])
-      this.owner.requireRoom(keeps - (before?.keeps ?? 0))
+      this.owner.requireRoom(keeps - keptBy(before))
       return built
     }, outer)
     if (this.readers !== undefined) {

@@ -12,7 +12,7 @@ import { payWriting, writeOut } from "../../surql/written/paid.ts"
 import type { EngineContext } from "../context.ts"
 import { sameResults } from "../delta/delta.ts"
 import { digestOf, type Hash64 } from "../delta/hash.ts"
-import { keptOf, pieceBytes } from "../keptBytes.ts"
+import { keptBy, keptOf, pieceBytes } from "../keptBytes.ts"
 import type { Groups } from "../operators/groups.ts"
 import { type Splitting, splitRow } from "../operators/split.ts"
 import { type Shape, sortValues, unsorted } from "../query/shape.ts"
@@ -45,7 +45,7 @@ const brought = (
   const contribution = shape.groups!.grouping.of(scope)
   const { key, values } = contribution
   const keeps = bytes === budget.bytes ? 0 : keptOf(bytes - budget.bytes, [key, values])
-  if (keeps > 0) kept.require(keeps - (before === undefined ? 0 : before.keeps))
+  if (keeps > 0) kept.require(keeps - keptBy(before))
   // The group is found by the text of its key.
   if (!key.every(isSmall)) payWriting(budget, key)
   return groups.member(slot, sourceIndex, contribution, before, keeps)
@@ -65,7 +65,7 @@ const pieces = (
     { bytes } = budget
   const split = splitting(scope, slot.id, source, owner.failsAsWhole)
   const keeps = bytes - budget.bytes + pieceBytes * split.contents.length
-  kept.require(keeps - (before === undefined ? 0 : before.keeps))
+  kept.require(keeps - keptBy(before))
   return splitRow(owner, slot, sourceIndex, split, before, keeps)
 }
 
@@ -122,7 +122,7 @@ export const match = (
   }
   const same = isOf(before, slot) && before.digest === digest && sameResults(before.children, children)
   if (same && children === undefined) return before
-  if (keeps > 0) kept.require(keeps - (before === undefined ? 0 : before.keeps))
+  if (keeps > 0) kept.require(keeps - keptBy(before))
   if (
     keeps === 0 &&
     sourceIndex === 0 &&
