@@ -5,7 +5,6 @@
  * Looking makes the database read its definitions and answer one hash of them, in one statement. Live queries stand in
  * `INFO FOR TABLE` too and come and go, so fields and events are picked out of it.
  */
-
 import type { Definitions, FunctionDefinition } from "../surql/syntax/definitions.ts"
 import * as Encode from "../surql/values/encode.ts"
 import { identifier } from "../surql/values/text.ts"
@@ -52,7 +51,7 @@ const looked = (names: ReadonlyArray<string>): string => {
 
 const markOf = "crypto::blake3(<string> [$db, $tables])"
 
-/** Events of the setup, whichever kind of feed it has defined. */
+/** Events, functions and parameters of the setup, whichever kind of feed it has defined. */
 const isOurs = ({ name }: { readonly name: string }): boolean => name.startsWith("svc_")
 
 const typesOf = (info: Value | undefined): { readonly [path: string]: string } => {
@@ -91,17 +90,15 @@ const functionOf = (name: string, { args, block, permissions, returns }: Obj): F
   open: permissions === true
 })
 
-const isNotOurs = ({ name }: { readonly name: string }): boolean => !name.startsWith("svc_")
-
 const usableOf = (db: Value | undefined): Definitions => ({
   functions: new Map(
     definitionsOf(db, "functions")
-      .filter(isNotOurs)
+      .filter((one) => !isOurs(one))
       .map(({ definition, name }) => [name, functionOf(name, definition)])
   ),
   params: new Map(
     definitionsOf(db, "params")
-      .filter(isNotOurs)
+      .filter((one) => !isOurs(one))
       .map(({ definition: { permissions, value }, name }) => [
         name,
         { name, value: typeof value === "string" ? value : "", open: permissions === true }

@@ -53,13 +53,6 @@ const apply =
       })
     })
 
-/** Which tables these are records of. */
-const tablesOf = (named: ReadonlyArray<Named>): ReadonlySet<string> => {
-  const tables = new Set<string>()
-  for (const { id } of named) tables.add(id.table)
-  return tables
-}
-
 export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
   ChangeFeed,
   {
@@ -92,7 +85,7 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
         { listen: table.listen, answer: table.answer, take: reconcile.take },
         {
           call: carryOut(views, bodyLimitBytes),
-          apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(tablesOf(named)))),
+          apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(named))),
           // What memory is brought to while it is not ready is read anew; until then rows wait.
           open: () => phase() === "ready" && overloaded() === undefined,
           compare: (asked) => (asked === "everything" ? Effect.asVoid(reconcile.now) : reconcile.registrations),

@@ -7,6 +7,7 @@
 import { Clock, Duration, Effect, Either } from "effect"
 import { analyze } from "../../core/surql/syntax/analyze.ts"
 import { parseSelect } from "../../core/surql/syntax/parse.ts"
+import type { RecordId } from "../../core/surql/values/value.ts"
 import type { TableDefinition } from "../../core/surreal/databaseSchema.ts"
 
 type Derived = Pick<TableDefinition, "name" | "view">
@@ -44,8 +45,10 @@ export class DerivedTables {
     if (this.due.size > 0) this.bell.unsafeOpen()
   }
 
-  /** Records of these tables were written. */
-  written(tables: ReadonlySet<string>): void {
+  /** These records were written. */
+  written(records: ReadonlyArray<{ readonly id: RecordId }>): void {
+    if (this.sources.size === 0) return
+    const tables = new Set(records.map(({ id }) => id.table))
     for (const [name, sources] of this.sources)
       if (sources === undefined || [...sources].some((source) => tables.has(source))) this.due.add(name)
     if (this.due.size > 0) this.bell.unsafeOpen()

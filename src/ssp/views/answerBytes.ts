@@ -14,8 +14,10 @@ const charsPerSlice = 262_144
 export function* written(answer: ViewAnswer | ViewPlaced): Slices<ReadonlyArray<Uint8Array>> {
   const pieces: Array<Uint8Array> = []
   let text = "{"
+  let comma = ""
   for (const [name, value] of Object.entries(answer)) {
-    text += `${text === "{" && pieces.length === 0 ? "" : ","}${JSON.stringify(name)}:`
+    text += `${comma}${JSON.stringify(name)}:`
+    comma = ","
     if (!Array.isArray(value)) {
       text += JSON.stringify(value)
       continue

@@ -143,7 +143,7 @@ export class Arrivals {
     if (registration.assignment !== undefined) return Either.right({ instance, shown: undefined })
     let shown: Shown | undefined
     try {
-      shown = yield* registry.shownFirst(instance, registration.format ?? "flat")
+      shown = yield* registry.instanceSliced(instance, registration.format ?? "flat")
       return Either.right({ instance, shown })
     } finally {
       // The fill was abandoned in a pause, or has failed: no other code holds the instance.

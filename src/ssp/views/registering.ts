@@ -1,7 +1,7 @@
 /**
  * What becomes of a registration: the row that is stored, and the instance its query stands for.
  */
-import { Either } from "effect"
+import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import { compile, run } from "../../core/surql/evaluate/evaluate.ts"
@@ -12,6 +12,7 @@ import type { Definitions, FunctionDefinition } from "../../core/surql/syntax/de
 import { type ParseError, parseSelect, parseStatements, place } from "../../core/surql/syntax/parse.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import { setField, type Value } from "../../core/surql/values/value.ts"
+import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { WatchdogShape } from "../../ports/Watchdog.ts"
 import { formatText } from "./registry.ts"
@@ -168,3 +169,22 @@ export const storedOf = (registration: ViewRegistration, key: string): StoredVie
   format: formatText(registration.format),
   lastActiveAtMs: registration.lastActiveAtMs
 })
+
+/** Fills a stored view. Closed on the way means that the process is on its way down. */
+export const refill = (
+  filling: Filling & { readonly slicer: Slicer },
+  stored: StoredView,
+  generation: number
+): Effect.Effect<Either.Either<View, QueryRefused>> =>
+  Effect.catchTag(
+    filling.slicer.run(() => acquire(filling, queryOf(stored), generation)),
+    "Closed",
+    () => Effect.interrupt
+  )
+
+/** Warns that a stored view is `what`, as `kept but not served`, because its query is refused. */
+export const warnRefused = (
+  { id }: StoredView,
+  what: string,
+  { column, line, message }: QueryRefused
+): Effect.Effect<void> => Effect.logWarning(`view ${id} is ${what}: ${message} (line ${line}, column ${column})`)

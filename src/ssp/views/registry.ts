@@ -145,32 +145,26 @@ export class Registry {
   }
 
   /**
-   * What a view shows, read with pauses. A result that changes in one of them is read anew, so what is answered is one
-   * state of it, the newest. Undefined where another view takes the place of this one in a pause.
+   * What an instance shows, read with pauses. A result that changes in one of them is read anew, so what is answered is
+   * one state of it, the newest.
    */
-  *shownSliced(view: Registered, format: Format): Slices<Shown | undefined> {
-    for (let reading = 0; reading < maxReadings; reading++) {
-      const slices = this.reading(view.instance, format)
-      for (;;) {
-        const slice = slices.next()
-        if (slice.done === true) {
-          if (slice.value === undefined) break
-          return slice.value
-        }
-        yield
-        if (this.byKey.get(view.stored.key) !== view) return undefined
-      }
-    }
-    return this.shown(view.instance, format)
-  }
-
-  /** The same of an instance that no view has yet. */
-  *shownFirst(instance: View, format: Format): Slices<Shown> {
+  *instanceSliced(instance: View, format: Format): Slices<Shown> {
     for (let reading = 0; reading < maxReadings; reading++) {
       const shown = yield* this.reading(instance, format)
       if (shown !== undefined) return shown
     }
     return this.shown(instance, format)
+  }
+
+  /** The same of a view; undefined where another view takes the place of this one in a pause. */
+  *shownSliced(view: Registered, format: Format): Slices<Shown | undefined> {
+    const slices = this.instanceSliced(view.instance, format)
+    for (;;) {
+      const slice = slices.next()
+      if (slice.done === true) return slice.value
+      yield
+      if (this.byKey.get(view.stored.key) !== view) return undefined
+    }
   }
 
   /** Undefined where the result has changed in a pause. */

@@ -12,7 +12,7 @@ import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { Database, StoredPosition, StoredRecord, StoredView } from "../../ports/Database.ts"
 import type { Committer } from "./committer.ts"
-import { acquire, type Filling, queryOf } from "./registering.ts"
+import { type Filling, refill, warnRefused } from "./registering.ts"
 import { generationOf, type Registered } from "./registry.ts"
 import { StoreFailed } from "./viewTypes.ts"
 
@@ -51,12 +51,10 @@ function* load(engine: Engine, records: ReadonlyArray<StoredRecord>): Slices<voi
 /** Fills a view that stays; a view whose query is refused now is let go with a warning. */
 const reacquire = (holder: Holder, stored: StoredView, generation: number): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const acquired = yield* holder.slicer.run(() => acquire(holder, queryOf(stored), generation))
+    const acquired = yield* refill(holder, stored, generation)
     if (Either.isRight(acquired)) return holder.put(stored, acquired.right, generation)
-    yield* Effect.logWarning(
-      `view ${stored.id} is no longer served: ${acquired.left.message} (line ${acquired.left.line}, column ${acquired.left.column})`
-    )
-  }).pipe(Effect.catchTag("Closed", () => Effect.interrupt))
+    yield* warnRefused(stored, "no longer served", acquired.left)
+  })
 
 export const replaceAll = (
   holder: Holder,

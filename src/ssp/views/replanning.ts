@@ -9,7 +9,7 @@ import type { View } from "../../core/ivm/view/view.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import { acquire, type Filling, queryOf } from "./registering.ts"
+import { type Filling, queryOf, refill, warnRefused } from "./registering.ts"
 import { generationOf, type Registered } from "./registry.ts"
 
 /** What it needs of the views service. */
@@ -25,24 +25,26 @@ export interface Planned extends Filling {
   readonly drop: (view: Registered) => void
 }
 
+/** Fills a stored view and puts it in place; one whose query is refused is let go, and kept to be tried again. */
+export const serve = (planned: Planned, stored: StoredView, generation: number): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const acquired = yield* refill(planned, stored, generation)
+    if (Either.isRight(acquired)) return planned.put(stored, acquired.right, generation)
+    planned.unserved.set(stored.key, stored)
+    const before = planned.get(stored.key)
+    if (before !== undefined) planned.drop(before)
+    yield* warnRefused(stored, "kept but not served", acquired.left)
+  })
+
 /** Fills it anew; what is shown until then is the view as it was planned before. */
 const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
   planned.inTurn(
     key,
-    Effect.gen(function* () {
+    Effect.suspend(() => {
       const before = planned.get(key)
       const stored = before?.stored ?? planned.unserved.get(key)
-      if (stored === undefined) return
-      const generation = before === undefined ? 1 : generationOf(before) + 1
-      const acquired = yield* Effect.catchAll(
-        planned.slicer.run(() => acquire(planned, queryOf(stored), generation)),
-        () => Effect.interrupt
-      )
-      if (Either.isRight(acquired)) return planned.put(stored, acquired.right, generation)
-      planned.unserved.set(key, stored)
-      if (before !== undefined) planned.drop(before)
-      const { column, line, message } = acquired.left
-      yield* Effect.logWarning(`view ${stored.id} is kept but not served: ${message} (line ${line}, column ${column})`)
+      if (stored === undefined) return Effect.void
+      return serve(planned, stored, before === undefined ? 1 : generationOf(before) + 1)
     })
   )
 

@@ -29,10 +29,10 @@ import { sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
 import { Reading } from "./reading.ts"
-import { acquire, type Filling, ParsedQueries, queryOf } from "./registering.ts"
+import { type Filling, ParsedQueries } from "./registering.ts"
 import { generationOf, type Registered, Registry } from "./registry.ts"
 import { type Incoming, replaceAll } from "./replacing.ts"
-import { define } from "./replanning.ts"
+import { define, type Planned, serve } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
 import type { Views, ViewsWatcher } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
@@ -246,7 +246,7 @@ class ViewService {
       for (const view of yield* this.database.views) {
         const generation = generations(view.key)
         const aside = this.setAside.keep(view)
-        if (aside === undefined) yield* this.serve(view, generation)
+        if (aside === undefined) yield* serve(this.planned, view, generation)
         else
           yield* Effect.logWarning(
             `view ${view.id} is quarantined and not served: the process ended ${aside.ends} times while it evaluated its query; POST /view/free with its id serves it again`
@@ -255,20 +255,21 @@ class ViewService {
       return { records, views: this.registry.size }
     })
 
-  /** Fills a stored view and puts it in place. */
-  private serve(view: StoredView, generation: number): Effect.Effect<void> {
-    return Effect.gen(this, function* () {
-      // Closed on the way up means that the process is on its way down.
-      const instance = yield* Effect.catchAll(
-        this.slicer.run(() => acquire(this.filling, queryOf(view), generation)),
-        () => Effect.interrupt
-      )
-      if (Either.isRight(instance)) return void this.put(view, instance.right, generation, undefined)
-      this.unserved.set(view.key, view)
-      yield* Effect.logWarning(
-        `view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`
-      )
-    })
+  private get planned(): Planned {
+    return {
+      ...this.filling,
+      slicer: this.slicer,
+      views: () => this.registry.all(),
+      get: (key) => this.registry.get(key),
+      unserved: this.unserved,
+      inTurn: (key, work) => this.turns.inTurn(key, work),
+      put: (stored, instance, generation) => {
+        const before = this.registry.get(stored.key)
+        if (before !== undefined) this.drop(before, "replaced")
+        this.put(stored, instance, generation, undefined)
+      },
+      drop: (view) => this.drop(view, "rebootstrap")
+    }
   }
 
   readonly free: Views["Type"]["free"] = (id, query) =>
@@ -277,7 +278,9 @@ class ViewService {
       this.turns.inTurn(
         view.key,
         Effect.suspend(() =>
-          this.registry.get(view.key) === undefined ? this.serve(view, 1 + this.committer.position.writes) : Effect.void
+          this.registry.get(view.key) === undefined
+            ? serve(this.planned, view, 1 + this.committer.position.writes)
+            : Effect.void
         )
       )
     )
@@ -455,24 +458,7 @@ class ViewService {
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
     this.streams.open(this.find(id), id, format, lastEventId)
 
-  readonly define: Views["Type"]["define"] = (definitions) =>
-    define(
-      {
-        ...this.filling,
-        slicer: this.slicer,
-        views: () => this.registry.all(),
-        get: (key) => this.registry.get(key),
-        unserved: this.unserved,
-        inTurn: (key, work) => this.turns.inTurn(key, work),
-        put: (stored, instance, generation) => {
-          const before = this.registry.get(stored.key)
-          if (before !== undefined) this.drop(before, "replaced")
-          this.put(stored, instance, generation, undefined)
-        },
-        drop: (view) => this.drop(view, "rebootstrap")
-      },
-      definitions
-    )
+  readonly define: Views["Type"]["define"] = (definitions) => define(this.planned, definitions)
 
   readonly tablesOf: Views["Type"]["tablesOf"] = (id) => this.registry.tablesOf(viewKey(id) ?? "")
 
