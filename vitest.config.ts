@@ -1,9 +1,10 @@
 /**
  * How the tests run: which files, how many at once, how long one may take.
  *
- * Why so: the machines this runs on have two cores and some tests start servers of their own, so two workers at most;
- * time-outs are far above what anything needs, because no test may depend on the speed of the machine. Files named
- * `*.campaign.test.ts` run long and belong to `npm run campaign`.
+ * Why so: the machines this runs on have two cores, and some tests wait for servers of their own, so three workers. Never
+ * fewer: the runner ends a worker that is idle for a moment, and loses the file that it was given next. Time-outs are far
+ * above what anything needs, because no test may depend on the speed of the machine. Files named `*.campaign.test.ts`
+ * run long and belong to `npm run campaign`.
  */
 import { defineConfig } from "vitest/config"
 import { Interleaved } from "./test/kit/Interleaved.ts"
