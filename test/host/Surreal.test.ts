@@ -19,18 +19,12 @@ import { StartFault } from "../../src/ports/StartFault.ts"
 import { SurrealClient, SurrealError } from "../../src/ports/SurrealClient.ts"
 import { sleep, temporaryFolder, until } from "../kit/Door.ts"
 import { RpcServer, type ServerOptions } from "../kit/surreal/RpcServer.ts"
+import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 const folder = temporaryFolder()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const root: Access = {
-  namespace: "n",
-  database: "d",
-  user: "root",
-  pass: Redacted.make("root"),
-  authLevel: undefined,
-  absent: "create"
-}
+const root: Access = rootAccess
 const patience = { connectTimeoutMs: 1_000, requestTimeoutMs: 5_000, maxPauseMs: 300 }
 
 const serverAt = (text: string): Address.ServerStore => {

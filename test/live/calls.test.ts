@@ -1,34 +1,17 @@
 /** Calls of the functions for clients beside a real engine that reaches no network (D56). */
-import { rmSync } from "node:fs"
-import { join } from "node:path"
 import type { Surreal } from "surrealdb"
-import { afterAll, expect, onTestFinished, test } from "vitest"
+import { expect, onTestFinished, test } from "vitest"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
+import { besides } from "../kit/besides.ts"
 import { taken } from "../kit/changeTable.ts"
-import { temporaryFolder, until } from "../kit/Door.ts"
+import { until } from "../kit/Door.ts"
 import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { registration } from "../kit/registration.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
-const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-let folders = 0
-const fresh = (): string => join(folder, `node-${folders++}`)
-
-const serve = async (): Promise<RpcServer> => {
-  const server = await RpcServer.start({ path: `surrealkv://${fresh()}` })
-  onTestFinished(() => server.kill())
-  return server
-}
-
-const start = async (port: number, dataDir = fresh()): Promise<NodeBeside> => {
-  const node = await startBeside(port, dataDir)
-  onTestFinished(() => node.stop())
-  return node
-}
+const { fresh, serve, start } = besides()
 
 const rowsOf = async (node: NodeBeside, id: string): Promise<unknown> =>
   ((await node.ask("GET", `/view/${id}?format=tree`)).json as { readonly result_data: unknown }).result_data

@@ -3,44 +3,23 @@
  *
  * The table is the only way in here: the periodic compare is off, and nobody posts to `/ingest`.
  */
-import { rmSync } from "node:fs"
-import { join } from "node:path"
 import type { Surreal } from "surrealdb"
-import { afterAll, expect, onTestFinished, test } from "vitest"
+import { expect, onTestFinished, test } from "vitest"
 import { Range } from "../../src/core/surql/values/value.ts"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
+import { besides } from "../kit/besides.ts"
 import { type Asked, install, left, taken } from "../kit/changeTable.ts"
-import { secret, temporaryFolder, until } from "../kit/Door.ts"
+import { secret, until } from "../kit/Door.ts"
 import { FeedPort } from "../kit/feedPort.ts"
-import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
+import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
 import { rng, runs, seed } from "../kit/random.ts"
 import { registration } from "../kit/registration.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
-const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-let folders = 0
-const fresh = (): string => join(folder, `node-${folders++}`)
-
-/** A database on disk: in memory a commit becomes visible in parts. */
-const serve = async (): Promise<RpcServer> => {
-  const server = await RpcServer.start({ path: `surrealkv://${fresh()}` })
-  onTestFinished(() => server.kill())
-  return server
-}
-
-const start = async (
-  port: number,
-  dataDir = fresh(),
-  env?: { readonly [name: string]: string }
-): Promise<NodeBeside> => {
-  const node = await startBeside(port, dataDir, env)
-  onTestFinished(() => node.stop())
-  return node
-}
+const { fresh, serve, start } = besides()
 
 const register = async (node: NodeBeside, id: string, surql: string): Promise<void> =>
   expect(await node.ask("POST", "/view/register", registration(id, surql, { format: "tree" }))).toMatchObject({

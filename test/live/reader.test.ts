@@ -4,33 +4,25 @@
  *
  * On a real engine, because what two transactions do to one row is the database's business.
  */
-import { cpSync, rmSync } from "node:fs"
-import { join } from "node:path"
-import { afterAll, expect, onTestFinished, test } from "vitest"
+import { cpSync } from "node:fs"
+import { expect, test } from "vitest"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
+import { besides } from "../kit/besides.ts"
 import { install, left, taken } from "../kit/changeTable.ts"
-import { temporaryFolder } from "../kit/Door.ts"
-import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
+import type { RpcServer } from "../kit/surreal/RpcServer.ts"
 
-const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-let folders = 0
-const fresh = (): string => join(folder, `node-${folders++}`)
+const { fresh, serve: serveEmpty, start: startNode } = besides()
 
 const serve = async (): Promise<RpcServer> => {
-  const server = await RpcServer.start({ path: `surrealkv://${fresh()}` })
-  onTestFinished(() => server.kill())
+  const server = await serveEmpty()
   await server.ask("n", "d", `DEFINE TABLE item; ${install("item")}`)
   return server
 }
 
-const start = async (server: RpcServer, dataDir: string, name = "me"): Promise<NodeBeside> => {
-  const node = await startBeside(server.port, dataDir, { SSP_ID: name })
-  onTestFinished(() => node.stop())
-  return node
-}
+const start = (server: RpcServer, dataDir: string, name = "me"): Promise<NodeBeside> =>
+  startNode(server.port, dataDir, { SSP_ID: name })
 
 const isReady = async (node: NodeBeside): Promise<boolean> => (await node.ask("GET", "/health")).status === 200
 const holder = async (server: RpcServer): Promise<string | undefined> =>
@@ -59,8 +51,7 @@ test("D44 a second service beside a database stands by, leaves its rows alone, a
 
 test("D22 beside a database that does not exist a service ends with the fault, and has created nothing", async () => {
   const server = await serve()
-  const node = await startBeside(server.port, fresh(), { STORE_DB: "misspelt" })
-  onTestFinished(() => node.stop())
+  const node = await startNode(server.port, fresh(), { STORE_DB: "misspelt" })
   expect(await node.fault()).toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(/misspelt.*correct STORE_DB/)

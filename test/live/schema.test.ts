@@ -3,32 +3,21 @@
  *
  * The periodic compare is off, so that what a definition changes is found by the look at definitions alone.
  */
-import { rmSync } from "node:fs"
-import { join } from "node:path"
 import { Effect } from "effect"
-import { afterAll, expect, onTestFinished, test } from "vitest"
+import { expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { Duration } from "../../src/core/surql/values/value.ts"
+import { besides } from "../kit/besides.ts"
 import { install } from "../kit/changeTable.ts"
-import { temporaryFolder, until } from "../kit/Door.ts"
-import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
+import { until } from "../kit/Door.ts"
+import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
 import { registration } from "../kit/registration.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import type { RpcServer } from "../kit/surreal/RpcServer.ts"
 
-const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-let folders = 0
-const fresh = (): string => join(folder, `node-${folders++}`)
-
-const serve = async (): Promise<RpcServer> => {
-  const server = await RpcServer.start({ path: `surrealkv://${fresh()}` })
-  onTestFinished(() => server.kill())
-  return server
-}
+const { fresh, serve, start: startNode } = besides()
 
 const start = async (server: RpcServer, env: { readonly [name: string]: string } = {}): Promise<NodeBeside> => {
-  const node = await startBeside(server.port, fresh(), { SVC_SCHEMA_INTERVAL_MS: "100", ...env })
-  onTestFinished(() => node.stop())
+  const node = await startNode(server.port, fresh(), { SVC_SCHEMA_INTERVAL_MS: "100", ...env })
   await node.ready()
   return node
 }

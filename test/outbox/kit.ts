@@ -4,25 +4,19 @@
  * Why inside: the door is tested as a process elsewhere; here a look every few milliseconds keeps the tests short.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { Effect, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
+import { Effect, Fiber, Layer, Logger, LogLevel } from "effect"
 import * as HttpBackend from "../../src/drivers/httpBackend.ts"
 import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import * as Polling from "../../src/ssp/jobs/polling.ts"
+import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 export const pollingRunner = async (
   server: { readonly url: string },
   jobTables: Polling.PollingSettings["jobTables"],
   sspId = "runner"
 ): Promise<() => Promise<void>> => {
-  const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, {
-    namespace: "n",
-    database: "d",
-    user: "root",
-    pass: Redacted.make("root"),
-    authLevel: undefined,
-    absent: "create"
-  } as const)
+  const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, rootAccess)
   const drivers = Layer.merge(
     Layer.provide(SurrealJobs.layer, client),
     Layer.provide(HttpBackend.layer, NodeHttpClient.layerUndici)

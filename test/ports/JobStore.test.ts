@@ -3,7 +3,7 @@
  *
  * Over a socket, with the schema of the specification, because permissions, types and conflicts are the database's.
  */
-import { Effect, Layer, Redacted, TestClock } from "effect"
+import { Effect, Layer, TestClock } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { Duration, type Obj, type RecordId } from "../../src/core/surql/values/value.ts"
 import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
@@ -13,6 +13,7 @@ import { JobStore, JobStoreError } from "../../src/ports/JobStore.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { id, job, jobStoreSuite, table } from "../../src/testing/JobStore.suite.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 let server: RpcServer
 let databases = 0
@@ -21,17 +22,7 @@ afterAll(() => server.kill())
 
 const client = Layer.unwrapEffect(
   Effect.sync(() =>
-    layerServer(
-      { kind: "server", url: `${server.url}/rpc` },
-      {
-        namespace: "n",
-        database: `jobs${databases++}`,
-        user: "root",
-        pass: Redacted.make("root"),
-        authLevel: undefined,
-        absent: "create"
-      }
-    )
+    layerServer({ kind: "server", url: `${server.url}/rpc` }, { ...rootAccess, database: `jobs${databases++}` })
   )
 )
 

@@ -7,20 +7,7 @@
 
 import { rmSync } from "node:fs"
 import { join } from "node:path"
-import {
-  Chunk,
-  Effect,
-  Exit,
-  Fiber,
-  FastCheck as fc,
-  Layer,
-  Logger,
-  LogLevel,
-  Option,
-  Redacted,
-  Schedule,
-  Stream
-} from "effect"
+import { Chunk, Effect, Exit, Fiber, FastCheck as fc, Layer, Logger, LogLevel, Option, Schedule, Stream } from "effect"
 import { afterAll, expect, test } from "vitest"
 import { store } from "../../src/core/settings/address.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
@@ -30,6 +17,7 @@ import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { type Edge, Upstream, type UpstreamError } from "../../src/ports/Upstream.ts"
 import { temporaryFolder } from "../kit/Door.ts"
+import { rootAccess } from "../kit/surreal/rootAccess.ts"
 import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 
 const folder = temporaryFolder()
@@ -49,7 +37,7 @@ const clientOf = (server: ServerProcess, requestTimeoutMs: number) => {
   if (address?.kind !== "server") throw new Error("no server")
   return layerServer(
     address,
-    { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: "root", absent: "create" },
+    { ...rootAccess, authLevel: "root" },
     { connectTimeoutMs: 20_000, requestTimeoutMs, maxPauseMs: 300 }
   )
 }

@@ -6,7 +6,7 @@
 
 import { rmSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Either, Layer, Redacted } from "effect"
+import { Effect, Either, Layer } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { tableName } from "../../src/core/surql/values/text.ts"
@@ -19,6 +19,7 @@ import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import { upstreamSuite } from "../../src/testing/Upstream.suite.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 const folder = temporaryFolder()
 let server: RpcServer
@@ -30,12 +31,9 @@ afterAll(async () => {
 })
 
 const access = (user = "root") => ({
-  namespace: "n",
+  ...rootAccess,
   database: `d${databases++}`,
-  user,
-  pass: Redacted.make("root"),
-  authLevel: undefined,
-  absent: "create" as const
+  user
 })
 const overSocket = Layer.unwrapEffect(
   Effect.sync(() => layerServer({ kind: "server", url: `${server.url}/rpc` }, access()))

@@ -7,7 +7,7 @@
 
 import { rmSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Either, Layer, Redacted, Stream } from "effect"
+import { Effect, Either, Layer, Stream } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import * as SurrealDatabase from "../../src/drivers/surrealDatabase.ts"
@@ -18,6 +18,7 @@ import { SurrealClient, type SurrealError } from "../../src/ports/SurrealClient.
 import { databaseSuite } from "../../src/testing/Database.suite.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 const folder = temporaryFolder()
 let server: RpcServer
@@ -29,13 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const access = {
-  namespace: "n",
-  user: "root",
-  pass: Redacted.make("root"),
-  authLevel: "root",
-  absent: "create"
-} as const
+const access = { ...rootAccess, authLevel: "root" } as const
 const overSocket = Layer.unwrapEffect(
   Effect.sync(() =>
     layerServer({ kind: "server", url: `${server.url}/rpc` }, { ...access, database: `d${databases++}` })

@@ -10,7 +10,7 @@ import { rmSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
-import { Chunk, Effect, Either, Layer, Logger, LogLevel, Redacted, Stream } from "effect"
+import { Chunk, Effect, Either, Layer, Logger, LogLevel, Stream } from "effect"
 import { afterAll, beforeAll, expect } from "vitest"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
@@ -31,6 +31,7 @@ import { temporaryFolder } from "../kit/Door.ts"
 import * as Hostile from "../kit/hostile.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 const folder = temporaryFolder()
 const bodies: Array<unknown> = []
@@ -211,15 +212,7 @@ seeded(
   async (random) => {
     const records = draw(random, runs(150))
     expect(new Set(records.map(([id]) => typeof id.key)).size).toBeGreaterThan(2)
-    const access = {
-      namespace: "n",
-      database: "d",
-      user: "root",
-      pass: Redacted.make("root"),
-      authLevel: undefined,
-      absent: "create"
-    } as const
-    const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, access)
+    const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, rootAccess)
     const layers = Layer.mergeAll(
       Layer.provideMerge(SurrealUpstream.layer, client),
       SqliteDatabase.layer.pipe(Layer.provide(layerSqlite(join(folder, "store.db"))))

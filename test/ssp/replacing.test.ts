@@ -1,30 +1,14 @@
 /**
  * Everything replaced by what was pulled from a scheduler: in one step for readers, in slices for the process
  * (D20).
- *
- * The clock of these services moves 11 ms at every look, so that a slice is over at its first pause.
  */
 import { it } from "@effect/vitest"
-import { Clock, Effect, Fiber, Stream } from "effect"
+import { Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { StoredRecord } from "../../src/ports/Database.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
-import { change, registration, rows, withViews } from "./viewsKit.ts"
-
-const ticking = (): Clock.Clock => {
-  let now = 0
-  const clock = Clock.make()
-  return {
-    ...clock,
-    [Clock.ClockTypeId]: Clock.ClockTypeId,
-    unsafeCurrentTimeMillis: () => (now += 11),
-    currentTimeMillis: Effect.sync(() => (now += 11)),
-    sleep: clock.sleep,
-    unsafeCurrentTimeNanos: clock.unsafeCurrentTimeNanos,
-    currentTimeNanos: clock.currentTimeNanos
-  }
-}
+import { change, registration, rows, ticking, withViews } from "./viewsKit.ts"
 
 const size = 20_000
 
