@@ -201,7 +201,12 @@ export class RpcServer {
       this.#connections.delete(connection)
       if (!this.#stopped) for (const session of [connection.own, ...connection.attached.values()]) void session.detach()
     })
-    take = (data) => void this.#frame(connection, data)
+    // What a server that dies was in the middle of fails with it.
+    const answered = (data: Uint8Array): Promise<void> =>
+      this.#frame(connection, data).catch((error: unknown) => {
+        if (!this.#stopped) throw error
+      })
+    take = (data) => void answered(data)
     for (const data of early) take(data)
   }
 

@@ -39,11 +39,15 @@ export const refusal = (message: string, reason: string): Reply => ({
   })
 })
 
+const messageOf = ({ bytes }: Reply): Error =>
+  new Error(String((codec.decode(bytes) as { readonly message: unknown }).message))
+
 export class Session {
   readonly id: string
   readonly #engine: NativeEngine
   #signedIn = false
   #expiresAtMs = Infinity
+  #isDetached = false
 
   private constructor(engine: NativeEngine, id: string) {
     this.#engine = engine
@@ -71,12 +75,13 @@ export class Session {
   /** As {@link call}, with values that are encoded and decoded here; throws what fails. */
   async ask<A>(method: string, ...params: ReadonlyArray<unknown>): Promise<A> {
     const reply = await this.call(method, codec.encode(params), undefined)
-    if (reply.failed) throw new Error(String((codec.decode(reply.bytes) as { readonly message: unknown }).message))
+    if (reply.failed) throw messageOf(reply)
     return codec.decode(reply.bytes) as A
   }
 
   /** Ends its live queries too. */
   async detach(): Promise<void> {
+    this.#isDetached = true
     await this.#engine.call("detach", undefined, this.id, undefined)
   }
 
@@ -88,6 +93,9 @@ export class Session {
   async #welcome(): Promise<void> {
     this.#signedIn = true
     const reply = await this.#engine.call("query", codec.encode(["RETURN $session.exp", {}]), this.id, undefined)
+    // A client that hangs up while it signs in takes its session with it.
+    if (reply.failed && this.#isDetached) return
+    if (reply.failed) throw messageOf(reply)
     const [answer] = codec.decode(reply.bytes) as ReadonlyArray<{ readonly result: unknown }>
     this.#expiresAtMs = typeof answer?.result === "number" ? answer.result * 1000 : Infinity
   }

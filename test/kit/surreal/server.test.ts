@@ -52,6 +52,22 @@ test("a client that has not signed in, or with a wrong password, is refused", as
   expect(await db.query("RETURN 1")).toEqual([1])
 })
 
+test("clients that hang up while they sign in leave the server there; one that dies then answers none of them", async () => {
+  const server = await serve()
+  const hangUp = async (afterMs: number): Promise<void> => {
+    const db = newClient()
+    await db.connect(server.url)
+    // Once the connection is closed the SDK settles it no more.
+    void db.signin({ username: "root", password: "root" }).catch(() => undefined)
+    await sleep(afterMs)
+    await db.close()
+  }
+  await Promise.all(Array.from({ length: 40 }, (_, i) => hangUp(i * 5)))
+  expect(await (await connect(server)).query("RETURN 1")).toEqual([1])
+  await Promise.all(Array.from({ length: 20 }, () => hangUp(1)))
+  await server.kill()
+})
+
 test("a record user sees what permissions allow, nothing else", async () => {
   const server = await serve()
   const root = await connect(server)
