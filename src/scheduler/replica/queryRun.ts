@@ -173,7 +173,7 @@ function* answered(out: Output, statement: Statement, run: Run): Slices<void> {
     snapshot
   } = run
   const budget = queryBudget(querySteps, rowSteps, queryBytes)
-  const source = sourceOf(snapshot)
+  const source = sourceOf(snapshot, budget)
   const options: Options = { source, params, budget, now, maxRows: queryRows }
   if (statement.kind !== "select") {
     const value = right(yield* evaluateSliced(statement, options))

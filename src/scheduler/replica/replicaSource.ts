@@ -5,7 +5,7 @@
  * many rows link to few. Rows that SQLite has ruled out are handed on as an empty record, which fails the same filter,
  * so that they are counted and the evaluator can pause among them.
  */
-import type { Source } from "../../core/surql/evaluate/scope.ts"
+import { type Budget, make, type Source } from "../../core/surql/evaluate/scope.ts"
 import type { Obj, Range, RecordId } from "../../core/surql/values/value.ts"
 import { docOf, idOf } from "../../node/replicaRows.ts"
 import type { ReplicaRow, ReplicaSnapshot, RowFilter } from "../../ports/Replica.ts"
@@ -18,16 +18,32 @@ export interface ReplicaSource extends Source {
 }
 
 const keptRecords = 10_000
+const keptShare = 4
 const ruledOut: Obj = {}
 
-export const sourceOf = (snapshot: ReplicaSnapshot): ReplicaSource => {
-  const versions = new WeakMap<RecordId, number>()
+/** Memory of a decoded record: some of its own, and so many bytes for each character that it is stored as. */
+const recordBytes = 256
+const bytesPerCharacter = 2
+
+const bytesOf = ({ content }: ReplicaRow): number => recordBytes + bytesPerCharacter * content.length
+
+/** What is known of a record that has been read. */
+interface Known {
+  readonly version: number
+  readonly bytes: number
+}
+
+/** A record that a link leads to is paid for when it is read; those that are kept take a part of the budget's bytes. */
+export const sourceOf = (snapshot: ReplicaSnapshot, budget: Budget): ReplicaSource => {
+  const keptBytes = budget.byteLimit / keptShare
+  const known = new WeakMap<RecordId, Known>()
   const records = new Map<string, Obj | undefined>()
   let where: RowFilter = [],
-    atMost = Infinity
+    atMost = Infinity,
+    kept = 0
   const read = (row: ReplicaRow): Obj => {
     const id = idOf(row)
-    versions.set(id, row.version)
+    known.set(id, { version: row.version, bytes: bytesOf(row) })
     return docOf(row, id)
   }
   function* rows(table: string, range?: Range): Iterable<Obj> {
@@ -37,8 +53,14 @@ export const sourceOf = (snapshot: ReplicaSnapshot): ReplicaSource => {
     record: (id) => {
       if (records.has(id.text)) return records.get(id.text)
       const row = snapshot.find(id)
+      const bytes = row === undefined ? recordBytes : bytesOf(row)
+      make(budget, bytes)
       const doc = row && read(row)
-      if (records.size >= keptRecords) records.clear()
+      if (records.size >= keptRecords || kept + bytes > keptBytes) {
+        records.clear()
+        kept = 0
+      }
+      kept += bytes
       records.set(id.text, doc)
       return doc
     },
@@ -47,7 +69,8 @@ export const sourceOf = (snapshot: ReplicaSnapshot): ReplicaSource => {
     edges: snapshot.edges,
     tables: snapshot.tables,
     fields: snapshot.types,
-    version: (id) => versions.get(id) ?? snapshot.find(id)?.version,
+    bytesOf: (id) => known.get(id)?.bytes ?? 0,
+    version: (id) => known.get(id)?.version ?? snapshot.find(id)?.version,
     narrow: (filter, most) => {
       where = filter
       atMost = most

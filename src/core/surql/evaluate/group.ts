@@ -15,12 +15,13 @@ import { isNumber, toFloat } from "../values/number.ts"
 import { compare, isTruthy } from "../values/order.ts"
 import type { Value } from "../values/value.ts"
 import { Datetime, Decimal, float } from "../values/value.ts"
+import { partsOf } from "./charge.ts"
 import { canFail, compile, isConstant } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import { outputNames } from "./project.ts"
-import type { Compiled, Scope, Slices } from "./scope.ts"
-import { spend } from "./scope.ts"
+import type { Budget, Compiled, Scope, Slices } from "./scope.ts"
+import { keepBytes, make, spend } from "./scope.ts"
 import { removeAt, setPath } from "./shape.ts"
 import { fixed } from "./sources.ts"
 
@@ -288,8 +289,21 @@ export interface Contribution {
   readonly values: ReadonlyArray<Value>
 }
 
-interface Gathered extends Contribution {
-  readonly scope: Scope | undefined
+/** The rows of one group: their number, and the columns with a value of each. */
+interface Group extends GroupRows {
+  readonly key: ReadonlyArray<Value>
+  /** The group's first row, where an output looks at it. */
+  first: Scope | undefined
+  size: number
+  readonly columns: ReadonlyArray<Array<Value>>
+}
+
+/** Rows on their way into groups. */
+export interface Gathering {
+  /** Adds a row to its group, which keeps the values of its columns and not the row. Throws when one fails. */
+  readonly add: (scope: Scope) => void
+  /** Output rows, sorted by key; a group that fails is told and left out. Pauses between groups. */
+  readonly rows: (outer: Scope, failed: (error: unknown) => void) => Slices<ReadonlyArray<GroupedRow>>
 }
 
 /** An output row and the key of its group: that of the group's first row. */
@@ -314,16 +328,7 @@ export interface Grouping {
     outer: Scope,
     first: Scope | undefined
   ) => Value
-  readonly gather: (scope: Scope) => Gathered
-  /**
-   * Output rows for the gathered rows, sorted by key; a group that fails is told and left out. Pauses between rows and
-   * between groups.
-   */
-  readonly rows: (
-    members: ReadonlyArray<Gathered>,
-    outer: Scope,
-    failed: (error: unknown) => void
-  ) => Slices<ReadonlyArray<GroupedRow>>
+  readonly gathering: () => Gathering
 }
 
 /** Whether an expression speaks of the row it stands in, of which a group has many. */
@@ -371,26 +376,16 @@ const compileBuild = (select: Select, keyTexts: ReadonlyArray<string>, needs: Ne
   }
 }
 
-/** Members of one group, column by column. */
-const columnsOf = (members: ReadonlyArray<Contribution>): GroupRows => ({
-  size: members.length,
-  column: (at) => members.map((m) => m.values[at])
-})
-
-function* gathered(
-  members: ReadonlyArray<Gathered>
-): Slices<ReadonlyArray<readonly [ReadonlyArray<Value>, Array<Gathered>]>> {
-  const groups = new Map<unknown, readonly [ReadonlyArray<Value>, Array<Gathered>]>()
-  for (let i = 0; i < members.length; i++) {
-    if (i % sliceRows === sliceRows - 1) yield
-    const m = members[i]!
-    const id = compositeKey(m.key)
-    const found = groups.get(id)
-    if (found === undefined) groups.set(id, [m.key, [m]])
-    else found[1].push(m)
-  }
-  return [...groups.values()].sort((a, b) => compare(a[0], b[0]))
+const groupOf = (key: ReadonlyArray<Value>, columns: number): Group => {
+  const kept = Array.from({ length: columns }, (): Array<Value> => [])
+  return { key, first: undefined, size: 0, columns: kept, column: (at) => kept[at]! }
 }
+
+/** Bytes of a group beside its values. */
+const groupBytes = 256
+
+const bytesOf = (values: ReadonlyArray<Value>, { bytes }: Budget): number =>
+  8 * values.length + 64 * partsOf(values, Math.max(0, bytes) >> 6)
 
 /** Compiles the grouping of a SELECT that has one. */
 export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Grouping => {
@@ -400,6 +395,39 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
   const build = compileBuild(select, exprs.map(print), needs)
   const { calls, columns, looksAtFirst } = needs
   const of = (scope: Scope): Contribution => ({ key: keys.map((k) => k(scope)), values: columns.map((c) => c(scope)) })
+  const row = (of: Group, outer: Scope): GroupedRow => ({
+    key: of.key,
+    value: build(
+      calls.map((call) => call.fold(of, outer)),
+      of.key,
+      outer,
+      of.first
+    )
+  })
+  function* shown(
+    groups: Array<Group>,
+    outer: Scope,
+    failed: (error: unknown) => void
+  ): Slices<ReadonlyArray<GroupedRow>> {
+    const out: Array<GroupedRow> = []
+    const show = (of: Group): void => {
+      try {
+        out.push(row(of, outer))
+      } catch (error) {
+        failed(error)
+      }
+    }
+    let built = 0
+    for (const of of groups.sort((a, b) => compare(a.key, b.key))) {
+      spend(outer.budget, of.size)
+      show(of)
+      built += of.size
+      if (built < sliceRows) continue
+      built = 0
+      yield
+    }
+    return out
+  }
   return {
     all: group.length === 0,
     of,
@@ -407,36 +435,33 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
     looksAtFirst,
     build,
     canFail: needs.canFail || exprs.some(canFail),
-    gather: (scope) => ({ ...of(scope), scope: looksAtFirst ? scope : undefined }),
-    rows: function* (members, outer, failed) {
-      spend(outer.budget, members.length)
-      const groups = group.length === 0 ? [[[], members] as const] : yield* gathered(members)
-      const out: Array<GroupedRow> = []
-      const show = (key: ReadonlyArray<Value>, of: ReadonlyArray<Gathered>): void => {
-        try {
-          const rows = columnsOf(of)
-          out.push({
-            key,
-            value: build(
-              calls.map((call) => call.fold(rows, outer)),
-              key,
-              outer,
-              of[0]?.scope
-            )
-          })
-        } catch (error) {
-          failed(error)
-        }
+    gathering: () => {
+      const groups = new Map<unknown, Group>()
+      const enter = (id: unknown, key: ReadonlyArray<Value>): Group => {
+        const made = groupOf(key, columns.length)
+        groups.set(id, made)
+        return made
       }
-      let built = 0
-      for (const [key, of] of groups) {
-        show(key, of)
-        built += of.length
-        if (built < sliceRows) continue
-        built = 0
-        yield
+      // GROUP ALL has its group without rows too.
+      if (group.length === 0) enter(compositeKey([]), [])
+      return {
+        add: (scope) => {
+          const { budget } = scope,
+            { bytes } = budget
+          const { key, values } = of(scope)
+          const id = compositeKey(key)
+          const found = groups.get(id)
+          const kept = found === undefined ? groupBytes + bytesOf(key, budget) : 0
+          // What was made on the way is let go again; what the group keeps is paid for.
+          keepBytes(budget, bytes, 0)
+          make(budget, kept + bytesOf(values, budget))
+          const into = found ?? enter(id, key)
+          if (looksAtFirst && into.size === 0) into.first = scope
+          into.size++
+          for (let i = 0; i < values.length; i++) into.columns[i]!.push(values[i])
+        },
+        rows: (outer, failed) => shown([...groups.values()], outer, failed)
       }
-      return out
     }
   }
 }

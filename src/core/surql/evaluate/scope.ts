@@ -27,6 +27,11 @@ export interface Source {
    * record, by edge table name and then key; of one edge table, or (`undefined`) of all.
    */
   readonly edges: (record: RecordId, direction: "out" | "in", table: string | undefined) => Iterable<RecordId>
+  /**
+   * Bytes that a record takes which was read for this evaluation alone, for as long as it is held; absent where records
+   * stand in memory anyway.
+   */
+  readonly bytesOf?: (record: RecordId) => number
   /** Names of the tables, sorted; for INFO FOR DB. */
   readonly tables?: () => Iterable<string>
   /** Answers a subquery in a way of its own (the engine: from a maintained result); `plain` runs it. */

@@ -18,10 +18,10 @@ import { partsOf } from "./charge.ts"
 import { canFail, compile, compileReturn } from "./evaluate.ts"
 import type { Failure } from "./failure.ts"
 import { EvalError, raise } from "./failure.ts"
-import type { Grouping } from "./group.ts"
+import type { Gathering } from "./group.ts"
 import { compileGrouping } from "./group.ts"
 import { compileProjection } from "./project.ts"
-import { compileSort, docSplitter, fetching, rowSplitter, sorted } from "./reshape.ts"
+import { compileSort, docSplitter, fetching, rowSplitter, type Sort, sorted } from "./reshape.ts"
 import type { Budget, Compiled, Scope, Slices, Source } from "./scope.ts"
 import { beginRow, drain, endRows, keepBytes, limits, make, spend } from "./scope.ts"
 import type { Item } from "./sources.ts"
@@ -144,13 +144,14 @@ interface Reading {
   readonly most: number
 }
 
-/** Reads rows and keeps those that pass. One scope serves all rows while they are only filtered. */
+/** Reads rows and hands on those that pass. One scope serves all rows while they are only filtered. */
 function* read(
   values: ReadonlyArray<Value>,
   outer: Scope,
-  { filter, left, most, steps }: Reading
-): Slices<Array<Item>> {
-  const out: Array<Item> = []
+  { filter, left, most, steps }: Reading,
+  take: (item: Item) => void
+): Slices<void> {
+  let taken = 0
   const p = pace(outer.budget)
   const row: { -readonly [K in keyof Scope]: Scope[K] } = inner(outer, undefined)
   const passes = (doc: Value): boolean => {
@@ -167,16 +168,68 @@ function* read(
       return false
     }
   }
+  const attempt = (item: Item): void => {
+    try {
+      take(item)
+    } catch (error) {
+      leaveOut(error, left, item.record, p)
+    }
+  }
   if (most > 0) {
     reading: for (const v of values) {
       for (const doc of rowsOf(outer.source, v)) {
         if (due(p)) yield
-        if (passes(doc) && out.push(itemOf(outer, doc)) >= most) break reading
+        if (!passes(doc)) continue
+        attempt(itemOf(outer, doc))
+        if (++taken >= most) break reading
       }
     }
   }
   done(p)
-  return out
+}
+
+/** A window up to so many rows holds little more than it shows, while rows are read; they are sorted without a pause. */
+const smallWindow = 512
+const pruneAfter = 64
+
+/** Rows that are held, and paid for while they are where they were read for this query alone. */
+class Held {
+  items: Array<Item> = []
+  private readonly outer: Scope
+  /** Bytes paid for each. */
+  private readonly paid = new WeakMap<Item, number>()
+
+  constructor(outer: Scope) {
+    this.outer = outer
+  }
+
+  add(item: Item): void {
+    make(this.outer.budget, this.bytesOf(item))
+    this.items.push(item)
+  }
+
+  /** Adds a row with its sort values, and lets go, now and then, what cannot be among the first `most`. */
+  addSorted(item: Item, withSort: (item: Item) => Item, order: ReadonlyArray<Sort>, most: number): void {
+    const { budget } = this.outer,
+      { bytes } = budget
+    make(budget, this.bytesOf(item))
+    const sortable = withSort(item)
+    this.paid.set(sortable, bytes - budget.bytes)
+    if (this.items.push(sortable) < 2 * most + pruneAfter) return
+    const before = this.paidForAll()
+    this.items = drain(sorted(this.items, order, budget)).slice(0, most)
+    budget.bytes += before - this.paidForAll()
+  }
+
+  private paidForAll(): number {
+    let sum = 0
+    for (const item of this.items) sum += this.paid.get(item) ?? 0
+    return sum
+  }
+
+  private bytesOf({ record }: Item): number {
+    return record === undefined ? 0 : (this.outer.source.bytesOf?.(record) ?? 0)
+  }
 }
 
 /** Replaces each row by what it is split into. */
@@ -201,14 +254,8 @@ const whole = (clause: "LIMIT" | "START", v: Value): number =>
     ? Number(v)
     : raise(`Found ${toText(v)} but the ${clause} clause must evaluate to a positive integer`)
 
-function* grouped(
-  grouping: Grouping,
-  items: ReadonlyArray<Item>,
-  outer: Scope,
-  left: Array<LeftOut> | undefined
-): Slices<Array<Item>> {
-  const members = yield* each(items, outer, left, (item) => grouping.gather(item.scope))
-  const rows = yield* grouping.rows(members, outer, (error) => leaveOut(error, left, undefined, pace(outer.budget)))
+function* grouped(gathering: Gathering, outer: Scope, left: Array<LeftOut> | undefined): Slices<Array<Item>> {
+  const rows = yield* gathering.rows(outer, (error) => leaveOut(error, left, undefined, pace(outer.budget)))
   return rows.map(({ key, value }) => ({ scope: inner(outer, value), record: undefined, value, sort: [], group: key }))
 }
 
@@ -251,13 +298,18 @@ export const compileSelect = (select: Select): Plan => {
       { bytes } = budget
     const value = projection!.project(item.scope)
     // What was made on the way is let go again; what is shown is kept.
-    if (bytes - budget.bytes > lightRow) keepBytes(budget, bytes, 64 * partsOf(value, (bytes - budget.bytes) >> 6))
+    const light = item.scope.source.bytesOf === undefined ? lightRow : 0
+    if (bytes - budget.bytes > light) keepBytes(budget, bytes, 64 * partsOf(value, (bytes - budget.bytes) >> 6))
     return { scope: item.scope, record: item.record, value, sort: item.sort }
   }
   const withSort = (item: Item): Item => {
-    spend(item.scope.budget, order.length)
-    make(item.scope.budget, 8 * (order.length - 1))
+    const { budget } = item.scope,
+      { bytes } = budget
+    spend(budget, order.length)
     const sort = order.map((o) => o.read(item))
+    const made = bytes - budget.bytes
+    if (made > 0) keepBytes(budget, bytes, 64 * partsOf(sort, made >> 6))
+    make(budget, 8 * (order.length - 1))
     return item.group === undefined
       ? { scope: item.scope, record: item.record, value: item.value, sort }
       : { ...item, sort }
@@ -280,12 +332,25 @@ export const compileSelect = (select: Select): Plan => {
       // Rows behind the window are not read, unless they have to be named as failing.
       const most =
         sortless && windowFirst && select.split.length === 0 && (left === undefined || cannotFail) ? to : Infinity
-      let items = yield* read(given ?? values, outer, { filter, steps, left, most })
+      const held = new Held(outer)
+      const gathering = grouping?.gathering()
+      const whileRead = docSplits.length === 0
+      const prunes = whileRead && late && !sortless && to <= smallWindow
+      const take = (item: Item): void => {
+        if (gathering !== undefined && whileRead) return gathering.add(item.scope)
+        if (prunes) held.addSorted(item, withSort, order, to)
+        else held.add(item)
+      }
+      yield* read(given ?? values, outer, { filter, steps, left, most }, take)
+      let { items } = held
       for (const pieces of docSplits) items = yield* split(items, outer, pieces)
-      if (grouping !== undefined) items = yield* grouped(grouping, items, around, left)
-      else if (!late) items = yield* each(items, outer, left, project)
+      if (gathering !== undefined) {
+        if (!whileRead) yield* each(items, outer, left, (item) => gathering.add(item.scope))
+        items = yield* grouped(gathering, around, left)
+      } else if (!late) items = yield* each(items, outer, left, project)
       for (const pieces of rowSplits) items = yield* split(items, outer, pieces)
-      if (!sortless) items = yield* sorted(yield* each(items, outer, left, withSort), order, outer.budget)
+      if (!sortless)
+        items = yield* sorted(prunes ? items : yield* each(items, outer, left, withSort), order, outer.budget)
       if (from > 0 || to < items.length) items = items.slice(from, to)
       if (late) items = yield* each(items, outer, left, project)
       return fetch === undefined
