@@ -75,7 +75,7 @@ const contents = (path: string) =>
 
 describe("a WAL and its processes", () => {
   for (const [runtime, command, there] of chosen) {
-    const rounds = runs(3)
+    const rounds = runs(2)
     describe.skipIf(!there)(runtime, () => {
       seeded(
         `${runtime}: kill -9 while 16 append, ${rounds} times over on one log: every acknowledged record is at its seq`,

@@ -25,7 +25,7 @@ const balances = async (view: string): Promise<ReadonlyArray<number>> => {
 }
 
 describe("an array of changes", () => {
-  const transfers = runs(400)
+  const transfers = runs(120)
   seeded(
     `L3 D5 ${transfers} transfers as arrays of two changes: every read of every view sees the same sum`,
     "test/live/atomic.test.ts",

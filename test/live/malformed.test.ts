@@ -93,7 +93,7 @@ const works = async (round: string): Promise<void> => {
 }
 
 describe("malformed requests", () => {
-  const total = runs(2_000)
+  const total = runs(600)
   seeded(
     `D6 D17 ${total} malformed requests: no 5xx, no crash, memory flat, every answer JSON with a code`,
     "test/live/malformed.test.ts",

@@ -59,7 +59,7 @@ test("D4 a lease that is deleted with its job leaves no tombstone, and a lease t
   expect(store.get(id(1))?.version).toBe(1)
 })
 
-const jobs = 8_000
+const jobs = 3_000
 const chunk = 500
 
 test(`D22 jobs that are done and deleted leave one tombstone each and nothing else: ${jobs} of them on memory://`, async () => {
