@@ -11,7 +11,7 @@ import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { besides } from "../kit/besides.ts"
 import { type Asked, install, left, taken } from "../kit/changeTable.ts"
-import { secret, until } from "../kit/Door.ts"
+import { secret, sleep, until } from "../kit/Door.ts"
 import { FeedPort } from "../kit/feedPort.ts"
 import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
 import { rng, runs, seed } from "../kit/random.ts"
@@ -126,7 +126,7 @@ test("L3 D44 every state that a view shows is one that the database had: transac
   const looking = (async () => {
     while (writing) {
       shown.push(await rowsOf(node, "all"))
-      await new Promise(setImmediate)
+      await sleep(2)
     }
   })()
   const random = rng(seed)

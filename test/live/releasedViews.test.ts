@@ -18,7 +18,9 @@ let door: Door | undefined
 afterAll(() => door?.close())
 
 it(`D16 an SSP with a heap of ${heapMebibytes} MiB and ${records} records outlives ${views} views of all of them`, async () => {
-  const ssp = (door = await Door.start({ command: [process.execPath, `--max-old-space-size=${heapMebibytes}`, "dist/ssp.js"] }))
+  const ssp = (door = await Door.start({
+    command: [process.execPath, `--max-old-space-size=${heapMebibytes}`, "dist/ssp.js"]
+  }))
   const post = async (path: string, body: Body | ReadonlyArray<Body>): Promise<void> => {
     const answer = await send(ssp, { ask: `POST ${path}`, body })
     expect(answer.status, answer.text.slice(0, 300)).toBe(200)

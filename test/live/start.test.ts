@@ -126,19 +126,18 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     }
     expect(await version()).toBe(before)
   })
-  it.runIf(
-    campaign
-  )("takes a secret of one's own, prints it nowhere, and prints lines that work in a terminal that does not know it", async ({
-    onTestFinished
-  }) => {
-    const chosen = "one's-own-$HOME"
-    const cluster = await start(onTestFinished, "launcher", ["--rate", "50"], { SVC_AUTH_SECRET: chosen })
-    const { commands } = await cluster.greeting()
-    expect(cluster.door.logs).not.toContain(chosen)
-    expect((await paste(commands.slice(0, -1)))[1]).toMatch(/^: open\n\nevent: snapshot\n[\s\S]*\nevent: delta\n/)
-    expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
-    expect(readdirSync(cluster.folder).filter((name) => name.startsWith("live-sidecar-start"))).toEqual([])
-  })
+  it.runIf(campaign)(
+    "takes a secret of one's own, prints it nowhere, and prints lines that work in a terminal that does not know it",
+    async ({ onTestFinished }) => {
+      const chosen = "one's-own-$HOME"
+      const cluster = await start(onTestFinished, "launcher", ["--rate", "50"], { SVC_AUTH_SECRET: chosen })
+      const { commands } = await cluster.greeting()
+      expect(cluster.door.logs).not.toContain(chosen)
+      expect((await paste(commands.slice(0, -1)))[1]).toMatch(/^: open\n\nevent: snapshot\n[\s\S]*\nevent: delta\n/)
+      expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
+      expect(readdirSync(cluster.folder).filter((name) => name.startsWith("live-sidecar-start"))).toEqual([])
+    }
+  )
   it("--standalone with a secret of one's own prints lines that work in a terminal that does not know it, and takes the secret's file away with it", async ({
     onTestFinished
   }) => {
