@@ -188,7 +188,7 @@ function* read(
   done(p)
 }
 
-/** A window up to so many rows holds little more than it shows, while rows are read; they are sorted without a pause. */
+/** A window up to so many rows holds little more than it shows while rows are read. It is sorted without a pause. */
 const smallWindow = 512
 const pruneAfter = 64
 
@@ -280,6 +280,36 @@ const isOnlyNothing = ({ from: [first, ...others], group, only }: Select): boole
     (first.value === undefined || first.value === null || (Array.isArray(first.value) && first.value.length === 0))) ||
     (first.kind === "array" && first.items.length === 0))
 
+type Step = (item: Item) => Item
+
+const projecting =
+  (project: Compiled): Step =>
+  (item) => {
+    const { budget } = item.scope,
+      { bytes } = budget
+    const value = project(item.scope)
+    // What was made on the way is let go again; what is shown is kept.
+    const light = item.scope.source.bytesOf === undefined ? lightRow : 0
+    if (bytes - budget.bytes > light) keepBytes(budget, bytes, 64 * partsOf(value, (bytes - budget.bytes) >> 6))
+    return { scope: item.scope, record: item.record, value, sort: item.sort }
+  }
+
+/** Gives a row its sort values. */
+const sorting =
+  (order: ReadonlyArray<Sort>): Step =>
+  (item) => {
+    const { budget } = item.scope,
+      { bytes } = budget
+    spend(budget, order.length)
+    const sort = order.map((o) => o.read(item))
+    const made = bytes - budget.bytes
+    if (made > 0) keepBytes(budget, bytes, 64 * partsOf(sort, made >> 6))
+    make(budget, 8 * (order.length - 1))
+    return item.group === undefined
+      ? { scope: item.scope, record: item.record, value: item.value, sort }
+      : { ...item, sort }
+  }
+
 /** Compiles a SELECT once; the plan may be run any number of times. */
 export const compileSelect = (select: Select): Plan => {
   const sources = compileSources(select).map((compiled, i) => source(compiled, select.from[i]!))
@@ -293,27 +323,8 @@ export const compileSelect = (select: Select): Plan => {
   const limit = select.limit && compile(select.limit),
     start = select.start && compile(select.start)
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
-  const project = (item: Item): Item => {
-    const { budget } = item.scope,
-      { bytes } = budget
-    const value = projection!.project(item.scope)
-    // What was made on the way is let go again; what is shown is kept.
-    const light = item.scope.source.bytesOf === undefined ? lightRow : 0
-    if (bytes - budget.bytes > light) keepBytes(budget, bytes, 64 * partsOf(value, (bytes - budget.bytes) >> 6))
-    return { scope: item.scope, record: item.record, value, sort: item.sort }
-  }
-  const withSort = (item: Item): Item => {
-    const { budget } = item.scope,
-      { bytes } = budget
-    spend(budget, order.length)
-    const sort = order.map((o) => o.read(item))
-    const made = bytes - budget.bytes
-    if (made > 0) keepBytes(budget, bytes, 64 * partsOf(sort, made >> 6))
-    make(budget, 8 * (order.length - 1))
-    return item.group === undefined
-      ? { scope: item.scope, record: item.record, value: item.value, sort }
-      : { ...item, sort }
-  }
+  const project = projection && projecting(projection.project),
+    withSort = sorting(order)
   // Where nothing but the window decides which rows are shown, only those are projected, so that only those can fail.
   const windowFirst = grouping === undefined && rowSplits.length === 0 && order.every((o) => o.fromDoc !== undefined)
   const ordered = order.length === 0 || (inKeyOrder(select) && ordersById(select))
@@ -347,12 +358,12 @@ export const compileSelect = (select: Select): Plan => {
       if (gathering !== undefined) {
         if (!whileRead) yield* each(items, outer, left, (item) => gathering.add(item.scope))
         items = yield* grouped(gathering, around, left)
-      } else if (!late) items = yield* each(items, outer, left, project)
+      } else if (!late) items = yield* each(items, outer, left, project!)
       for (const pieces of rowSplits) items = yield* split(items, outer, pieces)
       if (!sortless)
         items = yield* sorted(prunes ? items : yield* each(items, outer, left, withSort), order, outer.budget)
       if (from > 0 || to < items.length) items = items.slice(from, to)
-      if (late) items = yield* each(items, outer, left, project)
+      if (late) items = yield* each(items, outer, left, project!)
       return fetch === undefined
         ? items.map(shown)
         : yield* each(items, outer, undefined, (item) => shown({ ...item, value: fetch(item.value, outer) }))
