@@ -15,21 +15,46 @@ export interface StreamEvent {
 export class EventStream {
   readonly events: Array<StreamEvent> = []
   readonly headers: IncomingMessage["headers"]
-  readonly #request: ClientRequest
+  readonly #close: () => void
   #rest = ""
   #ended = false
 
-  private constructor(outgoing: ClientRequest, message: IncomingMessage) {
-    this.#request = outgoing
-    this.headers = message.headers
+  private constructor(headers: IncomingMessage["headers"], close: () => void) {
+    this.headers = headers
+    this.#close = close
+  }
+
+  static #over(outgoing: ClientRequest, message: IncomingMessage): EventStream {
+    const stream = new EventStream(message.headers, () => outgoing.destroy())
     message.setEncoding("utf8")
-    message.on("data", (chunk: string) => this.#read(chunk))
+    message.on("data", (chunk: string) => stream.#read(chunk))
     message.on("close", () => {
-      this.#ended = true
+      stream.#ended = true
     })
     message.on("error", () => {
-      this.#ended = true
+      stream.#ended = true
     })
+    return stream
+  }
+
+  /** Of a node in this process. */
+  static of(response: Response): EventStream {
+    if (response.status !== 200 || response.body === null) throw new Error(`stream answered ${response.status}`)
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    const stream = new EventStream(Object.fromEntries(response.headers), () => void reader.cancel())
+    const read = async (): Promise<void> => {
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (done) return
+        stream.#read(value)
+      }
+    }
+    void read()
+      .catch(() => undefined)
+      .finally(() => {
+        stream.#ended = true
+      })
+    return stream
   }
 
   static open(url: string, path: string, token: string, lastEventId?: string): Promise<EventStream> {
@@ -40,7 +65,7 @@ export class EventStream {
         ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId })
       }
       const outgoing = request(new URL(path, url), { headers, agent: false }, (message) => {
-        if (message.statusCode === 200) return done(new EventStream(outgoing, message))
+        if (message.statusCode === 200) return done(EventStream.#over(outgoing, message))
         outgoing.destroy()
         failed(new Error(`stream answered ${message.statusCode}`))
       })
@@ -75,7 +100,7 @@ export class EventStream {
   }
 
   close(): void {
-    this.#request.destroy()
+    this.#close()
   }
 }
 

@@ -25,6 +25,7 @@ import { fromDatabase } from "../../src/ssp/membership/Lifecycle.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
 import { secret, until } from "./Door.ts"
+import { EventStream } from "./EventStream.ts"
 
 export interface Answer {
   readonly status: number
@@ -33,6 +34,8 @@ export interface Answer {
 
 export interface NodeBeside {
   readonly ask: (method: string, path: string, body?: unknown) => Promise<Answer>
+  /** Follows a view from now on; to be closed. */
+  readonly follow: (view: string) => Promise<EventStream>
   readonly ready: () => Promise<void>
   readonly records: Views["Type"]["records"]
   /** Record writes that its own store has taken since it was made. */
@@ -88,9 +91,18 @@ export const startBeside = async (
     )
     return { status: response.status, json: await response.json() }
   }
+  const follow = async (view: string): Promise<EventStream> =>
+    EventStream.of(
+      await handler(
+        new Request(`http://node/view/${encodeURIComponent(view)}/stream`, {
+          headers: { authorization: `Bearer ${secret}` }
+        })
+      )
+    )
   let stopped = false
   return {
     ask,
+    follow,
     ready: async () => void (await until("ready", async () => (await ask("GET", "/health")).status === 200)),
     records: Context.get(context, Views).records,
     writes: async () => (await Effect.runPromise(Context.get(context, Database).position)).writes,

@@ -3,7 +3,6 @@
  *
  * The table is the only way in here: the periodic compare is off, and nobody posts to `/ingest`.
  */
-import type { Surreal } from "surrealdb"
 import { expect, onTestFinished, test } from "vitest"
 import { Range } from "../../src/core/surql/values/value.ts"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
@@ -11,10 +10,9 @@ import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { besides } from "../kit/besides.ts"
 import { type Asked, install, left, taken } from "../kit/changeTable.ts"
-import { secret, sleep, until } from "../kit/Door.ts"
+import { secret, until } from "../kit/Door.ts"
 import { FeedPort } from "../kit/feedPort.ts"
 import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
-import { rng, runs, seed } from "../kit/random.ts"
 import { registration } from "../kit/registration.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
@@ -79,77 +77,6 @@ test("D44 D1 every write arrives with its types, computed fields and every kind 
 
 const sorted = (state: Iterable<readonly [string, unknown]>): string =>
   JSON.stringify([...state].toSorted(([a], [b]) => (a < b ? -1 : 1)))
-
-/**
- * Records that every transaction writes together: all of a group have one value in each state of the database, or none
- * is there.
- */
-const groupSizes = [2, 3, 7, 20]
-
-/** Writes a group, or deletes it; on a conflict again. */
-const transact = async (
-  db: Surreal,
-  group: number,
-  value: number,
-  how: "write" | "delete" | "cancel"
-): Promise<void> => {
-  const ids = Array.from({ length: groupSizes[group]! }, (_, n) => `account:[${group}, ${n}]`)
-  const statements = ids.map((id) => (how === "delete" ? `DELETE ${id}` : `UPSERT ${id} SET n = ${value}`))
-  for (;;) {
-    const failed = await db
-      .query(`BEGIN; ${statements.join("; ")}; ${how === "cancel" ? "CANCEL" : "COMMIT"}`)
-      .then(() => undefined, String)
-    if (how === "cancel" || failed === undefined) return
-    if (!/transaction/i.test(failed)) throw new Error(failed)
-  }
-}
-
-/** Groups of which a view shows a part only, or of two transactions, or what was cancelled. */
-const torn = (rows: ReadonlyArray<{ readonly [field: string]: unknown }>): ReadonlyArray<string> =>
-  groupSizes.flatMap((size, group) => {
-    const values = rows.flatMap(({ id, n }) => (String(id).startsWith(`account:[${group},`) ? [n] : []))
-    const isWhole =
-      values.length === 0 || (values.length === size && new Set(values).size === 1 && Number(values[0]) > 0)
-    return isWhole ? [] : [`group ${group} of ${size}: ${values.join()}`]
-  })
-
-test("L3 D44 every state that a view shows is one that the database had: transactions over many records, some cancelled, eight writers", async () => {
-  const server = await serve()
-  await server.ask("n", "d", `DEFINE TABLE account; ${install("account")}`)
-  const node = await start(server.port)
-  await node.ready()
-  // The compare that the setup asks for reads page by page, so it is over before the first transaction.
-  await taken(server)
-  await register(node, "all", "SELECT id, n FROM account")
-  const shown: Array<ReadonlyArray<{ readonly [field: string]: unknown }>> = []
-  let writing = true
-  const looking = (async () => {
-    while (writing) {
-      shown.push(await rowsOf(node, "all"))
-      await sleep(2)
-    }
-  })()
-  const random = rng(seed)
-  await Promise.all(
-    Array.from({ length: 8 }, async (_, writer) => {
-      const db = await rootClient(server)
-      for (let i = 1; i <= runs(12); i++) {
-        const how = random.pick(["write", "write", "write", "delete", "cancel"] as const)
-        await transact(db, random.below(groupSizes.length), (how === "cancel" ? -1 : 1) * (writer * 1_000 + i), how)
-      }
-      await db.close()
-    })
-  )
-  await taken(server)
-  writing = false
-  await looking
-  shown.push(await rowsOf(node, "all"))
-  expect({ torn: shown.flatMap(torn).slice(0, 5), differing: await differing(node, "account") }).toEqual({
-    torn: [],
-    differing: []
-  })
-  expect(new Set(shown.map((rows) => JSON.stringify(rows))).size).toBeGreaterThan(3)
-}, 60_000)
 
 test("D44 a record that the database fails to read holds up no other, and is taken when it can be read; the compare that a setup asks for runs", async () => {
   const server = await serve()

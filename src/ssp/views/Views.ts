@@ -61,8 +61,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     /** Told from now on of what `ingest` and `offer` have applied, and of `replace`. */
     readonly watch: (watcher: ViewsWatcher) => void
     /**
-     * Applies what was read elsewhere; where it may be overtaken, only what still holds when everything before it is
-     * applied. Answers what was.
+     * Applies what was read elsewhere, as one step: one delta per view. Where it may be overtaken, only what still
+     * holds when everything before it is applied. Answers what was.
      */
     readonly repair: (
       changes: ReadonlyArray<Change>,

@@ -23,7 +23,7 @@ import {
 import type { Turn } from "../../ports/Turn.ts"
 import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "./viewTypes.ts"
 
-/** What one change did to the views; `seq` is its position in the scheduler's log, if it had one. */
+/** What one change, or several as one, did to the views; `seq`: its position in the scheduler's log, if it has one. */
 export interface AppliedChange {
   readonly seq: number | null
   readonly touched: ReadonlyArray<Touched>
@@ -39,6 +39,8 @@ export interface Work {
    * out. It may look at those records only.
    */
   readonly still?: (change: Change) => boolean
+  /** Its changes, which have no position, are one step: each view that they touch is told one delta for all of them. */
+  readonly asOne?: boolean
   readonly done: (outcome: Either.Either<ReadonlyArray<AppliedChange>, IngestError>) => void
 }
 
@@ -166,20 +168,28 @@ export class Committer {
     for (let i = from; i < planned.length; i++) {
       const { changes, rejected, work, writes } = planned[i]!
       if (rejected === undefined)
-        work.done(
-          Either.right(
-            writes.map((write, n) => ({
-              seq: changes[n]?.position?.seq ?? null,
-              touched: write === undefined ? untouched : this.around.engine.apply(write)
-            }))
-          )
-        )
+        work.done(Either.right(work.asOne === true ? this.applyAsOne(writes) : this.applyEach(changes, writes)))
       else work.done(Either.left(rejected))
       applied += writes.length
       if (applied >= sliceSize && i + 1 < planned.length)
         return this.around.turn.next(() => this.applyFrom(planned, i + 1, again))
     }
     again()
+  }
+
+  private applyEach(
+    changes: ReadonlyArray<Change>,
+    writes: ReadonlyArray<Write | undefined>
+  ): ReadonlyArray<AppliedChange> {
+    return writes.map((write, n) => ({
+      seq: changes[n]?.position?.seq ?? null,
+      touched: write === undefined ? untouched : this.around.engine.apply(write)
+    }))
+  }
+
+  private applyAsOne(writes: ReadonlyArray<Write | undefined>): ReadonlyArray<AppliedChange> {
+    const done = writes.filter((write) => write !== undefined)
+    return done.length === 0 ? [] : [{ seq: null, touched: this.around.engine.applyAll(done) }]
   }
 }
 

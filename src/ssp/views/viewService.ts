@@ -328,6 +328,7 @@ class ViewService {
         changes,
         putViews: [],
         removeViews: [],
+        asOne: true,
         ...holds,
         done: (outcome) => {
           if (Either.isLeft(outcome)) return resume(Effect.fail(outcome.left))
