@@ -15,6 +15,8 @@ export interface StreamEvent {
 export class EventStream {
   readonly events: Array<StreamEvent> = []
   readonly headers: IncomingMessage["headers"]
+  /** Called with each event as it comes. */
+  heard: (event: StreamEvent) => void = () => undefined
   readonly #close: () => void
   #rest = ""
   #ended = false
@@ -79,7 +81,9 @@ export class EventStream {
     for (let end = this.#rest.indexOf("\n\n"); end >= 0; end = this.#rest.indexOf("\n\n")) {
       const event = parse(this.#rest.slice(0, end))
       this.#rest = this.#rest.slice(end + 2)
-      if (event !== undefined) this.events.push(event)
+      if (event === undefined) continue
+      this.events.push(event)
+      this.heard(event)
     }
   }
 

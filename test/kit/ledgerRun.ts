@@ -25,7 +25,7 @@ export interface Followed {
 }
 
 const writers = 8
-const lookMs = 10
+const lookMs = 30
 
 const register = async (node: NodeBeside): Promise<void> => {
   for (const { id, surql } of ledgerViews) {
@@ -75,10 +75,14 @@ export const followed = async (node: NodeBeside, server: Server, random: Rng, co
   const db = await rootClient(server)
   const ledger = await journal.ledger(db)
   const end = ledger.end.join()
-  await until("the change table is taken", async () => {
-    const [rows] = await db.query<[ReadonlyArray<unknown>]>("SELECT id FROM _svc_change LIMIT 1")
-    return rows.length === 0
-  })
+  await until(
+    "the change table is taken",
+    async () => {
+      const [rows] = await db.query<[ReadonlyArray<unknown>]>("SELECT id FROM _svc_change LIMIT 1")
+      return rows.length === 0
+    },
+    600_000
+  )
   await db.close()
   writing = false
   await Promise.all(looking)
