@@ -135,6 +135,9 @@ function* each<A>(
 /** Bytes that a row may make without a look at how many of them it keeps. */
 const lightRow = 1024
 
+/** The same where records are read for this query alone: less than any such record takes. */
+const lightRead = 256
+
 interface Reading {
   readonly filter: Compiled | undefined
   /** Steps of reading and filtering one row. */
@@ -289,7 +292,7 @@ const projecting =
       { bytes } = budget
     const value = project(item.scope)
     // What was made on the way is let go again; what is shown is kept.
-    const light = item.scope.source.bytesOf === undefined ? lightRow : 0
+    const light = item.scope.source.bytesOf === undefined ? lightRow : lightRead
     if (bytes - budget.bytes > light) keepBytes(budget, bytes, 64 * partsOf(value, (bytes - budget.bytes) >> 6))
     return { scope: item.scope, record: item.record, value, sort: item.sort }
   }
