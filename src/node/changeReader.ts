@@ -73,11 +73,11 @@ export interface ReaderFigures {
 }
 
 /**
- * Pauses between reads that find nothing: from the first to the longest, which is four statements a second. With the
- * look at definitions (`schemaWatch.ts`) a database at rest gets five.
+ * Pauses between reads that find nothing: from the first to the longest, which is three reads a second. With the look
+ * at definitions (`schemaWatch.ts`) and the lease, a database at rest gets less than five requests.
  */
 const firstIdleMs = 1
-const idleMs = 250
+const idleMs = 300
 /** Reads that find nothing are this far apart before a live query is worth its registration. */
 const listenMs = 8
 /** More notifications within a second cost more than reading without them. */

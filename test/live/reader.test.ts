@@ -10,7 +10,9 @@ import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { besides } from "../kit/besides.ts"
 import { install, left, taken } from "../kit/changeTable.ts"
+import { sleep } from "../kit/Door.ts"
 import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
+import { registration } from "../kit/registration.ts"
 import type { RpcServer } from "../kit/surreal/RpcServer.ts"
 
 const { fresh, serve: serveEmpty, start: startNode } = besides()
@@ -47,6 +49,23 @@ test("D44 a second service beside a database stands by, leaves its rows alone, a
   await second.ready()
   await taken(server)
   expect([await holder(server), await differing(second, "item")]).toEqual(["second", []])
+})
+
+test("D44 D57 a database at rest gets at most five requests a second: reads of the change table, looks at definitions, the lease", async () => {
+  const server = await serve()
+  const node = await start(server, fresh())
+  await node.ready()
+  expect((await node.ask("POST", "/view/register", registration("all", "SELECT * FROM item"))).status).toBe(200)
+  await taken(server)
+  // What a start writes is written by then; pauses have grown to the longest.
+  await sleep(1_500)
+  const asked = (): number => [...server.calls.values()].reduce((sum, count) => sum + count, 0)
+  const before = asked(),
+    begun = performance.now()
+  await sleep(4_000)
+  const seconds = (performance.now() - begun) / 1_000
+  expect((asked() - before) / seconds).toBeLessThanOrEqual(5)
+  expect(asked() - before, "it has looked").toBeGreaterThan(1)
 })
 
 test("D22 beside a database that does not exist a service ends with the fault, and has created nothing", async () => {
