@@ -5,6 +5,7 @@
  * The LETs make the engine stop at the limit and take a table that is gone as an empty one (3.0.2).
  */
 import { Effect, Either } from "effect"
+import { chunksOf } from "../core/chunksOf.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { Duration, isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
 import * as Changes from "../core/surreal/surrealChanges.ts"
@@ -47,6 +48,18 @@ const removed = `BEGIN;
   DELETE $done RETURN NONE;
   COMMIT;`
 const removedByAnyone = "DELETE $done RETURN NONE;"
+/** Behind that, so the position stands there before any row is gone. */
+const removedBeside = `BEGIN;
+  IF array::len(SELECT VALUE token FROM ${Schema.readerTable} WHERE token = $me) = 0 { THROW '${superseded}' };
+  DELETE $done RETURN NONE;
+  COMMIT;`
+
+/**
+ * Rows deleted in one transaction. The engine does one thing after the other in each, and waits for every other client
+ * in between: under eight writers who never pause a thousand rows took two seconds at once, and 0.4 in parts.
+ */
+const rowsPerPart = 100
+const partsAtOnce = 8
 
 /** Rows taken at once when each record is read by itself. */
 const fewer = 100
@@ -105,31 +118,49 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
     }
   })
 
+/** What the statements of a take have answered, the read last. */
+const readFrom = (
+  client: SurrealShape,
+  answers: ReadonlyArray<Either.Either<Value, SurrealError>>,
+  apart: ReadonlyArray<RecordId>
+): Effect.Effect<ChangesRead | "superseded" | undefined, SurrealError> => {
+  if (answers.some((answer) => Either.isLeft(answer) && answer.left.message.includes(superseded)))
+    return Effect.succeed("superseded" as const)
+  const conflict = answers.find((answer) => Either.isLeft(answer) && answer.left.reason === "conflict")
+  if (conflict !== undefined && Either.isLeft(conflict)) return Effect.fail(conflict.left)
+  const last = answers.at(-1)
+  // Rows that were not deleted are read again, which does no harm.
+  if (last === undefined || Either.isRight(last)) return Effect.succeed(readOf(last?.right))
+  if (last.left.reason === "missing") return Effect.succeed(undefined)
+  return last.left.reason === "refused" ? oneByOne(client, apart) : Effect.fail(last.left)
+}
+
 export const make = (client: SurrealShape, failure: (error: SurrealError) => UpstreamError): ChangeTable => ({
   installed: client.query("RETURN $table IN object::keys((INFO FOR DB).tables)", { table: Schema.changeTable }).pipe(
     Effect.map((answers) => answers.at(-1) === true),
     Effect.mapError(failure)
   ),
-  take: (size, done, apart, holding) =>
-    client
-      .ask(
-        `${done.length === 0 ? "" : holding === undefined ? removedByAnyone : removed}${apart.length === 0 ? takenAll : taken}`,
-        { size, done, apart, me: holding?.token, position: holding?.position }
-      )
-      .pipe(
-        Effect.flatMap((answers): Effect.Effect<ChangesRead | "superseded" | undefined, SurrealError> => {
-          if (answers.some((answer) => Either.isLeft(answer) && answer.left.message.includes(superseded)))
-            return Effect.succeed("superseded" as const)
-          const conflict = answers.find((answer) => Either.isLeft(answer) && answer.left.reason === "conflict")
-          if (conflict !== undefined && Either.isLeft(conflict)) return Effect.fail(conflict.left)
-          const last = answers.at(-1)
-          // Rows that were not deleted are read again, which does no harm.
-          if (last === undefined || Either.isRight(last)) return Effect.succeed(readOf(last?.right))
-          if (last.left.reason === "missing") return Effect.succeed(undefined)
-          return last.left.reason === "refused" ? oneByOne(client, apart) : Effect.fail(last.left)
-        }),
-        Effect.mapError(failure)
-      ),
+  take: (size, done, apart, holding) => {
+    const holder = { me: holding?.token, position: holding?.position }
+    const remove = holding === undefined ? removedByAnyone : removed
+    const read = apart.length === 0 ? takenAll : taken
+    const few = done.length <= rowsPerPart
+    const asked = few
+      ? client.ask(`${done.length === 0 ? "" : remove}${read}`, { size, done, apart, ...holder })
+      : Effect.gen(function* () {
+          const parts = chunksOf(done, rowsPerPart)
+          const first = yield* client.ask(remove, { done: parts[0]!, ...holder })
+          const beside = holding === undefined ? removedByAnyone : removedBeside
+          const rest = yield* Effect.forEach(parts.slice(1), (part) => client.ask(beside, { done: part, ...holder }), {
+            concurrency: partsAtOnce
+          })
+          return [...first, ...rest.flat(), ...(yield* client.ask(read, { size, apart }))]
+        })
+    return asked.pipe(
+      Effect.flatMap((answers) => readFrom(client, answers, apart)),
+      Effect.mapError(failure)
+    )
+  },
   listen: (heard) => Effect.mapError(client.listen(written, heard), failure),
   announce: (tables) =>
     Effect.mapError(Effect.asVoid(client.query(tables.map((name) => Changes.event(name)).join(";"))), failure),
