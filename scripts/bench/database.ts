@@ -1,6 +1,6 @@
 /**
- * The bench beside a database server: edges in batches, bootstrap, registration to first edge, and what a feed costs a
- * write.
+ * The bench beside a database server: edges in batches, bootstrap, registration to first edge, and what the change table
+ * costs (`databaseChanges.ts`).
  *
  * The server is the real engine in a process of its own, on a folder in memory where there is one. `databaseRun.ts`
  * measures the drivers; here a whole node is measured as its users see it. 100,000 records, or (`--full`) a million.
@@ -8,12 +8,12 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { script } from "../../src/core/surreal/databaseSetup.ts"
 import { Door, secret, until } from "../../test/kit/Door.ts"
 import { client } from "../../test/kit/http.ts"
 import { registration } from "../../test/kit/registration.ts"
 import { ServerProcess } from "../../test/kit/surreal/ServerProcess.ts"
 import { rootClient } from "../../test/kit/surreal/sdk.ts"
+import { changes, installed } from "./databaseChanges.ts"
 import { onDist } from "./language.ts"
 import { type Line, median } from "./load.ts"
 
@@ -23,7 +23,6 @@ interface Figures {
 }
 
 const registrations = 30
-const writes = 500
 
 const ratioOf = (one: Figures, other: Figures): number =>
   median(one.figures.map((figure, round) => figure / (other.figures[round] ?? Number.NaN)))
@@ -73,37 +72,18 @@ const firstEdges = async (door: Door, ask: (query: string) => Promise<ReadonlyAr
   return { name: "registration to first edge", figures: figures.slice(5) }
 }
 
-/** Milliseconds of a write to a table with and without our event, in turns. */
-const feedCost = async (door: Door, ask: (query: string) => Promise<unknown>): Promise<readonly [Figures, Figures]> => {
-  await ask("DEFINE TABLE fed; DEFINE TABLE unfed")
-  await ask(script({ url: door.url, secret, tables: ["fed"], mode: "sync", openToRecordUsers: true }))
-  const [fed, unfed]: readonly [Array<number>, Array<number>] = [[], []]
-  for (let round = 0; round < 6; round++) {
-    for (const [table, figures] of [
-      ["fed", fed],
-      ["unfed", unfed]
-    ] as const) {
-      const start = performance.now()
-      for (let n = 0; n < writes; n++)
-        await ask(`UPSERT ${table}:${n} SET n = ${round}, at = time::now(), owner = user:${n}`)
-      if (round > 0) figures.push((performance.now() - start) / writes)
-    }
-  }
-  return [
-    { name: "a write that is fed synchronously", figures: fed },
-    { name: "a write that is not", figures: unfed }
-  ]
-}
-
 export const database = async (): Promise<ReadonlyArray<Line>> => {
   const records = process.argv.includes("--full") ? 1_000_000 : 100_000
   const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "svc-bench-"))
-  const server = await ServerProcess.start({ path: `surrealkv://${folder}`, capabilities: { network_targets: true } })
-  const db = await rootClient(server)
+  const server = await ServerProcess.start({ path: `surrealkv://${join(folder, "database")}` })
+  const [db, listener] = [await rootClient(server), await rootClient(server)]
+  const plain = await rootClient(server, "n", "plain")
   const ask = async (query: string): Promise<ReadonlyArray<unknown>> =>
     (await db.query<Array<ReadonlyArray<unknown>>>(query)).at(-1) ?? []
   try {
     const lines = drivers(server.port, records)
+    await ask(`DEFINE TABLE edged; DEFINE TABLE written; ${installed("post", "edged", "written")}`)
+    await plain.query("DEFINE TABLE written")
     const start = performance.now()
     const env = {
       STORE_ADDR: `127.0.0.1:${server.port}`,
@@ -111,10 +91,9 @@ export const database = async (): Promise<ReadonlyArray<Line>> => {
       STORE_DB: "d",
       STORE_USER: "root",
       STORE_PASS: "root",
-      SVC_LOG_LEVEL: "error",
-      SVC_INTEGRITY_QUIET_SECS: "0"
+      SVC_LOG_LEVEL: "error"
     }
-    const door = await Door.spawn({ env })
+    let door = await Door.spawn({ env, dataDir: join(folder, "node") })
     try {
       await until(
         "the node is ready",
@@ -133,12 +112,12 @@ export const database = async (): Promise<ReadonlyArray<Line>> => {
           .padStart(5)} records per second, ${seconds.toFixed(1)} s`
       )
       const first = await firstEdges(door, ask)
-      const [fed, unfed] = await feedCost(door, ask)
-      for (const { figures, name } of [first, fed, unfed])
-        console.log(
-          `    ${name.padEnd(48)} ${median(figures).toFixed(2).padStart(8)} ms, ${Math.min(...figures).toFixed(2)} to ${Math.max(...figures).toFixed(2)}`
-        )
-      lines.push({ what: fed.name, against: unfed.name, ratio: ratioOf(fed, unfed), goal: Infinity })
+      console.log(
+        `    ${first.name.padEnd(48)} ${median(first.figures).toFixed(2).padStart(8)} ms, ${Math.min(...first.figures).toFixed(2)} to ${Math.max(...first.figures).toFixed(2)}`
+      )
+      const changed = await changes(server, [db, listener, plain], door, env, records)
+      door = changed.door
+      lines.push(...changed.lines)
     } finally {
       await door.close()
     }
@@ -149,6 +128,8 @@ export const database = async (): Promise<ReadonlyArray<Line>> => {
     return lines
   } finally {
     await db.close()
+    await listener.close()
+    await plain.close()
     await server.kill()
     rmSync(folder, { recursive: true, force: true })
   }

@@ -6,14 +6,13 @@
  * is another process. Both sides take turns, round after round. Started by `database.ts`, which points the imports of
  * `src` at `dist`.
  */
-import { Effect, Layer, Logger, LogLevel } from "effect"
+import { Effect, Layer, Logger, LogLevel, Redacted } from "effect"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { Obj, RecordId, RecordKey } from "../../src/core/surql/values/value.ts"
 import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
-import { rootAccess } from "../../test/kit/surreal/rootAccess.ts"
 
 const [portText, countText] = process.argv.slice(-2)
 const count = Number(countText)
@@ -22,10 +21,19 @@ const edgesPerRound = 5_000
 const singlesPerRound = 500
 const batch = 500
 
+/** Not the tests': this runs on the built code alone. */
+const access = {
+  namespace: "n",
+  database: "d",
+  user: "root",
+  pass: Redacted.make("root"),
+  authLevel: undefined,
+  absent: "create"
+} as const
 const patience = { connectTimeoutMs: 10_000, requestTimeoutMs: 600_000, maxPauseMs: 1_000 }
 const layer = Layer.provideMerge(
   SurrealUpstream.layer,
-  layerServer({ kind: "server", url: `ws://127.0.0.1:${portText}/rpc` }, rootAccess, patience)
+  layerServer({ kind: "server", url: `ws://127.0.0.1:${portText}/rpc` }, access, patience)
 ).pipe(Layer.provideMerge(Logger.minimumLogLevel(LogLevel.Warning)))
 
 /** Milliseconds an effect takes. */

@@ -61,15 +61,15 @@ export class ServerProcess {
   }
 
   slow(delayMs: number): Promise<void> {
-    return this.#order({ slow: delayMs })
+    return this.#order({ slow: delayMs }).then(() => undefined)
   }
 
   expireSessions(): Promise<void> {
-    return this.#order({ expire: true })
+    return this.#order({ expire: true }).then(() => undefined)
   }
 
   cut(): Promise<void> {
-    return this.#order({ cut: true })
+    return this.#order({ cut: true }).then(() => undefined)
   }
 
   async kill(): Promise<void> {
@@ -84,9 +84,14 @@ export class ServerProcess {
     return ServerProcess.start({ ...this.options, port: this.port })
   }
 
-  async #order(order: Order): Promise<void> {
-    const done = once(this.#child, "message")
+  /** Requests answered so far. */
+  async requests(): Promise<number> {
+    return (await this.#order({ count: true })).requests
+  }
+
+  async #order(order: Order): Promise<{ readonly requests: number }> {
+    const done = once(this.#child, "message") as Promise<[{ readonly requests: number }]>
     this.#child.send(order)
-    await done
+    return (await done)[0]
   }
 }

@@ -6,14 +6,18 @@
  */
 import { RpcServer, type ServerOptions } from "./RpcServer.ts"
 
-export type Order = { readonly slow: number } | { readonly expire: true } | { readonly cut: true }
+export type Order =
+  | { readonly slow: number }
+  | { readonly expire: true }
+  | { readonly cut: true }
+  | { readonly count: true }
 
 const server = await RpcServer.start(JSON.parse(process.argv[2] ?? "{}") as ServerOptions)
 process.on("message", (order: Order) => {
   if ("slow" in order) server.slow(order.slow)
   else if ("expire" in order) server.expireSessions()
-  else server.cut()
-  process.send?.({ done: true })
+  else if ("cut" in order) server.cut()
+  process.send?.({ requests: [...server.calls.values()].reduce((sum, count) => sum + count, 0) })
 })
 process.on("disconnect", () => process.exit())
 process.send?.({ port: server.port })
