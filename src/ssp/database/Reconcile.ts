@@ -274,7 +274,8 @@ class Work {
         if (read === undefined || read.unreadable.length > 0 || read.rows.some(asksCompare)) return false
         const ids = new Map(read.rows.flatMap(({ record }) => (isOwn(record.table) ? [] : [[record.text, record]])))
         const found = new Map(read.records.map((record) => [record.id.text, record]))
-        yield* this.apply(
+        // As they were in this read, deletions too: what came later has rows of its own, and is another state.
+        yield* this.write(
           [...ids.values()]
             .map((id) => ({ id, known: views.records.get(id), found: found.get(id.text) }))
             .filter(({ found, known }) => Compare.differs(known, found))
@@ -323,10 +324,13 @@ class Work {
   }
 
   private apply(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
-    return Effect.gen(this, function* () {
-      const changes = (yield* withoutStrays(differences, this.parts.upstream.find)).map(Compare.changeOf)
-      yield* Effect.forEach(
-        chunksOf(changes, partSize),
+    return Effect.flatMap(withoutStrays(differences, this.parts.upstream.find), (real) => this.write(real))
+  }
+
+  private write(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
+    return Effect.as(
+      Effect.forEach(
+        chunksOf(differences.map(Compare.changeOf), partSize),
         (part) =>
           this.parts.views
             .repair(part)
@@ -334,9 +338,9 @@ class Work {
               Effect.retry({ while: ({ _tag }) => _tag === "Overloaded", schedule: Schedule.spaced("100 millis") })
             ),
         { concurrency: "unbounded", discard: true }
-      )
-      return changes.length
-    })
+      ),
+      differences.length
+    )
   }
 
   /** Makes memory what the database has, where memory still is what it was when the difference was seen. */
