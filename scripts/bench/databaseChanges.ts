@@ -22,6 +22,7 @@ const restWrites = 60
 const ratePerSecond = 500
 const loadSecs = 8
 const idleSecs = 10
+const settleSecs = 15
 
 export const installed = (...tables: ReadonlyArray<string>): string =>
   Schema.script([...Schema.shared, Changes.definition, Changes.events(tables)])
@@ -162,7 +163,8 @@ export const changes = async (
 ): Promise<{ readonly door: Door; readonly lines: ReadonlyArray<Line> }> => {
   const dataDir = door.dataDir
   await client(door.url, secret).post("/view/register", registration("edged", "SELECT * FROM edged"))
-  await sleep(500)
+  // The hashes of records are written when a table has been quiet for some seconds.
+  await sleep(settleSecs * 1_000)
   const before = await server.requests()
   await sleep(idleSecs * 1_000)
   // The look at the counter is one.

@@ -108,7 +108,11 @@ const singles = (flying: number) =>
     return yield* timed(
       Effect.forEach(
         posts(0, singlesPerRound),
-        (to) => query("RELATE $from->_svc_list_ref->$to SET version = 1, clientId = 'c' RETURN NONE", { from, to }),
+        (to) =>
+          query("CREATE _svc_list_ref SET in = $from, out = $to, version = 1, clientId = 'c' RETURN NONE", {
+            from,
+            to
+          }),
         { concurrency: flying }
       )
     )
