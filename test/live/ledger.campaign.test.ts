@@ -41,7 +41,7 @@ test("L3 D44 ten thousand transactions over 2 to 20 records by eight writers: no
   console.log(`${size} transactions, ${conflicts} conflicts, states seen by client: ${sightings.join(", ")}`)
   expect(faults.slice(0, 5)).toEqual([])
   expect(await differing(node, "account")).toEqual([])
-  expect(Math.min(...sightings), "enough was seen").toBeGreaterThan(runs(100))
+  expect(Math.min(...sightings), "enough was seen").toBeGreaterThan(Math.min(20, runs(100)))
 })
 
 test("D44 content is as new as the version announced, with ten thousand rows written at once", async () => {
