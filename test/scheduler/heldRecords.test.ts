@@ -22,7 +22,7 @@ const records = Array.from({ length: rows }, (_, i) => [
   record(`o:${i}`, 1, { n: i, text: long })
 ]).flat()
 
-/** The answer, or why there is none; a tenth of what all records take may be made. */
+/** The answer, or why there is none; what may be made is a twentieth of what all records take. */
 const ask = (query: string) =>
   Effect.gen(function* () {
     const { run } = yield* ProxyQuery

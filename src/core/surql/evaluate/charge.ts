@@ -10,7 +10,7 @@
 import type { Obj, Value } from "../values/value.ts"
 import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
 import type { Budget } from "./scope.ts"
-import { make, spend } from "./scope.ts"
+import { keepBytes, make, spend } from "./scope.ts"
 
 /** Parts that a value of a type beyond JSON's counts as: comparing, hashing or writing it takes that much longer. */
 const typed = 4
@@ -59,6 +59,18 @@ const withoutSpecial = (v: Special, left: number): number => {
 
 /** How many parts a value has, counted as often as they would be written out; more than `most` is `most + 1`. */
 export const partsOf = (v: Value, most: number): number => Math.min(most - without(v, most), most + 1)
+
+/** Memory of one part of a value. */
+const partBytes = 64
+
+/** Bytes of memory that a value takes, about; values that take more than `most` are not told apart. */
+export const bytesOf = (v: Value, most: number): number => partBytes * partsOf(v, Math.floor(most / partBytes))
+
+/** Gives back what was made since there were `before` bytes left, but for a value that is kept. */
+export const keepValue = (b: Budget, before: number, kept: Value): void => {
+  const made = before - b.bytes
+  if (made > 0) keepBytes(b, before, bytesOf(kept, made))
+}
 
 /** Steps that the work at hand may still take. */
 const within = (b: Budget): number => Math.max(0, b.left - b.floor)

@@ -15,12 +15,12 @@ import { isNumber, toFloat } from "../values/number.ts"
 import { compare, isTruthy } from "../values/order.ts"
 import type { Value } from "../values/value.ts"
 import { Datetime, Decimal, float } from "../values/value.ts"
-import { partsOf } from "./charge.ts"
+import { bytesOf } from "./charge.ts"
 import { canFail, compile, isConstant } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import { outputNames } from "./project.ts"
-import type { Budget, Compiled, Scope, Slices } from "./scope.ts"
+import type { Compiled, Scope, Slices } from "./scope.ts"
 import { keepBytes, make, spend } from "./scope.ts"
 import { removeAt, setPath } from "./shape.ts"
 import { fixed } from "./sources.ts"
@@ -381,11 +381,9 @@ const groupOf = (key: ReadonlyArray<Value>, columns: number): Group => {
   return { key, first: undefined, size: 0, columns: kept, column: (at) => kept[at]! }
 }
 
-/** Bytes of a group beside its values. */
+/** Bytes of a group beside its values, and of a place in an array. */
 const groupBytes = 256
-
-const bytesOf = (values: ReadonlyArray<Value>, { bytes }: Budget): number =>
-  8 * values.length + 64 * partsOf(values, Math.max(0, bytes) >> 6)
+const placeBytes = 8
 
 /** Compiles the grouping of a SELECT that has one. */
 export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Grouping => {
@@ -395,13 +393,13 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
   const build = compileBuild(select, exprs.map(print), needs)
   const { calls, columns, looksAtFirst } = needs
   const of = (scope: Scope): Contribution => ({ key: keys.map((k) => k(scope)), values: columns.map((c) => c(scope)) })
-  const row = (of: Group, outer: Scope): GroupedRow => ({
-    key: of.key,
+  const rowOf = (gathered: Group, outer: Scope): GroupedRow => ({
+    key: gathered.key,
     value: build(
-      calls.map((call) => call.fold(of, outer)),
-      of.key,
+      calls.map((call) => call.fold(gathered, outer)),
+      gathered.key,
       outer,
-      of.first
+      gathered.first
     )
   })
   function* shown(
@@ -410,18 +408,18 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
     failed: (error: unknown) => void
   ): Slices<ReadonlyArray<GroupedRow>> {
     const out: Array<GroupedRow> = []
-    const show = (of: Group): void => {
+    const show = (gathered: Group): void => {
       try {
-        out.push(row(of, outer))
+        out.push(rowOf(gathered, outer))
       } catch (error) {
         failed(error)
       }
     }
     let built = 0
-    for (const of of groups.sort((a, b) => compare(a.key, b.key))) {
-      spend(outer.budget, of.size)
-      show(of)
-      built += of.size
+    for (const gathered of groups.sort((a, b) => compare(a.key, b.key))) {
+      spend(outer.budget, gathered.size)
+      show(gathered)
+      built += gathered.size
       if (built < sliceRows) continue
       built = 0
       yield
@@ -451,10 +449,11 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
           const { key, values } = of(scope)
           const id = compositeKey(key)
           const found = groups.get(id)
-          const kept = found === undefined ? groupBytes + bytesOf(key, budget) : 0
+          const most = budget.bytes
+          const entered = found === undefined ? groupBytes + placeBytes * key.length + bytesOf(key, most) : 0
           // What was made on the way is let go again; what the group keeps is paid for.
           keepBytes(budget, bytes, 0)
-          make(budget, kept + bytesOf(values, budget))
+          make(budget, entered + placeBytes * values.length + bytesOf(values, most))
           const into = found ?? enter(id, key)
           if (looksAtFirst && into.size === 0) into.first = scope
           into.size++

@@ -14,7 +14,7 @@ import { isTruthy } from "../values/order.ts"
 import { toText } from "../values/text.ts"
 import type { Datetime, Value } from "../values/value.ts"
 import { isInt, type RecordId } from "../values/value.ts"
-import { partsOf } from "./charge.ts"
+import { keepValue } from "./charge.ts"
 import { canFail, compile, compileReturn } from "./evaluate.ts"
 import type { Failure } from "./failure.ts"
 import { EvalError, raise } from "./failure.ts"
@@ -293,7 +293,7 @@ const projecting =
     const value = project(item.scope)
     // What was made on the way is let go again; what is shown is kept.
     const light = item.scope.source.bytesOf === undefined ? lightRow : lightRead
-    if (bytes - budget.bytes > light) keepBytes(budget, bytes, 64 * partsOf(value, (bytes - budget.bytes) >> 6))
+    if (bytes - budget.bytes > light) keepValue(budget, bytes, value)
     return { scope: item.scope, record: item.record, value, sort: item.sort }
   }
 
@@ -305,8 +305,7 @@ const sorting =
       { bytes } = budget
     spend(budget, order.length)
     const sort = order.map((o) => o.read(item))
-    const made = bytes - budget.bytes
-    if (made > 0) keepBytes(budget, bytes, 64 * partsOf(sort, made >> 6))
+    keepValue(budget, bytes, sort)
     make(budget, 8 * (order.length - 1))
     return item.group === undefined
       ? { scope: item.scope, record: item.record, value: item.value, sort }
