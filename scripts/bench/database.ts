@@ -8,12 +8,13 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { install } from "../../test/kit/changeTable.ts"
 import { Door, secret, until } from "../../test/kit/Door.ts"
 import { client } from "../../test/kit/http.ts"
 import { registration } from "../../test/kit/registration.ts"
 import { ServerProcess } from "../../test/kit/surreal/ServerProcess.ts"
 import { rootClient } from "../../test/kit/surreal/sdk.ts"
-import { changes, installed } from "./databaseChanges.ts"
+import { changes } from "./databaseChanges.ts"
 import { onDist } from "./language.ts"
 import { type Line, median } from "./load.ts"
 
@@ -82,7 +83,7 @@ export const database = async (): Promise<ReadonlyArray<Line>> => {
     (await db.query<Array<ReadonlyArray<unknown>>>(query)).at(-1) ?? []
   try {
     const lines = drivers(server.port, records)
-    await ask(`DEFINE TABLE edged; DEFINE TABLE written; ${installed("post", "edged", "written")}`)
+    await ask(`DEFINE TABLE edged; DEFINE TABLE written; ${install("post", "edged", "written")}`)
     await plain.query("DEFINE TABLE written")
     const start = performance.now()
     const env = {

@@ -6,8 +6,7 @@
  * times are wall time as a client sees it, because what is waited for is the database.
  */
 import type { RecordId, Surreal } from "surrealdb"
-import * as Changes from "../../src/core/surreal/surrealChanges.ts"
-import * as Schema from "../../src/core/surreal/surrealSchema.ts"
+import { askedOver, taken } from "../../test/kit/changeTable.ts"
 import { Door, secret, sleep, until } from "../../test/kit/Door.ts"
 import { client } from "../../test/kit/http.ts"
 import { registration } from "../../test/kit/registration.ts"
@@ -23,9 +22,6 @@ const ratePerSecond = 500
 const loadSecs = 8
 const idleSecs = 10
 const settleSecs = 15
-
-export const installed = (...tables: ReadonlyArray<string>): string =>
-  Schema.script([...Schema.shared, Changes.definition, Changes.events(tables)])
 
 /** A figure against its goal; both in `unit`. */
 const judged = (what: string, figure: number, goal: number, unit: string): Line => ({
@@ -147,9 +143,6 @@ const start = async (env: { readonly [name: string]: string }, dataDir: string):
   return [door, (performance.now() - begun) / 1_000]
 }
 
-const waiting = async (db: Surreal): Promise<boolean> =>
-  (await db.query<[ReadonlyArray<unknown>]>(`SELECT id FROM ${Schema.changeTable} LIMIT 1`))[0].length > 0
-
 /**
  * All of it, on a node that is ready beside a database which has `records` records of a table `post`; it is stopped and
  * started again. Answers the node that runs at the end.
@@ -174,7 +167,7 @@ export const changes = async (
     ...(await edgeDelay(db, listener)),
     ...(await writeCost(db, plain))
   ]
-  await until("everything is taken", async () => !(await waiting(db)), 600_000)
+  await taken(askedOver(db), 600_000)
   await door.stop()
   const [again, restartSecs] = await start(env, dataDir)
   lines.push(judged(`restart with ${records} records to ready`, restartSecs, 3, "s"))
@@ -182,7 +175,7 @@ export const changes = async (
   for (let n = 0; n < records; n += 500) await db.query(`UPDATE post:${n}..${n + 500} SET likes += 1 RETURN NONE`)
   const begun = performance.now()
   const [last] = await start(env, dataDir)
-  await until("the backlog is taken", async () => !(await waiting(db)), 1_800_000)
+  await taken(askedOver(db), 1_800_000)
   const perSecond = records / ((performance.now() - begun) / 1_000 - restartSecs)
   console.log(`    a backlog of ${records} changes`.padEnd(52), `${Math.round(perSecond)} records a second`)
   lines.push({

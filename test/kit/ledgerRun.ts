@@ -4,7 +4,7 @@
  * Why the writers share the lanes: they meet, so transactions are tried again and fail; a tenth is taken back on
  * purpose, and some stay open for a while.
  */
-
+import { askedOver, taken } from "./changeTable.ts"
 import { sleep, until } from "./Door.ts"
 import { type Ending, Journal, lanes, ledgerViews, planOf, type ShownRow, Sightings, streamFaults } from "./ledger.ts"
 import type { NodeBeside } from "./nodeBeside.ts"
@@ -75,14 +75,7 @@ export const followed = async (node: NodeBeside, server: Server, random: Rng, co
   const db = await rootClient(server)
   const ledger = await journal.ledger(db)
   const end = ledger.end.join()
-  await until(
-    "the change table is taken",
-    async () => {
-      const [rows] = await db.query<[ReadonlyArray<unknown>]>("SELECT id FROM _svc_change LIMIT 1")
-      return rows.length === 0
-    },
-    600_000
-  )
+  await taken(askedOver(db), 600_000)
   await db.close()
   writing = false
   await Promise.all(looking)

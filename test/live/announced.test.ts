@@ -6,7 +6,6 @@
  */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
-
 import type { Surreal } from "surrealdb"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { announced } from "../kit/announcedRun.ts"

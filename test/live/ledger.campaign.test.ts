@@ -9,7 +9,7 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import { announced } from "../kit/announcedRun.ts"
-import { install, taken } from "../kit/changeTable.ts"
+import { askedOver, install, taken } from "../kit/changeTable.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import * as Ledger from "../kit/ledger.ts"
 import { followed } from "../kit/ledgerRun.ts"
@@ -31,7 +31,7 @@ const beside = async (): Promise<{ readonly node: NodeBeside; readonly server: S
   const node = await startBeside(server.port, join(folder, `node-${databases++}`))
   onTestFinished(() => node.stop())
   await node.ready()
-  await taken({ ask: async (_, __, query) => (await db.query(query)) as never })
+  await taken(askedOver(db))
   return { node, server }
 }
 

@@ -7,10 +7,9 @@
  */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
-import type { Surreal } from "surrealdb"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import { changeTable } from "../../src/core/surreal/surrealSchema.ts"
-import { install } from "../kit/changeTable.ts"
+import { askedOver, install, taken } from "../kit/changeTable.ts"
 import { Door, secret, sleep, temporaryFolder, until } from "../kit/Door.ts"
 import { client } from "../kit/http.ts"
 import { heads, Journal, lanes, ledgerViews, planOf, type ShownRow, Sightings, tables } from "../kit/ledger.ts"
@@ -92,10 +91,6 @@ const isBehind = async (door: Door): Promise<boolean> => {
   return JSON.stringify(answer?.json ?? "catch-up").includes("catch-up")
 }
 
-/** Whether rows wait for the service. */
-const waits = async (db: Surreal): Promise<boolean> =>
-  (await db.query<[ReadonlyArray<unknown>]>(`SELECT id FROM ${changeTable} LIMIT 1`))[0].length > 0
-
 test("L3 D44 a hundred kills of the service and twenty of the database lose nothing, fail no write and need no compare", async () => {
   const world = new World(await ServerProcess.start({ path: `rocksdb://${join(folder, "database")}` }))
   onTestFinished(() => world.server.kill())
@@ -118,7 +113,8 @@ test("L3 D44 a hundred kills of the service and twenty of the database lose noth
   onTestFinished(() => door.close())
   const ask = (path: string) => client(door.url, secret).get(path)
   await register(door)
-  await until("the compare that the setup asks for", async () => !(await waits(first)))
+  // The compare that the setup asks for.
+  await taken(askedOver(first))
   await first.query(`BEGIN; CREATE canary:1 SET n = 1; DELETE ${changeTable}; COMMIT`)
   await first.close()
 
@@ -165,7 +161,7 @@ test("L3 D44 a hundred kills of the service and twenty of the database lose noth
   await Promise.all(writing)
   await until("the service is ready", async () => (await ask("/health").catch(() => undefined))?.status === 200, 60_000)
   const db = await rootClient(world.server)
-  await until("everything is taken", async () => !(await waits(db)), 600_000)
+  await taken(askedOver(db), 600_000)
   await look()
   const ledger = await world.journal.ledger(db)
   const { json } = await ask("/view/canaries")

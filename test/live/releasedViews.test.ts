@@ -1,8 +1,8 @@
 /**
  * Large views that come and go on an SSP with little memory: nothing of them may stay (D16).
  *
- * Why from outside: a process that holds on to a few hundred bytes of each row dies of it, in whatever object. 80 views
- * in the default run, as it died of the 61st before views were let go of, and 200 in the campaign.
+ * Why from outside: a process that holds on to a hundred bytes of each row dies of it, in whatever object. 80 views in
+ * the default run, which with so much of each row are more than the heap, and 200 in the campaign.
  */
 import { afterAll, expect, it } from "vitest"
 import { send } from "../kit/contract.ts"
