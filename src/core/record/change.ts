@@ -18,6 +18,8 @@ export interface Position {
   readonly seq: number
   readonly logId: string | undefined
   readonly epoch: number | undefined
+  /** The change at the next position belongs to the same step; views show neither without the other. */
+  readonly continues?: true
 }
 
 /** A checked and typed change. */
@@ -142,6 +144,9 @@ const extensionFaults = (json: { readonly [key: string]: unknown }, at: string):
     if (json[key] !== undefined && json[key] !== null && !isCount(json[key]))
       faults.push({ path: `${at}${key}`, reason: `must be a non-negative integer, got ${shown(json[key])}` })
   }
+  const continues = json["step_continues"]
+  if (continues !== undefined && continues !== null && typeof continues !== "boolean")
+    faults.push({ path: `${at}step_continues`, reason: `must be true or false, got ${shown(continues)}` })
   for (const key of ["log_id", "job_assignee", "traceparent"] as const) {
     if (json[key] !== undefined && json[key] !== null && typeof json[key] !== "string")
       faults.push({ path: `${at}${key}`, reason: `must be a string, got ${shown(json[key])}` })
@@ -154,11 +159,12 @@ const positionOf = (json: { readonly [key: string]: unknown }): Position | undef
   if (typeof seq !== "number") return undefined
   const logId = json["log_id"]
   const epoch = json["epoch"]
-  return {
+  const position: Position = {
     seq,
     logId: typeof logId === "string" ? logId : undefined,
     epoch: typeof epoch === "number" ? epoch : undefined
   }
+  return json["step_continues"] === true ? { ...position, continues: true } : position
 }
 
 const refusal = (faults: ReadonlyArray<Fault>, code: ChangeRefused["code"]): ChangeRefused => ({

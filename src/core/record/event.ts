@@ -8,6 +8,18 @@
 import { Either } from "effect"
 import { type Change, type ChangeRefused, decodeChange, type Schema, versionField } from "./change.ts"
 
+/** What stands in the line of a change whose step goes on with the next position. */
+const continuing = ',"step_continues":true'
+
+/**
+ * Whether a log that ends with this line ends within a step: its writer died while it appended, and nothing of it was
+ * answered. A record cannot end a line so, because its own brace stands between.
+ */
+export const endsWithin = (line: string): boolean => line.endsWith(`${continuing}}`)
+
+/** The line that ends a step whose rest was never written: it deletes a record that never was. */
+export const stepEnd = `{"table":"_svc_step","op":"DELETE","id":"_svc_step:end","record":{"${versionField}":0}}`
+
 /** A change as it came, already checked by `decodeChange`. */
 export interface RawChange {
   readonly table: string
@@ -24,12 +36,19 @@ const recordText = (record: { readonly [key: string]: unknown }, version: number
 
 /**
  * The line of the log. Whatever the change brought along beyond the specification's fields and its types is left out.
+ * `continues`: the line behind it belongs to the same step.
  */
-export const toLine = (raw: RawChange, op: Change["op"], version: number, assignee: string | undefined): string => {
+export const toLine = (
+  raw: RawChange,
+  op: Change["op"],
+  version: number,
+  assignee: string | undefined,
+  continues = false
+): string => {
   const record = op === "DELETE" ? `{"${versionField}":${version}}` : recordText(raw.record, version)
   const types = raw.types === undefined || raw.types === null ? "" : `,"types":${JSON.stringify(raw.types)}`
   const job = assignee === undefined ? "" : `,"job_assignee":${JSON.stringify(assignee)}`
-  return `{"table":${JSON.stringify(raw.table)},"op":"${op}","id":${JSON.stringify(raw.id)},"record":${record}${types}${job}}`
+  return `{"table":${JSON.stringify(raw.table)},"op":"${op}","id":${JSON.stringify(raw.id)},"record":${record}${types}${job}${continues ? continuing : ""}}`
 }
 
 /** What an SSP gets: the line with its position, and with the trace it belongs to where that is known (well-formed). */

@@ -50,15 +50,36 @@ export const machineBytesOf = (limits: ReadonlyArray<string>, totalBytes: number
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`
 
+/** What a server with a full heap takes: a scheduler's records are on disk, so it cannot tell which updates grow. */
+export type Taken = "deletes" | "deletes and updates that do not grow"
+
 /** Why nothing that grows is taken. */
-export const fullMessage = ({ limitBytes, usedBytes }: Memory): string =>
-  `${mebibytes(usedBytes)} of memory are in use, new data is taken again below ${mebibytes(limitBytes * roomBelow)} (it is refused from 85 % of the heap's limit of ${mebibytes(limitBytes)} on, ${memorySetting}); deletes and updates that do not grow are taken`
+export const fullMessage = ({ limitBytes, usedBytes }: Memory, taken: Taken): string =>
+  `${mebibytes(usedBytes)} of memory are in use, new data is taken again below ${mebibytes(limitBytes * roomBelow)} (it is refused from 85 % of the heap's limit of ${mebibytes(limitBytes)} on, ${memorySetting}); ${taken} are taken`
+
+/** V8 is far from what the container has when the heap may take less than this share of it. */
+const farBelow = 0.6
+
+/**
+ * What to say at start of a heap that V8 keeps far below its share of a container's memory; undefined where it does
+ * not.
+ */
+export const unusedMemory = (heapBytes: number, containerBytes: number, percent: number): string | undefined => {
+  const share = Math.floor((containerBytes * percent) / 100)
+  return heapBytes >= share * farBelow
+    ? undefined
+    : `the heap may take ${mebibytes(heapBytes)}, though ${memorySetting} allows ${mebibytes(share)} of the container's ${mebibytes(containerBytes)}: start with NODE_OPTIONS=--max-old-space-size=${Math.floor(share / 2 ** 20)}`
+}
 
 /** Why a start ends: so many of all records are loaded, and the heap is full. */
 export const notLoadable = (memory: Memory, loaded: number, all: number): string => {
   const needed = (memory.usedBytes * (all / Math.max(1, loaded))) / fullFrom
   return `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for what is stored: ${loaded} of ${all} records take ${mebibytes(memory.usedBytes)}, all of them need a limit of about ${mebibytes(needed)}; start with NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / 2 ** 20)} or more, and more memory where ${memorySetting} percent of it are less`
 }
+
+/** Why a member ends that has pulled so many records of a scheduler, and has no room for the rest. */
+export const notPulled = (memory: Memory, pulled: number): string =>
+  `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for the scheduler's records: with ${pulled} of them pulled ${mebibytes(memory.usedBytes)} are in use, and there are more; start with a larger NODE_OPTIONS=--max-old-space-size, and more memory where ${memorySetting} percent of it are less`
 
 const sizeOf = (doc: Obj): number => encode(doc).length
 

@@ -279,6 +279,17 @@ export const changesPerRead = integer(
   }
 )
 
+export const changesBehindSecs = integer(
+  "SVC_CHANGES_BEHIND_SECS",
+  60,
+  { min: 0, max: 86_400 },
+  {
+    unit: "s",
+    meaning:
+      "A warning is logged when a database's change table has not been read to its end for longer, because reads fail or more is written than is taken; 0 logs none."
+  }
+)
+
 export const schemaIntervalMs = integer(
   "SVC_SCHEMA_INTERVAL_MS",
   1_000,

@@ -8,7 +8,7 @@
  */
 
 import { identifier } from "../surql/values/text.ts"
-import { changeTable, type Definition, isOwn, ownPrefix } from "./surrealSchema.ts"
+import { changeTable, type Definition, edgeTable, isOwn } from "./surrealSchema.ts"
 
 export const changeEvent = "svc_change"
 
@@ -32,13 +32,16 @@ export const definition: Definition = {
 }
 
 /**
- * An edge that goes with its record is announced by the record's table (3.0.2), so the table is taken from the id. One
- * that the same transaction had made comes without an id; when it was made it was named.
+ * When an event of a user's table tells of a record. Deleting a record runs its own table's event for the edges that go
+ * with it, and not theirs (3.0.2). So the table is taken from the id, and edges of ours, which every record in a view
+ * has, are left out. An edge that the same transaction has made comes without its id: which record it is cannot be
+ * told, and the write must not fail. Comparing the name with the prefix of all our tables costs a bulk write 6 % more.
  */
-const condition = `WHEN $value.id != NONE AND !string::starts_with(record::tb($value.id), '${ownPrefix}')`
+export const condition = `WHEN $value.id != NONE AND record::tb($value.id) != '${edgeTable}'`
 
+/** In parentheses and not in a block, which would cost a bulk write 6 % more. */
 export const event = (name: string): string =>
-  `DEFINE EVENT OVERWRITE ${changeEvent} ON ${identifier(name)} ${condition} THEN { CREATE ${changeTable}:ulid() SET r = $value.id RETURN NONE }`
+  `DEFINE EVENT OVERWRITE ${changeEvent} ON ${identifier(name)} ${condition} THEN (CREATE ${changeTable}:ulid() SET r = $value.id RETURN NONE)`
 
 /** Asks the reader for a compare of everything. */
 export const askCompare = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${compareKey} RETURN NONE`

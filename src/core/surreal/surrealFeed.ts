@@ -9,7 +9,7 @@
 
 import { identifier, quote } from "../surql/values/text.ts"
 import * as Changes from "./surrealChanges.ts"
-import { type Definition, isOwn, ownPrefix, queryTable, refusalTable } from "./surrealSchema.ts"
+import { type Definition, isOwn, queryTable, refusalTable } from "./surrealSchema.ts"
 
 export const callTable = "_svc_call"
 export const eventName = "svc_feed"
@@ -83,14 +83,6 @@ const types: Definition = {
   ]
 }
 
-/**
- * Deleting a record runs its own table's event for the edges that go with it, and not theirs (3.0.2). So the table is
- * taken from the id, and edges of ours, which every record in a view has, are left out. An edge that the same
- * transaction has made comes without its id (3.0.2): which record it is cannot be told, the write must not fail, and
- * the next compare finds it.
- */
-const condition = `WHEN $value.id != NONE AND !string::starts_with(record::tb($value.id), '${ownPrefix}')`
-
 const change = (op: string, id: string, record: string): string =>
   post(
     "/ingest",
@@ -98,11 +90,11 @@ const change = (op: string, id: string, record: string): string =>
   )
 
 const syncEvent = (table: string): string =>
-  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ${condition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
+  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ${Changes.condition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
 
 /** Sends the record as it is by then, not as it was: what overtakes it has then said the same, or will say later. */
 const asyncEvent = (table: string): string =>
-  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ASYNC RETRY ${retries} ${condition} THEN { LET $id = $value.id; LET $record = (SELECT * FROM $id)[0] ?? {}; ${change("(IF $record = {} THEN 'DELETE' ELSE 'UPDATE' END)", "$id", "$record")} }`
+  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ASYNC RETRY ${retries} ${Changes.condition} THEN { LET $id = $value.id; LET $record = (SELECT * FROM $id)[0] ?? {}; ${change("(IF $record = {} THEN 'DELETE' ELSE 'UPDATE' END)", "$id", "$record")} }`
 
 const why: { readonly [M in Exclude<FeedMode, "changes">]: string } = {
   sync: "Tells of every change, inside the transaction and before it commits.",

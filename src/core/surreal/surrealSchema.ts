@@ -106,13 +106,14 @@ const leases: Definition = {
 }
 
 const readers: Definition = {
-  why: "One row: which service follows this database, until when it is not given to another, and how far that one's own store was when it last took rows of the change table.",
+  why: "One row: which service follows this database, until when it is not given to another, how far that one's own store was when it last took rows of the change table, and which tables it has seen: another one is new.",
   statements: [
     table(readerTable, "NONE"),
     field(readerTable, "token", "string"),
     field(readerTable, "name", "string"),
     field(readerTable, "until", "datetime"),
-    field(readerTable, "position", "option<int>")
+    field(readerTable, "position", "option<int>"),
+    field(readerTable, "tables", "option<array<string>>")
   ]
 }
 

@@ -252,6 +252,11 @@ export const declared = {
     "svc_change_table_catching_up",
     "1 while more waits in the change table than one read takes: views show it in parts."
   ),
+  changeTableWhole: gauge(
+    "both",
+    "svc_change_table_whole_timestamp_seconds",
+    "When a read of the change table last brought all that waited, in seconds since 1970: views are no older than that."
+  ),
   jobs: gauge(
     "ssp",
     "svc_ssp_jobs",

@@ -10,12 +10,13 @@
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import { type FiledKey, FiledMap } from "../store/denseMap.ts"
-import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
+import { isLive, type RecordSlot } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
 import { absent, type KeySpec, type Keys, keysOf, sameKeys, unindexable } from "./indexKey.ts"
 import { leadOf, nowhere, OrderedRows, type Ordering, type Probe, sameOrder } from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
+import { SortedRows, stretch } from "./sortedRows.ts"
 
 /** A view that shows a page of an ordered index, as the index knows it. */
 export interface PageView extends PageReader {
@@ -51,9 +52,6 @@ const tell = ({ views }: KeyRows, slot: RecordSlot, from: Place | undefined, to:
   else tellOne(views, slot, from, to)
 }
 
-/** As many rows are put in order before they are filed: neighbours are then found in the cache. */
-const run = 512
-
 export class OrderedIndex implements TableIndex {
   readonly spec: KeySpec
   readonly ordering: Ordering
@@ -66,6 +64,8 @@ export class OrderedIndex implements TableIndex {
   /** How many of the views filter the rows they walk over. */
   private filtering = 0
   private building: Iterator<undefined, void> | undefined
+  /** The records that have changed while all rows are being sorted: they are filed as they are then. */
+  private changed: Set<RecordSlot> | undefined = new Set()
 
   constructor(spec: KeySpec, ordering: Ordering, store: Store, table: string) {
     this.spec = spec
@@ -78,7 +78,7 @@ export class OrderedIndex implements TableIndex {
     return this.building === undefined
   }
 
-  /** Files the next few hundred rows, until {@link isBuilt}; changes may come in between. */
+  /** Goes on with the next rows, until {@link isBuilt}; changes may come in between. */
   buildOn(): void {
     if (this.building?.next().done === true) this.building = undefined
   }
@@ -153,7 +153,8 @@ export class OrderedIndex implements TableIndex {
   }
 
   move(slot: RecordSlot, before: Obj | undefined, after: Obj | undefined): void {
-    const { ordering, spec } = this
+    const { changed, ordering, spec } = this
+    if (changed !== undefined) return this.defer(changed, slot, before)
     const oldKey = before === undefined ? absent : keysOf(before, spec)
     const newKey = after === undefined ? absent : keysOf(after, spec)
     if (before !== undefined && after !== undefined && sameKeys(oldKey, newKey)) {
@@ -211,27 +212,29 @@ export class OrderedIndex implements TableIndex {
     else tellFiltering(views, slot, place)
   }
 
+  /** Sorts all rows and files them one behind the other, then those that have changed meanwhile. */
   private *build(store: Store, table: string): Slices<void> {
-    let rows: Array<Live> = []
-    for (const slot of store.rows(table)) {
-      rows.push(slot)
-      if (rows.length < run) continue
-      this.fileAll(rows)
-      rows = []
-      yield
+    const changed = this.changed!
+    yield* new SortedRows(this.spec, this.ordering).all(store.rows(table), (key, lead, slot) => {
+      if (!changed.has(slot)) this.rowsUnder(key).append(lead, slot)
+    })
+    // From here on a write files its record; filing it again changes nothing.
+    this.changed = undefined
+    let filed = 0
+    for (const slot of changed) {
+      if (isLive(slot)) this.rowsUnder(keysOf(slot.doc, this.spec)).add(probeOf(this.ordering, slot, slot.doc))
+      if (++filed % stretch === 0) yield
     }
-    this.fileAll(rows)
   }
 
-  private fileAll(rows: Array<Live>): void {
-    const { ordering, spec } = this
-    const { lead: first } = ordering
-    const found = rows
-      // A row may have come since, and was filed by its write; filing it again changes nothing.
-      .filter(isLive)
-      .map((slot) => ({ slot, key: keysOf(slot.doc, spec), lead: leadOf(ordering, slot.doc) }))
-    if (first !== undefined) found.sort((a, b) => first.compare(a.lead, b.lead))
-    for (const { key, lead, slot } of found) this.rowsUnder(key).add({ lead, doc: slot.doc, slot })
+  /** Takes a record that changes out again, if it is filed already: rows are compared by what they are now. */
+  private defer(changed: Set<RecordSlot>, slot: RecordSlot, before: Obj | undefined): void {
+    changed.add(slot)
+    if (before === undefined) return
+    const key = keysOf(before, this.spec)
+    const rows = this.rowsUnder(key)
+    rows.remove(probeOf(this.ordering, slot, before))
+    if (rows !== this.loose) this.dropUnused(key, rows)
   }
 
   private rowsUnder(key: Keys): KeyRows {

@@ -70,6 +70,9 @@ const most = 64
 /** A node with less joins a neighbour that has room. */
 const scant = most / 4
 
+/** Rows, or children, of a node when rows are appended: some room is left for those that come in between. */
+const appended = (3 * most) / 4
+
 /** Rows, each behind its first value: a search and what it finds lie together. */
 type Cells = Array<Value | RecordSlot>
 
@@ -165,6 +168,27 @@ const renewHead = ({ children, heads }: Inner, at: number): void => {
   heads[2 * at + 1] = first[1]
 }
 
+/** Puts a row behind those of a node. Answers a node of its own for it where this one has enough. */
+const appendTo = (node: Node, lead: Value, slot: RecordSlot): Node | undefined => {
+  if (!(node instanceof Inner)) {
+    if (node.length >= 2 * appended) return [lead, slot]
+    node.push(lead, slot)
+    return undefined
+  }
+  const { children, counts, heads } = node
+  const last = children.length - 1
+  const next = appendTo(children[last]!, lead, slot)
+  if (next === undefined) {
+    counts[last]!++
+    return undefined
+  }
+  if (children.length >= appended) return new Inner([lead, slot], [next], [1])
+  heads.push(lead, slot)
+  children.push(next)
+  counts.push(1)
+  return undefined
+}
+
 export class OrderedRows {
   size = 0
   private readonly ordering: Ordering
@@ -187,6 +211,17 @@ export class OrderedRows {
       renewHead(this.root, 1)
     }
     return rank
+  }
+
+  /** Puts a record behind all rows, which it must not stand before. */
+  append(lead: Value, slot: RecordSlot): void {
+    this.size++
+    const next = appendTo(this.root, lead, slot)
+    if (next === undefined) return
+    const { root } = this
+    this.root = new Inner([], [root, next], [this.size - 1, 1])
+    renewHead(this.root, 0)
+    renewHead(this.root, 1)
   }
 
   /**

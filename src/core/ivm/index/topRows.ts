@@ -6,6 +6,9 @@
  * put in again, if it matches and does not stand behind the edge. Where rows are wanted that are not known, the index
  * is walked on from the edge, and some more rows are collected, so that the next rows that go need no walk. Cost of a
  * change: O(rows known) moves of pointers; of a walk: each row walked over is filtered once.
+ *
+ * Where few rows pass, each walk would be long: then all that match are kept, as candidates. That is decided by what
+ * walks have seen, a step adds a bounded part of the rest, and it ends when many rows match.
  */
 import { firstWhere } from "../../bisect.ts"
 import { compareRecords } from "../../surql/values/order.ts"
@@ -23,6 +26,11 @@ export class TopRows {
   /** All rows are known. */
   private isWhole = false
   private walk: PageWalk | undefined = undefined
+  /** All rows that match are kept, or are on their way to be. */
+  private keepsAll = false
+  /** Rows that walks have looked at lately, and those of them that match. */
+  private looked = 0
+  private passed = 0
   private readonly index: OrderedIndex
   private readonly reader: Walked & RowFilter
   /** Rows are filtered even where their key is exact. */
@@ -62,7 +70,9 @@ export class TopRows {
    * caller should pause.
    */
   at(position: number, budget: { left: number }): RecordSlot | undefined {
-    while (position >= this.known.length && !this.isWhole && budget.left > 0) {
+    // In a step, where no budget bounds it, candidates come in parts: see `close`.
+    const isFill = budget.left !== Infinity
+    while ((position >= this.known.length || (isFill && this.keepsAll)) && !this.isWhole && budget.left > 0) {
       budget.left--
       this.walkOn()
     }
@@ -75,14 +85,17 @@ export class TopRows {
    */
   close(wanted: number, isWhole: boolean): void {
     const walked = this.walk !== undefined && isWhole
-    for (let left = maxReserveWalk; walked && left > 0 && this.known.length < wanted + this.reserve; left--) {
-      if (this.isWhole) break
+    for (let left = maxReserveWalk; left > 0 && !this.isWhole; left--) {
+      if (!(isWhole && this.keepsAll) && !(walked && this.known.length < wanted + this.reserve)) break
       this.walkOn()
     }
     this.walk = undefined
     const { known } = this
     const most = wanted + 2 * this.reserve
     if (known.length <= most) return
+    if (this.keepsAll && known.length * many <= this.rows()) return
+    this.keepsAll = false
+    this.looked = this.passed = 0
     known.length = most
     this.edge = this.probe(known[most - 1]!)
     this.isWhole = false
@@ -96,7 +109,36 @@ export class TopRows {
       return
     }
     this.edge = this.probe(slot)
-    if ((!this.filters && !this.walk.loose) || this.reader.admits(slot)) this.known.push(slot)
+    const passes = (!this.filters && !this.walk.loose) || this.reader.admits(slot)
+    if (passes) this.known.push(slot)
+    this.look(passes)
+  }
+
+  /** Notes whether one more row passes, and decides whether few do. */
+  private look(passes: boolean): void {
+    this.looked++
+    if (passes) this.passed++
+    if (this.looked < enough) return
+    if (this.passed * few < this.looked) this.keepsAll = true
+    // Half of what was: the data may be another by now.
+    this.looked >>= 1
+    this.passed >>= 1
+  }
+
+  /** The rows that a walk may meet. */
+  private rows(): number {
+    return this.reader.keys.reduce<number>((sum, key) => sum + (this.index.rowsOf(key)?.size ?? 0), 0)
+  }
+
+  /** How it comes by its rows, in words of `/debug/view`. */
+  figures(): { readonly way: string; readonly rows: number } {
+    const { keepsAll, known } = this
+    return {
+      way: keepsAll
+        ? `candidates, all that match: fewer than 1 row in ${few} passed the filter`
+        : `walk over the index, filtering: more than 1 row in ${few} passes`,
+      rows: known.length
+    }
   }
 
   private probe(slot: RecordSlot): Probe {
@@ -126,5 +168,14 @@ export class TopRows {
 /** Rows read at once while walking. */
 const stretch = 32
 
-/** Rows that are looked at, at most, to fill the reserve. */
+/** Rows that are looked at, at most, to fill the reserve, or to come by candidates in one step. */
 const maxReserveWalk = 4096
+
+/** So many rows are looked at before it is judged how many pass. */
+const enough = 4096
+
+/** Fewer than one row in so many: all that match are kept. */
+const few = 256
+
+/** More than one row of the index in so many is known: they are kept no longer. */
+const many = 64

@@ -9,7 +9,7 @@
  */
 import sortedBTree from "sorted-btree"
 import { subtractWrapping } from "../../surql/evaluate/arithmetic.ts"
-import { usable } from "../../surql/evaluate/group.ts"
+import { usable } from "../../surql/evaluate/select/group.ts"
 import type { NumberValue } from "../../surql/values/number.ts"
 import { compare } from "../../surql/values/order.ts"
 import { Float, float, isInt, type Value } from "../../surql/values/value.ts"

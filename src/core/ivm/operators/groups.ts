@@ -10,9 +10,15 @@
  */
 import { Either } from "effect"
 import { run } from "../../surql/evaluate/evaluate.ts"
-import { type Call, type Contribution, type Grouping, type GroupRows, usable } from "../../surql/evaluate/group.ts"
-import type { Sort } from "../../surql/evaluate/reshape.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
+import {
+  type Call,
+  type Contribution,
+  type Grouping,
+  type GroupRows,
+  usable
+} from "../../surql/evaluate/select/group.ts"
+import type { Sort } from "../../surql/evaluate/select/reshape.ts"
 import { compositeKey } from "../../surql/values/key.ts"
 import { type NumberValue, toFloat } from "../../surql/values/number.ts"
 import { compare, compareStrings, identical } from "../../surql/values/order.ts"

@@ -9,10 +9,10 @@
  */
 import { Either } from "effect"
 import { run } from "../../surql/evaluate/evaluate.ts"
-import { compileProjection } from "../../surql/evaluate/project.ts"
-import { compileSort, docSplitter, fetching, rowSplitter } from "../../surql/evaluate/reshape.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
-import type { Item } from "../../surql/evaluate/sources.ts"
+import { compileProjection } from "../../surql/evaluate/select/project.ts"
+import { compileSort, docSplitter, fetching, rowSplitter } from "../../surql/evaluate/select/reshape.ts"
+import type { Item } from "../../surql/evaluate/select/sources.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
 import { identical } from "../../surql/values/order.ts"
 import type { RecordId, Value } from "../../surql/values/value.ts"

@@ -6,7 +6,7 @@
  */
 
 import { recordOf } from "../../surql/evaluate/paths.ts"
-import { inKeys } from "../../surql/evaluate/sources.ts"
+import { inKeys } from "../../surql/evaluate/select/sources.ts"
 import type { Expr } from "../../surql/syntax/ast.ts"
 import { type Range, RecordId, RecordRange, Table, type Value } from "../../surql/values/value.ts"
 import { isLive, type Live } from "../store/recordSlot.ts"

@@ -12,7 +12,15 @@ export interface PlanFigures {
   /** Groups held; 0 without GROUP. */
   readonly groups: number
   /** Of a page: order and rows of the index that it reads, and how many views do; undefined for what is no page. */
-  readonly page: { readonly order: string; readonly rows: number; readonly readers: number } | undefined
+  readonly page:
+    | {
+        readonly order: string
+        readonly rows: number
+        readonly readers: number
+        /** How it comes by its rows, and how many it knows, where a part of the filter is decided by no index. */
+        readonly filtered: { readonly way: string; readonly rows: number } | undefined
+      }
+    | undefined
   /** Rows evaluated. */
   readonly costs: Costs
   /** Why a subquery is run again for each row; undefined where its result is maintained. */
@@ -43,6 +51,7 @@ export const planOf = (
           ...shape.groups.folded.map((name) => row(`aggregate ${name}`, groups, "computed again over its group"))
         ]),
     ...(page !== undefined ? [row(`page of an index by ${page.order}, read by ${page.readers} views`, page.rows)] : []),
+    ...(page?.filtered === undefined ? [] : [row(page.filtered.way, page.filtered.rows)]),
     ...(page === undefined && shape.windowed
       ? [row("window", groups || matching)]
       : page === undefined && shape.sort.length > 0

@@ -10,7 +10,7 @@
  */
 
 import { canFail } from "../../surql/evaluate/evaluate.ts"
-import { compileSort } from "../../surql/evaluate/reshape.ts"
+import { compileSort } from "../../surql/evaluate/select/reshape.ts"
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
 import { type KeySpec, keyOfValues, keysOfElements, type Path, unindexable } from "../index/indexKey.ts"

@@ -4,7 +4,7 @@
  * Why the followers stand here: a change looks up its table once, by name, and finds in it all that the name leads to.
  */
 import sortedBTree from "sorted-btree"
-import { inKeys } from "../../surql/evaluate/sources.ts"
+import { inKeys } from "../../surql/evaluate/select/sources.ts"
 import { compareRecords } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import type { Obj, Range, RecordId, RecordKey } from "../../surql/values/value.ts"

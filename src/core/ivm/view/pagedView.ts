@@ -192,7 +192,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     if (this.uses < 0) return
     this.around.counters.windows++
     this.top?.renew(slots)
-    if (!this.isRead) this.missed = [...(this.missed ?? []), ...slots]
+    if (!this.isRead)
+      this.missed = [...(this.missed ?? []), ...slots, ...(this.around.writes() > 1 ? (this.passed ?? none) : none)]
     else if (slots.length > 1 || this.passed !== undefined || !this.isRanked || !this.moveOne(slots[0]!, from, to))
       this.readPage(slots, Infinity)
   }
@@ -220,7 +221,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
 
   protected override pageFigures(): PlanFigures["page"] {
     const { index } = this
-    return { order: index.ordering.terms.map(({ field }) => field).join(", ") || "id", ...index.figures() }
+    const order = index.ordering.terms.map(({ field }) => field).join(", ") || "id"
+    return { order, ...index.figures(), filtered: this.filters ? this.top?.figures() : undefined }
   }
 
   /**
@@ -307,6 +309,12 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean {
     const { length, offset: start, page: before, passed: passedBefore, top } = this
     const isTouched = isAmong(touched)
+    // Of several writes one may have pushed a row off the page for a while, in which it was not told of another.
+    const several = this.around.writes() > 1
+    const mayBeOther = (slot: RecordSlot, isShown: boolean): boolean =>
+      isShown
+        ? (several || !this.isRead) && !isOf(slot.heldBy(this) as ViewRow | undefined, slot)
+        : several && this.isRead && passedBefore?.has(slot) === true
     const walk = top === undefined ? new PageWalk(this.index, this, start, length) : undefined
     const page: Array<RecordSlot> = [],
       gone: Array<RecordSlot> = [],
@@ -326,7 +334,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
         at += 2
       } else if (slot.heldBy(this) !== undefined) elsewhere.push(slot)
       else isShown = false
-      const isChanged = isTouched(slot)
+      const isChanged = isTouched(slot) || mayBeOther(slot, isShown)
       if (isChanged || (!isShown && passedBefore?.has(slot) !== true)) {
         if (!isShown) budget.left--
         this.update(slot, slot.doc, walk === undefined || !walk.loose)

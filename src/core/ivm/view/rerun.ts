@@ -6,7 +6,7 @@
 import { Either } from "effect"
 import { failureOf } from "../../surql/evaluate/evaluate.ts"
 import { type Budget, rowBudget, type Slices } from "../../surql/evaluate/scope.ts"
-import { type SelectedRow, selectRowsSliced } from "../../surql/evaluate/select.ts"
+import { type SelectedRow, selectRowsSliced } from "../../surql/evaluate/select/select.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"

@@ -28,10 +28,10 @@ import { EvalError, raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import { exactKind } from "./methods.ts"
 import { compileIdiom, fetch as loaded } from "./paths.ts"
-import { fetching } from "./reshape.ts"
 import type { Budget, Compiled, Scope } from "./scope.ts"
 import { make, spend } from "./scope.ts"
-import { compileStatement } from "./select.ts"
+import { fetching } from "./select/reshape.ts"
+import { compileStatement } from "./select/select.ts"
 
 /** Runs a compiled expression. Error: why it failed. */
 export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Failure> => {

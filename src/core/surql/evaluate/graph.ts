@@ -16,8 +16,8 @@ import type { Step } from "./paths.ts"
 import { fetch, recordOf } from "./paths.ts"
 import type { Scope } from "./scope.ts"
 import { make, spend } from "./scope.ts"
-import { compileSelectOver } from "./select.ts"
-import { inKeys } from "./sources.ts"
+import { compileSelectOver } from "./select/select.ts"
+import { inKeys } from "./select/sources.ts"
 
 type Graph = Extract<Part, { kind: "graph" }>
 

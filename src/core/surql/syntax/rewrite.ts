@@ -7,7 +7,7 @@
  * own and are left alone.
  */
 
-import { outputNames } from "../evaluate/project.ts"
+import { outputNames } from "../evaluate/select/project.ts"
 import type { Expr, Field, Idiom, Part, Select } from "./ast.ts"
 
 /** Gives what stands in place of an expression, or `undefined` to look inside it. */

@@ -7,7 +7,7 @@
  * differences in `docs/language.md`).
  */
 import { raise } from "../evaluate/failure.ts"
-import { copyOf } from "../evaluate/shape.ts"
+import { copyOf } from "../evaluate/select/shape.ts"
 import { compare, equal, sortedKeys } from "./order.ts"
 import { render, toText } from "./text.ts"
 import type { Obj, Value } from "./value.ts"

@@ -3,17 +3,17 @@
  *
  * Why so: lengths and positions count code points, as the database does, never UTF-16 units.
  */
-import { raise } from "../evaluate/failure.ts"
-import * as Regexes from "../evaluate/regex.ts"
-import type { Scope } from "../evaluate/scope.ts"
-import { make, spend } from "../evaluate/scope.ts"
-import { rawText, toText } from "../values/text.ts"
-import { slug } from "../values/transliterate.ts"
-import type { Value } from "../values/value.ts"
-import { Regex } from "../values/value.ts"
-import { span } from "./array.ts"
-import type { Fn, Table } from "./define.ts"
-import { define } from "./define.ts"
+import { raise } from "../../evaluate/failure.ts"
+import * as Regexes from "../../evaluate/regex.ts"
+import type { Scope } from "../../evaluate/scope.ts"
+import { make, spend } from "../../evaluate/scope.ts"
+import { rawText, toText } from "../../values/text.ts"
+import { slug } from "../../values/transliterate.ts"
+import type { Value } from "../../values/value.ts"
+import { Regex } from "../../values/value.ts"
+import { span } from "../array.ts"
+import type { Fn, Table } from "../define.ts"
+import { define } from "../define.ts"
 
 const text = (body: (s: string) => Value): Fn => define<[string]>(["string"], ([s]) => body(s))
 

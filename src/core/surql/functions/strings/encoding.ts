@@ -4,13 +4,13 @@
  * Why so: base64 is short enough to write down; no part of the core may ask the host.
  */
 
-import { raise } from "../evaluate/failure.ts"
-import { decode } from "../values/cborDecode.ts"
-import { encode, hasClosure } from "../values/cborEncode.ts"
-import type { Value } from "../values/value.ts"
-import { Bytes } from "../values/value.ts"
-import type { Table } from "./define.ts"
-import { define } from "./define.ts"
+import { raise } from "../../evaluate/failure.ts"
+import { decode } from "../../values/cbor/cborDecode.ts"
+import { encode, hasClosure } from "../../values/cbor/cborEncode.ts"
+import type { Value } from "../../values/value.ts"
+import { Bytes } from "../../values/value.ts"
+import type { Table } from "../define.ts"
+import { define } from "../define.ts"
 
 const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 

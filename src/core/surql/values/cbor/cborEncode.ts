@@ -5,10 +5,9 @@
  * take the shortest form that keeps them, objects come in key order, and types JSON has not are tagged with the
  * database's numbers, so that its clients can read what a view encodes.
  */
-import { utf8 } from "../evaluate/cast.ts"
-import { halfBits, tags, uuidBytes } from "./cborTags.ts"
-import { sortedKeys } from "./order.ts"
-import type { Bound, RecordKey, Value } from "./value.ts"
+import { utf8 } from "../../evaluate/cast.ts"
+import { sortedKeys } from "../order.ts"
+import type { Bound, RecordKey, Value } from "../value.ts"
 import {
   Bytes,
   Closure,
@@ -26,7 +25,8 @@ import {
   SetValue,
   Table,
   Uuid
-} from "./value.ts"
+} from "../value.ts"
+import { halfBits, tags, uuidBytes } from "./cborTags.ts"
 
 /** Thrown by what CBOR has no form for; {@link encode} turns it into `undefined`. */
 class Unencodable extends Error {}

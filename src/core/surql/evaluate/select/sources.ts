@@ -4,13 +4,13 @@
  * Why so: what each kind of value means as a source is one rule, used by FROM and by graph steps with a SELECT of their
  * own.
  */
-import type { Expr, Select } from "../syntax/ast.ts"
-import { compareKeys } from "../values/order.ts"
-import type { Bound, Obj, RecordKey, Value } from "../values/value.ts"
-import { field, isObj, Range, RecordId, RecordRange, Table } from "../values/value.ts"
-import { canFail, compile } from "./evaluate.ts"
-import { recordOf } from "./paths.ts"
-import type { Compiled, Scope, Source } from "./scope.ts"
+import type { Expr, Select } from "../../syntax/ast.ts"
+import { compareKeys } from "../../values/order.ts"
+import type { Bound, Obj, RecordKey, Value } from "../../values/value.ts"
+import { field, isObj, Range, RecordId, RecordRange, Table } from "../../values/value.ts"
+import { canFail, compile } from "../evaluate.ts"
+import { recordOf } from "../paths.ts"
+import type { Compiled, Scope, Source } from "../scope.ts"
 
 /** A row on its way through the steps. */
 export interface Item {

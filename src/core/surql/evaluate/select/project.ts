@@ -4,17 +4,17 @@
  * Why so: the names are worked out once; `SELECT *` alone hands on the stored document itself, without a copy. OMIT is
  * part of it, since it only edits the row.
  */
-import type { Field, Idiom, Select } from "../syntax/ast.ts"
-import { aliasNames, nameOf } from "../syntax/names.ts"
-import { stepsOf } from "../syntax/print.ts"
-import { render } from "../values/text.ts"
-import type { Value } from "../values/value.ts"
-import { isObj } from "../values/value.ts"
-import { canFail, compile } from "./evaluate.ts"
-import { raise } from "./failure.ts"
-import { compileParts } from "./paths.ts"
-import type { Compiled, Scope } from "./scope.ts"
-import { make, spend } from "./scope.ts"
+import type { Field, Idiom, Select } from "../../syntax/ast.ts"
+import { aliasNames, nameOf } from "../../syntax/names.ts"
+import { stepsOf } from "../../syntax/print.ts"
+import { render } from "../../values/text.ts"
+import type { Value } from "../../values/value.ts"
+import { isObj } from "../../values/value.ts"
+import { canFail, compile } from "../evaluate.ts"
+import { raise } from "../failure.ts"
+import { compileParts } from "../paths.ts"
+import type { Compiled, Scope } from "../scope.ts"
+import { make, spend } from "../scope.ts"
 import { removeAt, setPath } from "./shape.ts"
 
 /** Puts one projected field into the row. */

@@ -4,10 +4,10 @@
  * Why so: a table of letters; unknown ones are an error, as there.
  */
 
-import { raise } from "../evaluate/failure.ts"
-import type { Civil } from "../values/datetime.ts"
-import { civil, yearText } from "../values/datetime.ts"
-import type { Datetime } from "../values/value.ts"
+import { raise } from "../../evaluate/failure.ts"
+import type { Civil } from "../../values/datetime.ts"
+import { civil, yearText } from "../../values/datetime.ts"
+import type { Datetime } from "../../values/value.ts"
 import { isoWeek, weekday, yearDay } from "./time.ts"
 
 const months = [

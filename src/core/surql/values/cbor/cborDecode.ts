@@ -6,15 +6,14 @@
  * speed). What follows the first item is ignored, as the database does. A plain read makes items; a second pass gives
  * tags their meaning, because a tag's content is checked as a whole.
  */
-import { fromUtf8 } from "../evaluate/cast.ts"
-import { halfFloat, tags, uuidText } from "./cborTags.ts"
-import * as Datetimes from "./datetime.ts"
-import * as Durations from "./duration.ts"
-import { uuidPattern } from "./json.ts"
-import { makeSet } from "./makeSet.ts"
-import { isNumber, parseDecimal, toFloat } from "./number.ts"
-import * as RecordIds from "./recordId.ts"
-import type { Bound, Obj, RecordKey, Value } from "./value.ts"
+import { fromUtf8 } from "../../evaluate/cast.ts"
+import * as Datetimes from "../datetime.ts"
+import * as Durations from "../duration.ts"
+import { uuidPattern } from "../json.ts"
+import { makeSet } from "../makeSet.ts"
+import { isNumber, parseDecimal, toFloat } from "../number.ts"
+import * as RecordIds from "../recordId.ts"
+import type { Bound, Obj, RecordKey, Value } from "../value.ts"
 import {
   Bytes,
   Datetime,
@@ -29,7 +28,8 @@ import {
   setField,
   Table,
   Uuid
-} from "./value.ts"
+} from "../value.ts"
+import { halfFloat, tags, uuidText } from "./cborTags.ts"
 
 type Item =
   | { readonly kind: "value"; readonly value: Value }

@@ -3,12 +3,12 @@
  *
  * Why so: small textbook algorithms; a library for each would be heavier than the code.
  */
-import { levenshtein } from "../../levenshtein.ts"
-import { raise } from "../evaluate/failure.ts"
-import type { Value } from "../values/value.ts"
-import { float } from "../values/value.ts"
-import type { Fn, Table } from "./define.ts"
-import { define } from "./define.ts"
+import { levenshtein } from "../../../levenshtein.ts"
+import { raise } from "../../evaluate/failure.ts"
+import type { Value } from "../../values/value.ts"
+import { float } from "../../values/value.ts"
+import type { Fn, Table } from "../define.ts"
+import { define } from "../define.ts"
 
 type Chars = ReadonlyArray<string>
 

@@ -4,9 +4,9 @@
  * Why so: projections build rows path by path (`a.b` nests), OMIT and FETCH edit finished rows. Rows are shared, so
  * editing copies what it changes.
  */
-import type { Destructured, Part } from "../syntax/ast.ts"
-import type { Obj, Value } from "../values/value.ts"
-import { field, isObj, setField } from "../values/value.ts"
+import type { Destructured, Part } from "../../syntax/ast.ts"
+import type { Obj, Value } from "../../values/value.ts"
+import { field, isObj, setField } from "../../values/value.ts"
 
 /** Sets a path in a row under construction; objects on the way are copied once, anything else is replaced. */
 export const setPath = (row: Record<string, Value>, names: ReadonlyArray<string>, value: Value): void => {

@@ -4,11 +4,11 @@
  * Why so: all are one division or multiplication of nanoseconds.
  */
 
-import { raise } from "../evaluate/failure.ts"
-import * as Durations from "../values/duration.ts"
-import { type Duration, int } from "../values/value.ts"
-import type { Fn, Table } from "./define.ts"
-import { constant, define } from "./define.ts"
+import { raise } from "../../evaluate/failure.ts"
+import * as Durations from "../../values/duration.ts"
+import { type Duration, int } from "../../values/value.ts"
+import type { Fn, Table } from "../define.ts"
+import { constant, define } from "../define.ts"
 
 /** Counts of more than 64 bits wrap around, as in the database. */
 const unit = (nanos: bigint): Fn =>

@@ -6,12 +6,12 @@
  * lost. A value the database cannot be sent (a closure, a regular expression) is a mistake of the caller: {@link
  * Unsendable}.
  */
-import { halfFloat, tagOfGeometry, tags, uuidBytes, uuidText } from "./cborTags.ts"
-import * as Datetimes from "./datetime.ts"
-import * as Durations from "./duration.ts"
-import { parseDecimal } from "./number.ts"
-import * as RecordIds from "./recordId.ts"
-import type { Bound, Obj, RecordKey, Value } from "./value.ts"
+
+import * as Datetimes from "../datetime.ts"
+import * as Durations from "../duration.ts"
+import { parseDecimal } from "../number.ts"
+import * as RecordIds from "../recordId.ts"
+import type { Bound, Obj, RecordKey, Value } from "../value.ts"
 import {
   Bytes,
   Datetime,
@@ -30,7 +30,8 @@ import {
   setField,
   Table,
   Uuid
-} from "./value.ts"
+} from "../value.ts"
+import { halfFloat, tagOfGeometry, tags, uuidBytes, uuidText } from "./cborTags.ts"
 
 const toUtf8 = new TextEncoder()
 // A mark at the start of a text is part of it.

@@ -4,17 +4,26 @@
  * Why so: parts of a date come from the proleptic calendar in datetime.ts; rounding counts from the Unix epoch.
  */
 
-import { raise } from "../evaluate/failure.ts"
-import type { Scope } from "../evaluate/scope.ts"
-import type { Civil } from "../values/datetime.ts"
-import { civil, daysFromCivil, daysInMonth, fromCivil, fromNanos, isLeap, toNanos, within } from "../values/datetime.ts"
-import * as Durations from "../values/duration.ts"
-import { compare } from "../values/order.ts"
-import { render } from "../values/text.ts"
-import type { Value } from "../values/value.ts"
-import { Datetime, type Duration, int, type Uuid } from "../values/value.ts"
-import type { Fn, Table } from "./define.ts"
-import { constant, define, volatile } from "./define.ts"
+import { raise } from "../../evaluate/failure.ts"
+import type { Scope } from "../../evaluate/scope.ts"
+import type { Civil } from "../../values/datetime.ts"
+import {
+  civil,
+  daysFromCivil,
+  daysInMonth,
+  fromCivil,
+  fromNanos,
+  isLeap,
+  toNanos,
+  within
+} from "../../values/datetime.ts"
+import * as Durations from "../../values/duration.ts"
+import { compare } from "../../values/order.ts"
+import { render } from "../../values/text.ts"
+import type { Value } from "../../values/value.ts"
+import { Datetime, type Duration, int, type Uuid } from "../../values/value.ts"
+import type { Fn, Table } from "../define.ts"
+import { constant, define, volatile } from "../define.ts"
 import { formatTime } from "./timeFormat.ts"
 
 /** The present, where the caller gave one. */

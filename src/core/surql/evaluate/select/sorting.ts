@@ -6,10 +6,10 @@
  * whole. Texts are transliterated while they are compared, from where they begin to differ, so that nothing is kept and
  * one comparison costs the first difference.
  */
-import type { OrderTerm } from "../syntax/ast.ts"
-import { compare, compareStrings } from "../values/order.ts"
-import { collated } from "../values/transliterate.ts"
-import type { Value } from "../values/value.ts"
+import type { OrderTerm } from "../../syntax/ast.ts"
+import { compare, compareStrings } from "../../values/order.ts"
+import { collated } from "../../values/transliterate.ts"
+import type { Value } from "../../values/value.ts"
 
 /** Reads a text character by character, as code points; collated, as what each sorts as. */
 class Reader {

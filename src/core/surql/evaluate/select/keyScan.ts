@@ -5,12 +5,12 @@
  * Why so: an SSP pulls its tables in chunks, and a chunk must cost what it holds. What is said here only ever leaves
  * out rows that the evaluator would read in vain, and never one on which the filter would fail before it says no.
  */
-import { analyze } from "../syntax/analyze.ts"
-import type { Expr, Select } from "../syntax/ast.ts"
-import { isInt, type Range, RecordId, RecordRange, Table, type Value } from "../values/value.ts"
-import { canFail, compile } from "./evaluate.ts"
-import { EvalError } from "./failure.ts"
-import type { Scope } from "./scope.ts"
+import { analyze } from "../../syntax/analyze.ts"
+import type { Expr, Select } from "../../syntax/ast.ts"
+import { isInt, type Range, RecordId, RecordRange, Table, type Value } from "../../values/value.ts"
+import { canFail, compile } from "../evaluate.ts"
+import { EvalError } from "../failure.ts"
+import type { Scope } from "../scope.ts"
 import { ordersById } from "./select.ts"
 import { compileSources, conjuncts, fixed, idTerms, inKeyOrder } from "./sources.ts"
 

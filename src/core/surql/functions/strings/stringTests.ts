@@ -4,14 +4,14 @@
  * Why so: tests of shape and the arithmetic of version numbers, by the standard grammars.
  */
 
-import { raise } from "../evaluate/failure.ts"
-import * as Datetimes from "../values/datetime.ts"
-import { uuidPattern } from "../values/json.ts"
-import * as RecordIds from "../values/recordId.ts"
-import type { Value } from "../values/value.ts"
-import { int, Table as TableName } from "../values/value.ts"
-import type { Fn, Table } from "./define.ts"
-import { define } from "./define.ts"
+import { raise } from "../../evaluate/failure.ts"
+import * as Datetimes from "../../values/datetime.ts"
+import { uuidPattern } from "../../values/json.ts"
+import * as RecordIds from "../../values/recordId.ts"
+import type { Value } from "../../values/value.ts"
+import { int, Table as TableName } from "../../values/value.ts"
+import type { Fn, Table } from "../define.ts"
+import { define } from "../define.ts"
 
 const shape = (pattern: RegExp): Fn => define<[string]>(["string"], ([s]) => pattern.test(s))
 
