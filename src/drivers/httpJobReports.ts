@@ -2,7 +2,7 @@
 import { Effect, Layer, type Redacted } from "effect"
 import { bearerOf } from "../node/bearer.ts"
 import { JobReportFailed, JobReports } from "../ports/JobReports.ts"
-import { json, type Send } from "./httpSend.ts"
+import { json, type Send } from "./shared/httpSend.ts"
 
 const withinMs = 10_000
 

@@ -16,9 +16,9 @@ import { type Options, SspClient, type SspClientShape, type Target } from "../po
 import { isWireError, type WireError } from "../protocol/errors.ts"
 import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
-import { json, type Sent, type Transport, transportOf } from "./httpSend.ts"
-import { isTls, makeJudge } from "./judge.ts"
-import * as SspPass from "./sspPass.ts"
+import { json, type Sent, type Transport, transportOf } from "./shared/httpSend.ts"
+import { isTls, makeJudge } from "./shared/judge.ts"
+import * as SspPass from "./shared/sspPass.ts"
 
 /** The first time an SSP is asked for hashes it computes all of them. */
 const hashesTimeoutMs = 60_000

@@ -1,8 +1,8 @@
 /** The pool of a scheduler in the process's memory and nowhere else. */
 import { Effect, Layer } from "effect"
 import { PoolStore, type PoolStoreShape } from "../ports/PoolStore.ts"
-import { openedFrom, opening, type Put, Results, type Row } from "./poolRows.ts"
-import { failure } from "./sqliteFailure.ts"
+import { openedFrom, opening, type Put, Results, type Row } from "./shared/poolRows.ts"
+import { failure } from "./shared/sqliteFailure.ts"
 
 /** Over a map that outlives it: a test's restart. */
 export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {

@@ -23,7 +23,7 @@ import {
   snapshotOf
 } from "../node/replicaRows.ts"
 import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } from "../ports/Replica.ts"
-import { kept } from "./keptText.ts"
+import { kept } from "./shared/keptText.ts"
 
 const BTree = sortedBTree.default
 type Tree<A> = InstanceType<typeof BTree<string, A>>

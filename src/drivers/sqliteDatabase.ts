@@ -16,8 +16,8 @@ import {
   type StoredView,
   startPosition
 } from "../ports/Database.ts"
-import { kept, unkept } from "./keptText.ts"
-import { failure } from "./sqliteFailure.ts"
+import { kept, unkept } from "./shared/keptText.ts"
+import { failure } from "./shared/sqliteFailure.ts"
 
 const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseError> =>
   Effect.as(prepare(sql), {

@@ -5,9 +5,9 @@ import * as Layout from "../core/storeLayout.ts"
 import { DatabaseError } from "../ports/Database.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
 import { ReplicaError } from "../ports/Replica.ts"
-import { openedFrom, opening, type Put, Results } from "./poolRows.ts"
-import { failure } from "./sqliteFailure.ts"
-import { type Link, link as linkOf, type Statement } from "./sqliteLink.ts"
+import { openedFrom, opening, type Put, Results } from "./shared/poolRows.ts"
+import { failure } from "./shared/sqliteFailure.ts"
+import { type Link, link as linkOf, type Statement } from "./shared/sqliteLink.ts"
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 1

@@ -17,9 +17,9 @@ import { keyText } from "../core/surql/values/keyText.ts"
 import type { RecordId } from "../core/surql/values/value.ts"
 import { chunkOf, keptOf, recordOfRow, type Shelf, snapshotOf } from "../node/replicaRows.ts"
 import { Replica, ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
-import { kept, unkept } from "./keptText.ts"
-import { RecentRecords } from "./recentRecords.ts"
-import { type Cell, failure, type Link, link, type Statement } from "./sqliteLink.ts"
+import { kept, unkept } from "./shared/keptText.ts"
+import { RecentRecords } from "./shared/recentRecords.ts"
+import { type Cell, failure, type Link, link, type Statement } from "./shared/sqliteLink.ts"
 import * as Shelves from "./sqliteShelf.ts"
 
 /** Opens another connection to the same file. */

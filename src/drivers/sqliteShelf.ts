@@ -7,8 +7,8 @@
 import { compareStrings } from "../core/surql/values/order.ts"
 import { idOf, type Page, type Placed, type Shelf } from "../node/replicaRows.ts"
 import { ReplicaError, type ReplicaTable, type RowFilter } from "../ports/Replica.ts"
-import { kept, unkept } from "./keptText.ts"
-import type { Cell, Link } from "./sqliteLink.ts"
+import { kept, unkept } from "./shared/keptText.ts"
+import type { Cell, Link } from "./shared/sqliteLink.ts"
 
 export const metaOf = ({ all }: Link, name: "applied" | "whole" | "tables"): string | undefined => {
   const cell = all("SELECT value FROM meta WHERE name = ?", [name])[0]?.[0]

@@ -2,7 +2,7 @@
  * `ChangeTable` on a SurrealDB: rows and the records they name, read by one statement, so in one read transaction; and
  * the lease of the one service that reads it.
  *
- * The LETs make the engine stop at the limit and take a table that is gone as an empty one (3.0.2).
+ * The LETs make the engine stop at the limit, and find no records in a table that is gone (3.0.2).
  */
 import { Effect, Either } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
@@ -79,7 +79,7 @@ const callOf = ({ clientId, op, params, surql, ttl, view }: Obj): ViewCall => ({
   ttl: textOf(ttl)
 })
 
-const readOf = (answer: Value): ChangesRead => {
+const readOf = (answer: Value, size: number): ChangesRead => {
   const { records, rows } = isObj(answer) ? answer : { records: [], rows: [] }
   return {
     rows: rowsOf(rows).flatMap(({ call, id, r }): ReadonlyArray<ChangeRow> => {
@@ -88,7 +88,8 @@ const readOf = (answer: Value): ChangesRead => {
       return [{ id, record: r, ...(called === undefined ? {} : { call: called }) }]
     }),
     records: recordsOf(records),
-    unreadable: []
+    unreadable: [],
+    partial: rowsOf(rows).length >= size
   }
 }
 
@@ -99,8 +100,8 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
       `LET $rows = (SELECT id, r, call FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT ${fewer}); RETURN { rows: $rows, records: [] }`,
       { apart }
     )
-    const { rows } = readOf(answers.at(-1))
-    if (rows.length === 0) return { rows, records: [], unreadable: [] }
+    const { rows } = readOf(answers.at(-1), fewer)
+    if (rows.length === 0) return { rows, records: [], unreadable: [], partial: false }
     const found = yield* client.ask(
       rows.map((_, i) => `SELECT * FROM $r${i}`).join(";"),
       Object.fromEntries(rows.map(({ record }, i) => [`r${i}`, record]))
@@ -114,7 +115,8 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
       unreadable: read.flatMap((one) => {
         const reason = refusal(one)
         return reason === undefined ? [] : [{ ...one.row, reason }]
-      })
+      }),
+      partial: true
     }
   })
 
@@ -122,6 +124,7 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
 const readFrom = (
   client: SurrealShape,
   answers: ReadonlyArray<Either.Either<Value, SurrealError>>,
+  size: number,
   apart: ReadonlyArray<RecordId>
 ): Effect.Effect<ChangesRead | "superseded" | undefined, SurrealError> => {
   if (answers.some((answer) => Either.isLeft(answer) && answer.left.message.includes(superseded)))
@@ -130,10 +133,19 @@ const readFrom = (
   if (conflict !== undefined && Either.isLeft(conflict)) return Effect.fail(conflict.left)
   const last = answers.at(-1)
   // Rows that were not deleted are read again, which does no harm.
-  if (last === undefined || Either.isRight(last)) return Effect.succeed(readOf(last?.right))
+  if (last === undefined || Either.isRight(last)) return Effect.succeed(readOf(last?.right, size))
   if (last.left.reason === "missing") return Effect.succeed(undefined)
-  return last.left.reason === "refused" ? oneByOne(client, apart) : Effect.fail(last.left)
+  if (last.left.reason !== "refused") return Effect.fail(last.left)
+  // Inside a block the engine says of a table that is missing what it says of any statement that fails (3.0.2).
+  return Effect.catchIf(
+    oneByOne(client, apart),
+    ({ reason }) => reason === "missing",
+    () => Effect.succeed(undefined)
+  )
 }
+
+/** The one row that says which service follows the database. */
+const leaseRow: RecordId = Ids.make(Schema.readerTable, "changes")
 
 export const make = (client: SurrealShape, failure: (error: SurrealError) => UpstreamError): ChangeTable => ({
   installed: client.query("RETURN $table IN object::keys((INFO FOR DB).tables)", { table: Schema.changeTable }).pipe(
@@ -157,11 +169,23 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
           return [...first, ...rest.flat(), ...(yield* client.ask(read, { size, apart }))]
         })
     return asked.pipe(
-      Effect.flatMap((answers) => readFrom(client, answers, apart)),
+      Effect.flatMap((answers) => readFrom(client, answers, size, apart)),
       Effect.mapError(failure)
     )
   },
   listen: (heard) => Effect.mapError(client.listen(written, heard), failure),
+  seen: client.query("SELECT VALUE tables FROM $row", { row: leaseRow }).pipe(
+    Effect.map(([found]) => {
+      const names = Array.isArray(found) ? found[0] : undefined
+      return Array.isArray(names) ? names.filter((name) => typeof name === "string") : undefined
+    }),
+    Effect.mapError(failure)
+  ),
+  see: (tables) =>
+    Effect.mapError(
+      Effect.asVoid(client.query("UPDATE $row SET tables = $tables RETURN NONE", { row: leaseRow, tables })),
+      failure
+    ),
   announce: (tables) =>
     Effect.mapError(Effect.asVoid(client.query(tables.map((name) => Changes.event(name)).join(";"))), failure),
   answer: (call, refusal) => Effect.mapError(answered(client, call, refusal), failure)
@@ -189,21 +213,18 @@ const answered = (
   )
 }
 
-/** The one row that says which service follows the database. */
-const leaseRow: RecordId = Ids.make(Schema.readerTable, "changes")
-
 /**
  * Takes the lease (`ReaderLease`) where it may. Of two that take it at once, one transaction fails on the row both
  * write, and asks again.
  */
 const acquire = `BEGIN;
   LET $old = (SELECT * FROM $row)[0];
-  LET $again = $old.token IN [$was, $me];
-  LET $free = $old = NONE OR $again OR $old.until <= time::now();
+  LET $same = $old.token IN $was;
+  LET $free = $old = NONE OR $same OR $old.token = $me OR $old.until <= time::now();
   IF $free {
-    UPSERT $row SET token = $me, name = $name, until = time::now() + $ttl, position = IF $old.token = $was THEN $old.position ELSE NONE END RETURN NONE
+    UPSERT $row SET token = $me, name = $name, until = time::now() + $ttl, position = IF $same THEN $old.position ELSE NONE END RETURN NONE
   };
-  LET $answer = [{ held: $free, by: $old.name, left: IF $free THEN 0 ELSE duration::millis($old.until - time::now()) END, position: IF $old.token = $was THEN $old.position ELSE NONE END }];
+  LET $answer = [{ held: $free, by: $old.name, left: IF $free THEN 0 ELSE duration::millis($old.until - time::now()) END, position: IF $same THEN $old.position ELSE NONE END }];
   RETURN $answer;
   COMMIT`
 

@@ -25,7 +25,7 @@ import {
   startPosition
 } from "../ports/Database.ts"
 import { type Bindings, SurrealClient, type SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
-import * as Rows from "./surrealRows.ts"
+import * as Rows from "./shared/surrealRows.ts"
 
 /** Version of what the rows look like. */
 const layout = 1

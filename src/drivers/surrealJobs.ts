@@ -25,7 +25,7 @@ import {
   type StoredJob
 } from "../ports/JobStore.ts"
 import { type Bindings, SurrealClient, type SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
-import * as Rights from "./surrealRights.ts"
+import * as Rights from "./shared/surrealRights.ts"
 
 const failure = (error: SurrealError): JobStoreError =>
   new JobStoreError({

@@ -23,9 +23,9 @@ import {
   type ViewEdges
 } from "../ports/Upstream.ts"
 import { recordOf } from "./memoryUpstream.ts"
+import * as Rights from "./shared/surrealRights.ts"
+import * as Rows from "./shared/surrealRows.ts"
 import * as Changes from "./surrealChanges.ts"
-import * as Rights from "./surrealRights.ts"
-import * as Rows from "./surrealRows.ts"
 
 const rowsPerInsert = 200
 const edgeChunk = 1_000

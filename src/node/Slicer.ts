@@ -60,6 +60,25 @@ export class Slicer {
     }
   }
 
+  /**
+   * The same, begun in this turn: a computation that ends before its first pause waits for no turn, and `done` is
+   * called before this returns. The answer abandons it; undefined where there is nothing to abandon.
+   */
+  begin<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): (() => void) | undefined {
+    const begun = make()
+    const { done: isDone, value } = begun.next()
+    if (isDone === true) {
+      done(Exit.succeed(value))
+      return undefined
+    }
+    let first: Slices<A> | undefined = begun
+    return this.start(() => {
+      const slices = first ?? make()
+      first = undefined
+      return slices
+    }, done)
+  }
+
   /** The same as an effect, for computations that hold nothing when they are done. Interrupting abandons it. */
   run<A>(make: () => Slices<A>): Effect.Effect<A, Closed> {
     return Effect.async<A, Closed>((resume) => Effect.sync(this.start(make, resume)))

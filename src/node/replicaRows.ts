@@ -7,7 +7,7 @@
  */
 import { contentOf } from "../core/integrity/merkle.ts"
 import { recordOf } from "../core/surql/evaluate/paths.ts"
-import { inKeys } from "../core/surql/evaluate/sources.ts"
+import { inKeys } from "../core/surql/evaluate/select/sources.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import { isKey, keyText, placeOf } from "../core/surql/values/keyText.ts"
 import * as Ids from "../core/surql/values/recordId.ts"

@@ -44,6 +44,46 @@ export class HotRoutes extends Context.Tag("ports/HotRoutes")<HotRoutes, Readonl
   static readonly layerNone: Layer.Layer<HotRoutes> = Layer.succeed(HotRoutes, [])
 }
 
+/** A `GET` as far as a hot read looks at it. */
+export interface ReadAsked {
+  /** The request target: path and query. */
+  readonly url: string
+  readonly authorization: string | undefined
+  /** As in {@link HotRoute}. */
+  readonly registration: string | undefined
+  readonly lastEventId: string | undefined
+}
+
+/** An open answer. */
+export interface Sink {
+  /** False: the client does not keep up; `drained` is called when it does again. */
+  readonly write: (bytes: Uint8Array) => boolean
+  readonly end: () => void
+}
+
+/** How a hot read answers: by `json`, `stream` or `pass`, once. */
+export interface ReadReply {
+  /** JSON in pieces, with 200. */
+  readonly json: (pieces: ReadonlyArray<Uint8Array>) => void
+  /** Opens an answer that goes on; `gone` is called once, when the connection is closed or the answer ended. */
+  readonly stream: (
+    headers: { readonly [name: string]: string },
+    on: { readonly drained: () => void; readonly gone: () => void }
+  ) => Sink
+  /** Calls back when the client has left before it was answered. */
+  readonly whenGone: (abandon: () => void) => void
+  /** Leaves it to the declared route after all. */
+  readonly pass: () => void
+}
+
+/**
+ * Reads that a server may answer by callback; false: the declared route answers it. So whatever is refused is refused
+ * in one place.
+ */
+export class HotReads extends Context.Reference<HotReads>()("ports/HotReads", {
+  defaultValue: (): ((asked: ReadAsked, reply: ReadReply) => boolean) => () => false
+}) {}
+
 /** What the process ends with: the fault itself where a loop named one. */
 const asFault = (cause: Cause.Cause<unknown>): StartFault => {
   const error = Cause.squash(cause)

@@ -122,6 +122,8 @@ export interface ChangesRead {
    * record was read by itself.
    */
   readonly unreadable: ReadonlyArray<ChangeRow & { readonly reason: string }>
+  /** More may wait, or each record was read by itself: what was read is no state that the database had. */
+  readonly partial: boolean
 }
 
 /** What a service that follows the database says of itself: as whom, and how far its own store is. */
@@ -145,10 +147,10 @@ export type Acquired =
  * alone.
  */
 export interface ReaderLease {
-  /** Takes it where it is free, lapsed, or held under `was` (the same store, in an earlier life). */
+  /** Takes it where it is free, lapsed, or held under one of `was` (the same store, in an earlier life). */
   readonly acquire: (
     token: string,
-    as: { readonly was: string | undefined; readonly name: string; readonly ttlMs: number }
+    as: { readonly was: ReadonlyArray<string>; readonly name: string; readonly ttlMs: number }
   ) => Effect.Effect<Acquired, UpstreamError>
   /** False: another has it. A position is written where one is given. */
   readonly renew: (token: string, ttlMs: number, position?: number) => Effect.Effect<boolean, UpstreamError>
@@ -177,6 +179,10 @@ export interface ChangeTable {
    * rely on it: what is written can go unheard.
    */
   readonly listen: (heard: () => "more" | "enough") => Effect.Effect<void, UpstreamError>
+  /** The tables that the services which followed this database have seen; undefined before the first has said so. */
+  readonly seen: Effect.Effect<ReadonlyArray<string> | undefined, UpstreamError>
+  /** Says that these are the tables; for the service that has the lease. */
+  readonly see: (tables: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
   /** Has the writes to these tables announced from now on. */
   readonly announce: (tables: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
   /** Tells the client why its call was not carried out, or takes away what it was told before. */

@@ -174,7 +174,8 @@ const common = {
   ingest: {
     bounds_ms: [0.1, 0.15, 0.25, 0.4, 0.6, 1, 1.5, 2.5, 4, 6, 10],
     counts: [0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0]
-  }
+  },
+  warnings: []
 } as const
 export const sspOverview = {
   id: "ssp-1",

@@ -97,7 +97,17 @@ export const Quarantined = list(
   })
 ).annotations({ identifier: "Quarantined", description: "Set aside until `POST /view/free`" })
 
-const common = { id: string, version: string, status: string, uptime_seconds: seconds, used: Used, ingest: Latency }
+const common = {
+  id: string,
+  version: string,
+  status: string,
+  uptime_seconds: seconds,
+  used: Used,
+  ingest: Latency,
+  warnings: list(string).annotations({
+    description: "Tables of the database whose views do not follow each write, and a change table that is not taken"
+  })
+}
 
 export const SspOverview = struct({
   ...common,

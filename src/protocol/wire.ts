@@ -40,6 +40,9 @@ export const RecordChange = Schema.Struct({
   job_assignee: Schema.optional(Schema.NullOr(Schema.String)).annotations({
     description: "Extension (D5): SSP that runs the job"
   }),
+  step_continues: Schema.optional(Schema.NullOr(Schema.Boolean)).annotations({
+    description: "Extension (D44): the change at the next position belongs to the same step; views show both at once"
+  }),
   traceparent: Schema.optional(Schema.NullOr(Schema.String)).annotations({
     description:
       "Extension: W3C trace context of this change, where a request carries changes of several; one that is malformed is ignored"

@@ -144,6 +144,7 @@ export const knobs = {
   reconcileIntervalSecs: Settings.reconcileIntervalSecs,
   databaseLeaseSecs: Settings.databaseLeaseSecs,
   changesPerRead: Settings.changesPerRead,
+  changesBehindSecs: Settings.changesBehindSecs,
   schemaIntervalMs: Settings.schemaIntervalMs,
   defineEvents: Settings.defineEvents,
   integrityIntervalSecs: Settings.integer(

@@ -7,6 +7,7 @@
 import { Effect, Either, Layer } from "effect"
 import * as Change from "../../core/record/change.ts"
 import type { RawChange } from "../../core/record/event.ts"
+import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import * as Trace from "../../core/telemetry/traceContext.ts"
 import { makeJudge } from "../../node/bearer.ts"
 import * as Answers from "../../node/httpAnswers.ts"
@@ -40,6 +41,8 @@ export const makeTake: Effect.Effect<IngestRoute.Take, never, Ingest | Declared>
     const json = text === undefined || unwritable.test(text) ? rewritten(read) : read
     const changes = Change.decodeChanges(json, schema)
     if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
+    const refused = Definitions.refused(changes.right)
+    if (refused !== undefined) return done(Answers.toAnswer(refused))
     const span = tracing?.begin("POST /ingest", {
       kind: "server",
       parent: header,

@@ -3,12 +3,15 @@
  * took.
  */
 import { Clock, Effect } from "effect"
+import { warningsOf } from "../../node/database/schemaWatch.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
 import { SchedulerConfig } from "../Config.ts"
+import { Declared } from "../ingest/Declared.ts"
 import { JobFeed } from "../jobs/JobFeed.ts"
 import { Pool } from "../pool/Pool.ts"
+import { ChangeFeed } from "../replica/ChangeFeed.ts"
 import { Clone } from "../replica/Clone.ts"
 import * as Overview from "./overview.ts"
 
@@ -21,6 +24,8 @@ export const make = (startedAt: number) =>
     const { latency } = yield* IngestTimes
     const clone = yield* Clone
     const feed = yield* JobFeed
+    const declared = yield* Declared
+    const changes = yield* ChangeFeed
     const figures = yield* ProcessFigures
     return Effect.gen(function* () {
       const used = yield* figures
@@ -30,6 +35,7 @@ export const make = (startedAt: number) =>
         ...pool.identity,
         startedAt,
         ingest: latency.snapshot(),
+        warnings: warningsOf(declared.tables(), changes.figures()),
         clone: clone.progress(),
         jobTables: feed.tables(),
         used:

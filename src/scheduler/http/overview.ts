@@ -58,6 +58,7 @@ export interface About {
   readonly startedAt: number
   readonly used: (typeof SchedulerOverview.Type)["used"]
   readonly ingest: (typeof SchedulerOverview.Type)["ingest"]
+  readonly warnings: ReadonlyArray<string>
   readonly jobTables: Iterable<string>
   readonly clone: (typeof SchedulerOverview.Type)["clone"] | undefined
 }
@@ -65,7 +66,7 @@ export interface About {
 export const overview = (
   state: State.State,
   now: number,
-  { clone, epoch, id, ingest, jobTables, logId, startedAt, used, version }: About
+  { clone, epoch, id, ingest, jobTables, logId, startedAt, used, version, warnings }: About
 ): typeof SchedulerOverview.Type => ({
   id,
   version,
@@ -73,6 +74,7 @@ export const overview = (
   uptime_seconds: seconds(now - startedAt),
   used,
   ingest,
+  warnings,
   seq: state.log.head,
   log: { first: state.log.first, events: Math.max(0, state.log.head - state.log.first + 1), id: logId, epoch },
   snapshot:

@@ -9,12 +9,13 @@
  */
 import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "effect"
 import * as State from "../../core/cluster/state.ts"
-import type { Change } from "../../core/record/change.ts"
+import { type Change, decodeChange } from "../../core/record/change.ts"
 import * as Event from "../../core/record/event.ts"
 import { fullMessage } from "../../core/record/memory.ts"
 import { lostId } from "../../core/record/reconcile.ts"
 import * as Version from "../../core/record/version.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
+import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { GroupCommit, usualGathering } from "../../node/groupCommit.ts"
 import * as Metered from "../../node/metered.ts"
 import { Serving } from "../../ports/Front.ts"
@@ -27,6 +28,7 @@ import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
 import * as Errors from "../errors.ts"
 import { JobFeed } from "../jobs/JobFeed.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
+import { Declared } from "./Declared.ts"
 import { Waiters } from "./Waiters.ts"
 
 export interface Ingested {
@@ -44,17 +46,27 @@ export type Refusal = Errors.Overloaded | Errors.ReplicaFailed
  */
 export type Holds = (change: Change, known: Version.Known | undefined) => boolean
 
+/** How a caller's changes are taken. */
+export interface Taking {
+  readonly holds?: Holds | undefined
+  /** The caller needs the changes durable only, and does not wait for SSPs. */
+  readonly answers?: "durable" | undefined
+  /** They are one step: SSPs show all of them at once. */
+  readonly asOne?: boolean | undefined
+}
+
 export type Moved = (records: ReadonlyArray<ReplicaRecord>, through: number) => void
 
 /** One caller's changes with the JSON they came as. `done` is called exactly once. */
-interface Work {
+interface Work extends Taking {
   readonly changes: ReadonlyArray<Change>
   readonly raw: ReadonlyArray<Event.RawChange>
-  readonly holds?: Holds | undefined
+  /** Which declarations have typed those that name no types. */
+  readonly typedBy: number
+  /** What the database defines from here on, where that is what its one change says. */
+  readonly defines?: string | undefined
   /** The trace its changes belong to. */
   readonly trace?: string | undefined
-  /** The caller needs the change durable only, and does not wait for SSPs. */
-  readonly answers?: "durable" | undefined
   readonly done: (outcome: Either.Either<Ingested, Refusal>) => void
 }
 
@@ -64,6 +76,8 @@ interface Owed {
   readonly lines: ReadonlyArray<string>
   readonly traces: ReadonlyArray<string | undefined> | undefined
   readonly through: number
+  /** What the database defines from here on, where that is what was logged. */
+  readonly defines: string | undefined
 }
 
 /** Changes taken into one flush. */
@@ -82,24 +96,28 @@ export class Ingest extends Context.Tag("scheduler/ingest/Ingest")<
       done: Work["done"],
       trace?: string
     ) => void
-    /** `answers`: at once when the change is durable, or (by default) when the ready SSPs have it too. */
+    /** Answers at once when the change is durable, or (by default) when the ready SSPs have it too. */
     readonly ingest: (
       changes: ReadonlyArray<Change>,
       raw: ReadonlyArray<Event.RawChange>,
-      holds?: Holds,
-      answers?: "durable"
+      taking?: Taking
     ) => Effect.Effect<Ingested, Refusal>
+    /** Logs what the database defines (a text of `core/surreal/definitionsRecord`), unless the log says it already. */
+    readonly define: (text: string) => Effect.Effect<void, Refusal>
     /** Called with what has just been applied to the replica, before anything else can be. */
     readonly watch: (listener: Moved) => void
     /** Changes that wait for the log. */
     readonly waiting: () => number
   }
 >() {
-  static readonly layer: Layer.Layer<Ingest, never, Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving> =
-    Layer.scoped(
-      Ingest,
-      Effect.suspend(() => make)
-    )
+  static readonly layer: Layer.Layer<
+    Ingest,
+    never,
+    Pool | JobFeed | Replica | Wal | Turn | Declared | SchedulerConfig | Serving
+  > = Layer.scoped(
+    Ingest,
+    Effect.suspend(() => make)
+  )
 }
 
 interface PipelineDependencies {
@@ -109,6 +127,7 @@ interface PipelineDependencies {
   readonly replica: typeof Replica.Service
   readonly wal: typeof Wal.Service
   readonly turn: typeof Turn.Service
+  readonly declared: typeof Declared.Service
   readonly waiters: Waiters
   readonly meters: typeof Meters.Service
   readonly moved: Moved
@@ -129,6 +148,8 @@ interface Made {
   readonly raw: Event.RawChange
   readonly record: ReplicaRecord
   readonly trace: string | undefined
+  /** The next one belongs to the same step. */
+  continues: boolean
 }
 
 /** What a batch becomes: changes in order, and how many each caller has. */
@@ -146,7 +167,7 @@ const plan = (
 ): Plan => {
   const known = new Map<string, Version.Known>(current)
   const made: Array<Made> = []
-  const counts = batch.map(({ changes, holds, raw, trace }) => {
+  const counts = batch.map(({ asOne = false, changes, holds, raw, trace }) => {
     const before = made.length
     changes.forEach((change, i) => {
       const was = known.get(change.id.text)
@@ -158,9 +179,12 @@ const plan = (
         change,
         raw: raw[i]!,
         record: { id: change.id, version: next.version, doc: next.doc },
-        trace: change.traceparent ?? trace
+        trace: change.traceparent ?? trace,
+        continues: asOne
       })
     })
+    const last = made.length > before ? made.at(-1) : undefined
+    if (last !== undefined) last.continues = false
     return made.length - before
   })
   return { made, counts }
@@ -220,28 +244,75 @@ class Pipeline {
   // A generator written inside would be one of its own for each batch, and V8 keeps what such a one closes over until a
   // full collection: every request.
   private readonly commit = Effect.fnUntraced(
-    function* (this: Pipeline, batch: ReadonlyArray<Work>) {
+    function* (this: Pipeline, taken: ReadonlyArray<Work>) {
       if (this.owed !== undefined) yield* this.settle(this.owed)
-      if (batch.length === 0) return
+      if (taken.length === 0) return
+      const batch = this.retyped(taken)
       const { counts, made } = plan(
         batch,
         yield* this.parts.replica.current(idsOf(batch)),
         (this.floor ??= yield* this.lost),
         this.parts.jobs
       )
-      if (made.length > 0) yield* this.log(made)
+      if (made.length > 0) yield* this.log(made, batch.length === 1 ? batch[0]?.defines : undefined)
       this.hold(batch, counts, made.length)
     },
     Effect.mapError(refusalOf),
     Effect.tapError((error) => Effect.logError(error.message))
   )
 
+  /** What was typed before the database defined something else is typed as SSPs will, which get it behind that. */
+  private retyped(batch: ReadonlyArray<Work>): ReadonlyArray<Work> {
+    const { count, schema } = this.parts.declared
+    const typedBy = count()
+    if (batch.every((work) => work.typedBy === typedBy)) return batch
+    return batch.map((work) =>
+      work.typedBy === typedBy
+        ? work
+        : {
+            ...work,
+            typedBy,
+            changes: work.changes.map((change, i) => {
+              const raw = work.raw[i]!
+              const isTyped = change.op === "DELETE" || (raw.types !== undefined && raw.types !== null)
+              return isTyped ? change : Either.getOrThrow(decodeChange({ ...raw, op: change.op }, schema))
+            })
+          }
+    )
+  }
+
+  /**
+   * Definitions go into the log alone: every batch behind them is typed by them. `done` is told when they are in the
+   * replica.
+   */
+  define(text: string, done: (outcome: Either.Either<void, Refusal>) => void): void {
+    const { declared, run } = this.parts
+    const raw = Definitions.rawOf(text)
+    const work = Effect.suspend(() => {
+      if (declared.text() === text) return Effect.void
+      const change = Either.getOrThrow(decodeChange({ ...raw, op: "UPDATE" }))
+      return this.commit([
+        { changes: [change], raw: [raw], typedBy: declared.count(), defines: text, answers: "durable", done: () => {} }
+      ])
+    })
+    this.group.alone((next) =>
+      run(Effect.either(work), (outcome) => {
+        done(outcome)
+        next()
+      })
+    )
+  }
+
   /** Appends the changes to the log, jobs with their SSP (D35), then applies them. */
-  private readonly log = Effect.fnUntraced(function* (this: Pipeline, made: ReadonlyArray<Made>) {
+  private readonly log = Effect.fnUntraced(function* (
+    this: Pipeline,
+    made: ReadonlyArray<Made>,
+    defines: string | undefined
+  ) {
     const { jobs, wal } = this.parts
     const assigned = yield* jobs.assign(made.map(({ change }) => change))
-    const lines = made.map(({ change, raw, record }) =>
-      Event.toLine(raw, change.op, record.version, assigned.to(change))
+    const lines = made.map(({ change, continues, raw, record }) =>
+      Event.toLine(raw, change.op, record.version, assigned.to(change), continues)
     )
     this.catchUpMeanwhile()
     const through = yield* Effect.tapError(wal.append(lines), () => assigned.undo)
@@ -249,6 +320,7 @@ class Pipeline {
       records: made.map(({ record }) => record),
       lines,
       through,
+      defines,
       traces: made.some(({ trace }) => trace !== undefined) ? made.map(({ trace }) => trace) : undefined
     })
   })
@@ -284,6 +356,7 @@ class Pipeline {
     const step = Effect.map(replica.commit({ records: owed.records, through: owed.through }), () => {
       this.owed = undefined
       this.unwritten += owed.records.length
+      if (owed.defines !== undefined) this.parts.declared.take(owed.defines)
       this.parts.moved(owed.records, owed.through)
       pool.events.appended(owed.lines, owed.through, owed.traces)
       return { tag: "Appended", through: owed.through } as const
@@ -312,17 +385,18 @@ const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
 const outOfMemory = (heap: HeapShape, changes: ReadonlyArray<Change>): Errors.Overloaded | undefined => {
   const memory = heap.memory()
   return memory.isFull && changes.some(({ op }) => op !== "DELETE")
-    ? new Errors.Overloaded({ message: fullMessage(memory), retryAfterSecs: 5 })
+    ? new Errors.Overloaded({ message: fullMessage(memory, "deletes"), retryAfterSecs: 5 })
     : undefined
 }
 
 const make: Effect.Effect<
   typeof Ingest.Service,
   never,
-  Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving | Scope.Scope
+  Pool | JobFeed | Replica | Wal | Turn | Declared | SchedulerConfig | Serving | Scope.Scope
 > = Effect.gen(function* () {
   const config = yield* SchedulerConfig
   const pool = yield* Pool
+  const declared = yield* Declared
   const serving = yield* Serving
   const runtime = yield* Effect.runtime()
   const clock = yield* Effect.clock
@@ -340,6 +414,7 @@ const make: Effect.Effect<
     replica: Metered.replica(yield* Replica, gauge),
     wal: Metered.wal(yield* Wal, gauge),
     turn: yield* Turn,
+    declared,
     waiters,
     meters: gauge.meters,
     moved: (records, through) => listeners.forEach((listener) => listener(records, through)),
@@ -353,20 +428,24 @@ const make: Effect.Effect<
   const heap = yield* Heap
   const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done, trace) => {
     const full = outOfMemory(heap, changes)
-    if (full === undefined) pipeline.offer({ changes, raw, done, trace })
+    if (full === undefined) pipeline.offer({ changes, raw, typedBy: declared.count(), done, trace })
     else done(Either.left(full))
   }
   return {
     offer,
-    ingest: (changes, raw, holds, answers) =>
+    ingest: (changes, raw, taking) =>
       Effect.async<Ingested, Refusal>((resume) =>
         pipeline.offer({
+          ...taking,
           changes,
           raw,
-          holds,
-          answers,
+          typedBy: declared.count(),
           done: (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left))
         })
+      ),
+    define: (text) =>
+      Effect.async<void, Refusal>((resume) =>
+        pipeline.define(text, (outcome) => resume(Either.isRight(outcome) ? Effect.void : Effect.fail(outcome.left)))
       ),
     watch: (listener) => void listeners.push(listener),
     waiting: () => pipeline.waiting

@@ -4,15 +4,17 @@
  * The log is flushed before the replica moves, so after a crash the replica stands at or behind the log's end and what
  * lies between is in the log. Anything else means that one of the two was lost or put back from a copy.
  */
-import { Chunk, Effect, Either, Stream } from "effect"
+import { Chunk, Effect, Either, Option, Stream } from "effect"
 import type { Log } from "../../core/cluster/deliveryQueue.ts"
-import type { Schema } from "../../core/record/change.ts"
+import type { Schema, Types } from "../../core/record/change.ts"
 import * as Event from "../../core/record/event.ts"
+import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
 import { type Replica, type ReplicaRecord, type ReplicaShape, startFault } from "../../ports/Replica.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { type WalShape, startFault as walFault } from "../../ports/Wal.ts"
 import type { SchedulerConfigShape } from "../Config.ts"
+import { inReplica } from "./Declared.ts"
 
 /** Events committed to the replica at once. */
 const step = 2000
@@ -21,12 +23,36 @@ type Paths = Pick<SchedulerConfigShape, "replicaDbPath" | "walPath">
 
 const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, message })
 
-const recordOf = (json: string, seq: number, path: string, schema: Schema): Effect.Effect<ReplicaRecord, StartFault> =>
+/** The types that declare what is replayed; what the log says of them on the way counts behind it. */
+class Declarations {
+  private types: ReadonlyMap<string, Types> = new Map()
+
+  declare(tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>): void {
+    this.types = new Map(tables.map(({ name, types }) => [name, types]))
+  }
+
+  readonly schema: Schema = (table) => this.types.get(table)
+
+  /** A record that was read, so that those behind it are typed as it says. */
+  passed({ doc, id }: ReplicaRecord): void {
+    const text = Definitions.isDefinitions({ id }) ? Definitions.textIn(doc) : undefined
+    if (text !== undefined) this.declare(Definitions.ofText(text).tables)
+  }
+}
+
+const recordOf = (
+  json: string,
+  seq: number,
+  path: string,
+  declared: Declarations
+): Effect.Effect<ReplicaRecord, StartFault> =>
   Effect.suspend(() => {
-    const read = Event.ofLine(json, schema)
+    const read = Event.ofLine(json, declared.schema)
     if (Either.isLeft(read)) return unusable(`${path}: seq ${seq} is no record change: ${read.left.message}`)
     const { change, version } = read.right
-    return Effect.succeed({ id: change.id, version, doc: change.op === "DELETE" ? undefined : change.doc })
+    const record = { id: change.id, version, doc: change.op === "DELETE" ? undefined : change.doc }
+    declared.passed(record)
+    return Effect.succeed(record)
   })
 
 /** Applies everything behind `applied`; answers how many events that were. */
@@ -35,7 +61,7 @@ const replay = (
   wal: WalShape,
   replica: ReplicaShape,
   applied: number,
-  schema: Schema,
+  declared: Declarations,
   told: Pick<Step, "add">
 ): Effect.Effect<number, StartFault> =>
   wal.read(applied).pipe(
@@ -43,7 +69,7 @@ const replay = (
     Stream.grouped(step),
     Stream.mapEffect((events) => {
       const through = Chunk.unsafeLast(events).seq
-      return Effect.forEach(events, ({ json, seq }) => recordOf(json, seq, paths.walPath, schema)).pipe(
+      return Effect.forEach(events, ({ json, seq }) => recordOf(json, seq, paths.walPath, declared)).pipe(
         Effect.flatMap((records) => Effect.mapError(replica.commit({ records, through }), startFault)),
         Effect.map(() => {
           told.add(events.length)
@@ -53,6 +79,18 @@ const replay = (
     }),
     Stream.runSum
   )
+
+/**
+ * Position of the log's end. A log that ends within a step gets the step's end: its writer died before it answered, and
+ * SSPs would wait for the rest for ever.
+ */
+const whole = (wal: WalShape): Effect.Effect<number, StartFault> =>
+  Effect.gen(function* () {
+    const head = yield* wal.lastSeq
+    if (head <= (yield* wal.keptAfter)) return head
+    const last = yield* Stream.runLast(wal.read(head - 1))
+    return Option.isSome(last) && Event.endsWithin(last.value.json) ? yield* wal.append([Event.stepEnd]) : head
+  }).pipe(Effect.mapError(walFault))
 
 /**
  * Brings the replica to the log's end; answers the log as the pool knows it. `canClone`: what is lost can be had from
@@ -65,7 +103,7 @@ export const recover = (
   canClone: boolean
 ): Effect.Effect<Log, StartFault> =>
   Effect.gen(function* () {
-    const head = yield* wal.lastSeq
+    const head = yield* whole(wal)
     const kept = yield* wal.keptAfter
     const applied = yield* Effect.mapError(replica.applied, startFault)
     const { replicaDbPath, walPath } = paths
@@ -86,13 +124,12 @@ export const recover = (
       yield* Effect.mapError(Effect.zipRight(replica.clear, replica.commit({ records: [], through: head })), startFault)
       return { first: kept + 1, head }
     }
-    const declared = new Map(
-      (yield* Effect.mapError(replica.tables, startFault)).map(({ name, types }) => [name, types])
-    )
+    const declared = new Declarations()
+    declared.declare((yield* Effect.mapError(inReplica(replica), startFault)).tables)
     if (applied === head) return { first: kept + 1, head }
     const count = yield* Progress.during("recovery", "the replica from the log", "events", (step) => {
       step.expect(head - applied)
-      return replay(paths, wal, replica, applied, (table) => declared.get(table), step)
+      return replay(paths, wal, replica, applied, declared, step)
     })
     yield* Effect.logInfo(`recovered ${count} events from the log, through seq ${head}`)
     return { first: kept + 1, head }

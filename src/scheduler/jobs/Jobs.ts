@@ -128,14 +128,12 @@ const write = (
     )
     let held = false
     return Effect.map(
-      ingest(
-        [change],
-        [whole],
-        (_, known) =>
+      ingest([change], [whole], {
+        holds: (_, known) =>
           (held =
             version === undefined ? known?.doc === undefined : known?.doc !== undefined && known.version === version),
-        "durable"
-      ),
+        answers: "durable"
+      }),
       () => held
     )
   })

@@ -9,6 +9,7 @@ import type { Answer } from "../../core/cluster/deliveryQueue.ts"
 import type { Action, Command, ViewSpec } from "../../core/cluster/messages.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
+import { definitionsTable } from "../../core/surreal/definitionsRecord.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import type { ReplicaShape } from "../../ports/Replica.ts"
 import type { SspClientShape, Target } from "../../ports/SspClient.ts"
@@ -29,6 +30,9 @@ const maxLinks = 64
 
 type Call = Extract<Action, { readonly tag: "Poll" | "Deliver" | "CallRegister" | "CallUnregister" | "ExecuteJob" }>
 
+/** How an event begins that says what the database defines. */
+const definitions = `{"table":"${definitionsTable}",`
+
 /**
  * Requests for these events: one event alone, or as many as fit. Characters are counted three bytes each at worst, so a
  * third is always safe.
@@ -43,9 +47,12 @@ const requests = (events: ReadonlyArray<string>, maxBytes: number): ReadonlyArra
     size = 0
   }
   for (const event of events) {
-    if (size + event.length > maxBytes / 3) flush()
+    // What the database defines types the records behind it, so the SSP takes it over before it reads those.
+    const isAlone = event.startsWith(definitions)
+    if (isAlone || size + event.length > maxBytes / 3) flush()
     part.push(event)
     size += event.length + 1
+    if (isAlone) flush()
   }
   flush()
   return bodies

@@ -48,7 +48,7 @@ export const register = (pool: PoolShape, { assignment: _, ...body }: Registrati
     const { lastActiveAtMs, ttlMs } = times.right
     const memory = (yield* Heap).memory()
     if (memory.isFull && !HashMap.has(pool.state().views, key))
-      return yield* Effect.fail(overloaded({ message: fullMessage(memory), retryAfterSecs: 5 }))
+      return yield* Effect.fail(overloaded({ message: fullMessage(memory, "deletes"), retryAfterSecs: 5 }))
     const reply = yield* pool.ask((ref) => ({
       tag: "RegisterView",
       ref,

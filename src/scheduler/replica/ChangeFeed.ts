@@ -1,5 +1,5 @@
 /**
- * What a scheduler makes of the change table of its database (D44): each read goes through its own ingest, as one piece
+ * What a scheduler makes of the change table of its database (D44): each read goes through its own ingest, as one step
  * of the log, and rows are deleted only when the log has it.
  *
  * A record that has moved here between the look at it and its turn is left out and read again. Where nothing differs
@@ -8,7 +8,9 @@
  */
 import { Context, Duration, Effect, HashMap, Layer } from "effect"
 import type { RecordId } from "../../core/surql/values/value.ts"
-import { ChangeReader, type Named, type ReaderFigures } from "../../node/changeReader.ts"
+import type { TableDefinition } from "../../core/surreal/databaseSchema.ts"
+import { ChangeReader, type Named, type ReaderFigures } from "../../node/database/changeReader.ts"
+import { DerivedTables } from "../../node/database/derivedTables.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Replica, type ReplicaError, type ReplicaRecord } from "../../ports/Replica.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
@@ -44,12 +46,15 @@ const apply =
       yield* ingest(
         repairs.map(({ change }) => change),
         repairs.map(({ raw }) => raw),
-        ({ id }, was) => {
-          const holds = same(states.get(id.text), was)
-          if (!holds) again.add(id.text)
-          return holds
-        },
-        "durable"
+        {
+          holds: ({ id }, was) => {
+            const holds = same(states.get(id.text), was)
+            if (!holds) again.add(id.text)
+            return holds
+          },
+          answers: "durable",
+          asOne: true
+        }
       )
       return again
     })
@@ -83,6 +88,8 @@ const withdraw = (
 export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
   ChangeFeed,
   {
+    /** Which tables are defined AS SELECT, and how. */
+    readonly derive: (tables: ReadonlyArray<TableDefinition>) => Effect.Effect<void>
     /** Undefined where there is no database. */
     readonly figures: () => ReaderFigures | undefined
   }
@@ -96,28 +103,31 @@ export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
     Effect.gen(function* () {
       const upstream = yield* Upstream
       const { changes } = upstream
-      if (changes === undefined) return { figures: () => undefined }
+      if (changes === undefined) return { derive: () => Effect.void, figures: () => undefined }
       const pool = yield* Pool
       const { ingest } = yield* Ingest
       const { holds, take } = yield* Following
-      const { now } = yield* Reconcile
-      const { changesPerRead, maxBodyBytes, maxPendingChanges } = yield* SchedulerConfig
+      const { now, refresh } = yield* Reconcile
+      const derived = new DerivedTables(refresh)
+      const applied = apply(yield* Replica, ingest)
+      const { changesBehindSecs, changesPerRead, maxBodyBytes, maxPendingChanges } = yield* SchedulerConfig
       const serving = yield* Serving
       const scope = yield* Effect.scope
       const reader = new ChangeReader<ReplicaError | Refusal>(
         { listen: changes.listen, answer: changes.answer, take },
         {
           call: carryOut(pool, maxBodyBytes),
-          apply: apply(yield* Replica, ingest),
+          apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(named))),
           // Until the replica is whole its clone reads everything anyway; rows wait.
           open: () => holds() && pool.state().phase !== "Cloning",
           compare: (asked) => (asked === "everything" ? Effect.asVoid(now) : withdraw(upstream, pool, asked)),
           fork: (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(Serving.guard(serving, later)), scope))
         },
-        { size: Math.min(changesPerRead, maxPendingChanges) }
+        { size: Math.min(changesPerRead, maxPendingChanges), warnMs: changesBehindSecs * 1_000 }
       )
       yield* Serving.fork(reader.run)
-      return { figures: reader.figures }
+      yield* Serving.fork(derived.run)
+      return { derive: (tables) => Effect.sync(() => derived.define(tables)), figures: reader.figures }
     })
   )
 }

@@ -2,8 +2,8 @@
  * The clone of the database beside the node: begun at the start, reported on the way, and the pool told when the
  * replica is whole (D25).
  *
- * What it decides lies in `Cloning.ts`. Where the replica was whole already the node serves, and all there is to do
- * here is to read anew what the database declares.
+ * What it decides lies in `Cloning.ts`. Where the replica was whole already the node serves; what the database has
+ * declared meanwhile is read anew here only where no record of the log says it.
  */
 import { Context, Effect, Layer } from "effect"
 import { Serving } from "../../ports/Front.ts"
@@ -13,7 +13,7 @@ import { Upstream } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Declared } from "../ingest/Declared.ts"
 import { Pool } from "../pool/Pool.ts"
-import { type Progress as Cloned, clone, declare } from "./Cloning.ts"
+import { type Progress as Cloned, clone, declare, declareAll } from "./Cloning.ts"
 
 export class Clone extends Context.Tag("scheduler/replica/Clone")<
   Clone,
@@ -29,7 +29,7 @@ export class Clone extends Context.Tag("scheduler/replica/Clone")<
         const upstream = yield* Upstream
         const replica = yield* Replica
         const pool = yield* Pool
-        const { reload } = yield* Declared
+        const { reload, text } = yield* Declared
         const { bootstrapChunkSize } = yield* SchedulerConfig
         let progress: Cloned | undefined
         const work = Effect.gen(function* () {
@@ -45,11 +45,15 @@ export class Clone extends Context.Tag("scheduler/replica/Clone")<
               }
             })
           )
+          yield* declareAll({ upstream, replica })
           yield* reload
           yield* Effect.logInfo(`the database is cloned: ${compared} records compared, ${written} written or removed`)
           yield* pool.tell({ tag: "Cloned" })
         })
-        const again = Effect.zipRight(declare({ upstream, replica }), reload)
+        // Where the log says what is defined, what has changed of it meanwhile goes through the log, too.
+        const again = Effect.suspend(() =>
+          text() === undefined ? Effect.zipRight(declare({ upstream, replica }), reload) : Effect.void
+        )
         const whole = pool.state().phase !== "Cloning"
         if (upstream.present) yield* Serving.fork(Effect.mapError(whole ? again : work, startFault))
         return { progress: () => progress }

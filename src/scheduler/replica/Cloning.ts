@@ -17,9 +17,10 @@ import * as JsonTypes from "../../core/surql/values/jsonTypes.ts"
 import { identical } from "../../core/surql/values/order.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId, RecordKey } from "../../core/surql/values/value.ts"
+import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Backoff from "../../node/backoff.ts"
-import { eachStretch, type Stretch, withoutStrays } from "../../node/liveCompare.ts"
+import { eachStretch, type Stretch, withoutStrays } from "../../node/database/liveCompare.ts"
 import type { ReplicaError, ReplicaRecord, ReplicaShape } from "../../ports/Replica.ts"
 import type { UpstreamShape } from "../../ports/Upstream.ts"
 
@@ -140,6 +141,20 @@ export const declare = ({
     const tables = yield* patiently("reading the database's tables")(upstream.tables)
     yield* inReplica(replica.putTables(tables.map(({ name, types }) => ({ name, types }))))
     return tables.map(({ name }) => name)
+  })
+
+/** What the database defines, as the record that SSPs pull (D57); nothing where that cannot be known. */
+export const declareAll = ({
+  replica,
+  upstream
+}: Pick<CloneOptions, "replica" | "upstream">): Effect.Effect<void, ReplicaError> =>
+  Effect.gen(function* () {
+    if (upstream.schema === undefined) return
+    const text = Definitions.textOf(yield* patiently("reading the database's definitions")(upstream.schema(undefined)))
+    const id = Definitions.definitionsId
+    const before = (yield* inReplica(replica.current([id]))).get(id.text)
+    const records = [{ id, version: (before?.version ?? 0) + 1, doc: Definitions.docOf(text) }]
+    yield* inReplica(Effect.flatMap(replica.applied, (through) => replica.commit({ records, through })))
   })
 
 class Walk {

@@ -7,8 +7,8 @@
  */
 import { Context, Deferred, Duration, Effect, Layer } from "effect"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import type { Take } from "../../node/changeReader.ts"
-import { ReaderLease, superseded } from "../../node/readerLease.ts"
+import type { Take } from "../../node/database/changeReader.ts"
+import { ReaderLease, superseded } from "../../node/database/readerLease.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Replica, type ReplicaError } from "../../ports/Replica.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"

@@ -6,7 +6,7 @@
  */
 import { Effect, Layer } from "effect"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import * as Writer from "../../node/integrityWriter.ts"
+import * as Writer from "../../node/database/integrityWriter.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Replica, type ReplicaError } from "../../ports/Replica.ts"
 import { Upstream } from "../../ports/Upstream.ts"

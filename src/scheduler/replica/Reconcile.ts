@@ -13,10 +13,17 @@ import type * as Compare from "../../core/record/reconcile.ts"
 import type * as Version from "../../core/record/version.ts"
 import { identical } from "../../core/surql/values/order.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
-import { type Compared, defaultMomentMs, LiveCompare, type Side, type Suspect } from "../../node/liveCompare.ts"
+import {
+  type Compared,
+  defaultMomentMs,
+  LiveCompare,
+  type Side,
+  type Suspect,
+  withoutStrays
+} from "../../node/database/liveCompare.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../../ports/Replica.ts"
-import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
+import { Upstream, type UpstreamError, type UpstreamShape } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Ingest, type Refusal } from "../ingest/Ingest.ts"
 import { Pool } from "../pool/Pool.ts"
@@ -53,10 +60,12 @@ export const sideOf = (
     return ingest(
       repairs.map(({ change }) => change),
       repairs.map(({ raw }) => raw),
-      ({ id }, was) => {
-        const holds = same(states.get(id.text), was)
-        if (holds) made.push(id)
-        return holds
+      {
+        holds: ({ id }, was) => {
+          const holds = same(states.get(id.text), was)
+          if (holds) made.push(id)
+          return holds
+        }
       }
     ).pipe(Effect.as(made))
   }
@@ -90,9 +99,38 @@ interface Shape {
   readonly now: Effect.Effect<Compared, Failure>
   /** One compare of these tables, those that are gone among them. */
   readonly tables: (names: ReadonlySet<string>) => Effect.Effect<Compared, Failure>
+  /** Reads these tables now and logs what differs; for those that raise no events. */
+  readonly refresh: (names: ReadonlySet<string>) => Effect.Effect<void, Failure>
 }
 
 const nothingCompared: Compared = { compared: 0, repaired: [] }
+/** Without a database. */
+const nothing: Shape = {
+  now: Effect.succeed(nothingCompared),
+  tables: () => Effect.succeed(nothingCompared),
+  refresh: () => Effect.void
+}
+
+type ReplicaSide = ReturnType<typeof sideOf>
+
+/** Makes the replica what these tables are, but for records that have moved since they were read. */
+const refreshing =
+  (
+    comparing: LiveCompare<Alive, ReplicaRecord, ReplicaError, Refusal | ReplicaError>,
+    side: ReplicaSide,
+    upstream: UpstreamShape,
+    replica: ReplicaShape
+  ): Shape["refresh"] =>
+  (names) => {
+    const repair = (differences: ReadonlyArray<Compare.Difference<Alive>>) =>
+      Effect.gen(function* () {
+        const real = yield* withoutStrays(differences, upstream.find)
+        const states = yield* replica.current(real.map(({ id }) => id))
+        const suspects = real.map((difference) => ({ ...difference, state: states.get(difference.id.text) }))
+        yield* side.repair(suspects.filter(({ known, state }) => side.unmoved(known, state && alive(state))))
+      })
+    return Effect.asVoid(comparing.each((effect) => effect, repair, undefined, names))
+  }
 
 export class Reconcile extends Context.Tag("scheduler/replica/Reconcile")<Reconcile, Shape>() {}
 
@@ -109,14 +147,14 @@ export const layerOf = (
       const scope = yield* Effect.scope
       const { ingest } = yield* Ingest
       const { bootstrapChunkSize, reconcileIntervalSecs } = yield* SchedulerConfig
-      if (!upstream.present)
-        return { now: Effect.succeed(nothingCompared), tables: () => Effect.succeed(nothingCompared) }
+      if (!upstream.present) return nothing
       const following = yield* Following
       const { withPermits } = yield* Effect.makeSemaphore(1)
+      const side = sideOf(replica, bootstrapChunkSize, ingest)
       const comparing = new LiveCompare({
         upstream,
         momentMs,
-        side: sideOf(replica, bootstrapChunkSize, ingest),
+        side,
         fork: (later) => Effect.asVoid(Effect.forkIn(Serving.guard(serving, later), scope))
       })
       const now = withPermits(1)(comparing.now)
@@ -167,7 +205,11 @@ export const layerOf = (
           ? Effect.never
           : Effect.zipRight(Effect.iterate(soon, { while: () => true, body: turn }), Effect.never)
       yield* Serving.fork(Effect.zipRight(first, then))
-      return { now, tables: (names) => withPermits(1)(comparing.some(names)) }
+      return {
+        now,
+        tables: (names) => withPermits(1)(comparing.some(names)),
+        refresh: refreshing(comparing, side, upstream, replica)
+      }
     })
   )
 

@@ -8,9 +8,14 @@
  */
 import { Either } from "effect"
 import { versionField } from "../../core/record/change.ts"
-import { equalities, type KeyScan, keyScan, readsOnce, showsAll } from "../../core/surql/evaluate/keyScan.ts"
 import { limits, queryBudget, type Scope, type Slices } from "../../core/surql/evaluate/scope.ts"
-import { evaluateSliced, type Options, type SelectedRow, selectRowsSliced } from "../../core/surql/evaluate/select.ts"
+import { equalities, type KeyScan, keyScan, readsOnce, showsAll } from "../../core/surql/evaluate/select/keyScan.ts"
+import {
+  evaluateSliced,
+  type Options,
+  type SelectedRow,
+  selectRowsSliced
+} from "../../core/surql/evaluate/select/select.ts"
 import type { Idiom, Select, Statement } from "../../core/surql/syntax/ast.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"

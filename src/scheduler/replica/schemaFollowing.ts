@@ -1,36 +1,46 @@
 /**
- * A scheduler follows which tables its database defines (D57): new ones get their event, and what a definition has
- * changed in records goes the way of any change. Declared types stay those of the last clone.
+ * A scheduler follows what its database defines (D57): it says so in its log, so that SSPs take it over at the same
+ * change; new tables get their event, and what a definition has changed in records goes the way of any change.
  */
 import { Effect, Layer } from "effect"
-import { SchemaWatch } from "../../node/schemaWatch.ts"
+import * as Definitions from "../../core/surreal/definitionsRecord.ts"
+import { SchemaWatch } from "../../node/database/schemaWatch.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Declared } from "../ingest/Declared.ts"
+import { Ingest } from "../ingest/Ingest.ts"
 import { Pool } from "../pool/Pool.ts"
+import { ChangeFeed } from "./ChangeFeed.ts"
 import { Following } from "./Following.ts"
 import { Reconcile } from "./Reconcile.ts"
 
 export const layer: Layer.Layer<
   never,
   never,
-  Upstream | Declared | Pool | Following | Reconcile | SchedulerConfig | Serving
+  Upstream | Declared | Ingest | Pool | ChangeFeed | Following | Reconcile | SchedulerConfig | Serving
 > = Layer.scopedDiscard(
   Effect.gen(function* () {
     const { changes, schema } = yield* Upstream
     const declared = yield* Declared
+    const { define } = yield* Ingest
+    const { derive } = yield* ChangeFeed
     const pool = yield* Pool
     const { holds } = yield* Following
     const reconcile = yield* Reconcile
-    const { defineEvents, schemaIntervalMs } = yield* SchedulerConfig
+    const { defineEvents, maxBodyBytes, schemaIntervalMs } = yield* SchedulerConfig
     if (schema === undefined) return
     const watch = new SchemaWatch(
       { schema, changes },
       {
         known: Effect.sync(declared.tables),
-        // SSPs type what is posted here by what they have pulled; two kinds of types for one log would part them.
-        declare: () => Effect.void,
+        declare: (found) =>
+          Effect.suspend(() => {
+            const text = Definitions.textOf(found)
+            const fault = Definitions.tooLong(text, maxBodyBytes)
+            if (fault !== undefined) return Effect.fail({ message: `${fault} (SVC_MAX_BODY_BYTES)` })
+            return Effect.tap(define(text), () => derive(found.tables))
+          }),
         compare: reconcile.tables,
         // While it clones, the clone declares what it reads.
         open: () => pool.state().phase !== "Cloning",

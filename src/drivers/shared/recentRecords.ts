@@ -6,7 +6,7 @@
  * than a lookup. Bounded by entries and by the length of their contents; the record that has not been asked for the
  * longest time goes first.
  */
-import type { ReplicaRecord } from "../ports/Replica.ts"
+import type { ReplicaRecord } from "../../ports/Replica.ts"
 
 /**
  * In the order in which they were asked for; a list of its own, because a map looks past everything it has deleted

@@ -7,10 +7,10 @@
  * time they arrive, and cost a hash of every bucket each time.
  */
 import { Clock, Duration, Effect } from "effect"
-import { empty } from "../core/integrity/merkle.ts"
-import { isOwn } from "../core/surreal/surrealSchema.ts"
-import type { IntegrityNode, UpstreamError, UpstreamShape } from "../ports/Upstream.ts"
-import type * as Wire from "../protocol/integrity.ts"
+import { empty } from "../../core/integrity/merkle.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import type { IntegrityNode, UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
+import type * as Wire from "../../protocol/integrity.ts"
 
 /** A table that is never quiet is written this often all the same. */
 const latestMs = 300_000

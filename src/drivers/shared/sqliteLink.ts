@@ -8,7 +8,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { Cause, Effect, Exit, type Scope } from "effect"
-import { ReplicaError } from "../ports/Replica.ts"
+import { ReplicaError } from "../../ports/Replica.ts"
 import { sorted } from "./sqliteFailure.ts"
 
 export type Cell = string | number | null

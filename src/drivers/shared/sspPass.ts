@@ -9,8 +9,8 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Duration, Effect, Stream } from "effect"
-import { isRefused } from "../core/reason.ts"
-import { type Passed, type PassedAnswer, SspUnreachable } from "../ports/SspClient.ts"
+import { isRefused } from "../../core/reason.ts"
+import { type Passed, type PassedAnswer, SspUnreachable } from "../../ports/SspClient.ts"
 import type { Transport } from "./httpSend.ts"
 import type { Judged } from "./judge.ts"
 

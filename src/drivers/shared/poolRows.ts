@@ -1,10 +1,10 @@
 /** What a scheduler keeps of its pool, as rows by kind and key: rows of writes, and the pool read from rows. */
 import { Either, Schema } from "effect"
-import type { StrayRow } from "../core/cluster/messages.ts"
-import type { Saved } from "../core/cluster/pool.ts"
-import { RecentResults, type Result } from "../core/job/result.ts"
-import { DatabaseError } from "../ports/Database.ts"
-import type { Opened, Write } from "../ports/PoolStore.ts"
+import type { StrayRow } from "../../core/cluster/messages.ts"
+import type { Saved } from "../../core/cluster/pool.ts"
+import { RecentResults, type Result } from "../../core/job/result.ts"
+import { DatabaseError } from "../../ports/Database.ts"
+import type { Opened, Write } from "../../ports/PoolStore.ts"
 
 type Kind = "member" | "view" | "quarantine" | "stray" | "job" | "result" | "meta"
 

@@ -6,8 +6,8 @@
  * connects to those addresses and does not look the name up again.
  */
 import { Clock, Effect } from "effect"
-import * as Hosts from "../core/access/hosts.ts"
-import type { Names } from "../ports/Names.ts"
+import * as Hosts from "../../core/access/hosts.ts"
+import type { Names } from "../../ports/Names.ts"
 
 /** How long an answer to "what is this name" holds, and how long it holds that the name is unknown. */
 const resolvedForMs = 10_000

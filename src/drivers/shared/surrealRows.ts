@@ -5,7 +5,7 @@
  * the reader decides what that means.
  */
 
-import * as Ids from "../core/surql/values/recordId.ts"
+import * as Ids from "../../core/surql/values/recordId.ts"
 import {
   Datetime,
   Duration,
@@ -15,10 +15,10 @@ import {
   RecordId,
   RecordRange,
   type Value
-} from "../core/surql/values/value.ts"
-import * as Schema from "../core/surreal/surrealSchema.ts"
-import type { StoredView } from "../ports/Database.ts"
-import type { Edge, EdgePlace, IntegrityNode, OwnedRegistration } from "../ports/Upstream.ts"
+} from "../../core/surql/values/value.ts"
+import * as Schema from "../../core/surreal/surrealSchema.ts"
+import type { StoredView } from "../../ports/Database.ts"
+import type { Edge, EdgePlace, IntegrityNode, OwnedRegistration } from "../../ports/Upstream.ts"
 
 const isText = (value: Value): value is string => typeof value === "string"
 const isCount = (value: Value): value is number => typeof value === "number" && Number.isSafeInteger(value)

@@ -1,6 +1,5 @@
 /**
- * The right to follow a database, as a service holds it: waited for, renewed
- * while the service lives, let go at its end.
+ * The right to follow a database, as a service holds it: waited for, renewed while it lives, let go at its end.
  *
  * Two services beside one database would take each other's rows of the change table and write the same edges, so the
  * second stands by until the first is gone. A service that has stood still for longer than its lease lasts may find
@@ -8,9 +7,9 @@
  * time decides when a lease lapses.
  */
 import { Duration, Effect, Either } from "effect"
-import { StartFault } from "../ports/StartFault.ts"
-import type { Holding, UpstreamError, UpstreamShape } from "../ports/Upstream.ts"
-import { uuid } from "./configuration.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import type { Holding, UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
+import { uuid } from "../configuration.ts"
 
 export interface LeaseSettings {
   /** Its name, which services that stand by are told. */
@@ -24,6 +23,8 @@ export interface LeaseSettings {
 const askMs = 500
 /** Longer is not waited for a database that is told, at the end, that the lease is free. */
 const releaseMs = 500
+/** Tokens remembered at most; more are there only when the process was killed in each start before the answer came. */
+const maxTokens = 16
 
 export class ReaderLease {
   private readonly upstream: Pick<UpstreamShape, "lease" | "remembered">
@@ -50,15 +51,20 @@ export class ReaderLease {
     return Effect.gen(this, function* () {
       const was = yield* this.remembered
       const token = yield* uuid
+      // Before the database has it: a process killed before the answer came follows under it already.
+      yield* this.remember([...was, token].slice(-maxTokens))
       let told: string | undefined
       for (;;) {
-        const answer = yield* lease.acquire(token, { was: was ?? this.token, ...this.settings })
+        const answer = yield* lease.acquire(token, {
+          was: this.token === undefined ? was : [...was, this.token],
+          ...this.settings
+        })
         if (answer.held) {
           this.token = token
-          yield* this.remember(token)
+          yield* this.remember([token])
           if (told !== undefined) yield* Effect.logInfo(`${told} has let the database go: this service follows it now`)
           // A store that was emptied has forgotten what it said.
-          return was === undefined ? undefined : answer.position
+          return was.length === 0 ? undefined : answer.position
         }
         if (told !== answer.by)
           yield* Effect.logWarning(
@@ -70,14 +76,18 @@ export class ReaderLease {
     })
   }
 
-  private readonly remembered: Effect.Effect<string | undefined> = Effect.suspend(() =>
-    Effect.catchAll(this.upstream.remembered?.load ?? Effect.succeed(undefined), ({ message }) =>
-      Effect.as(Effect.logWarning(`the token of the last lease on the database cannot be read: ${message}`), undefined)
+  /** The tokens under which this store may be known to the database, oldest first. */
+  private readonly remembered: Effect.Effect<ReadonlyArray<string>> = Effect.suspend(() =>
+    (this.upstream.remembered?.load ?? Effect.succeed(undefined)).pipe(
+      Effect.map((text) => text?.split(" ") ?? []),
+      Effect.catchAll(({ message }) =>
+        Effect.as(Effect.logWarning(`the token of the last lease on the database cannot be read: ${message}`), [])
+      )
     )
   )
 
-  private remember(token: string): Effect.Effect<void> {
-    return Effect.catchAll(this.upstream.remembered?.save(token) ?? Effect.void, ({ message }) =>
+  private remember(tokens: ReadonlyArray<string>): Effect.Effect<void> {
+    return Effect.catchAll(this.upstream.remembered?.save(tokens.join(" ")) ?? Effect.void, ({ message }) =>
       Effect.logWarning(
         `the token of the lease on the database cannot be written, so a restart compares everything: ${message}`
       )

@@ -6,9 +6,10 @@
  * compare of those tables alone.
  */
 import { Duration, Effect, Either } from "effect"
-import type { DatabaseSchema, TableDefinition } from "../core/surreal/databaseSchema.ts"
-import { isOwn } from "../core/surreal/surrealSchema.ts"
-import type { ChangeTable, UpstreamError, UpstreamShape, UpstreamTable } from "../ports/Upstream.ts"
+import type { DatabaseSchema, TableDefinition } from "../../core/surreal/databaseSchema.ts"
+import { isOwn, readerTable } from "../../core/surreal/surrealSchema.ts"
+import type { ChangeTable, UpstreamError, UpstreamShape, UpstreamTable } from "../../ports/Upstream.ts"
+import type { ReaderFigures } from "./changeReader.ts"
 
 export interface SchemaSink {
   /** Tables whose records this node has, or whose definitions it has read before. */
@@ -49,19 +50,38 @@ const moved = (
 }
 
 /** Why views of a table move only with the compare; undefined where they follow its writes. */
-export const caution = ({ derived, name, told }: UpstreamTable): string | undefined =>
+const caution = ({ derived, name, told }: UpstreamTable): string | undefined =>
   derived
-    ? `table ${name} is defined AS SELECT and raises no events: views of it follow its sources behind a read of the whole table, where an SSP alone reads the change table, else with the compare (SVC_RECONCILE_INTERVAL_SECS)`
+    ? `table ${name} is defined AS SELECT and raises no events: views of it follow its sources behind a read of the whole table, where the change table is read, else with the compare (SVC_RECONCILE_INTERVAL_SECS)`
     : told === false
       ? `table ${name} has no event of --install-database-setup: views of it move only with the compare (SVC_RECONCILE_INTERVAL_SECS)`
       : undefined
 
+/** The same of all of these; what is not known of a table is no caution. */
+export const cautionsOf = (
+  tables: Iterable<Pick<UpstreamTable, "name" | "types"> & Partial<UpstreamTable>>
+): ReadonlyArray<string> => Array.from(tables).flatMap((table) => caution({ derived: false, ...table }) ?? [])
+
+/** How many warnings an overview holds. */
+const maxShown = 50
+
+/** What an operator is to see of the database: tables whose views do not follow each write, and a reader that lags. */
+export const warningsOf = (
+  tables: Parameters<typeof cautionsOf>[0],
+  reader: Pick<ReaderFigures, "behind"> | undefined
+): ReadonlyArray<string> => {
+  const all = [...(reader?.behind === undefined ? [] : [reader.behind]), ...cautionsOf(tables)]
+  return all.length <= maxShown ? all : [...all.slice(0, maxShown), `and ${all.length - maxShown} more`]
+}
+
 export class SchemaWatch {
   private readonly read: NonNullable<UpstreamShape["schema"]>
-  private readonly changes: Pick<ChangeTable, "announce"> | undefined
+  private readonly changes: Pick<ChangeTable, "announce" | "see" | "seen"> | undefined
   private readonly sink: SchemaSink
   private readonly settings: SchemaWatchSettings
   private seen: DatabaseSchema | undefined
+  /** Tables that are not new; undefined until this node may define events. */
+  private tables: ReadonlySet<string> | undefined
   /** Tables that have still to be compared. */
   private readonly owed = new Set<string>()
   private readonly cautioned = new Set<string>()
@@ -93,13 +113,14 @@ export class SchemaWatch {
 
   private readonly once: Effect.Effect<void, { readonly message: string }> = Effect.gen(this, function* () {
     const schema = yield* this.read(this.seen)
-    if (schema !== this.seen) {
-      const before = this.seen?.tables ?? (yield* this.sink.known)
+    const before = this.seen?.tables ?? (yield* this.sink.known)
+    const isOther = schema !== this.seen
+    if (isOther) {
       yield* this.sink.declare(schema)
       for (const name of moved(before, schema.tables)) this.owed.add(name)
       this.seen = schema
-      yield* this.follow(before, schema)
     }
+    if (isOther || (this.tables === undefined && this.mayDefine(schema))) yield* this.follow(before, schema)
     if (this.owed.size === 0) return
     const tables = new Set(this.owed)
     yield* this.sink.compare(tables)
@@ -109,16 +130,13 @@ export class SchemaWatch {
   /** Gives new tables their event, before they are compared, and names those that have none. */
   private follow(
     before: ReadonlyArray<Pick<UpstreamTable, "name">>,
-    { installed, tables }: DatabaseSchema
-  ): Effect.Effect<void> {
+    schema: DatabaseSchema
+  ): Effect.Effect<void, UpstreamError> {
     return Effect.gen(this, function* () {
-      const there = new Set(before.map(({ name }) => name))
-      const added = tables.filter(({ derived, name, told }) => !there.has(name) && !derived && !told)
-      let given: ReadonlySet<string> = new Set()
-      if (installed && this.settings.defineEvents && this.sink.mayDefine() && added.length > 0) {
-        const names = added.map(({ name }) => name)
-        given = yield* this.announce(names)
-      }
+      const { tables } = schema
+      const given = this.mayDefine(schema) ? yield* this.welcome(before, tables) : new Set<string>()
+      // What was written to them since they were last compared was not announced.
+      for (const name of given) this.owed.add(name)
       for (const name of this.cautioned) if (!tables.some((table) => table.name === name)) this.cautioned.delete(name)
       for (const table of tables) {
         const why = given.has(table.name) ? undefined : caution(table)
@@ -129,6 +147,39 @@ export class SchemaWatch {
         }
       }
     })
+  }
+
+  private mayDefine({ installed }: DatabaseSchema): boolean {
+    return installed && this.settings.defineEvents && this.changes !== undefined && this.sink.mayDefine()
+  }
+
+  /**
+   * Gives new tables their event; answers those that got it. A table is new that no service which followed this
+   * database has seen; where none has said what it saw, those that this node knew are not.
+   */
+  private welcome(
+    before: ReadonlyArray<Pick<UpstreamTable, "name">>,
+    tables: ReadonlyArray<TableDefinition>
+  ): Effect.Effect<ReadonlySet<string>, UpstreamError> {
+    return Effect.gen(this, function* () {
+      const seen = this.tables === undefined ? yield* this.changes?.seen ?? Effect.succeed(undefined) : undefined
+      const known = this.tables ?? new Set(seen ?? before.map(({ name }) => name))
+      const names = tables.map(({ name }) => name)
+      const added = tables.filter(({ derived, name, told }) => !known.has(name) && !derived && !told)
+      const given = added.length === 0 ? new Set<string>() : yield* this.announce(added.map(({ name }) => name))
+      if (this.tables === undefined || names.length !== known.size || names.some((name) => !known.has(name)))
+        yield* this.remember(names)
+      this.tables = new Set(names)
+      return given
+    })
+  }
+
+  private remember(names: ReadonlyArray<string>): Effect.Effect<void> {
+    return Effect.catchAll(this.changes?.see(names) ?? Effect.void, ({ message }) =>
+      Effect.logWarning(
+        `which tables there are could not be noted in ${readerTable} (${message}), so one that is made while no service follows the database gets no event: an owner of the database runs --install-database-setup`
+      )
+    )
   }
 
   private announce(names: ReadonlyArray<string>): Effect.Effect<ReadonlySet<string>> {

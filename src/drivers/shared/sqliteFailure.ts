@@ -3,7 +3,7 @@
  *
  * Why here: the driver's error hides some causes deep, and each port has an error type of its own to put them into.
  */
-import { DatabaseError } from "../ports/Database.ts"
+import { DatabaseError } from "../../ports/Database.ts"
 
 export interface SqliteFailure {
   readonly reason: "damaged" | "locked" | "full" | "failed"

@@ -5,9 +5,9 @@
  * and no error: a service without the right would look alive and write nothing.
  */
 import { Effect } from "effect"
-import { definitionsOf } from "../core/surreal/definitions.ts"
-import * as Schema from "../core/surreal/surrealSchema.ts"
-import { SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
+import { definitionsOf } from "../../core/surreal/definitions.ts"
+import * as Schema from "../../core/surreal/surrealSchema.ts"
+import { SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
 
 const sample: { readonly [table: string]: string } = {
   [Schema.queryTable]:

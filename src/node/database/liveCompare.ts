@@ -8,12 +8,12 @@
  * transaction had yet to commit.
  */
 import { Clock, Duration, Effect, Fiber } from "effect"
-import * as Compare from "../core/record/reconcile.ts"
-import type { RecordId, RecordKey } from "../core/surql/values/value.ts"
-import { isOwn } from "../core/surreal/surrealSchema.ts"
-import { Meters } from "../ports/Meters.ts"
-import { Progress, type Step } from "../ports/Progress.ts"
-import type { UpstreamError, UpstreamShape, UpstreamTable } from "../ports/Upstream.ts"
+import * as Compare from "../../core/record/reconcile.ts"
+import type { RecordId, RecordKey } from "../../core/surql/values/value.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import { Meters } from "../../ports/Meters.ts"
+import { Progress, type Step } from "../../ports/Progress.ts"
+import type { UpstreamError, UpstreamShape, UpstreamTable } from "../../ports/Upstream.ts"
 
 /** A difference with the state the own side was in when it was seen. */
 export interface Suspect<K extends Compare.Known, S> extends Compare.Difference<K> {
