@@ -171,11 +171,15 @@ export class Overview {
     this.tables = h("tbody", {})
     this.tasks = h("ul", { class: "tasks" })
     this.long = h("section", { class: "card", hidden: true }, h("h2", {}, "Long work"), this.tasks)
+    this.warnings = h("ul", { class: "tasks" })
+    this.warningsCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Warnings"), this.warnings)
+    this.warningsKey = ""
     this.aside = h("ul", { class: "tasks" })
     this.asideCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Quarantined views"), this.aside)
     this.tableKey = ""
     byId("overview").replaceChildren(
       h("div", { class: "tiles" }, ...Object.values(this.tiles).map(({ element }) => element)),
+      this.warningsCard,
       this.asideCard,
       this.long,
       h("div", { class: "plots" }, ...Object.values(this.plots).map(({ element }) => element)),
@@ -233,6 +237,7 @@ export class Overview {
     latency.spark?.show(samples.values((s) => s.p99))
     lag.spark?.show(samples.values((s) => Math.max(0, ...Object.values(s.lag))))
     used.spark?.show(samples.values((s) => s.cpu))
+    this.showWarnings(o.warnings)
     this.asideCard.hidden = o.quarantined.length === 0
     this.aside.replaceChildren(...o.quarantined.map(asideRow))
     if (byId("overview").hidden) return
@@ -250,6 +255,15 @@ export class Overview {
     this.map?.show(o, samples)
     this.facts.show(this.kind === "scheduler" ? logFacts(o.log, o) : storeFacts(o))
     if (this.kind === "ssp") this.showTables(o.tables)
+  }
+
+  /** @param {ReadonlyArray<string>} warnings */
+  showWarnings(warnings) {
+    const key = JSON.stringify(warnings)
+    if (key === this.warningsKey) return
+    this.warningsKey = key
+    this.warningsCard.hidden = warnings.length === 0
+    this.warnings.replaceChildren(...warnings.map((warning) => h("li", {}, warning)))
   }
 
   /** @param {ReadonlyArray<{ table: string, records: number }>} tables */

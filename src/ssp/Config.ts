@@ -253,6 +253,7 @@ export const knobs = {
     }
   ),
   changesPerRead: Settings.changesPerRead,
+  changesBehindSecs: Settings.changesBehindSecs,
   schemaIntervalMs: Settings.schemaIntervalMs,
   defineEvents: Settings.defineEvents,
   integrityQuietSecs: Settings.integer(

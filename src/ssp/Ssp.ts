@@ -24,6 +24,7 @@ import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import * as EdgesWhenReady from "./edges/whenReady.ts"
 import * as Http from "./http/Http.ts"
 import * as HttpIngest from "./http/HttpIngest.ts"
+import * as HttpReads from "./http/HttpReads.ts"
 import * as Figures from "./http/nodeFigures.ts"
 import { JobIntake } from "./jobs/JobIntake.ts"
 import { Jobs } from "./jobs/Jobs.ts"
@@ -40,6 +41,7 @@ const layerAudit = Layer.unwrapEffect(
 export const layerOver = Layer.mergeAll(
   Http.layer,
   HttpIngest.layerHot,
+  HttpReads.layer,
   Expiry.layer,
   Reconciling.layer,
   SchemaFollowing.layer

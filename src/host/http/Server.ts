@@ -15,13 +15,14 @@ import { clientOf, RateLimit } from "../../core/access/rateLimit.ts"
 import * as Settings from "../../core/settings/settings.ts"
 import { toAnswer } from "../../node/httpAnswers.ts"
 import type { Tls } from "../../node/tls.ts"
-import { type Answer, type HotRoute, HotRoutes, Serving } from "../../ports/Front.ts"
+import { type Answer, HotReads, type HotRoute, HotRoutes, Serving } from "../../ports/Front.ts"
 import * as Pages from "../../ports/Pages.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { registrationHeader } from "../../protocol/wire.ts"
 import { BodyBudget, boundsOf } from "./bodyBudget.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
 import { answerBrokenRequests, Connections, endsWithConnection } from "./connections.ts"
+import { serveRead } from "./hotReads.ts"
 import { type NoText, readBody } from "./readBody.ts"
 import * as TlsServer from "./tlsServer.ts"
 
@@ -219,21 +220,25 @@ const makeAdmission = (
  */
 const makeListener = (
   routes: ReadonlyArray<HotRoute>,
+  reads: typeof HotReads.Service,
   rest: RequestListener,
   admit: ReturnType<typeof makeAdmission>,
   silenceMs: number,
   onDefect: (error: unknown) => void
 ): RequestListener => {
   const hot = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
+  const declared: RequestListener = (request, response) => {
+    request.socket.setTimeout(silenceMs)
+    endsWithConnection(response)
+    rest(request, response)
+  }
   return (request, response) => {
     const refused = admit(request, response)
     if (refused !== undefined) return send(response, refused)
     const route = hot.get(`${request.method} ${request.url}`)
-    if (route === undefined) {
-      request.socket.setTimeout(silenceMs)
-      endsWithConnection(response)
-      rest(request, response)
-    } else serveHot(route, request, response, onDefect)
+    if (route !== undefined) return serveHot(route, request, response, onDefect)
+    if (request.method === "GET" && serveRead({ reads, declared, silenceMs, onDefect }, request, response)) return
+    declared(request, response)
   }
 }
 
@@ -312,6 +317,7 @@ export const layer = (options: ListenOptions) =>
       const { connections, limits, server } = makeServer(options, limitMs)
       const listener = makeListener(
         yield* HotRoutes,
+        yield* HotReads,
         handler,
         makeAdmission(options, new Set([...openPages, ...(yield* Pages.paths)]), () => stopped, limits),
         limitMs,

@@ -1,5 +1,5 @@
 /**
- * Connections to addresses that were judged under a name (`drivers/judge.ts`): the name is not looked up again.
+ * Connections to addresses that were judged under a name (`drivers/shared/judge.ts`): the name is not looked up again.
  *
  * A pool for each origin, and another as soon as its name stands for other addresses: a kept connection must never
  * carry what only its name's new addresses may hear.

@@ -12,7 +12,7 @@ import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "n
 import { runInNewContext } from "node:vm"
 import { Effect, Layer } from "effect"
 import { reasonOf } from "../../core/reason.ts"
-import { collected, limitOf, type Memory, machineBytesOf, unwatched } from "../../core/record/memory.ts"
+import { collected, limitOf, type Memory, machineBytesOf, unusedMemory, unwatched } from "../../core/record/memory.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 
 const mebibyte = 2 ** 20
@@ -47,12 +47,13 @@ const collector = (): (() => void) => {
   return runInNewContext("gc") as () => void
 }
 
-const watch = (percent: number) => {
+const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
   // Four collections in a row that free little end the process before its heap is full. Here they are no fault: they
   // are how a full heap is known, and what is refused then keeps it from filling up.
   setFlagsFromString("--no-detect-ineffective-gcs-near-heap-limit")
-  const machineBytes = machineBytesOf(containerLimits(), totalmem())
-  const limitBytes = limitOf(getHeapStatistics().heap_size_limit - youngBytes, machineBytes, percent)
+  const machineBytes = machineBytesOf(containerLimits, totalmem())
+  const heapBytes = getHeapStatistics().heap_size_limit - youngBytes
+  const limitBytes = limitOf(heapBytes, machineBytes, percent)
   let memory: Memory = { usedBytes: oldBytes(), limitBytes, isFull: false }
   let gc: (() => void) | undefined
   let timer: NodeJS.Timeout | undefined
@@ -90,6 +91,8 @@ const watch = (percent: number) => {
         return memory
       }
     },
+    // On a machine without a container the rest is for others.
+    warning: machineBytes < totalmem() ? unusedMemory(heapBytes, machineBytes, percent) : undefined,
     close: () => {
       observer.disconnect()
       clearTimeout(timer)
@@ -97,19 +100,24 @@ const watch = (percent: number) => {
   }
 }
 
-/** The heap may take so much of the machine's memory, in percent. Deno tells nothing of its collections. */
-export const layer = (percent: number): Layer.Layer<Heap> =>
+/**
+ * The heap may take so much of the machine's memory, in percent, and a container may take less: `limits`, texts of
+ * limit files. Deno tells nothing of its collections.
+ */
+export const layer = (percent: number, limits = containerLimits()): Layer.Layer<Heap> =>
   Layer.scoped(
     Heap,
     Effect.acquireRelease(
       Effect.try(() => {
         const { supportedEntryTypes } = PerformanceObserver as { readonly supportedEntryTypes?: ReadonlyArray<string> }
         if (supportedEntryTypes?.includes("gc") !== true) throw new Error("this runtime does not tell of collections")
-        return watch(percent)
+        return watch(percent, limits)
       }),
       ({ close }) => Effect.sync(close)
     ).pipe(
-      Effect.map(({ shape }) => shape),
+      Effect.flatMap(({ shape, warning }) =>
+        Effect.as(warning === undefined ? Effect.void : Effect.logWarning(warning), shape)
+      ),
       Effect.catchAll(({ error }) =>
         Effect.as(Effect.logInfo(`the heap has no bound but the runtime's own: ${reasonOf(error)}`), {
           memory: () => unwatched,

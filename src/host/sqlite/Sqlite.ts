@@ -8,7 +8,7 @@
 import type { SqlClient } from "@effect/sql"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { Cause, type Context, Data, Effect, Exit, Layer, LogLevel, type Scope } from "effect"
-import { sorted } from "../../drivers/sqliteFailure.ts"
+import { sorted } from "../../drivers/shared/sqliteFailure.ts"
 import { DatabaseError } from "../../ports/Database.ts"
 import * as Builtin from "./sqliteBuiltin.ts"
 

@@ -13,7 +13,7 @@ import {
   type Engines,
   type SurrealEngine
 } from "surrealdb"
-import * as Cbor from "../../core/surql/values/cbor.ts"
+import * as Cbor from "../../core/surql/values/cbor/cbor.ts"
 import { isObj, Uuid, type Value } from "../../core/surql/values/value.ts"
 
 /** What a connection wants to know of its engine. */

@@ -8,7 +8,8 @@ import { Context, Effect, Layer } from "effect"
 import type { Row } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Compare from "../../core/record/reconcile.ts"
-import { ChangeReader, type Named, type ReaderFigures } from "../../node/changeReader.ts"
+import { ChangeReader, type Named, type ReaderFigures } from "../../node/database/changeReader.ts"
+import { DerivedTables } from "../../node/database/derivedTables.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { Upstream } from "../../ports/Upstream.ts"
@@ -18,7 +19,6 @@ import { JobIntake } from "../jobs/JobIntake.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
 import type { IngestError } from "../views/viewTypes.ts"
-import { DerivedTables } from "./derivedTables.ts"
 import { Reconcile } from "./Reconcile.ts"
 import { carryOut } from "./viewCalls.ts"
 
@@ -71,7 +71,7 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
     Effect.gen(function* () {
       const { changes: table } = yield* Upstream
       const { mode, phase } = yield* Lifecycle
-      const { bodyLimitBytes, changesPerRead } = yield* SspConfig
+      const { bodyLimitBytes, changesBehindSecs, changesPerRead } = yield* SspConfig
       const views = yield* Views
       if (table === undefined || mode === "scheduler") return { derive: () => {}, figures: () => undefined }
       const { overloaded } = yield* EdgeWriter
@@ -91,7 +91,7 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
           compare: (asked) => (asked === "everything" ? Effect.asVoid(reconcile.now) : reconcile.registrations),
           fork: (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(crashing(later)), scope))
         },
-        { size: changesPerRead }
+        { size: changesPerRead, warnMs: changesBehindSecs * 1_000 }
       )
       yield* Serving.fork(reader.run)
       yield* Serving.fork(derived.run)

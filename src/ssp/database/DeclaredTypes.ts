@@ -7,7 +7,7 @@
  */
 import { Context, Layer } from "effect"
 import type { Types } from "../../core/record/change.ts"
-import { caution } from "../../node/schemaWatch.ts"
+import { cautionsOf } from "../../node/database/schemaWatch.ts"
 import type { UpstreamTable } from "../../ports/Upstream.ts"
 
 /** A table of the database, or of a scheduler, which tells its types alone. */
@@ -31,11 +31,7 @@ export class DeclaredTypes extends Context.Tag("ssp/database/DeclaredTypes")<
       of: (table) => known.get(table)?.types,
       declare: (tables) => void (known = new Map(tables.map((table) => [table.name, table]))),
       known: () => [...known.values()],
-      cautions: (tables) =>
-        Array.from(tables).flatMap((name) => {
-          const table = known.get(name)
-          return (table === undefined ? undefined : caution({ derived: false, ...table })) ?? []
-        })
+      cautions: (tables) => cautionsOf(Array.from(tables).flatMap((name) => known.get(name) ?? []))
     }
   })
 }

@@ -4,7 +4,7 @@
  *
  * Tables are read by stretches of keys and compared with memory; what differs is applied through the committer as
  * ordinary changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it
- * counts by the rules of `node/liveCompare.ts`, which the scheduler's replica shares.
+ * counts by the rules of `node/database/liveCompare.ts`, which the scheduler's replica shares.
  */
 import { Clock, Context, Effect, Either, Layer, Schedule } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
@@ -16,12 +16,18 @@ import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Backoff from "../../node/backoff.ts"
-import { asksCompare, type Take } from "../../node/changeReader.ts"
-import { type Compared, defaultMomentMs, LiveCompare, type Suspect, withoutStrays } from "../../node/liveCompare.ts"
-import { ReaderLease, superseded } from "../../node/readerLease.ts"
+import { asksCompare, namedIn, type Take } from "../../node/database/changeReader.ts"
+import {
+  type Compared,
+  defaultMomentMs,
+  LiveCompare,
+  type Suspect,
+  withoutStrays
+} from "../../node/database/liveCompare.ts"
+import { ReaderLease, superseded } from "../../node/database/readerLease.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
-import { Upstream, UpstreamError } from "../../ports/Upstream.ts"
+import { type ChangeRow, Upstream, UpstreamError } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import { Views } from "../views/Views.ts"
@@ -225,6 +231,8 @@ class Work {
         if (pass > 1 && written === 0) break
       }
       yield* patiently(this.complete)
+      // Tables were read one after the other: what was written meanwhile makes one state of them.
+      yield* patiently(this.takeAll)
     })
   }
 
@@ -265,34 +273,46 @@ class Work {
       const gone = views.records.tableNames().some((name) => !isOwn(name) && !there.has(name))
       if (silent.length > 0 || gone || (yield* writes) < position) return false
       types.declare(tables)
-      let done: ReadonlyArray<RecordId> = []
-      // Calls are left to the reader.
-      const calls: Array<RecordId> = []
-      let rows = 0
-      for (;;) {
-        const read = yield* this.take(this.parts.changesPerRead, done, calls)
-        if (read === undefined || read.unreadable.length > 0 || read.rows.some(asksCompare)) return false
-        const ids = new Map(read.rows.flatMap(({ record }) => (isOwn(record.table) ? [] : [[record.text, record]])))
-        const found = new Map(read.records.map((record) => [record.id.text, record]))
-        // As they were in this read, deletions too: what came later has rows of its own, and is another state.
-        yield* this.write(
-          [...ids.values()]
-            .map((id) => ({ id, known: views.records.get(id), found: found.get(id.text) }))
-            .filter(({ found, known }) => Compare.differs(known, found))
-        )
-        calls.push(...read.rows.flatMap(({ call, id }) => (call === undefined ? [] : [id])))
-        done = read.rows.flatMap(({ call, id }) => (call === undefined ? [id] : []))
-        rows += done.length
-        if (read.rows.length < this.parts.changesPerRead) break
-      }
+      const taken = yield* this.takeAll
+      if (taken?.enough !== true) return false
       yield* this.registrations.restore
       yield* this.complete
       yield* Effect.logInfo(
-        `no compare with the database: the change table held what was written since this node stopped, ${rows} rows`
+        `no compare with the database: the change table held what was written since this node stopped, ${taken.rows} rows`
       )
       return true
     })
   }
+
+  /**
+   * Takes what the change table holds until a read brings the last of it, so that memory is what the database was in
+   * that read. Rows that ask for a compare, calls, and rows whose record cannot be read are left to the reader. Answers
+   * the number of the others; undefined where there is no table.
+   */
+  private readonly takeAll: Effect.Effect<{ readonly rows: number; readonly enough: boolean } | undefined, Failure> =
+    Effect.gen(this, function* () {
+      const { changesPerRead, views } = this.parts
+      let done: ReadonlyArray<RecordId> = []
+      const left: Array<RecordId> = []
+      let rows = 0
+      let enough = true
+      for (;;) {
+        const read = yield* this.take(changesPerRead, done, left)
+        if (read === undefined) return undefined
+        // As they were in this read, deletions too: what came later has rows of its own, and is another state.
+        yield* this.write(
+          namedIn(read)
+            .map(({ found, id }) => ({ id, known: views.records.get(id), found }))
+            .filter(({ found, known }) => Compare.differs(known, found))
+        )
+        if (read.unreadable.length > 0 || read.rows.some(asksCompare)) enough = false
+        const stays = (row: ChangeRow): boolean => row.call !== undefined || asksCompare(row)
+        left.push(...[...read.rows.filter(stays), ...read.unreadable].map(({ id }) => id))
+        done = read.rows.flatMap((row) => (stays(row) ? [] : [row.id]))
+        rows += done.length
+        if (!read.partial) return { rows, enough }
+      }
+    })
 
   /** Versions that were lost restart above the highest that a client may have seen (D4). */
   private readonly keepAboveLost: Effect.Effect<void, Failure> = Effect.suspend(() => {

@@ -1,6 +1,9 @@
-/** A standalone SSP follows what the database beside it defines (D57); in a cluster the scheduler does. */
-import { Effect, Layer } from "effect"
-import { SchemaWatch } from "../../node/schemaWatch.ts"
+/**
+ * An SSP follows what the database defines (D57): on its own by looking, in a cluster by what the scheduler's log says.
+ */
+import { Effect, Layer, Runtime } from "effect"
+import * as Definitions from "../../core/surreal/definitionsRecord.ts"
+import { SchemaWatch } from "../../node/database/schemaWatch.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
@@ -23,7 +26,20 @@ export const layer: Layer.Layer<
     const views = yield* Views
     const { derive } = yield* ChangeFeed
     const reconcile = yield* Reconcile
-    if (schema === undefined || mode === "scheduler") return
+    if (mode === "scheduler") {
+      const serving = yield* Serving
+      const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+      return views.watch({
+        applied: (changes) => {
+          const defined = Definitions.latest(changes)
+          if (defined === undefined) return
+          types.declare(defined.tables)
+          runFork(Serving.guard(serving, views.define(defined.definitions)))
+        },
+        replaced: () => undefined
+      })
+    }
+    if (schema === undefined) return
     const watch = new SchemaWatch(
       { schema, changes },
       {

@@ -31,8 +31,13 @@ import { Departures } from "./departures.ts"
 import type { EdgeCounts, EdgesShape, Fork } from "./EdgeWriter.ts"
 
 export const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
-/** Operations in one transaction. */
-const batchSize = 500
+/**
+ * Operations in one transaction: the edges of one step go together up to so many, so that readers of the table see all
+ * of a user's transaction or nothing. Half a second of the database's time.
+ */
+const batchSize = 5_000
+/** The same behind an attempt that failed, as by a conflict with a registration that was refreshed meanwhile. */
+const carefulSize = 500
 /**
  * A flush waits until nothing has come for a millisecond, at most this many: a view's burst is one write, and the write
  * that told us has time to commit.
@@ -245,14 +250,18 @@ class Writer implements EdgesShape {
 
   /** Waits for what comes along. */
   private readonly gather: Effect.Effect<void> = Effect.gen(this, function* () {
-    for (let ms = 0, seen = -1; ms < gatherMs && this.queue.waiting < batchSize && seen !== this.queue.arrived; ms++) {
+    for (
+      let ms = 0, seen = -1;
+      ms < gatherMs && this.queue.waiting < carefulSize && seen !== this.queue.arrived;
+      ms++
+    ) {
       seen = this.queue.arrived
       yield* Effect.sleep(1)
     }
   })
 
   private readonly flush: Effect.Effect<void> = Effect.suspend(() => {
-    const batch = this.queue.take(batchSize)
+    const batch = this.queue.take(this.failures === 0 ? batchSize : carefulSize)
     this.flight.unsafeClose()
     return this.send(batch).pipe(
       Effect.ensuring(Effect.sync(() => this.flight.unsafeOpen())),

@@ -6,6 +6,7 @@
  */
 import { Effect, Either, Layer, Runtime } from "effect"
 import * as Change from "../../core/record/change.ts"
+import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import * as Answers from "../../node/httpAnswers.ts"
 import * as IngestRoute from "../../node/ingestRoute.ts"
 import type { Audit } from "../../ports/Audit.ts"
@@ -46,6 +47,10 @@ export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTy
     return (json, done, header) => {
       const changes = Change.decodeChanges(json, types.of)
       if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
+      // A scheduler's changes have a position in its log.
+      const fromScheduler = lifecycle.mode === "scheduler" && changes.right[0]?.position !== undefined
+      const refused = fromScheduler ? undefined : Definitions.refused(changes.right)
+      if (refused !== undefined) return done(Answers.toAnswer(refused))
       const traced = IngestTrace.begin(tracing, header, changes.right)
       views.offer(traced?.changes ?? changes.right, (answer) => {
         if (isError(answer)) runFork(noticed(lifecycle, answer))

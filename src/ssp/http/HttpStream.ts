@@ -1,5 +1,6 @@
 /**
- * A view's events as `text/event-stream` (D11).
+ * A view's events as `text/event-stream` (D11), for servers that serve the declared route; the hot one is in
+ * `HttpReads.ts`.
  *
  * Pulled, never pushed: a client that does not read holds a piece or two here and lags in the view's own bounded
  * buffer. Whole pieces go through, not single events: the way of an element through a stream costs far more than its
@@ -8,14 +9,14 @@
  */
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Chunk, Duration, type Effect, Schedule, Stream } from "effect"
-import { bytesOf, joined } from "../views/eventBytes.ts"
+import { bytesOf, joined } from "../views/streams/eventBytes.ts"
 import type { ViewEvent } from "../views/viewTypes.ts"
 
 export const heartbeatEvery = Duration.seconds(15)
 
 const encoder = new TextEncoder()
 
-const shutdown: ViewEvent = { event: "end", id: undefined, data: { reason: "shutdown" } }
+export const shutdown: ViewEvent = { event: "end", id: undefined, data: { reason: "shutdown" } }
 
 /** The events, as pieces, until they end by themselves or the service stops, which is told as `end` too. */
 export const untilStopping = (
@@ -35,11 +36,13 @@ export const untilStopping = (
     )
   })
 
-const opening = encoder.encode(": open\n\n")
+export const opening = encoder.encode(": open\n\n")
 
-const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatEvery)), () =>
-  encoder.encode(": still here\n\n")
-)
+export const heartbeat = encoder.encode(": still here\n\n")
+
+const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatEvery)), () => heartbeat)
+
+export const streamHeaders = { "cache-control": "no-store", "x-accel-buffering": "no" } as const
 
 export const respond = (
   events: Stream.Stream<ViewEvent>,
@@ -50,5 +53,5 @@ export const respond = (
       Stream.make(opening),
       Stream.merge(untilStopping(events, stopping), heartbeats, { haltStrategy: "left" })
     ),
-    { contentType: "text/event-stream", headers: { "cache-control": "no-store", "x-accel-buffering": "no" } }
+    { contentType: "text/event-stream", headers: streamHeaders }
   )

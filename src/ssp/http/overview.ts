@@ -4,11 +4,14 @@
  * Counts that only grow, and current figures. Readers derive rates themselves, so no state is kept per reader.
  */
 import { Clock, Effect } from "effect"
+import { warningsOf } from "../../node/database/schemaWatch.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
 import type { SspOverview } from "../../protocol/overview.ts"
 import { SspConfig } from "../Config.ts"
+import { ChangeFeed } from "../database/ChangeFeed.ts"
+import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { storeText } from "../database/storeText.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
@@ -22,6 +25,8 @@ export const make = Effect.gen(function* () {
   const { latency } = yield* IngestTimes
   const jobs = yield* Jobs
   const views = yield* Views
+  const types = yield* DeclaredTypes
+  const feed = yield* ChangeFeed
   const figures = yield* ProcessFigures
   const startedAt = yield* Clock.currentTimeMillis
   const store = storeText(config)
@@ -38,6 +43,7 @@ export const make = Effect.gen(function* () {
       used:
         used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 },
       ingest: latency.snapshot(),
+      warnings: warningsOf(types.known(), feed.figures()),
       ...counted,
       max_views: config.maxViews,
       max_streams: config.maxStreams,

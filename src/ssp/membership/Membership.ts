@@ -11,7 +11,7 @@ import type { Phase } from "../../core/cluster/phase.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { SchedulerClient, type SchedulerError } from "../../ports/SchedulerClient.ts"
-import type { StartFault } from "../../ports/StartFault.ts"
+import { StartFault } from "../../ports/StartFault.ts"
 import { SspConfig, type SspConfigShape } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { Views } from "../views/Views.ts"
@@ -31,7 +31,7 @@ export interface Membership {
   readonly isMeant: (registration: number | undefined) => boolean
   /** What is held here is of no use any more: register and pull again. */
   readonly lost: (reason: string) => Effect.Effect<void>
-  /** Lives as a member until the process stops; fails when a newer process has its id. */
+  /** Lives as a member until the process stops; fails when a newer process has its id, or without room. */
   readonly run: Effect.Effect<void, StartFault>
 }
 
@@ -72,8 +72,8 @@ const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignm
       Effect.gen(function* () {
         // First, so that a view placed before, and still filling, finds out that its placing is over.
         const placed = assignments.clear()
-        yield* views.replace({ ...pulled, stays: (key) => !placed(key) })
-        types.declare(pulled.tables)
+        yield* views.replace({ ...pulled, stays: (key) => !placed(key), definitions: pulled.defined?.definitions })
+        types.declare(pulled.defined?.tables ?? pulled.tables)
         yield* Effect.logInfo(
           `bootstrapped at position ${pulled.position.seq} of the scheduler's log: ${pulled.records.length} records`
         )
@@ -81,7 +81,7 @@ const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignm
       })
 
     const jobTables = config.jobTables.map(({ table }) => table)
-    const attempt = ({ attempt, jitterMs, waitMs }: Begin): Effect.Effect<void> =>
+    const attempt = ({ attempt, jitterMs, waitMs }: Begin): Effect.Effect<void, StartFault> =>
       Effect.gen(function* () {
         yield* Effect.sleep(Duration.millis(Math.round(waitMs + (yield* Random.next) * jitterMs)))
         const url = config.advertisedUrl(yield* serving.port)
@@ -93,7 +93,11 @@ const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignm
             Effect.uninterruptible(swapIn(attempt, pulled))
           )
         )
-      }).pipe(Effect.catchAll((error) => enrolled.tell(factOf(attempt, error, config))))
+      }).pipe(
+        Effect.catchAll((error) =>
+          error instanceof StartFault ? Effect.fail(error) : enrolled.tell(factOf(attempt, error, config))
+        )
+      )
 
     return Effect.gen(function* () {
       for (;;) {

@@ -3,19 +3,24 @@
  *
  * It only reads: its caller swaps in what it has gathered. A page that fails is asked for again a few times,
  * because a broken connection must not cost a bootstrap of a million records; a snapshot that moves means starting
- * over.
+ * over. Where the heap has no room for the rest the process ends (D43): it says what it lacks and begins again with an
+ * empty heap, where V8 would end it without a word.
  */
 import { Data, Effect, Schedule } from "effect"
 import { type Types, versionField } from "../../core/record/change.ts"
+import * as Memory from "../../core/record/memory.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import { tableName } from "../../core/surql/values/text.ts"
 import { isObj, type Obj, RecordId, setField, type Value } from "../../core/surql/values/value.ts"
+import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition, StoredRecord } from "../../ports/Database.ts"
+import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import type { Step } from "../../ports/Progress.ts"
 import { type SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import { StartFault } from "../../ports/StartFault.ts"
 import type { SspRegistered } from "../../protocol/wire.ts"
 
 /** The snapshot is not the one the registration froze: rows of two of them would be mixed. */
@@ -27,6 +32,8 @@ export interface Pulled {
   readonly position: Omit<StoredPosition, "writes">
   /** Those that are declared. */
   readonly tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>
+  /** What the scheduler's database defines, where the scheduler says so. */
+  readonly defined: Definitions.Defined | undefined
 }
 
 /** Records asked for at once, where the scheduler does not say how many. */
@@ -36,7 +43,11 @@ const defaultPage = 1000
 interface Pull {
   readonly ask: Ask
   readonly pageSize: number
+  readonly heap: HeapShape
 }
+
+/** About what the store adds to a record that it takes over. */
+const slotBytes = 128
 
 /** Waits between tries of one page. */
 const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 millis")), Schedule.recurs(4))
@@ -72,11 +83,17 @@ const asking =
     })
 
 const tablesOf = ({ value: info }: Read): ReadonlyArray<string> | undefined =>
-  isObj(info) && isObj(info["tables"])
-    ? Object.keys(info["tables"])
-        .filter((name) => !isOwn(name))
-        .sort()
-    : undefined
+  isObj(info) && isObj(info["tables"]) ? Object.keys(info["tables"]).sort() : undefined
+
+/** What the database defines, from the one record that says it. */
+const pullDefined = (ask: Ask): Effect.Effect<Definitions.Defined | undefined, SchedulerError | SnapshotMoved> => {
+  const query = `SELECT * FROM ${Definitions.definitionsTable}`
+  return Effect.flatMap(ask(query), ({ value }) => {
+    const [row] = Array.isArray(value) ? (value as ReadonlyArray<Value>) : []
+    const text = isObj(row) ? Definitions.textIn(row) : undefined
+    return text === undefined ? Effect.fail(unusable(query)) : Effect.succeed(Definitions.ofText(text))
+  })
+}
 
 /** A field as the database shows it (`DEFINE FIELD x ON t TYPE datetime ...`), or its type alone. */
 const typeOf = (definition: Value): string | undefined => {
@@ -148,12 +165,12 @@ const pageAfter = (
 }
 
 const pullTable = (
-  { ask, pageSize }: Pull,
+  { ask, heap, pageSize }: Pull,
   table: string,
   types: Types,
   into: Array<StoredRecord>,
   step: Pick<Step, "add">
-): Effect.Effect<void, SchedulerError | SnapshotMoved> =>
+): Effect.Effect<void, SchedulerError | SnapshotMoved | StartFault> =>
   Effect.gen(function* () {
     let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }
     for (;;) {
@@ -163,6 +180,9 @@ const pullTable = (
       if (page === undefined) return yield* unusable(query)
       for (const record of page) into.push(record)
       step.add(page.length)
+      const memory = heap.measured()
+      if (memory.usedBytes + into.length * slotBytes > memory.limitBytes * Memory.loadableUpTo)
+        return yield* new StartFault({ exitCode: 1, message: Memory.notPulled(memory, into.length) })
       if (page.length < pageSize) return
       last = { exact: read.exact, id: page.at(-1)?.id }
     }
@@ -173,20 +193,23 @@ export const pull = (
   client: SchedulerClientShape,
   { bootstrap_chunk_size: pageSize = defaultPage, epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type,
   step: Pick<Step, "add" | "at">
-): Effect.Effect<Pulled, SchedulerError | SnapshotMoved> =>
+): Effect.Effect<Pulled, SchedulerError | SnapshotMoved | StartFault> =>
   Effect.gen(function* () {
     yield* client.signin
     yield* client.use
     const ask = asking(client, seq)
-    const names = tablesOf(yield* ask("INFO FOR DB"))
-    if (names === undefined) return yield* unusable("INFO FOR DB")
+    const heap = yield* Heap
+    const all = tablesOf(yield* ask("INFO FOR DB"))
+    if (all === undefined) return yield* unusable("INFO FOR DB")
+    const defined = all.includes(Definitions.definitionsTable) ? yield* pullDefined(ask) : undefined
+    const definedTypes = new Map(defined?.tables.map((table) => [table.name, table.types]))
     const records: Array<StoredRecord> = []
     const tables: Array<Pulled["tables"][number]> = []
-    for (const name of names) {
-      const types = typesOf(yield* ask(`INFO FOR TABLE ${tableName(name)}`))
+    for (const name of all.filter((name) => !isOwn(name))) {
+      const types = definedTypes.get(name) ?? typesOf(yield* ask(`INFO FOR TABLE ${tableName(name)}`))
       if (types !== undefined) tables.push({ name, types })
       step.at(`table ${name}`)
-      yield* pullTable({ ask, pageSize: Math.max(1, pageSize) }, name, types ?? {}, records, step)
+      yield* pullTable({ ask, heap, pageSize: Math.max(1, pageSize) }, name, types ?? {}, records, step)
     }
-    return { records, tables, position: { seq, logId: logId ?? null, epoch: epoch ?? null } }
+    return { records, tables, defined, position: { seq, logId: logId ?? null, epoch: epoch ?? null } }
   })

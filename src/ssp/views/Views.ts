@@ -17,6 +17,8 @@ import { SspConfig } from "../Config.ts"
 import type { RecordTreesShape } from "../database/recordTrees.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import type { Incoming } from "./replacing.ts"
+import type { Taker } from "./streams/feed.ts"
+import type { Following } from "./streams/pulled.ts"
 import { makeViews } from "./viewService.ts"
 import type {
   DebugDeps,
@@ -110,6 +112,26 @@ export class Views extends Context.Tag("ssp/views/Views")<
       format: Format | undefined,
       lastEventId: string | undefined
     ) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
+    /**
+     * The same by callback, for the hot route; undefined where {@link stream} refuses or has nothing to follow. Takes
+     * nothing until it resumes.
+     */
+    readonly follow: (
+      id: string,
+      format: Format | undefined,
+      lastEventId: string | undefined,
+      taker: Taker
+    ) => Following | undefined
+    /**
+     * {@link read} and {@link written} by callback, for the hot route; false where {@link read} refuses. `done` is
+     * called once, with undefined where another view has taken the place meanwhile: ask again. Where that may be later,
+     * the answer abandons it.
+     */
+    readonly look: (
+      id: string,
+      format: Format | undefined,
+      done: (pieces: ReadonlyArray<Uint8Array> | undefined) => void
+    ) => boolean | (() => void)
     /** Takes over what the database defines: views that use it are planned anew (D58). */
     readonly define: (definitions: Definitions) => Effect.Effect<void>
     /** The tables that a view reads; none where there is no such view. */

@@ -4,7 +4,6 @@
  */
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
-import { fullMessage } from "../../core/record/memory.ts"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
@@ -15,6 +14,7 @@ import type { Committer, Surroundings } from "./committer.ts"
 import type { Reading } from "./reading.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
 import { formatGiven, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
+import { fullHeap } from "./viewLimits.ts"
 import {
   Overloaded,
   QueryRefused,
@@ -81,8 +81,7 @@ export class Arrivals {
     return Effect.suspend(() => {
       const known = this.at.registry.get(key)
       const memory = this.at.heap.memory()
-      if (memory.isFull && !isSame(known?.stored, registration))
-        return Effect.fail(new Overloaded({ message: fullMessage(memory), retryAfterSecs: 5 }))
+      if (memory.isFull && !isSame(known?.stored, registration)) return Effect.fail(fullHeap(memory))
       return known === undefined ? this.counted(this.open(registration, key)) : this.open(registration, key)
     })
   }
@@ -241,6 +240,7 @@ export class Arrivals {
     const existing = registry.get(stored.key)
     if (existing !== undefined && existing.instance === instance && formatOf(existing) === formatGiven(stored.format)) {
       existing.stored = stored
+      existing.assignment = assignment
       engine.release(instance)
       edges.refreshed(stored, instance, assignment)
       return existing

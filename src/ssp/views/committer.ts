@@ -10,7 +10,9 @@ import type { Engine } from "../../core/ivm/engine.ts"
 import type { Write } from "../../core/ivm/store/recordSlot.ts"
 import type { Touched } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
-import { admit, type Rejected } from "../../core/record/sequence.ts"
+import { type Applied, admit, type Rejected } from "../../core/record/sequence.ts"
+import * as Steps from "../../core/record/steps.ts"
+import { isDefinitions } from "../../core/surreal/definitionsRecord.ts"
 import { GroupCommit, usualGathering } from "../../node/groupCommit.ts"
 import {
   type Database,
@@ -23,7 +25,7 @@ import {
 import type { Turn } from "../../ports/Turn.ts"
 import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "./viewTypes.ts"
 
-/** What one change, or several as one, did to the views; `seq`: its position in the scheduler's log, if it has one. */
+/** What one change, or several as one, did to the views; `seq`: where the last one stands in the scheduler's log. */
 export interface AppliedChange {
   readonly seq: number | null
   readonly touched: ReadonlyArray<Touched>
@@ -41,7 +43,11 @@ export interface Work {
   readonly still?: (change: Change) => boolean
   /** Its changes, which have no position, are one step: each view that they touch is told one delta for all of them. */
   readonly asOne?: boolean
-  readonly done: (outcome: Either.Either<ReadonlyArray<AppliedChange>, IngestError>) => void
+  /** `taken`: the changes that were applied, those among them that had waited for the end of their step. */
+  readonly done: (
+    outcome: Either.Either<ReadonlyArray<AppliedChange>, IngestError>,
+    taken: ReadonlyArray<Change>
+  ) => void
 }
 
 /** Changes that may wait at once; beyond it callers are told to come back. */
@@ -53,6 +59,8 @@ const sliceSize = 200
 
 interface Planned {
   readonly work: Work
+  readonly taken: ReadonlyArray<Change>
+  /** Those of them that change records. */
   readonly changes: ReadonlyArray<Change>
   readonly writes: ReadonlyArray<Write | undefined>
   /**
@@ -72,8 +80,19 @@ export interface Surroundings {
   readonly run: <A, E>(effect: Effect.Effect<A, E>, done: (result: Either.Either<A, E>) => void) => void
 }
 
+/** Where the committer stands behind a batch. */
+interface Stand {
+  /** Through which changes have come. */
+  readonly received: Applied
+  /** Those at its end whose step goes on: no view shows them yet, and the store does not have them. */
+  readonly unfinished: ReadonlyArray<Change>
+}
+
+const isSame = (a: Applied, b: Applied): boolean => a.seq === b.seq && a.epoch === b.epoch && a.logId === b.logId
+
 export class Committer {
-  position: StoredPosition = startPosition
+  private applied: StoredPosition = startPosition
+  private stand: Stand = { received: startPosition, unfinished: [] }
   private readonly around: Surroundings
   private readonly maxPending: number
   private readonly group: GroupCommit<Work>
@@ -92,6 +111,17 @@ export class Committer {
     })
   }
 
+  /** Through which everything is applied and durable. */
+  get position(): StoredPosition {
+    return this.applied
+  }
+
+  /** Everything is as of this position from now on; what has come of a step is of no use any more. */
+  standAt(position: StoredPosition): void {
+    this.applied = position
+    this.stand = { received: position, unfinished: [] }
+  }
+
   /** Changes that wait for their batch. */
   get waiting(): number {
     return this.group.waiting
@@ -100,7 +130,7 @@ export class Committer {
   submit(work: Work): void {
     if (this.group.submit(work)) return
     const message = `${this.waiting} changes are waiting for the store, the limit is ${this.maxPending} (${maxPendingSetting})`
-    work.done(Either.left(new Overloaded({ message, retryAfterSecs: 1 })))
+    work.done(Either.left(new Overloaded({ message, retryAfterSecs: 1 })), [])
   }
 
   /** Runs an effect with no batch before, beside or half-way through it; answers its result. */
@@ -116,7 +146,8 @@ export class Committer {
   readonly drained: Effect.Effect<void> = Effect.suspend(() => this.alone(Effect.void))
 
   private commit(batch: ReadonlyArray<Work>, again: () => void): void {
-    const { planned, position } = this.planAll(batch)
+    const { planned, stand } = this.planAll(batch)
+    const position = Steps.appliedOf(stand.received, stand.unfinished)
     const records: Array<StoredRecord> = []
     for (const { writes } of planned) {
       for (const write of writes)
@@ -125,51 +156,56 @@ export class Committer {
     const taken = planned.filter(({ rejected }) => rejected === undefined)
     const putViews = taken.flatMap((part) => part.work.putViews)
     const removeViews = taken.flatMap((part) => part.work.removeViews)
-    if (records.length + putViews.length + removeViews.length === 0 && position === this.position)
+    if (records.length + putViews.length + removeViews.length === 0 && isSame(position, this.applied)) {
+      this.stand = stand
       return this.applyFrom(planned, 0, again)
-    const after = { ...position, writes: position.writes + records.length }
+    }
+    const after = { ...position, writes: this.applied.writes + records.length }
     this.around.run(this.around.database.commit({ records, putViews, removeViews, position: after }), (result) => {
       if (Either.isLeft(result)) return this.refuse(planned, result.left, again)
-      this.position = after
+      this.applied = after
+      this.stand = stand
       this.applyFrom(planned, 0, again)
     })
   }
 
   private refuse(planned: ReadonlyArray<Planned>, cause: DatabaseError, again: () => void): void {
     const error = new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause })
-    for (const { work } of planned) work.done(Either.left(error))
+    for (const { work } of planned) work.done(Either.left(error), [])
     this.around.run(Effect.logError(error.message), again)
   }
 
   /** Admits and plans every part; one that is rejected keeps its place in the batch and changes nothing. */
-  private planAll(batch: ReadonlyArray<Work>): {
-    readonly planned: ReadonlyArray<Planned>
-    readonly position: StoredPosition
-  } {
-    let position = this.position
+  private planAll(batch: ReadonlyArray<Work>): { readonly planned: ReadonlyArray<Planned>; readonly stand: Stand } {
+    let { received, unfinished } = this.stand
     const parts: Array<Omit<Planned, "writes">> = []
     for (const work of batch) {
-      const result = admit(position, work.still === undefined ? work.changes : work.changes.filter(work.still))
-      if (Either.isLeft(result)) parts.push({ work, changes: [], rejected: rejection(result.left) })
+      const result = admit(received, work.still === undefined ? work.changes : work.changes.filter(work.still))
+      if (Either.isLeft(result)) parts.push({ work, taken: [], changes: [], rejected: rejection(result.left) })
       else {
-        position = result.right.position
-        parts.push({ work, changes: result.right.changes })
+        received = result.right.position
+        const gathered = Steps.gather(unfinished, result.right.changes, this.maxPending)
+        unfinished = gathered.unfinished
+        parts.push({ work, taken: gathered.ready, changes: recordsOf(gathered.ready) })
       }
     }
     const writes = this.around.engine.plan(parts.flatMap((part) => part.changes))
     let offset = 0
     const planned = parts.map((part) => ({ ...part, writes: writes.slice(offset, (offset += part.changes.length)) }))
-    return { planned, position }
+    return { planned, stand: { received, unfinished } }
   }
 
   /** Applies and answers part by part, each whole (law L3), with a turn of the event loop between slices. */
   private applyFrom(planned: ReadonlyArray<Planned>, from: number, again: () => void): void {
     let applied = 0
     for (let i = from; i < planned.length; i++) {
-      const { changes, rejected, work, writes } = planned[i]!
+      const { changes, rejected, taken, work, writes } = planned[i]!
       if (rejected === undefined)
-        work.done(Either.right(work.asOne === true ? this.applyAsOne(writes) : this.applyEach(changes, writes)))
-      else work.done(Either.left(rejected))
+        work.done(
+          Either.right(work.asOne === true ? this.applyAsOne(writes, null) : this.applySteps(changes, writes)),
+          taken
+        )
+      else work.done(Either.left(rejected), taken)
       applied += writes.length
       if (applied >= sliceSize && i + 1 < planned.length)
         return this.around.turn.next(() => this.applyFrom(planned, i + 1, again))
@@ -177,19 +213,26 @@ export class Committer {
     again()
   }
 
-  private applyEach(
+  /** Each change by itself, but those of one step as one. */
+  private applySteps(
     changes: ReadonlyArray<Change>,
     writes: ReadonlyArray<Write | undefined>
   ): ReadonlyArray<AppliedChange> {
-    return writes.map((write, n) => ({
-      seq: changes[n]?.position?.seq ?? null,
-      touched: write === undefined ? untouched : this.around.engine.apply(write)
-    }))
+    const applied: Array<AppliedChange> = []
+    for (let from = 0; from < writes.length; ) {
+      const to = Steps.endOfStep(changes, from)
+      const seq = changes[to - 1]?.position?.seq ?? null
+      const write = writes[from]
+      if (to - from > 1) applied.push(...this.applyAsOne(writes.slice(from, to), seq))
+      else applied.push({ seq, touched: write === undefined ? untouched : this.around.engine.apply(write) })
+      from = to
+    }
+    return applied
   }
 
-  private applyAsOne(writes: ReadonlyArray<Write | undefined>): ReadonlyArray<AppliedChange> {
+  private applyAsOne(writes: ReadonlyArray<Write | undefined>, seq: number | null): ReadonlyArray<AppliedChange> {
     const done = writes.filter((write) => write !== undefined)
-    return done.length === 0 ? [] : [{ seq: null, touched: this.around.engine.applyAll(done) }]
+    return done.length === 0 ? [] : [{ seq, touched: this.around.engine.applyAll(done) }]
   }
 }
 
@@ -204,6 +247,10 @@ const beginBatch = (): ((work: Work) => boolean) => {
 }
 
 const untouched: ReadonlyArray<Touched> = []
+
+/** Without what the scheduler says of its database's definitions, which is no view's data. */
+const recordsOf = (changes: ReadonlyArray<Change>): ReadonlyArray<Change> =>
+  changes.some(isDefinitions) ? changes.filter((change) => !isDefinitions(change)) : changes
 
 const rejection = (rejected: Rejected): SequenceGap | StaleEpoch =>
   rejected.kind === "gap"

@@ -4,18 +4,21 @@
  *
  * A result that takes one slice at most, as nearly all do, is answered in the turn in which it is asked for.
  */
-import { Effect } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import * as AnswerBytes from "./answerBytes.ts"
-import { prepared } from "./eventBytes.ts"
 import { answerOf, formatOf, type Registered, type Registry, type Shown } from "./registry.ts"
+import { prepared } from "./streams/eventBytes.ts"
 import type { Format, ViewAnswer, ViewEvent, ViewPlaced } from "./viewTypes.ts"
 
 /** A stream's first event, and the generation that the view's deltas go on from. */
 export interface Snapshot {
   readonly generation: number
   readonly event: ViewEvent
+  readonly hash: string
+  /** Whether no row is left out. */
+  readonly hasNoErrors: boolean
 }
 
 /** The view that an id stands for now, or why there is none. */
@@ -55,16 +58,49 @@ export class Reading {
     return this.sliced(() => AnswerBytes.written(answer))
   }
 
-  /** A snapshot whose bytes are made; undefined where another view has taken the place of this one meanwhile. */
-  snapshot(view: Registered, id: string, format: Format): Effect.Effect<Snapshot | undefined> {
-    return Effect.flatMap(this.shown(view, format), (shown) => {
-      if (shown === undefined) return Effect.succeed(undefined)
-      const answer = answerOf(view, id, shown)
-      const generation = answer.content_generation
-      return Effect.map(
-        this.sliced(() => prepared(`${view.incarnation}.${generation}`, answer)),
-        (event) => ({ generation, event })
-      )
+  /**
+   * A snapshot whose bytes are made; undefined where another view has taken the place of this one meanwhile. `done` is
+   * called once, in this turn where it takes one slice at most; the answer abandons it.
+   */
+  snapshot(
+    view: Registered,
+    id: string,
+    format: Format,
+    done: (made: Snapshot | undefined) => void
+  ): (() => void) | undefined {
+    return this.begun(() => this.snapshotSliced(view, id, format), done)
+  }
+
+  /** A view's answer as JSON, in pieces, as {@link snapshot}; by callback, for the hot route. */
+  answer(
+    view: Registered,
+    id: string,
+    format: Format | undefined,
+    done: (pieces: ReadonlyArray<Uint8Array> | undefined) => void
+  ): (() => void) | undefined {
+    return this.begun(() => this.answerSliced(view, id, format ?? formatOf(view)), done)
+  }
+
+  private *snapshotSliced(view: Registered, id: string, format: Format): Slices<Snapshot | undefined> {
+    const shown = yield* this.registry.shownSliced(view, format)
+    if (shown === undefined) return undefined
+    const answer = answerOf(view, id, shown)
+    const generation = answer.content_generation
+    const event = yield* prepared(`${view.incarnation}.${generation}`, answer)
+    return { generation, event, hash: shown.hash, hasNoErrors: shown.errors.length === 0 }
+  }
+
+  private *answerSliced(view: Registered, id: string, format: Format): Slices<ReadonlyArray<Uint8Array> | undefined> {
+    const shown = yield* this.registry.shownSliced(view, format)
+    return shown && (yield* AnswerBytes.written(answerOf(view, id, shown)))
+  }
+
+  /** Undefined where it fails, too: what asks once more fails with the fault. */
+  private begun<A>(make: () => Slices<A | undefined>, done: (made: A | undefined) => void): (() => void) | undefined {
+    return this.slicer.begin(make, (exit) => {
+      if (Exit.isSuccess(exit)) done(exit.value)
+      // A service that stops has no more turns to wait for.
+      else done(Cause.isDie(exit.cause) ? undefined : drain(make()))
     })
   }
 

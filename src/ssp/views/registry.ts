@@ -11,13 +11,15 @@ import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { toJson } from "../../core/surql/values/json.ts"
 import { bytesWritten } from "../../core/surql/written/paid.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import { Feed } from "./feed.ts"
+import { Feed } from "./streams/feed.ts"
 import { resultBytes } from "./viewLimits.ts"
 import type { Format, ViewAnswer, ViewPlaced } from "./viewTypes.ts"
 
 export interface Registered {
   stored: StoredView
   readonly instance: View
+  /** Under which the scheduler has placed it; undefined where a client registered it here. */
+  assignment: number | undefined
   /** Added to the instance's generation to give the view's own. */
   readonly generationOffset: number
   /** New at every start, replacement and move; never holds a dot. */
@@ -218,9 +220,9 @@ export class Registry {
   }
 
   /** The view's feed; from now on its deltas are buffered. */
-  feedOf(view: Registered, capacity: number): Feed {
+  feedOf(view: Registered, capacity: number, soon: (feed: Feed) => void): Feed {
     if (view.feed === undefined) {
-      view.feed = new Feed(capacity)
+      view.feed = new Feed(capacity, soon)
       addTo(this.streamed, view.instance, view)
     }
     return view.feed

@@ -5,15 +5,14 @@
  * with all fillings waiting, so that the process answers meanwhile and no view fills from half a store. Views that the
  * scheduler placed here are gone: it places views anew. Those registered directly stay, filled from the new records.
  */
-import { Effect, Either } from "effect"
+import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
-import type { View } from "../../core/ivm/view/view.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
-import type { Slicer } from "../../node/Slicer.ts"
+import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import type { Database, StoredPosition, StoredRecord, StoredView } from "../../ports/Database.ts"
 import type { Committer } from "./committer.ts"
-import { type Filling, refill, warnRefused } from "./registering.ts"
-import { generationOf, type Registered } from "./registry.ts"
+import { generationOf } from "./registry.ts"
+import { type Planned, serve } from "./replanning.ts"
 import { StoreFailed } from "./viewTypes.ts"
 
 export interface Incoming {
@@ -22,17 +21,14 @@ export interface Incoming {
   readonly position: Omit<StoredPosition, "writes">
   /** Whether a view, by its key, was registered here directly and stays. */
   readonly stays: (key: string) => boolean
+  /** What the database defines, where that is known. */
+  readonly definitions?: Definitions | undefined
 }
 
 /** What it needs of the views service. */
-export interface Holder extends Filling {
+export interface Holder extends Planned {
   readonly committer: Committer
   readonly database: Database["Type"]
-  readonly slicer: Slicer
-  readonly views: () => Iterable<Registered>
-  /** Takes a view out, its streams ended with `rebootstrap`. */
-  readonly drop: (view: Registered) => void
-  readonly put: (stored: StoredView, instance: View, generation: number) => void
   /** Says that whatever was acquired before is gone. */
   readonly cleared: () => void
 }
@@ -48,17 +44,9 @@ function* load(engine: Engine, records: ReadonlyArray<StoredRecord>): Slices<voi
   }
 }
 
-/** Fills a view that stays; a view whose query is refused now is let go with a warning. */
-const reacquire = (holder: Holder, stored: StoredView, generation: number): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    const acquired = yield* refill(holder, stored, generation)
-    if (Either.isRight(acquired)) return holder.put(stored, acquired.right, generation)
-    yield* warnRefused(stored, "no longer served", acquired.left)
-  })
-
 export const replaceAll = (
   holder: Holder,
-  { position, records, stays }: Incoming
+  { definitions, position, records, stays }: Incoming
 ): Effect.Effect<void, StoreFailed> => {
   const { committer, database, engine, slicer } = holder
   const staying: Array<{ readonly stored: StoredView; readonly generation: number }> = []
@@ -68,13 +56,16 @@ export const replaceAll = (
       if (stays(view.stored.key)) staying.push({ stored: view.stored, generation: generationOf(view) + 1 })
       holder.drop(view)
     }
+    for (const { stored } of holder.unserved.values()) if (stays(stored.key)) staying.push({ stored, generation: 1 })
+    holder.unserved.clear()
+    if (definitions !== undefined) holder.queries.define(definitions)
     engine.clear()
   }
   return committer.alone(
     Effect.gen(function* () {
       const after = { ...position, writes: committer.position.writes + records.length }
       yield* slicer.alone(empty, () => load(engine, records)).pipe(Effect.catchTag("Closed", () => Effect.interrupt))
-      committer.position = after
+      committer.standAt(after)
       yield* database.reset
       yield* database.commit({
         records: [],
@@ -82,7 +73,7 @@ export const replaceAll = (
         removeViews: [],
         position: after
       })
-      for (const { generation, stored } of staying) yield* reacquire(holder, stored, generation)
+      for (const { generation, stored } of staying) yield* serve(holder, stored, generation)
     }).pipe(
       Effect.mapError((cause) => new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause }))
     )

@@ -12,16 +12,23 @@ import type { StoredView } from "../../ports/Database.ts"
 import { type Filling, queryOf, refill, warnRefused } from "./registering.ts"
 import { generationOf, type Registered } from "./registry.ts"
 
+/** A registration that is kept though its query is refused, and the assignment its view had. */
+export interface Unserved {
+  readonly stored: StoredView
+  readonly assignment: number | undefined
+}
+
 /** What it needs of the views service. */
 export interface Planned extends Filling {
   readonly slicer: Slicer
   readonly views: () => Iterable<Registered>
   readonly get: (key: string) => Registered | undefined
   /** Registrations that are kept and not served, by key. */
-  readonly unserved: Map<string, StoredView>
+  readonly unserved: Map<string, Unserved>
   readonly inTurn: (key: string, work: Effect.Effect<void>) => Effect.Effect<void>
   /** Puts it in the place of the view that is there, if one is. */
-  readonly put: (stored: StoredView, instance: View, generation: number) => void
+  readonly put: (stored: StoredView, instance: View, generation: number, assignment: number | undefined) => void
+  /** Takes a view out, its streams ended with `rebootstrap`. */
   readonly drop: (view: Registered) => void
 }
 
@@ -29,9 +36,10 @@ export interface Planned extends Filling {
 export const serve = (planned: Planned, stored: StoredView, generation: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     const acquired = yield* refill(planned, stored, generation)
-    if (Either.isRight(acquired)) return planned.put(stored, acquired.right, generation)
-    planned.unserved.set(stored.key, stored)
     const before = planned.get(stored.key)
+    const { assignment } = before ?? planned.unserved.get(stored.key) ?? { assignment: undefined }
+    if (Either.isRight(acquired)) return planned.put(stored, acquired.right, generation, assignment)
+    planned.unserved.set(stored.key, { stored, assignment })
     if (before !== undefined) planned.drop(before)
     yield* warnRefused(stored, "kept but not served", acquired.left)
   })
@@ -42,7 +50,7 @@ const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
     key,
     Effect.suspend(() => {
       const before = planned.get(key)
-      const stored = before?.stored ?? planned.unserved.get(key)
+      const stored = before?.stored ?? planned.unserved.get(key)?.stored
       if (stored === undefined) return Effect.void
       return serve(planned, stored, before === undefined ? 1 : generationOf(before) + 1)
     })
@@ -52,7 +60,10 @@ const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
 export const define = (planned: Planned, definitions: Definitions): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { queries } = planned
-    const all = [...Array.from(planned.views(), ({ stored }) => stored), ...planned.unserved.values()]
+    const all = [
+      ...Array.from(planned.views(), ({ stored }) => stored),
+      ...Array.from(planned.unserved.values(), ({ stored }) => stored)
+    ]
     const before = new Map(all.map((stored) => [stored.key, queries.usesOf(queryOf(stored))]))
     queries.define(definitions)
     const moved = all.filter((stored) => queries.usesOf(queryOf(stored)) !== before.get(stored.key))

@@ -7,6 +7,7 @@ import type { Meters } from "../../ports/Meters.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import type { Progress } from "../../ports/Progress.ts"
 import type { SavedState } from "../../ports/SavedState.ts"
+import type { Turn } from "../../ports/Turn.ts"
 import type { WatchdogShape } from "../../ports/Watchdog.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import type { Committer, Surroundings } from "./committer.ts"
@@ -30,5 +31,6 @@ export interface ViewServiceDependencies {
   readonly meters: typeof Meters.Service
   readonly progress: typeof Progress.Service
   readonly heap: HeapShape
+  readonly turn: Turn["Type"]
   readonly watchdog: WatchdogShape
 }

@@ -1,6 +1,12 @@
 /**
  * How much views may take, as the settings say it.
  */
+import type { Store } from "../../core/ivm/store/store.ts"
+import type { Change } from "../../core/record/change.ts"
+import { fullMessage, grows, type Memory } from "../../core/record/memory.ts"
+import type { HeapShape } from "../../ports/ProcessFigures.ts"
+import { Overloaded } from "./viewTypes.ts"
+
 export interface StreamLimits {
   /** Deltas kept per streamed view. */
   readonly streamBuffer: number
@@ -40,3 +46,17 @@ export const viewBytesOf = ({ viewBytesTotal }: ViewLimits, heapBytes: number): 
 
 /** The setting of {@link ViewLimits.resultBytes}. A text of the runtime ends at 512 Mi characters. */
 export const resultBytes = { setting: "SVC_VIEW_RESULT_BYTES", value: 268_435_456, most: 402_653_184 } as const
+
+/** The answer to changes that grow while the heap is full; only then are they looked at. */
+export const outOfMemory = (
+  heap: HeapShape,
+  store: Pick<Store, "docOf">,
+  changes: ReadonlyArray<Change>
+): Overloaded | undefined => {
+  const memory = heap.memory()
+  return memory.isFull && changes.some((change) => grows(change, store.docOf(change.id))) ? fullHeap(memory) : undefined
+}
+
+/** The answer to what would grow while the heap is full (D43). */
+export const fullHeap = (memory: Memory): Overloaded =>
+  new Overloaded({ message: fullMessage(memory, "deletes and updates that do not grow"), retryAfterSecs: 5 })

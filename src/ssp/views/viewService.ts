@@ -32,17 +32,16 @@ import { Reading } from "./reading.ts"
 import { type Filling, ParsedQueries } from "./registering.ts"
 import { generationOf, type Registered, Registry } from "./registry.ts"
 import { type Incoming, replaceAll } from "./replacing.ts"
-import { define, type Planned, serve } from "./replanning.ts"
+import { define, type Planned, serve, type Unserved } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
+import { ViewStreams } from "./streams/viewStreams.ts"
 import type { Views, ViewsWatcher } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
-import { type ViewLimits, viewBytesOf } from "./viewLimits.ts"
-import { ViewStreams } from "./viewStreams.ts"
+import { outOfMemory, type ViewLimits, viewBytesOf } from "./viewLimits.ts"
 import {
   type EndReason,
   type IngestAnswer,
   type IngestError,
-  Overloaded,
   QueryRefused,
   StoreFailed,
   ViewNotFound,
@@ -99,6 +98,7 @@ export const makeViews = (
         meters: yield* Meters,
         progress: yield* Progress,
         heap,
+        turn: guardedTurn,
         watchdog
       },
       start
@@ -133,7 +133,7 @@ class ViewService {
   private readonly progress: ViewServiceDependencies["progress"]
   private readonly heap: HeapShape
   /** Registrations that are stored, and whose query is refused. */
-  private readonly unserved = new Map<string, StoredView>()
+  private readonly unserved = new Map<string, Unserved>()
   private incarnations = 0
   /** How often everything was cleared: what was acquired before is gone. */
   private resets = 0
@@ -151,6 +151,7 @@ class ViewService {
       run,
       slicer,
       savedState,
+      turn,
       watchdog
     }: ViewServiceDependencies,
     start: string
@@ -163,7 +164,7 @@ class ViewService {
     this.setAside = new SetAside(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }
     this.trees = new RecordTrees({ committer, engine, slicer })
-    this.streams = new ViewStreams(this.registry, this.reading, limits)
+    this.streams = new ViewStreams(this.registry, this.reading, limits, turn)
     this.database = database
     this.exclusive = database.exclusive === true
     this.position = database.position
@@ -216,7 +217,7 @@ class ViewService {
 
   private readonly load = (told: (count: number) => void): Views["Type"]["restore"] =>
     Effect.gen(this, function* () {
-      this.committer.position = yield* this.database.position
+      this.committer.standAt(yield* this.database.position)
       let records = 0
       let stored = 0
       let tooSmall: Memory.Memory | undefined
@@ -263,10 +264,10 @@ class ViewService {
       get: (key) => this.registry.get(key),
       unserved: this.unserved,
       inTurn: (key, work) => this.turns.inTurn(key, work),
-      put: (stored, instance, generation) => {
+      put: (stored, instance, generation, assignment) => {
         const before = this.registry.get(stored.key)
         if (before !== undefined) this.drop(before, "replaced")
-        this.put(stored, instance, generation, undefined)
+        this.put(stored, instance, generation, assignment)
       },
       drop: (view) => this.drop(view, "rebootstrap")
     }
@@ -293,30 +294,22 @@ class ViewService {
     )
 
   readonly offer: Views["Type"]["offer"] = (changes, done) => {
-    const full = this.edges.overloaded() ?? this.outOfMemory(changes)
+    const full = this.edges.overloaded() ?? outOfMemory(this.heap, this.engine.store, changes)
     if (full !== undefined) return done(full)
     this.committer.submit({
       changes,
       putViews: [],
       removeViews: [],
-      done: (outcome) => {
+      done: (outcome, taken) => {
         if (Either.isLeft(outcome)) return done(outcome.left)
         const answer = sumOf(this.registry, outcome.right)
         this.meters.ingestChanges.add(changes.length)
         this.meters.sspViewUpdates.add(answer.views_affected)
         this.tell(outcome.right)
-        for (const { applied } of this.watchers) applied(changes)
+        for (const { applied } of this.watchers) applied(taken)
         done(answer)
       }
     })
-  }
-
-  /** Looks at the changes only where the heap is full. */
-  private outOfMemory(changes: ReadonlyArray<Change>): Overloaded | undefined {
-    const memory = this.heap.memory()
-    if (!memory.isFull) return undefined
-    const more = changes.some((change) => Memory.grows(change, this.engine.store.docOf(change.id)))
-    return more ? new Overloaded({ message: Memory.fullMessage(memory), retryAfterSecs: 5 }) : undefined
   }
 
   readonly repair: Views["Type"]["repair"] = (changes, still) =>
@@ -412,7 +405,7 @@ class ViewService {
           (cause) => new StoreFailed({ message: `the store refused to be cleared: ${cause.message}`, cause })
         ),
         Effect.map(() => {
-          this.committer.position = startPosition
+          this.committer.standAt(startPosition)
           this.resets++
           // A view that is filling has read records that are gone: it begins again, on the empty store.
           this.slicer.restart(() => {
@@ -440,13 +433,9 @@ class ViewService {
   private replaceAll(incoming: Incoming): Effect.Effect<void, StoreFailed> {
     return replaceAll(
       {
-        ...this.filling,
+        ...this.planned,
         committer: this.committer,
         database: this.database,
-        slicer: this.slicer,
-        views: () => this.registry.all(),
-        drop: (view) => this.drop(view, "rebootstrap"),
-        put: (stored, instance, generation) => void this.put(stored, instance, generation, undefined),
         cleared: () => void this.resets++
       },
       incoming
@@ -458,6 +447,18 @@ class ViewService {
 
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
     this.streams.open(this.find(id), id, format, lastEventId)
+
+  readonly follow: Views["Type"]["follow"] = (id, format, lastEventId, taker) => {
+    const view = this.registry.get(viewKey(id) ?? "")
+    return view === undefined || this.streams.full !== undefined
+      ? undefined
+      : this.streams.follow(view, id, format, lastEventId, taker)
+  }
+
+  readonly look: Views["Type"]["look"] = (id, format, done) => {
+    const view = this.registry.get(viewKey(id) ?? "")
+    return view !== undefined && (this.reading.answer(view, id, format, done) ?? true)
+  }
 
   readonly define: Views["Type"]["define"] = (definitions) => define(this.planned, definitions)
 
@@ -528,7 +529,7 @@ class ViewService {
   }
 
   private put(stored: StoredView, instance: View, generation: number, assignment: number | undefined): Registered {
-    const view = this.registered(stored, instance, generation)
+    const view = this.registered(stored, instance, generation, assignment)
     this.setAside.forget(stored.key)
     this.unserved.delete(stored.key)
     this.registry.put(view)
@@ -536,10 +537,16 @@ class ViewService {
     return view
   }
 
-  private registered(stored: StoredView, instance: View, generation: number): Registered {
+  private registered(
+    stored: StoredView,
+    instance: View,
+    generation: number,
+    assignment: number | undefined
+  ): Registered {
     return {
       stored,
       instance,
+      assignment,
       generationOffset: generation - instance.generation,
       incarnation: `${this.start}-${(this.incarnations++).toString(36)}`,
       feed: undefined

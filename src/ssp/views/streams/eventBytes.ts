@@ -1,10 +1,10 @@
 /**
  * A view's events as the bytes of `text/event-stream`: made once per event, however many clients follow.
  */
-import * as Bytes from "../../core/bytes.ts"
-import type { Slices } from "../../core/surql/evaluate/scope.ts"
-import * as AnswerBytes from "./answerBytes.ts"
-import type { ViewAnswer, ViewEvent } from "./viewTypes.ts"
+import * as Bytes from "../../../core/bytes.ts"
+import type { Slices } from "../../../core/surql/evaluate/scope.ts"
+import * as AnswerBytes from "../answerBytes.ts"
+import type { ViewAnswer, ViewEvent } from "../viewTypes.ts"
 
 const encoder = new TextEncoder()
 

@@ -1,0 +1,184 @@
+/**
+ * The stream of one view (D11): recent deltas kept once for all followers, and the position of each.
+ *
+ * A feed exists from the first stream of a view on, so that views without a stream buffer nothing. A client is a
+ * position in the one buffer: a change is given to those that keep up, and costs nothing for the others. One that falls
+ * out of the buffer is told `end`, `behind`; it comes back with `Last-Event-ID` and gets a snapshot.
+ */
+import type { EndReason, ViewEvent } from "../viewTypes.ts"
+import { bytesOf } from "./eventBytes.ts"
+
+interface Numbered {
+  readonly n: number
+  readonly event: ViewEvent
+}
+
+/** Where a follower's events go. */
+export interface Taker {
+  /**
+   * Takes some events; false: no more until {@link Follower.resume}. Followers that are at one place are given the very
+   * same list. The last event of all is an `end`; nothing comes after it.
+   */
+  readonly take: (events: ReadonlyArray<ViewEvent>) => boolean
+}
+
+/** About as much goes out in one piece; at least one event. */
+const pieceBytes = 32_768
+
+const endOf = (reason: EndReason): ViewEvent => ({ event: "end", id: undefined, data: { reason } })
+
+/** The events between two places of the buffer. */
+interface Piece {
+  readonly from: number
+  readonly to: number
+  readonly events: ReadonlyArray<ViewEvent>
+}
+
+export class Follower {
+  private readonly feed: Feed
+  readonly taker: Taker
+  /** Told before anything of the buffer. */
+  first: ViewEvent | undefined
+  /** Of the next delta it gets, counted from the first the feed ever had. */
+  at: number
+  isDone = false
+  /** Whether it takes what comes. */
+  isReady = false
+
+  constructor(feed: Feed, taker: Taker, first: ViewEvent | undefined, at: number) {
+    this.feed = feed
+    this.taker = taker
+    this.first = first
+    this.at = at
+  }
+
+  /** Takes events again. */
+  resume(): void {
+    this.feed.resume(this)
+  }
+
+  /** Takes no more. */
+  close(): void {
+    this.feed.drop(this)
+  }
+}
+
+export class Feed {
+  private readonly capacity: number
+  /** Asks for a later {@link flush}. */
+  private readonly soon: (feed: Feed) => void
+  /** The last `capacity` deltas; delta number i is at i modulo `capacity`. */
+  private readonly recent: Array<Numbered> = []
+  private pushed = 0
+  private followers = 0
+  /** Those that take what comes. */
+  private readonly ready = new Set<Follower>()
+  private piece: Piece | undefined = undefined
+  private ended: ViewEvent | undefined = undefined
+
+  constructor(capacity: number, soon: (feed: Feed) => void) {
+    this.capacity = capacity
+    this.soon = soon
+  }
+
+  get listening(): number {
+    return this.followers
+  }
+
+  push(n: number, event: ViewEvent): void {
+    this.recent[this.pushed % this.capacity] = { n, event }
+    this.pushed++
+    if (this.ready.size > 0) this.soon(this)
+  }
+
+  /** Where the deltas after number `n` begin, or undefined when some of them are no longer buffered. */
+  after(n: number, current: number): number | undefined {
+    const missed = current - n
+    if (missed === 0) return this.pushed
+    const at = this.pushed - missed
+    return missed > 0 && at >= this.oldest && this.delta(at).n === n + 1 && this.delta(this.pushed - 1).n === current
+      ? at
+      : undefined
+  }
+
+  /** Follows from here on, after `first`, or from a place that {@link after} gave. Takes nothing until it resumes. */
+  listen(taker: Taker, first: ViewEvent | undefined, at: number = this.pushed): Follower {
+    const follower = new Follower(this, taker, first, at)
+    this.followers++
+    return follower
+  }
+
+  resume(follower: Follower): void {
+    if (follower.isDone) return
+    follower.isReady = true
+    this.ready.add(follower)
+    this.give(follower)
+  }
+
+  drop(follower: Follower): void {
+    if (follower.isDone) return
+    follower.isDone = true
+    this.followers--
+    this.ready.delete(follower)
+  }
+
+  /** Every client is told, after its deltas in the buffer. */
+  end(reason: EndReason): void {
+    this.ended ??= endOf(reason)
+    this.flush()
+  }
+
+  /** Gives what there is to those that take it. */
+  flush(): void {
+    for (const follower of this.ready) this.give(follower)
+    this.piece = undefined
+  }
+
+  private give(follower: Follower): void {
+    while (follower.isReady && !follower.isDone) {
+      const events = this.next(follower)
+      if (events === undefined) return
+      if (!follower.taker.take(events)) {
+        follower.isReady = false
+        this.ready.delete(follower)
+      }
+    }
+  }
+
+  private get oldest(): number {
+    return Math.max(0, this.pushed - this.capacity)
+  }
+
+  private delta(at: number): Numbered {
+    return this.recent[at % this.capacity]!
+  }
+
+  private next(follower: Follower): ReadonlyArray<ViewEvent> | undefined {
+    const { at, first } = follower
+    if (first !== undefined) {
+      follower.first = undefined
+      return [first]
+    }
+    if (at < this.oldest) return this.last(follower, endOf("behind"))
+    if (at === this.pushed) return this.ended && this.last(follower, this.ended)
+    if (this.piece?.from !== at) this.piece = this.cut(at)
+    follower.at = this.piece.to
+    return this.piece.events
+  }
+
+  private cut(from: number): Piece {
+    const events: Array<ViewEvent> = []
+    let to = from
+    for (let bytes = 0; to < this.pushed && bytes < pieceBytes; to++) {
+      const { event } = this.delta(to)
+      bytes += bytesOf(event).length
+      events.push(event)
+    }
+    return { from, to, events }
+  }
+
+  private last(follower: Follower, end: ViewEvent): ReadonlyArray<ViewEvent> {
+    this.drop(follower)
+    return [end]
+  }
+}
