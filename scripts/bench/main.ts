@@ -23,6 +23,7 @@ import { jobs } from "./jobs.ts"
 import { language } from "./language.ts"
 import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
 import { replica } from "./replica.ts"
+import { streams } from "./streams/run.ts"
 import { wal } from "./wal.ts"
 
 interface Target {
@@ -204,7 +205,8 @@ const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } =
   ...failover,
   database,
   faults,
-  jobs
+  jobs,
+  streams
 }
 
 const only = process.argv.includes("--only") ? (process.argv[process.argv.indexOf("--only") + 1] ?? "") : undefined
