@@ -154,6 +154,22 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect(faultsOf(seen)).toEqual([])
     await seen.close()
   })
+  it("D57 shows the warnings of an overview as text, and none where there are none", async () => {
+    const seen = await visit()
+    let warnings: ReadonlyArray<string> = [`table ${evil} has no event`]
+    await seen.page.route("**/overview", async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...((await response.json()) as Body), warnings } })
+    })
+    await unlock(seen)
+    await seen.page.getByText(warnings[0]!).waitFor()
+    warnings = []
+    await seen.page.getByRole("heading", { name: "Warnings" }).waitFor({ state: "hidden" })
+    await seen.page.unrouteAll({ behavior: "ignoreErrors" })
+    expect(await seen.page.title()).not.toBe("pwned")
+    expect(faultsOf(seen)).toEqual([])
+  })
+
   it("D35 shows a failed job with its errors, and runs it again after a question", async () => {
     const seen = await opened("/#jobs")
     const row = seen.page.locator("tr[data-row='mail_job:1']")

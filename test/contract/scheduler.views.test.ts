@@ -157,6 +157,7 @@ describe("GET /overview of the scheduler", () => {
       views: 4,
       views_waiting: 0,
       quarantined: [],
+      warnings: [],
       jobs: 0,
       jobs_waiting: 0,
       job_tables: []

@@ -202,6 +202,11 @@ describe("refused", () => {
         "2"
       ),
       bad("D5 an array in an array", [[create("x:1")]], "0"),
+      bad(
+        "D57 what a database defines, which a scheduler alone says",
+        [create("x:1"), create("_svc_definitions:database", { seq: 1 })],
+        "[1].table"
+      ),
       bad("D5 an unknown op in an array", [create("x:1"), { ...create("x:2"), op: "PUT" }], "1", "INVALID_OPERATION")
     ]
   )

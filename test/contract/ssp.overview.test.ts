@@ -160,6 +160,7 @@ describe("GET /overview", () => {
           tables: [{ table: "item", records: 3 }],
           pending: { changes: 0, max_changes: 10_000, edges: 0, max_edges: 200_000 },
           quarantined: [],
+          warnings: [],
           jobs: []
         }
       }

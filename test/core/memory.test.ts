@@ -49,9 +49,19 @@ describe("D43 memory has an end", () => {
     expect(Memory.limitOf(96 * mebibyte, 512 * mebibyte, 75)).toBe(96 * mebibyte)
   })
 
+  it("says at start that V8 keeps the heap far below what the container has, and what would be right", () => {
+    const unused = (heap: number, container: number): string | undefined =>
+      Memory.unusedMemory(heap * mebibyte, container * mebibyte, 75)
+    expect(unused(512, 2048)).toMatch(/^the heap may take 512 MiB, .* 1536 MiB of .* 2048 MiB: .*size=1536$/)
+    expect([unused(1536, 2048), unused(1000, 2048), unused(4096, 2048)]).toEqual([undefined, undefined, undefined])
+  })
+
   it("names figure, limit and setting, and what a start would need", () => {
     const memory = { usedBytes: 90 * mebibyte, limitBytes: 100 * mebibyte, isFull: true }
-    expect(Memory.fullMessage(memory)).toMatch(/^90 MiB .* below 80 MiB .*100 MiB.*SVC_MAX_MEMORY/)
+    expect(Memory.fullMessage(memory, "deletes")).toMatch(
+      /^90 MiB .* below 80 MiB .*100 MiB.*SVC_MAX_MEMORY\); deletes are taken$/
+    )
+    expect(Memory.notPulled(memory, 700)).toMatch(/limit of 100 MiB .* 700 of them pulled 90 MiB .*SVC_MAX_MEMORY/)
     expect(Memory.notLoadable(memory, 1000, 2000)).toMatch(
       /1000 of 2000 records take 90 MiB, .* about 212 MiB; .*--max-old-space-size=212 .*SVC_MAX_MEMORY/
     )

@@ -5,13 +5,14 @@
  * nobody serves. The settings of each container are read by the same code that its door reads them with.
  */
 
-import { execFile } from "node:child_process"
+import { execFile, execFileSync } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { Effect, Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { parse, parseAllDocuments } from "yaml"
+import { maxMemory } from "../../src/core/settings/settings.ts"
 import { defaultName } from "../../src/core/surreal/leastPrivilege.ts"
 import * as SchedulerCli from "../../src/scheduler/Cli.ts"
 import * as SchedulerConfig from "../../src/scheduler/Config.ts"
@@ -20,6 +21,7 @@ import * as SspCli from "../../src/ssp/commands/Cli.ts"
 import { endpoints } from "../kit/contractTables.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { all, baseFaults, env as envOf, nodeVersion, repinned, stages } from "../kit/dockerfile.ts"
+import { node24 } from "../kit/runtimes.ts"
 import { root } from "../kit/source.ts"
 
 type Json = { readonly [key: string]: unknown }
@@ -121,6 +123,20 @@ describe("Dockerfile", () => {
     const tested = Object.values(dependencies).map((spec) => spec.split("@")[1] ?? "")
     expect(majors).toEqual([20, ...tested.map((each) => Number(each.split(".")[0]))])
     expect(tested.at(-1)).toBe(nodeVersion(text("Dockerfile")))
+  })
+  it.runIf(node24.installed)("D43 sizes the heap by the container's memory, as SVC_MAX_MEMORY does by default", () => {
+    const limit = (options: string): number =>
+      Number(
+        execFileSync(node24.command[0]!, ["-p", "require('v8').getHeapStatistics().heap_size_limit"], {
+          encoding: "utf8",
+          env: { NODE_OPTIONS: options }
+        })
+      )
+    const percent = /^--max-old-space-size-percentage=(\d+)$/.exec(imageEnv["NODE_OPTIONS"] ?? "")?.[1]
+    expect(Number(percent)).toBe(maxMemory.fallback)
+    const [half, sized] = [limit("--max-old-space-size-percentage=50"), limit(imageEnv["NODE_OPTIONS"]!)]
+    expect(sized / half).toBeGreaterThan(1.2)
+    expect(sized / half).toBeLessThan(1.6)
   })
   it("a base without a digest, with a malformed one, or of another version is refused; pinBase takes what the registry says and nothing else", () => {
     const source = text("Dockerfile"),

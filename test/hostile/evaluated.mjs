@@ -8,7 +8,7 @@ import { fromRecords } from "../../dist/core/surql/evaluate/memory.js"
 import { parseStatements } from "../../dist/core/surql/syntax/parse.js"
 import * as RecordIds from "../../dist/core/surql/values/recordId.js"
 import { drain, limits, queryBudget } from "../../dist/core/surql/evaluate/scope.js"
-import { evaluateSliced } from "../../dist/core/surql/evaluate/select.js"
+import { evaluateSliced } from "../../dist/core/surql/evaluate/select/select.js"
 
 const tags = Array.from({ length: 200 }, (_, k) => k)
 const source = fromRecords(Array.from({ length: 200 }, (_, i) => ({ id: RecordIds.make("t", i), n: i, tags: [...tags] })))

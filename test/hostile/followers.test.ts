@@ -4,20 +4,34 @@
  *
  * The table is `attacks/followers.ts`. Counted, not timed: how often an event is made into text, how many pieces each follower is given.
  */
-import { Chunk, Effect, Fiber, Option, Stream } from "effect"
+import { Effect, Fiber, Stream } from "effect"
 import { describe, expect, it } from "vitest"
 import * as HttpStream from "../../src/ssp/http/HttpStream.ts"
-import { Feed, type Follower } from "../../src/ssp/views/feed.ts"
+import { Feed } from "../../src/ssp/views/streams/feed.ts"
+import { streamOf } from "../../src/ssp/views/streams/pulled.ts"
 import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 import { rows } from "./attacks/followers.ts"
 
 const snapshot: ViewEvent = { event: "snapshot", id: "i.0", data: {} }
-const take = (feed: Feed, follower: Follower): Promise<ReadonlyArray<string> | undefined> =>
-  Effect.runPromise(Effect.option(feed.take(follower))).then((chunk) =>
-    Option.getOrUndefined(Option.map(chunk, (events) => Chunk.toReadonlyArray(events).map(told)))
-  )
 const told = ({ data, event, id }: ViewEvent): string =>
   event === "end" ? `end ${(data as { readonly reason: string }).reason}` : `${event} ${id}`
+
+const feedOf = (capacity: number): Feed => new Feed(capacity, (feed) => void setImmediate(() => feed.flush()))
+
+/** A client that takes one piece each time it is asked; undefined: there is none yet, or never again. */
+const client = (feed: Feed, first?: ViewEvent) => {
+  let taken: ReadonlyArray<string> | undefined
+  const follower = feed.listen({ take: (events) => ((taken = events.map(told)), false) }, first)
+  return {
+    close: () => follower.close(),
+    taken: () => taken,
+    take: (): ReadonlyArray<string> | undefined => {
+      taken = undefined
+      follower.resume()
+      return taken
+    }
+  }
+}
 
 /** Deltas that count how often they are made into text. */
 const counting = () => {
@@ -53,9 +67,12 @@ describe("followers that do not read", () => {
   for (const { batches, changes, followers, size, takes, what } of rows)
     it(`D11 ${what}: a change makes one text however many follow, and none for a client that does not take it`, async () => {
       const { delta, made } = counting()
-      const feed = new Feed(10_000)
+      const feed = feedOf(10_000)
       const streams = Array.from({ length: followers }, () =>
-        stalled(Stream.repeatEffectChunkOption(feed.take(feed.listen(snapshot))), takes)
+        stalled(
+          streamOf((taker) => feed.listen(taker, snapshot)),
+          takes
+        )
       )
       const given = (): ReadonlySet<number> => new Set(streams.map((stream) => stream.given.length))
       await expect.poll(given).toEqual(new Set([Math.min(takes, 2)]))
@@ -69,23 +86,23 @@ describe("followers that do not read", () => {
       expect(made.texts).toBeLessThan(changes * batches)
       await Promise.all(streams.map(({ close }) => close()))
     })
-  it("D11 a change without a waiting client touches no follower", async () => {
+  it("D11 a change without a waiting client touches no follower", () => {
     const { delta, made } = counting()
-    const feed = new Feed(100)
-    const followers = Array.from({ length: 300 }, () => feed.listen(undefined))
+    const feed = feedOf(100)
+    const followers = Array.from({ length: 300 }, () => client(feed))
     for (let n = 1; n <= 100_000; n++) feed.push(n, delta(n))
     expect([made.texts, feed.listening]).toEqual([0, 300])
-    expect(await take(feed, followers[0]!)).toEqual(["end behind"])
-    expect([await take(feed, followers[0]!), feed.listening]).toEqual([undefined, 299])
+    expect(followers[0]!.take()).toEqual(["end behind"])
+    expect([followers[0]!.take(), feed.listening]).toEqual([undefined, 299])
   })
-  it("D11 a client that reads late gets all that is buffered, in order, in pieces of bounded size, and then the end", async () => {
+  it("D11 a client that reads late gets all that is buffered, in order, in pieces of bounded size, and then the end", () => {
     const { delta } = counting()
-    const feed = new Feed(100)
-    const late = feed.listen(snapshot)
+    const feed = feedOf(100)
+    const late = client(feed, snapshot)
     for (let n = 1; n <= 100; n++) feed.push(n, delta(n, 10_000))
     feed.end("unregistered")
     const all: Array<string> = []
-    for (let piece = await take(feed, late); piece !== undefined; piece = await take(feed, late)) {
+    for (let piece = late.take(); piece !== undefined; piece = late.take()) {
       expect(piece.length).toBeLessThanOrEqual(4)
       all.push(...piece)
     }
@@ -95,19 +112,19 @@ describe("followers that do not read", () => {
       "end unregistered"
     ])
   })
-  it("D11 one beyond the buffer is told end, behind, whatever else has ended; one within it loses nothing", async () => {
+  it("D11 one beyond the buffer is told end, behind, whatever else has ended; one within it loses nothing", () => {
     const { delta } = counting()
-    const feed = new Feed(5)
-    const behind = feed.listen(undefined)
+    const feed = feedOf(5)
+    const behind = client(feed)
     feed.push(1, delta(1))
-    const within = feed.listen(undefined)
+    const within = client(feed)
     for (let n = 2; n <= 6; n++) feed.push(n, delta(n))
-    expect(await take(feed, behind)).toEqual(["end behind"])
-    expect(await take(feed, within)).toEqual([2, 3, 4, 5, 6].map((n) => `delta i.${n}`))
+    expect(behind.take()).toEqual(["end behind"])
+    expect(within.take()).toEqual([2, 3, 4, 5, 6].map((n) => `delta i.${n}`))
   })
   it("D11 resuming finds its place in the buffer, or none", () => {
     const { delta } = counting()
-    const feed = new Feed(5)
+    const feed = feedOf(5)
     expect([feed.after(7, 7), feed.after(6, 7), feed.after(8, 7)]).toEqual([0, undefined, undefined])
     for (let n = 8; n <= 14; n++) feed.push(n, delta(n))
     expect([14, 13, 9, 8, 0, 15].map((n) => feed.after(n, 14))).toEqual([7, 6, 2, undefined, undefined, undefined])
@@ -116,15 +133,13 @@ describe("followers that do not read", () => {
   })
   it("D11 a client that waits is told at once, and a client that left is not", async () => {
     const { delta } = counting()
-    const feed = new Feed(5)
-    const stays = feed.listen(undefined),
-      goes = feed.listen(undefined)
-    const waiting = take(feed, stays)
-    const gone = Effect.runFork(feed.take(goes))
-    await new Promise((done) => setTimeout(done, 5))
-    await Effect.runPromise(Fiber.interrupt(gone))
-    feed.drop(goes)
+    const feed = feedOf(5)
+    const stays = client(feed)
+    const goes = client(feed)
+    expect([stays.take(), goes.take()]).toEqual([undefined, undefined])
+    goes.close()
     feed.push(1, delta(1))
-    expect([await waiting, await take(feed, goes), feed.listening]).toEqual([["delta i.1"], undefined, 1])
+    await expect.poll(stays.taken).toEqual(["delta i.1"])
+    expect([goes.taken(), goes.take(), feed.listening]).toEqual([undefined, undefined, 1])
   })
 })

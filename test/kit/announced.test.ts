@@ -49,7 +49,9 @@ it("D44 the checker of announcements takes what can be read, and names what is t
   memory.set(1, { version: 2, n: 11 })
   told({ updates: [["item:1", 2]] })
   await new Promise(setImmediate)
-  expect(announcements.behind(new Map([[1, 11]]))).toContain("stream has 1 as 10, the database as 11")
+  expect(announcements.behind(new Map([[1, 11]]))).toContain(
+    "stream has 1 as 10, told of version 2, the database as 11"
+  )
   database.set(1, 11)
   told({ updates: [["item:1", 2]] })
   await new Promise(setImmediate)

@@ -118,12 +118,15 @@ export class Announcements {
 
   /** Which client has not yet been told what these records are, read on its last announcement of each. */
   behind(now: ReadonlyMap<number, number>): ReadonlyArray<string> {
-    const last = new Map<string, number | undefined>()
-    for (const { by, key, read } of this.#heard) last.set(`${by} ${key}`, read)
+    const last = new Map<string, Heard>()
+    for (const one of this.#heard) last.set(`${one.by} ${one.key}`, one)
     return (["live", "poll", "stream"] as const).flatMap((by) =>
-      [...this.#known.keys()].flatMap((key) => {
-        const read = last.get(`${by} ${key}`)
-        return read === now.get(key) ? [] : [`${by} has ${key} as ${read}, the database as ${now.get(key)}`]
+      // Those that no client has been told of yet among them.
+      [...new Set([...this.#known.keys(), ...now.keys()])].flatMap((key) => {
+        const one = last.get(`${by} ${key}`)
+        return one?.read === now.get(key)
+          ? []
+          : [`${by} has ${key} as ${one?.read}, told of version ${one?.version}, the database as ${now.get(key)}`]
       })
     )
   }

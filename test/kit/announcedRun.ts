@@ -5,26 +5,13 @@
 import type { Surreal } from "surrealdb"
 import { Announcements } from "./announced.ts"
 import { until } from "./Door.ts"
-import { isConflict } from "./ledger.ts"
 import type { NodeBeside } from "./nodeBeside.ts"
 import { registration } from "./registration.ts"
-import { rootClient } from "./surreal/sdk.ts"
+import { persistently, rootClient } from "./surreal/sdk.ts"
 
 const view = "items"
 const longMs = 500
 const writers = 8
-
-/** What failed for another transaction may be tried again; nothing else may fail. */
-const again = async (db: Surreal, query: string): Promise<void> => {
-  for (;;) {
-    const failed = await db.query(query).then(
-      () => undefined,
-      (error: unknown) => String(error)
-    )
-    if (failed === undefined) return
-    if (!isConflict(failed)) throw new Error(failed)
-  }
-}
 
 /** Fails where it is carried out all the same. */
 const takenBack = async (db: Surreal, query: string): Promise<void> => {
@@ -70,7 +57,7 @@ export const announced = async (
         behind = announcements.behind(expected)
         return behind.length === 0
       },
-      60_000
+      180_000
     ).catch((error: unknown) => {
       throw new Error(`${String(error)}: ${behind.slice(0, 5).join("; ")}`)
     })
@@ -96,7 +83,9 @@ export const announced = async (
       Array.from({ length: writers }, async (_, writer) => {
         const own = await rootClient(server)
         for (let i = 0; i < 10; i++)
-          await again(own, `BEGIN; UPDATE item:${(writer + i) % 4}, item:${i % 3} SET n += 1; SLEEP 2ms; COMMIT`)
+          await persistently(async () =>
+            own.query(`BEGIN; UPDATE item:${(writer + i) % 4}, item:${i % 3} SET n += 1; SLEEP 2ms; COMMIT`)
+          )
         await own.close()
       })
     )

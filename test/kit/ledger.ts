@@ -11,6 +11,7 @@
 import type { Surreal } from "surrealdb"
 import type { StreamEvent } from "./EventStream.ts"
 import type { Rng } from "./random.ts"
+import { isConflict } from "./surreal/sdk.ts"
 
 export const lanes = 12
 /** Accounts of a lane, so many that one transaction can write twenty. */
@@ -84,9 +85,6 @@ export const planOf = (random: Rng, among: ReadonlyArray<number>): Plan => {
     }
   })
 }
-
-/** A transaction that met another one; it may be tried again. */
-export const isConflict = (reason: string): boolean => /write conflict|can be retried/i.test(reason)
 
 /** Sends transactions and remembers when; several writers may share one. */
 export class Journal {
@@ -237,7 +235,8 @@ export class Ledger {
       reached[lane] = seq
       const state = this.#states[lane]?.[seq]
       if (state === undefined) faults.push(`lane ${lane} is at ${seq}, which was never committed`)
-      else if (text !== expected(view, state)) faults.push(`lane ${lane} at ${seq} is torn: ${text}`)
+      else if (text !== expected(view, state))
+        faults.push(`lane ${lane} at ${seq} is torn: ${differing(text, expected(view, state))}`)
     }
     return { reached, faults: [...faults, ...this.order(reached, before)].map((fault) => `${view.id}: ${fault}`) }
   }
@@ -299,6 +298,18 @@ const expected = (view: LedgerView, state: LaneState): string => {
   return view.grouped ? `${shown.length} rows, ${shown.reduce((sum, [, { n }]) => sum + n, 0)}` : textOf(shown)
 }
 
+/** What only one of two texts has. */
+const differing = (shown: string, expected: string): string => {
+  const only = (one: string, other: string): string => {
+    const known = new Set(other.split(" "))
+    return one
+      .split(" ")
+      .filter((word) => !known.has(word))
+      .join(" ")
+  }
+  return `shown ${only(shown, expected) || "nothing more"}, in the ledger ${only(expected, shown) || "nothing more"}`
+}
+
 const ofRows = (rows: ReadonlyArray<ShownRow>, faults: Array<string>): ReadonlyMap<number, ShownLane> => {
   const byLane = new Map<number, Array<readonly [string, Account]>>()
   for (const { id, n, seq } of rows) {
@@ -326,6 +337,7 @@ const ofGroups = (rows: ReadonlyArray<ShownRow>): ReadonlyMap<number, ShownLane>
 export class Sightings {
   readonly #view: LedgerView
   readonly #texts: Array<string> = []
+  readonly #when: Array<string> = []
 
   constructor(view: LedgerView) {
     this.#view = view
@@ -335,18 +347,21 @@ export class Sightings {
     return this.#texts.length
   }
 
-  saw(rows: ReadonlyArray<ShownRow>): void {
+  /** `when`, in words, is put before what is wrong with it. */
+  saw(rows: ReadonlyArray<ShownRow>, when?: string): void {
     const text = JSON.stringify(rows)
-    if (text !== this.#texts.at(-1)) this.#texts.push(text)
+    if (text === this.#texts.at(-1)) return
+    this.#texts.push(text)
+    this.#when.push(when === undefined ? "" : `${when}: `)
   }
 
   /** What is wrong with any of it; the last state must be the ledger's last. */
   faults(ledger: Ledger): ReadonlyArray<string> {
     const faults: Array<string> = []
     let before: ReadonlyArray<number> = []
-    for (const text of this.#texts) {
+    for (const [i, text] of this.#texts.entries()) {
       const checked = ledger.check(this.#view, JSON.parse(text) as ReadonlyArray<ShownRow>, before)
-      faults.push(...checked.faults)
+      faults.push(...checked.faults.map((fault) => `${this.#when[i]}${fault}`))
       before = checked.reached
     }
     if (before.join() !== ledger.end.join())

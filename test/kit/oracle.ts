@@ -8,7 +8,7 @@
 import { Either } from "effect"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
 import { budget } from "../../src/core/surql/evaluate/scope.ts"
-import { selectRows } from "../../src/core/surql/evaluate/select.ts"
+import { selectRows } from "../../src/core/surql/evaluate/select/select.ts"
 import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
 import { fromJson, toJson } from "../../src/core/surql/values/json.ts"
 import type { Value } from "../../src/core/surql/values/value.ts"

@@ -39,7 +39,7 @@ const sees: { readonly [room: string]: ReadonlyArray<string> } = {
   "core/view": ["core"],
   "core/wal": ["core"],
   "core/access": ["core", "core/settings"],
-  "core/surreal": ["core", "core/surql"],
+  "core/surreal": ["core", "core/record", "core/surql"],
   "core/job": ["core"],
   "core/cluster": ["core"],
   "core/ivm": ["core", "core/record", "core/surql", "core/surreal", "core/view"],
@@ -132,7 +132,7 @@ export const circles: Rule = (files) =>
     .map((circle) => `${circle[0]}:1 imports itself in a circle of ${circle.length} files: ${circle.join(", ")}`)
 
 /** Files that one folder of `src` holds side by side, so that a folder can be read as a list. */
-const maxFilesPerFolder = 26
+const maxFilesPerFolder = 24
 /** Folders whose files are entries of one list. */
 const longLists: { readonly [folder: string]: number } = { "src/ports": 30 }
 

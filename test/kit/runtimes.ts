@@ -44,5 +44,8 @@ export const here: Runtime = {
   ownSqlite: false
 }
 
+/** That of the image. */
+export const node24 = node(24)
+
 /** All others than {@link here}. */
-export const others: ReadonlyArray<Runtime> = [node(22), node(24), deno].filter(({ name }) => name !== here.name)
+export const others: ReadonlyArray<Runtime> = [node(22), node24, deno].filter(({ name }) => name !== here.name)

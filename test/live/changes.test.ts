@@ -15,7 +15,7 @@ import { FeedPort } from "../kit/feedPort.ts"
 import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
 import { registration } from "../kit/registration.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { rootClient } from "../kit/surreal/sdk.ts"
+import { persistently, rootClient } from "../kit/surreal/sdk.ts"
 
 const { fresh, serve, start } = besides()
 
@@ -126,16 +126,7 @@ test("D44 D21 moving between the change table and events that post, while somebo
   port.behind = node
   await register(node, "all", "SELECT id FROM item")
   const db = await rootClient(server)
-  const run = async (query: string): Promise<void> => {
-    for (;;) {
-      const failed = await db.query(query).then(
-        () => undefined,
-        (error: unknown) => String(error)
-      )
-      if (failed === undefined) return
-      if (!/transaction/i.test(failed)) throw new Error(failed)
-    }
-  }
+  const run = async (query: string): Promise<void> => void (await persistently(async () => db.query(query)))
   let writing = true
   const writer = (async () => {
     for (let i = 0; writing; i++)

@@ -5,73 +5,25 @@
  * No compare runs by the clock here, so what a view lacks stays missing and fails the test.
  */
 import { expect, onTestFinished, test } from "vitest"
-import * as Setup from "../../src/core/surreal/databaseSetup.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { left, taken } from "../kit/changeTable.ts"
-import { Door, freePort, removeFolder, schedulerEnv, sleep, temporaryFolder, until } from "../kit/Door.ts"
+import { type ClusterBeside, startClusterBeside } from "../kit/clusterBeside.ts"
+import { Door, freePort, removeFolder, schedulerEnv, secret, sleep, temporaryFolder, until } from "../kit/Door.ts"
+import { EventStream } from "../kit/EventStream.ts"
 import { request } from "../kit/http.ts"
-import { type Process, ProcessCluster } from "../kit/processCluster.ts"
+import type { Process } from "../kit/processCluster.ts"
 import { campaign } from "../kit/random.ts"
 import { registration } from "../kit/registration.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { serviceUser } from "../kit/surreal/serviceUser.ts"
 
 type Rows = ReadonlyArray<{ readonly [field: string]: unknown }>
 
 const view = "SELECT * FROM item WHERE on = true"
 
-interface Beside {
-  readonly server: RpcServer
-  readonly cluster: ProcessCluster
-  readonly settings: { readonly [name: string]: string }
-  readonly ask: <A>(query: string) => Promise<A>
-}
-
-const start = async (ssps: number): Promise<Beside> => {
-  const folder = temporaryFolder()
-  onTestFinished(() => removeFolder(folder))
-  const server = await RpcServer.start({ path: `surrealkv://${folder}/database` })
-  onTestFinished(() => server.kill())
-  const ask = <A>(query: string): Promise<A> => server.ask<A>("n", "d", query)
-  await ask("DEFINE TABLE item; FOR $n IN 0..40 { CREATE type::record('item', $n) SET n = 0, on = $n % 2 = 0 }")
-  const { pass, user } = await serviceUser(server)
-  await ask(
-    Setup.script({
-      url: "http://127.0.0.1:9",
-      secret: undefined,
-      tables: ["item"],
-      mode: "changes",
-      openToRecordUsers: false
-    })
-  )
-  const there = `127.0.0.1:${server.port}`
-  const settings = {
-    SVC_SCHEDULER_DB_URL: there,
-    SVC_SCHEDULER_DB_NAMESPACE: "n",
-    SVC_SCHEDULER_DB_DATABASE: "d",
-    SVC_SCHEDULER_DB_USERNAME: user,
-    SVC_SCHEDULER_DB_PASSWORD: pass,
-    SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
-    SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "5000",
-    SVC_RECONCILE_INTERVAL_SECS: "0",
-    SVC_DATABASE_LEASE_SECS: "3"
-  }
-  const cluster = await ProcessCluster.start(ssps, settings, () => ({
-    STORE_ADDR: there,
-    STORE_NS: "n",
-    STORE_DB: "d",
-    STORE_USER: user,
-    STORE_PASS: pass
-  }))
-  onTestFinished(() => cluster.close())
-  return { server, cluster, settings, ask }
-}
-
 const ids = async (rows: Promise<readonly [Rows]>): Promise<ReadonlyArray<string>> =>
   (await rows)[0].map(({ id }) => String(id)).sort()
 
 /** Waits until the edges of the view are what its query answers in the database. */
-const equal = async ({ ask, cluster, server }: Beside, when: string): Promise<void> => {
+const equal = async ({ ask, cluster, server }: ClusterBeside, when: string): Promise<void> => {
   let last: readonly [unknown, unknown] = [undefined, undefined]
   await taken(server)
   await until(
@@ -91,7 +43,7 @@ const equal = async ({ ask, cluster, server }: Beside, when: string): Promise<vo
   })
 }
 
-const register = async ({ cluster }: Beside): Promise<number | undefined> =>
+const register = async ({ cluster }: ClusterBeside): Promise<number | undefined> =>
   (
     await cluster.scheduler.ask(
       { method: "POST", path: "/view/register", body: registration("incantation:mine", view) },
@@ -106,7 +58,7 @@ const uncompared = (scheduler: Process): number => scheduler.logs.match(/no comp
 const kills = campaign ? 40 : 2
 
 test("D44 D56 D57 in a cluster the scheduler takes the change table of a database that may not reach it: views follow, what is rolled back is not shown, calls are carried out or refused, a deleted registration takes its view away", async () => {
-  const beside = await start(2)
+  const beside = await startClusterBeside(2)
   const { ask, cluster } = beside
   expect(await register(beside)).toBe(200)
   await equal(beside, "behind the clone")
@@ -160,8 +112,46 @@ test("D44 D56 D57 in a cluster the scheduler takes the change table of a databas
   await edgesOfMade(0)
 }, 300_000)
 
+test("D44 L3 in a cluster a transaction is one step of every view, though it takes several deliveries", async () => {
+  const beside = await startClusterBeside(1)
+  const { ask, cluster } = beside
+  const sum = "SELECT math::sum(n) AS n, count() AS rows FROM item GROUP ALL"
+  for (const [id, surql] of [
+    ["all", "SELECT id, n FROM item"],
+    ["sum", sum]
+  ] as const)
+    expect(
+      (
+        await cluster.scheduler.ask(
+          { method: "POST", path: "/view/register", body: registration(`incantation:${id}`, surql) },
+          20_000
+        )
+      )?.status
+    ).toBe(200)
+  await taken(beside.server)
+  const open = (id: string): Promise<EventStream> =>
+    EventStream.open(cluster.ssps[0]!.url, `/view/${id}/stream`, secret)
+  const [all, sums] = [await open("all"), await open("sum")]
+  onTestFinished(() => [all, sums].forEach((stream) => stream.close()))
+  const moved = ["+ 3", "- 3"].map(
+    (by, i) => `FOR $i IN 0..700 { CREATE type::record('item', $i + ${i} * 700 + 1000) SET n = 0 ${by} }`
+  )
+  await ask(`BEGIN; ${moved.join("; ")}; COMMIT`)
+  const deltas = ({ events }: EventStream) => events.filter(({ event }) => event === "delta")
+  await until("the first is told", async () => deltas(all).length > 0 && deltas(sums).length > 0)
+  await ask("BEGIN; UPDATE item:1000 SET n = 4; UPDATE item:1001 SET n = 2; COMMIT")
+  await until("the second is told", async () => deltas(all).length > 1)
+  const sizes = deltas(all).map(({ data }) => [data["additions"], data["updates"]].map((part) => (part as Rows).length))
+  expect(sizes).toEqual([
+    [1400, 0],
+    [0, 2]
+  ])
+  // The second leaves the sum as it is, and halves of either would not.
+  expect(deltas(sums).length).toBe(1)
+}, 300_000)
+
 test("D44 no write fails while the scheduler is away; it takes what waits when it is back, after kills too, without a compare", async () => {
-  const beside = await start(1)
+  const beside = await startClusterBeside(1)
   const { ask, cluster, server } = beside
   const { scheduler } = cluster
   expect(await register(beside)).toBe(200)
@@ -193,7 +183,7 @@ test("D44 no write fails while the scheduler is away; it takes what waits when i
 }, 300_000)
 
 test("D44 a second scheduler beside a database takes no rows while the first has the lease, says so, and follows when that one is gone", async () => {
-  const beside = await start(1)
+  const beside = await startClusterBeside(1)
   const { ask, cluster, server, settings } = beside
   const port = await freePort()
   const folder = temporaryFolder()

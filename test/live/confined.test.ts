@@ -17,10 +17,20 @@ import { root } from "../kit/source.ts"
 
 const image = Dockerfile.env(Dockerfile.stages(readFileSync(join(root, "Dockerfile"), "utf8")).at(-1) ?? [])
 
+const imageOfThisNode = Object.fromEntries(
+  Object.entries(image).filter(
+    ([name, value]) => name !== "NODE_OPTIONS" || process.allowedNodeEnvironmentFlags.has(value.replace(/=.*/, ""))
+  )
+)
+
 /** The image's environment with its volume in `folder` and a port of the test. */
 const envIn = (folder: string): { readonly [name: string]: string | undefined } => ({
   STORE_ADDR: undefined,
-  ...Object.fromEntries(Object.entries(image).map(([name, value]) => [name, value.replace(/^\/data\b/, folder)])),
+  // That of the image sizes the heap by the container, which Node 20 cannot.
+  NODE_OPTIONS: undefined,
+  ...Object.fromEntries(
+    Object.entries(imageOfThisNode).map(([name, value]) => [name, value.replace(/^\/data\b/, folder)])
+  ),
   LISTEN_ADDR: ":{port}",
   SVC_SCHEDULER_INGEST_PORT: "{port}",
   SVC_SCHEDULER_AUTH_SECRET: "t",

@@ -20,7 +20,7 @@ import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { campaign, type Rng, rng, seeded } from "../kit/random.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
-import { rootClient } from "../kit/surreal/sdk.ts"
+import { isConflict, rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -165,7 +165,7 @@ const writeSome = async (db: Surreal, random: Rng, count: number): Promise<void>
             .map(({ error }) => String(error))
             .join("\n")
         )
-      if (/can be retried/.test(failure)) {
+      if (isConflict(failure)) {
         done.conflicts++
         continue
       }

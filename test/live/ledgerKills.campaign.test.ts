@@ -125,16 +125,20 @@ test("L3 D44 a hundred kills of the service and twenty of the database lose noth
       Array.from({ length: lanes / writers }, (_, i) => writer + i * writers)
     )
   )
+  const kills = { service: 0, early: 0, database: 0 }
+  let readySince = performance.now()
   const sightings = ledgerViews.map((view) => new Sightings(view))
   const look = async (): Promise<void> => {
     for (const [i, { id }] of ledgerViews.entries()) {
       if (await isBehind(door)) continue
       const answer = await ask(`/view/${id}`).catch(() => undefined)
       if (answer?.status === 200 && !(await isBehind(door)))
-        sightings[i]!.saw((answer.json as { readonly result_data: ReadonlyArray<ShownRow> }).result_data)
+        sightings[i]!.saw(
+          (answer.json as { readonly result_data: ReadonlyArray<ShownRow> }).result_data,
+          `after ${JSON.stringify(kills)} and ${Math.round(performance.now() - readySince)} ms`
+        )
     }
   }
-  const kills = { service: 0, early: 0, database: 0 }
   for (let round = 1; kills.service < runs(100); round++) {
     if (round % 5 === 0 && kills.database < runs(20)) {
       const killed = world.killDatabase()
@@ -155,6 +159,7 @@ test("L3 D44 a hundred kills of the service and twenty of the database lose noth
       await sleep(random.below(1_500))
       kills.early++
     } else door = await Door.start(options)
+    readySince = performance.now()
   }
   if (door.exit !== undefined) throw new Error(`the service ended by itself: ${door.logs.slice(-2_000)}`)
   world.writing = false

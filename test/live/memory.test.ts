@@ -38,6 +38,30 @@ const fill = async (door: Door): Promise<number> => {
 const recordsOf = async (door: Door): Promise<unknown> =>
   ((await send(door, { ask: "GET /overview" })).json as { readonly records: number }).records
 
+/** A scheduler that serves, how to ask it, and what an SSP needs to be its member. */
+const serving = async (
+  shop: ReturnType<typeof workshop>,
+  onTestFinished: (end: () => Promise<void>) => void,
+  options: { readonly command: ReadonlyArray<string>; readonly env?: { readonly [name: string]: string } }
+) => {
+  const folder = shop.folder(),
+    port = await freePort(),
+    url = `http://127.0.0.1:${port}`
+  const scheduler = await Door.spawn({
+    command: options.command,
+    dataDir: folder,
+    env: { ...schedulerEnv(folder, port), ...options.env }
+  })
+  onTestFinished(() => scheduler.close())
+  await until(
+    "the scheduler serves",
+    async () => (await request(url, { path: "/readyz" }).catch(() => undefined))?.status === 200
+  )
+  const post = (path: string, body: unknown) =>
+    request(url, { method: "POST", path, body: body as never, headers: { authorization: `Bearer ${secret}` } })
+  return { scheduler, post, env: { SCHEDULER_URL: url, STORE_ADDR: undefined } }
+}
+
 describe("D43 an SSP that is fed past its heap", () => {
   it("refuses what grows, takes what does not, has everything after kill -9, and says what a start needs", async ({
     onTestFinished
@@ -50,7 +74,9 @@ describe("D43 an SSP that is fed past its heap", () => {
     const view = await send(first, { ask: "POST /view/register", body: registration("v", "SELECT * FROM t LIMIT 3") })
     expect([view.status, view.json]).toMatchObject([503, { code: "OVERLOADED" }])
     expect((await ingest(first, change("UPDATE", "t:1", { text: "less" }))).status).toBe(200)
-    expect((await ingest(first, change("UPDATE", "t:1", { text }))).status, "it grows again").toBe(503)
+    const grown = await ingest(first, change("UPDATE", "t:1", { text }))
+    expect(grown.status, "it grows again").toBe(503)
+    expect(grown.text).toContain("; deletes and updates that do not grow are taken")
     expect((await ingest(first, change("DELETE", "t:2"))).status).toBe(200)
     const metrics = await send(first, { ask: "GET /metrics?format=prometheus" })
     expect(metrics.text).toMatch(/^svc_memory_full 1$/m)
@@ -96,25 +122,34 @@ describe("D43 an SSP that is fed past its heap", () => {
   })
 })
 
+describe("D43 an SSP whose heap is too small for the scheduler's records", () => {
+  it("ends with 1 and says how far it came, and serves them when it has more", async ({ onTestFinished }) => {
+    const shop = workshop(onTestFinished)
+    const { env, post } = await serving(shop, onTestFinished, {
+      command: [process.execPath, "dist/scheduler.js"],
+      // A page must be small beside the heap, as it is beside a usual one.
+      env: { SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE: "100" }
+    })
+    const count = 400 * heapMebibytes
+    for (let at = 0; at < count; at += 200) {
+      const batch = Array.from({ length: 200 }, (_, i) => create(`t:${at + i}`, { text: `${text}${at + i}` }))
+      expect((await post("/ingest", batch)).status).toBe(200)
+    }
+    const tooSmall = await shop.run({ env, command: heapOf(heapMebibytes) })
+    expect(tooSmall.exit, tooSmall.logs.slice(-2000)).toEqual({ code: 1, signal: null })
+    expect(tooSmall.logs).toMatch(
+      /the heap's limit of \d+ MiB is too small for the scheduler's records: with [1-9]\d* of them pulled \d+ MiB are in use.*--max-old-space-size.*SVC_MAX_MEMORY/
+    )
+    const large = await shop.start({ env, command: heapOf(4 * heapMebibytes) })
+    await until("it holds them", async () => (await recordsOf(large)) === count)
+  })
+})
+
 describe("D43 a scheduler whose heap is full", () => {
   it("refuses views and changes, and goes on", async ({ onTestFinished }) => {
-    const shop = workshop(onTestFinished),
-      folder = shop.folder(),
-      port = await freePort(),
-      url = `http://127.0.0.1:${port}`
-    const scheduler = await Door.spawn({
-      command: heapOf(64, "scheduler"),
-      dataDir: folder,
-      env: schedulerEnv(folder, port)
-    })
-    onTestFinished(() => scheduler.close())
-    await until(
-      "the scheduler serves",
-      async () => (await request(url, { path: "/readyz" }).catch(() => undefined))?.status === 200
-    )
-    await shop.start({ env: { SCHEDULER_URL: url, STORE_ADDR: undefined } })
-    const post = (path: string, body: unknown) =>
-      request(url, { method: "POST", path, body: body as never, headers: { authorization: `Bearer ${secret}` } })
+    const shop = workshop(onTestFinished)
+    const { env, post, scheduler } = await serving(shop, onTestFinished, { command: heapOf(64, "scheduler") })
+    await shop.start({ env })
     await until(
       "an SSP is ready",
       async () => (await post("/view/register", registration("v0", "SELECT * FROM t"))).status === 200
@@ -133,7 +168,11 @@ describe("D43 a scheduler whose heap is full", () => {
       ])
       break
     }
-    expect((await post("/ingest", create("t:1", { n: 1 }))).status).toBe(503)
+    const refused = await post("/ingest", create("t:1", { n: 1 }))
+    expect([refused.status, (refused.json as { readonly message: string }).message]).toEqual([
+      503,
+      expect.stringMatching(/; deletes are taken$/)
+    ])
     expect((await post("/ingest", change("DELETE", "t:1"))).status).toBe(200)
     for (let i = 1; i < registered; i++) await post("/view/unregister", { id: `v${i}` })
     await until("it has room again", async () => (await post("/ingest", create("t:1", { n: 1 }))).status === 200)

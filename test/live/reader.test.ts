@@ -5,12 +5,12 @@
  * On a real engine, because what two transactions do to one row is the database's business.
  */
 import { cpSync } from "node:fs"
-import { expect, test } from "vitest"
+import { expect, onTestFinished, test } from "vitest"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { besides } from "../kit/besides.ts"
 import { install, left, taken } from "../kit/changeTable.ts"
-import { sleep } from "../kit/Door.ts"
+import { Door, schedulerEnv, sleep } from "../kit/Door.ts"
 import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
 import { registration } from "../kit/registration.ts"
 import type { RpcServer } from "../kit/surreal/RpcServer.ts"
@@ -75,6 +75,26 @@ test("D22 beside a database that does not exist a service ends with the fault, a
     exitCode: 2,
     message: expect.stringMatching(/misspelt.*correct STORE_DB/)
   })
+  const [{ databases }] = await server.ask<[{ readonly databases: object }]>("n", "d", "INFO FOR NS")
+  expect(Object.keys(databases)).toEqual(["d"])
+})
+
+test("D22 a scheduler beside a database that does not exist ends with 2, names the setting, and has created nothing", async () => {
+  const server = await serve()
+  const scheduler = await Door.spawn({
+    command: [process.execPath, "dist/scheduler.js"],
+    env: {
+      ...schedulerEnv(fresh()),
+      SVC_SCHEDULER_DB_URL: `127.0.0.1:${server.port}`,
+      SVC_SCHEDULER_DB_NAMESPACE: "n",
+      SVC_SCHEDULER_DB_DATABASE: "misspelt",
+      SVC_SCHEDULER_DB_USERNAME: "root",
+      SVC_SCHEDULER_DB_PASSWORD: "root"
+    }
+  })
+  onTestFinished(() => scheduler.close())
+  expect(await scheduler.exited).toEqual({ code: 2, signal: null })
+  expect(scheduler.logs).toMatch(/misspelt.*correct SVC_SCHEDULER_DB_DATABASE/)
   const [{ databases }] = await server.ask<[{ readonly databases: object }]>("n", "d", "INFO FOR NS")
   expect(Object.keys(databases)).toEqual(["d"])
 })

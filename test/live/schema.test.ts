@@ -57,6 +57,24 @@ test("D57 a table that is made gets its event and its views follow it; one that 
   expect([await differing(node, "select"), await rows(node, "later")]).toEqual([[], [5, 2]])
 }, 60_000)
 
+test("D57 a table that is made while no service follows the database gets its event from the next; one that was left out is left out", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE item; DEFINE TABLE left; ${install("item")}`)
+  const first = await start(server)
+  await until("what is there is noted", async () => {
+    const [noted] = await server.ask<[ReadonlyArray<unknown>]>("n", "d", "SELECT VALUE tables FROM _svc_reader")
+    return JSON.stringify(noted) === JSON.stringify([["item", "left"]])
+  })
+  await first.stop()
+  await server.ask("n", "d", "DEFINE TABLE made; CREATE made:1 SET n = 1")
+  const node = await start(server)
+  await until("the new table has its event", async () => (await events(server, "made")).length === 1)
+  expect([await events(server, "made"), await events(server, "left")]).toEqual([["svc_change"], []])
+  await register(node, "made", "SELECT VALUE n FROM made")
+  await server.ask("n", "d", "UPDATE made:1 SET n = 2")
+  await shows(node, "made", [2])
+}, 60_000)
+
 test("D57 a field that is declared anew types what is posted, and a computed one shows at once", async () => {
   const server = await serve()
   await server.ask("n", "d", `DEFINE TABLE item; CREATE item:1 SET n = 2; ${install("item")}`)
@@ -89,6 +107,9 @@ test("D57 tables without an event are named: where the registration answers, and
     expect.stringMatching(/^table copy is defined AS SELECT/)
   ])
   expect(await register(node, "item", "SELECT * FROM item")).not.toHaveProperty("warnings")
+  expect((await node.ask("GET", "/overview")).json).toMatchObject({
+    warnings: [expect.stringMatching(/^table copy is defined/), expect.stringMatching(/^table quiet has no event/)]
+  })
   expect(await events(server, "quiet")).toEqual([])
 }, 60_000)
 

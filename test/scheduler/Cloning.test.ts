@@ -16,7 +16,7 @@ import { identical } from "../../src/core/surql/values/order.ts"
 import type { Obj, RecordId } from "../../src/core/surql/values/value.ts"
 import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import { make as memoryUpstream } from "../../src/drivers/memoryUpstream.ts"
-import { LiveCompare } from "../../src/node/liveCompare.ts"
+import { LiveCompare } from "../../src/node/database/liveCompare.ts"
 import { Replica, type ReplicaShape } from "../../src/ports/Replica.ts"
 import { UpstreamError, type UpstreamShape } from "../../src/ports/Upstream.ts"
 import type { Ingest } from "../../src/scheduler/ingest/Ingest.ts"
@@ -53,13 +53,13 @@ const database = (
  */
 const ingest =
   (replica: ReplicaShape, lines: Array<string>): Ingest["Type"]["ingest"] =>
-  (changes, raw, holds) =>
+  (changes, raw, taking) =>
     Effect.orDie(
       Effect.gen(function* () {
         const known = yield* replica.current(changes.map(({ id }) => id))
         for (const [i, change] of changes.entries()) {
           const next = Version.after(known.get(change.id.text), change)
-          if (next === undefined || holds?.(change, known.get(change.id.text)) === false) continue
+          if (next === undefined || taking?.holds?.(change, known.get(change.id.text)) === false) continue
           const line = Event.toLine(raw[i]!, change.op, next.version, undefined)
           lines.push(line)
           // As a reader that knows the table decodes it.

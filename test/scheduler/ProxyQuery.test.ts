@@ -13,7 +13,7 @@ import { Clock, Effect, Either, Exit, Fiber, FastCheck as fc, Layer, Scope } fro
 import { afterAll, describe, expect } from "vitest"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
 import { queryBudget } from "../../src/core/surql/evaluate/scope.ts"
-import { evaluate } from "../../src/core/surql/evaluate/select.ts"
+import { evaluate } from "../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
 import * as Encode from "../../src/core/surql/values/encode.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"

@@ -24,6 +24,7 @@ import type { StartFault } from "../../src/ports/StartFault.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { SchedulerConfig } from "../../src/scheduler/Config.ts"
+import { Ingest } from "../../src/scheduler/ingest/Ingest.ts"
 import { Pool, type PoolShape } from "../../src/scheduler/pool/Pool.ts"
 import * as Scheduler from "../../src/scheduler/Scheduler.ts"
 import { secret } from "../kit/Door.ts"
@@ -61,6 +62,7 @@ export class Node {
   readonly url: string
   readonly port: number
   readonly pool: PoolShape
+  readonly ingest: typeof Ingest.Service
   readonly logs: Array<string>
   /** Annotations of the same lines. */
   readonly annotated: ReadonlyArray<{ readonly [name: string]: unknown }>
@@ -69,6 +71,7 @@ export class Node {
   private constructor(
     port: number,
     pool: PoolShape,
+    ingest: typeof Ingest.Service,
     logs: Array<string>,
     annotated: ReadonlyArray<{ readonly [name: string]: unknown }>,
     close: () => Promise<void>
@@ -76,6 +79,7 @@ export class Node {
     this.url = `http://127.0.0.1:${port}`
     this.port = port
     this.pool = pool
+    this.ingest = ingest
     this.logs = logs
     this.annotated = annotated
     this.close = close
@@ -126,7 +130,7 @@ export class Node {
         Effect.tapErrorCause(() => Scope.close(scope, Exit.void))
       )
       const port = yield* Context.get(context, Serving).port
-      return new Node(port, Context.get(context, Pool), logs, annotated, () =>
+      return new Node(port, Context.get(context, Pool), Context.get(context, Ingest), logs, annotated, () =>
         Effect.runPromise(Scope.close(scope, Exit.void))
       )
     }).pipe(Effect.runPromise)

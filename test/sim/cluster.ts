@@ -8,7 +8,7 @@
 import { Context, Effect, Either, HashMap, Option } from "effect"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
 import { queryBudget } from "../../src/core/surql/evaluate/scope.ts"
-import { evaluate } from "../../src/core/surql/evaluate/select.ts"
+import { evaluate } from "../../src/core/surql/evaluate/select/select.ts"
 import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
 import * as Encode from "../../src/core/surql/values/encode.ts"
 import { toJson } from "../../src/core/surql/values/json.ts"

@@ -6,7 +6,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
 import * as HttpStream from "../../src/ssp/http/HttpStream.ts"
-import { bytesOf } from "../../src/ssp/views/eventBytes.ts"
+import { bytesOf } from "../../src/ssp/views/streams/eventBytes.ts"
 import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 
 const delta: ViewEvent = { event: "delta", id: "i.1", data: { a: "x\ny" } }

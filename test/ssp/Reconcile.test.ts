@@ -143,6 +143,31 @@ describe("bootstrap", () => {
     })
   )
 
+  withNode(
+    "D44 what transactions wrote while tables were read one after the other is taken of the change table before it ends: memory is a state of the database",
+    (node) =>
+      Effect.gen(function* () {
+        const { database, reconcile } = node
+        database.keepChanges()
+        fill(database, "a", 3)
+        fill(database, "b", 3)
+        let n = 0
+        // A transaction that writes into both tables, between the reads of them, in every pass.
+        database.before = (call) =>
+          Effect.sync(() => {
+            if (call !== "chunk b") return
+            n++
+            for (const table of ["a", "b"]) {
+              database.put(`${table}:1`, { n: 100 + n })
+              database.announce(`${table}:1`)
+            }
+          })
+        yield* elapse(reconcile.bootstrap(never))
+        expect(n).toBeGreaterThan(1)
+        expect([contentOf(node, "a:1"), contentOf(node, "b:1")]).toEqual([100 + n, 100 + n])
+      })
+  )
+
   withNode("D20 a restart writes only what changed meanwhile, with versions that go on", (node) =>
     Effect.gen(function* () {
       const { database, store } = node

@@ -65,6 +65,101 @@ const bench = (kind: DatabaseShape["kind"]) => {
   return { commits, answered, submit, repair, turn: () => turns.shift()?.() }
 }
 
+/** A committer whose deliveries are answered before `deliver` returns; `refuse` makes its store refuse. */
+const following = (maxPending = 10_000) => {
+  let refusing = false
+  const memory = Effect.runSync(Effect.provide(Database, Database.layerMemory))
+  const stored: Array<string> = []
+  const database: DatabaseShape = {
+    ...memory,
+    commit: (commit) =>
+      refusing
+        ? Effect.fail(new DatabaseError({ reason: "failed", message: "full" }))
+        : Effect.tap(memory.commit(commit), () =>
+            Effect.sync(() => stored.push(`${commit.records.length} through ${commit.position.seq}`))
+          )
+  }
+  const turns: Array<() => void> = []
+  const engine = new Engine()
+  const committer = new Committer(
+    {
+      engine,
+      database,
+      turn: { next: (run) => void turns.push(run) },
+      run: (effect, done) => done(Effect.runSync(Logger.withMinimumLogLevel(Effect.either(effect), LogLevel.None)))
+    },
+    maxPending
+  )
+  committer.standAt({ writes: 0, seq: 0, logId: "log", epoch: 1 })
+  /** What each step was told with: the positions of its changes, and the one that followers get. */
+  const deliver = (...events: ReadonlyArray<readonly [seq: number, continues: boolean, epoch?: number]>): unknown => {
+    let said: unknown
+    const changes = Either.getOrThrow(
+      Change.decodeChanges(
+        events.map(([seq, continues, epoch = 1]) => ({
+          ...{ table: "t", op: "CREATE", id: `t:${seq}`, record: {}, seq, log_id: "log", epoch },
+          ...(continues ? { step_continues: true } : {})
+        }))
+      )
+    )
+    committer.submit({
+      changes,
+      putViews: [],
+      removeViews: [],
+      done: (outcome, taken) => {
+        said = Either.isRight(outcome)
+          ? [taken.map(({ position }) => position?.seq), outcome.right.map(({ seq }) => seq)]
+          : outcome.left._tag
+      }
+    })
+    while (turns.length > 0) turns.shift()?.()
+    return said
+  }
+  const refuse = (yes: boolean): void => void (refusing = yes)
+  return { committer, deliver, refuse, stored, shown: () => [...engine.store.rowsInOrder("t")].length }
+}
+
+describe("steps of the scheduler's log", () => {
+  it("D44 changes of one step that come in two deliveries are applied at once, and their store has them then", () => {
+    const { committer, deliver, shown, stored } = following()
+    expect(deliver([1, false], [2, true], [3, true])).toEqual([[1], [1]])
+    expect([shown(), committer.position.seq, stored]).toEqual([1, 1, ["1 through 1"]])
+    expect(deliver([4, true])).toEqual([[], []])
+    expect([shown(), committer.position.seq, stored]).toEqual([1, 1, ["1 through 1"]])
+    expect(deliver([5, false], [6, false])).toEqual([
+      [2, 3, 4, 5, 6],
+      [5, 6]
+    ])
+    expect([shown(), committer.position.seq, stored]).toEqual([6, 6, ["1 through 1", "5 through 6"]])
+  })
+  it("D44 a step that was delivered twice is applied once; a gap within it is answered with what is missing", () => {
+    const { deliver, shown } = following()
+    expect(deliver([1, true], [2, true])).toEqual([[], []])
+    expect(deliver([4, false])).toBe("SequenceGap")
+    expect(deliver([1, true], [2, true], [3, false])).toEqual([[1, 2, 3], [3]])
+    expect(shown()).toBe(3)
+  })
+  it("D44 where the store refuses the end of a step, nothing of it is shown, and the same delivery brings all of it", () => {
+    const { deliver, refuse, shown } = following()
+    expect(deliver([1, true])).toEqual([[], []])
+    refuse(true)
+    expect(deliver([2, false])).toBe("StoreFailed")
+    expect(shown()).toBe(0)
+    refuse(false)
+    expect(deliver([2, false])).toEqual([[1, 2], [2]])
+  })
+  it("D44 what has come of a step is dropped when everything is replaced, and a step that does not fit is shown in parts", () => {
+    const { committer, deliver, shown } = following(3)
+    expect(deliver([1, true], [2, true])).toEqual([[], []])
+    committer.standAt({ writes: 0, seq: 10, logId: "log", epoch: 2 })
+    expect(deliver([11, false, 2])).toEqual([[11], [11]])
+    expect(deliver([12, true, 2], [13, true, 2], [14, true, 2])).toEqual([[], []])
+    expect(deliver([15, true, 2])).toEqual([[12, 13, 14, 15], [15]])
+    expect(deliver([16, false, 2])).toEqual([[16], [16]])
+    expect(shown()).toBe(6)
+  })
+})
+
 describe("group commit", () => {
   it("D5 a gap is answered after the changes it follows are durable; where the store refuses those, the answer is that and no position", () => {
     for (const refuses of [false, true]) {

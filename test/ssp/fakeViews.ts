@@ -110,7 +110,8 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
               Stream.concat(Stream.make(last === undefined ? snapshot : { ...snapshot, id: last }), Stream.never)
             )
           : Effect.fail(new ViewNotFound({ id })),
-    endStreams: () => Effect.void,
+    follow: () => undefined,
+    look: () => false,
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),
     define: () => Effect.void,
     tablesOf: () => [],

@@ -7,7 +7,7 @@ import { Chunk, Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { drain } from "../../src/core/surql/evaluate/scope.ts"
 import { written } from "../../src/ssp/views/answerBytes.ts"
-import { bytesOf } from "../../src/ssp/views/eventBytes.ts"
+import { bytesOf } from "../../src/ssp/views/streams/eventBytes.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
 import type { ViewAnswer, ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 import { change, type Kit, registration, ticking, withViews } from "./viewsKit.ts"
@@ -171,3 +171,24 @@ describe("writing an answer", () => {
     expect(Math.max(...step.value.map(({ length }) => length))).toBeLessThan(300_000)
   })
 })
+
+it.effect(
+  "D8 a result read by callback is made in slices, and abandoned with the client that asked; a small one is there at once",
+  () =>
+    withLarge(({ views }) =>
+      Effect.gen(function* () {
+        yield* views.register(registration("small", "SELECT * FROM t WHERE i = 1"))
+        const answered: Array<string> = []
+        const look = (id: string) =>
+          views.look(id, undefined, (pieces) => answered.push(`${id} ${pieces !== undefined}`))
+        expect([look("small"), answered.splice(0), look("nothing")]).toEqual([true, ["small true"], false])
+        const abandon = look("large")
+        expect([typeof abandon, answered]).toEqual(["function", []])
+        if (typeof abandon === "function") abandon()
+        look("large")
+        yield* Effect.repeat(Effect.yieldNow(), { until: () => answered.length > 0 })
+        yield* Effect.repeatN(Effect.yieldNow(), 100)
+        expect(answered).toEqual(["large true"])
+      })
+    )
+)

@@ -8,6 +8,7 @@ import { Effect, Layer } from "effect"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { Obj, Value } from "../../src/core/surql/values/value.ts"
 import {
+  type ChangeRow,
   type OwnedRegistration,
   Upstream,
   UpstreamError,
@@ -73,6 +74,47 @@ export class FakeDatabase {
         Effect.suspend(() => (this.failure === undefined ? Effect.succeed(make()) : Effect.fail(this.failure)))
       )
     })
+  }
+
+  private readonly rows: Array<ChangeRow> = []
+
+  /** Names a record in the change table, as its event would. */
+  announce(id: string): void {
+    this.rows.push({ id: idOf(`_svc_change:${this.rows.length + 1}`), record: idOf(id) })
+  }
+
+  /** Gives it a change table. Call it before anything asks. */
+  keepChanges(): void {
+    const gone = new Set<string>()
+    const waiting = (): ReadonlyArray<ChangeRow> => this.rows.filter(({ id }) => !gone.has(id.text))
+    Object.assign(this.upstream, {
+      lease: {
+        acquire: () => Effect.succeed({ held: true, position: undefined }),
+        renew: () => Effect.succeed(true),
+        release: () => Effect.void
+      },
+      changes: {
+        installed: Effect.succeed(true),
+        listen: () => Effect.never,
+        announce: () => Effect.void,
+        seen: Effect.succeed(undefined),
+        see: () => Effect.void,
+        answer: () => Effect.void,
+        take: (size, done) =>
+          this.answer("take", () => {
+            for (const { text } of done) gone.add(text)
+            const all = waiting()
+            const rows = all.slice(0, size)
+            const named = new Map(rows.map(({ record }) => [record.text, this.records.get(record.text)]))
+            return {
+              rows,
+              records: [...named.values()].filter((record) => record !== undefined),
+              unreadable: [],
+              partial: all.length > rows.length
+            }
+          })
+      }
+    } satisfies Pick<UpstreamShape, "changes" | "lease">)
   }
 
   readonly upstream: UpstreamShape = {

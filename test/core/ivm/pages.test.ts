@@ -3,9 +3,10 @@
  * looks at (law L7, D42).
  */
 import { Either } from "effect"
-import { describe, expect, test } from "vitest"
+import { describe, expect, it, test, vi } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { holdingsOf } from "../../../src/core/ivm/holdings.ts"
+import { PagedView } from "../../../src/core/ivm/view/pagedView.ts"
 import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
 import { Regex, type Value } from "../../../src/core/surql/values/value.ts"
@@ -290,24 +291,189 @@ test("L1 rows that no index can file, for they equal what they match, are on eve
   agree()
 })
 
-test("L7 an index is built in slices, and changes that come meanwhile are in it once", () => {
-  const on = posts(3_000)
-  const select = Either.getOrThrow(parseSelect("SELECT * FROM post WHERE live = true ORDER BY n LIMIT 300"))
-  const slices = on.engine.acquireSliced(select, {})
-  let pauses = 0
-  let step = slices.next()
-  const changed = (i: number): Json => ({ n: i, live: true, a: "changed" })
-  for (; step.done !== true; step = slices.next()) {
-    pauses++
-    on.put(`post:${pauses * 10}`, changed(pauses * 10), "UPDATE")
-    on.put(`post:${3_000 - pauses}`, changed(-pauses), "UPDATE").remove(`post:${pauses * 7}`)
+seeded(
+  "L7 an index is built in slices, and whatever comes, changes and goes meanwhile is in it once",
+  "test/core/ivm/pages.test.ts",
+  (random) => {
+    for (let run = 0; run < runs(6); run++) {
+      const on = new Desk()
+      // Keys that few rows have come and go with them; every other id is of text.
+      const idOf = (i: number): string => (i % 2 === 0 ? `t:${i}` : `t:x${i}`)
+      const record = (): Json => ({ list: random.below(random.chance(0.9) ? 2 : 400), at: random.below(50) })
+      for (let i = 0; i < 7_000; i++) on.put(idOf(i), record())
+      const change = (): void => {
+        const i = random.below(7_300)
+        if (random.chance(0.3)) return void on.remove(idOf(i))
+        // A regular expression has no key.
+        const { doc, ...about } = decode({ table: "t", id: idOf(i), op: "UPDATE", record: record() })
+        const list = random.chance(0.1) ? new Regex(random.pick(["0", "1", "7"])) : doc["list"]
+        on.engine.applyAll(on.engine.plan([{ ...about, doc: { ...doc, list } }]).filter((one) => one !== undefined))
+      }
+      const filter = random.pick(["list = 1", "list = 7", "list IN [0, 1, 300]", "list = 1 AND at < 30"])
+      const order = random.pick(filter.includes("at <") ? ["at DESC", "at, list"] : ["at DESC", "id", "list, at"])
+      const query = `SELECT * FROM t WHERE ${filter} ORDER BY ${order}`
+      const slices = on.engine.acquireSliced(Either.getOrThrow(parseSelect(`${query} LIMIT 1000`)), {})
+      let pauses = 0
+      let step = slices.next()
+      for (; step.done !== true; step = slices.next()) {
+        pauses++
+        for (let n = random.below(90); n > 0; n--) change()
+      }
+      expect(pauses).toBeGreaterThan(12)
+      const view = Either.getOrThrow(step.value)
+      const agree = (): void => {
+        const all = on.watch(query)
+        expect(view.rows().map(({ key }) => key)).toEqual(all.keys().slice(0, 1000))
+        on.engine.release(all.view)
+        expect([query, entries()]).toEqual([query, on.engine.store.size("t")])
+      }
+      const entries = (): number => on.engine.kept.ordered.entries()
+      agree()
+      for (let n = 0; n < 300; n++) change()
+      agree()
+      for (let i = 0; i < 7_300; i++) on.remove(idOf(i))
+      agree()
+      expect(reachable(on.engine).get("KeyRows") ?? 0, "the page's own keys, and rows without one").toBeLessThan(5)
+    }
   }
-  expect(pauses).toBeGreaterThan(6)
+)
+
+test("L7 a row that the scan of a table meets twice, for counted ids were filled up meanwhile, is shown once", () => {
+  const on = new Desk()
+  on.put("t:7000", { at: -1 })
+  for (let i = 0; i < 3_000; i++) on.put(`t:x${i}`, { at: i })
+  const slices = on.engine.acquireSliced(Either.getOrThrow(parseSelect("SELECT * FROM t ORDER BY at LIMIT 3")), {})
+  slices.next()
+  for (let i = 0; i < 600; i++) on.put(`t:y${i}`, { at: 9_000 })
+  on.put("t:1", { at: 9_000 })
+  let step = slices.next()
+  while (step.done !== true) step = slices.next()
   const view = Either.getOrThrow(step.value)
-  expect(view.rows().map(({ key }) => key)).toEqual(
-    on.watch("SELECT * FROM post WHERE live = true ORDER BY n").keys().slice(0, 300)
+  expect(view.rows().map(({ key }) => key)).toEqual(["t:7000", "t:x0", "t:x1"])
+})
+
+describe("L7 a filter that few rows pass", () => {
+  const looks = () => vi.spyOn(PagedView.prototype, "admits")
+  const way = ({ view }: Watching): string | undefined =>
+    view
+      .plan()
+      .map(({ operator }) => operator)
+      .find((operator) => /^(?:candidates|walk)/.test(operator))
+
+  it("keeps its candidates, and a row that goes needs no walk", ({ onTestFinished }) => {
+    const on = new Desk()
+    for (let i = 0; i < 12_000; i++) on.put(`t:${i}`, { at: i, kind: i % 1_000 === 7 ? "rare" : "usual" })
+    const rare = on.watch("SELECT * FROM t WHERE kind != 'usual' ORDER BY at LIMIT 3")
+    const usual = on.watch("SELECT * FROM t WHERE kind != 'rare' ORDER BY at LIMIT 3")
+    expect(way(rare)).toBe("candidates, all that match: fewer than 1 row in 256 passed the filter")
+    expect(way(usual)).toBe("walk over the index, filtering: more than 1 row in 256 passes")
+    // What the first fill did not come to is walked over in parts.
+    on.remove("t:7").remove("t:1007")
+    const looked = looks()
+    onTestFinished(() => looked.mockRestore())
+    for (let i = 2; i < 9; i++) on.remove(`t:${i * 1_000 + 7}`)
+    expect(rare.keys()).toEqual(["t:9007", "t:10007", "t:11007"])
+    expect(usual.keys()).toEqual(["t:0", "t:1", "t:2"])
+    expect(looked.mock.calls.length, "rows filtered").toBeLessThan(100)
+  })
+
+  it("walks again when the data is another, and keeps candidates again when it is as before", () => {
+    const on = new Desk()
+    const put = (i: number, pass: boolean): void => void on.put(`t:${i}`, { at: i, pass }, "UPDATE")
+    for (let i = 0; i < 9_000; i++) put(i, i % 1_000 === 0)
+    const view = on.watch("SELECT * FROM t WHERE pass != false ORDER BY at LIMIT 3")
+    expect(way(view)).toMatch(/^candidates/)
+    for (let i = 0; i < 9_000; i++) put(i, true)
+    expect(way(view)).toMatch(/^walk/)
+    for (let i = 8_999; i >= 0; i--) put(i, i % 1_000 === 0)
+    for (let i = 0; i < 5; i++) on.remove(`t:${i * 1_000}`)
+    expect(view.keys()).toEqual(["t:5000", "t:6000", "t:7000"])
+    expect(way(view)).toMatch(/^candidates/)
+  })
+
+  seeded(
+    "L1 shows what a sort of all rows shows, while ever more rows pass it and ever fewer",
+    "test/core/ivm/pages.test.ts",
+    (random) => {
+      const ways = new Set<string>()
+      for (let run = 0; run < runs(4); run++) {
+        const on = new Desk()
+        let share = 0
+        const put = (i: number): void =>
+          void on.put(
+            `t:${i}`,
+            { at: random.below(3_000), list: random.below(2), pass: random.chance(share) },
+            "UPDATE"
+          )
+        for (let i = 0; i < 11_000; i++) put(i)
+        const queries = ["at", "at DESC"].flatMap((order) =>
+          ["list = 1", "list IN [0, 1]", "list = 1 AND at < 2000"].map(
+            (filter) => `SELECT * FROM t WHERE ${filter} AND pass != false ORDER BY ${order}`
+          )
+        )
+        const pages = queries.map((query) => {
+          const start = random.below(3)
+          return { query, start, page: on.watch(`${query} LIMIT 5 START ${start}`) }
+        })
+        for (const next of [0.001, 0.1, 0.002, 0]) {
+          share = next
+          for (let round = 0; round < 6; round++) {
+            for (let n = 0; n < 1_500; n++) {
+              // What is shown changes most.
+              const shown = random.pick(pages).page.keys()
+              const id =
+                shown.length > 0 && random.chance(0.3) ? Number(random.pick(shown).slice(2)) : random.below(11_000)
+              if (random.chance(0.1)) on.remove(`t:${id}`)
+              else put(id)
+            }
+            for (const { page, query, start } of pages) {
+              const all = on.watch(query)
+              expect(page.keys(), query).toEqual(all.keys().slice(start, start + 5))
+              on.engine.release(all.view)
+              ways.add(way(page)!.slice(0, 4))
+            }
+          }
+        }
+      }
+      expect([...ways].sort()).toEqual(["cand", "walk"])
+    }
   )
-  expect(holdingsOf(on.engine.kept).indexEntries).toBe(on.engine.store.size("post"))
+})
+
+describe("L3 a row that one write of a step pushes off the page, and another brings back", () => {
+  const step = (on: Desk, last: Json): void =>
+    void on.sendAll([
+      change("t:1", { at: 1 }),
+      change("t:4", last, "UPDATE"),
+      // The first of the page goes.
+      change("t:0", undefined)
+    ])
+
+  it("shows what the step made of it", () => {
+    const on = new Desk()
+    for (const at of [0, 2, 3, 4, 9]) on.put(`t:${at}`, { at })
+    const view = on.watch("SELECT * FROM t ORDER BY at LIMIT 4")
+    step(on, { at: 4.5, text: "new" })
+    expect(view.rows().at(-1)).toEqual({ id: "t:4", at: 4.5, text: "new" })
+    expect(view.delta()).toMatchObject({ additions: [["t:1", 1]], updates: [["t:4", 2]], removals: ["t:0"] })
+  })
+
+  it("is shown where it failed before", () => {
+    const on = new Desk()
+    for (const at of [0, 2, 3, 9]) on.put(`t:${at}`, { at, n: 1 })
+    on.put("t:4", { at: 4 })
+    const view = on.watch("SELECT *, n + 1 AS more FROM t ORDER BY at LIMIT 4")
+    expect(view.keys()).toEqual(["t:0", "t:2", "t:3", "t:9"])
+    on.sendAll([
+      change("t:1", { at: 1, n: 1 }),
+      change("t:5", { at: 1.5, n: 1 }),
+      change("t:4", { at: 8, n: 1 }, "UPDATE"),
+      change("t:0", undefined),
+      change("t:2", undefined)
+    ])
+    expect(view.view.errors()).toEqual([])
+    expect(view.keys()).toEqual(on.watch("SELECT *, n + 1 AS more FROM t ORDER BY at").keys().slice(0, 4))
+  })
 })
 
 test("L7 a key without rows leaves an index with its last page, though other pages stay", () => {

@@ -146,9 +146,7 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
     ["RETURN { THROW 'x' }", "refused"],
     ["RETURN (CREATE p:9)", "refused"]
   ],
-  "functions defined in a database (`fn::` in a cluster or without a database, `ml::`, `mod::`)": [
-    ["RETURN fn::mine()", "refused"]
-  ]
+  "functions defined in a database (`fn::` without a database, `ml::`, `mod::`)": [["RETURN fn::mine()", "refused"]]
 }
 
 const lines = [

@@ -6,7 +6,7 @@
 import { Either } from "effect"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
-import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import type { Rng } from "../../kit/random.ts"
 import { records } from "./engine.ts"

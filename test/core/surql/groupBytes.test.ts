@@ -3,7 +3,7 @@ import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { queryBudget } from "../../../src/core/surql/evaluate/scope.ts"
-import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 

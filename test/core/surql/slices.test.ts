@@ -7,7 +7,7 @@ import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
-import { evaluate, evaluateSliced } from "../../../src/core/surql/evaluate/select.ts"
+import { evaluate, evaluateSliced } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import * as RecordIds from "../../../src/core/surql/values/recordId.ts"
 

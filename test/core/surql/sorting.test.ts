@@ -6,7 +6,7 @@
  * agree is a question that can be asked about all characters, so it is.
  */
 import { describe, expect, it } from "vitest"
-import { compareTerm } from "../../../src/core/surql/evaluate/sorting.ts"
+import { compareTerm } from "../../../src/core/surql/evaluate/select/sorting.ts"
 import { compareStrings } from "../../../src/core/surql/values/order.ts"
 import { collated, slug } from "../../../src/core/surql/values/transliterate.ts"
 import type { Rng } from "../../kit/random.ts"

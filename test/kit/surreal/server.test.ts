@@ -12,7 +12,7 @@ import { sleep, temporaryFolder, until } from "../Door.ts"
 import { request } from "../http.ts"
 import { RpcServer, type ServerOptions } from "./RpcServer.ts"
 import { ServerProcess } from "./ServerProcess.ts"
-import { newClient, rootClient } from "./sdk.ts"
+import { newClient, persistently, rootClient } from "./sdk.ts"
 
 const folder = temporaryFolder()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -32,7 +32,7 @@ const connect = async (...args: Parameters<typeof rootClient>): Promise<Surreal>
 test("the SDK connects, signs in and queries; every connection has its own session", async () => {
   const server = await serve()
   const clients = await Promise.all(Array.from({ length: 8 }, (_, i) => connect(server, "n", `d${i}`)))
-  await Promise.all(clients.map((db, i) => db.query("CREATE t:1 SET i = $i", { i })))
+  for (const [i, db] of clients.entries()) await persistently(async () => db.query("CREATE t:1 SET i = $i", { i }))
   const found = await Promise.all(
     clients.map((db) => db.query<[ReadonlyArray<{ readonly i: number }>]>("SELECT i FROM t"))
   )

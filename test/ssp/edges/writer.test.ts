@@ -73,15 +73,21 @@ test("D21 changes and registrations are answered while a batch is on its way; wh
     })
   ))
 
-test("D21 a batch holds 500 operations at most", () =>
+test("D21 D44 edges that come together are written together, 5,000 at most, and 500 behind an attempt that failed", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest(Array.from({ length: 1_200 }, (_, n) => change(`item:${n}`, { n })))
+      const sizes = (): ReadonlyArray<number> =>
+        beside.batches.splice(0).map((batch) => batch.reduce((sum, { puts }) => sum + puts.length, 0))
+      yield* views.ingest(Array.from({ length: 6_200 }, (_, n) => change(`item:${n}`, { n })))
       yield* views.register(registration("v", all))
       expect(yield* atRest({ edges, views }, beside, "v")).toEqual(yield* rowsOf(views, "v"))
-      expect(beside.batches.map((batch) => batch.reduce((sum, { puts }) => sum + puts.length, 0))).toEqual([
-        500, 500, 200
-      ])
+      expect(sizes()).toEqual([5_000, 1_200])
+      beside.beforeApply = Effect.fail(away)
+      yield* views.ingest(Array.from({ length: 1_200 }, (_, n) => change(`item:${n}`, { n: n + 1 }, {}, "UPDATE")))
+      yield* until("a failure", () => edges.counts().failures > 0)
+      beside.beforeApply = Effect.void
+      expect(yield* atRest({ edges, views }, beside, "v")).toEqual(yield* rowsOf(views, "v"))
+      expect(sizes()).toEqual([500, 700])
     })
   ))
 

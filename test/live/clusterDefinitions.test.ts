@@ -1,0 +1,110 @@
+/**
+ * What a database defines, followed by a cluster (D57, D58, D59): the scheduler looks, its log says, SSPs take over.
+ */
+import { expect, test } from "vitest"
+import { type ClusterBeside, startClusterBeside } from "../kit/clusterBeside.ts"
+import { until } from "../kit/Door.ts"
+import type { Answer } from "../kit/http.ts"
+import { registration } from "../kit/registration.ts"
+
+const register = ({ cluster }: ClusterBeside, id: string, surql: string): Promise<Answer | undefined> =>
+  cluster.scheduler.ask({ method: "POST", path: "/view/register", body: registration(id, surql) }, 20_000)
+
+/** What the SSP that has it says of a view. */
+const seen = async ({ cluster }: ClusterBeside, path: string): Promise<unknown> => {
+  const answers = await Promise.all(cluster.ssps.map((ssp) => ssp.ask({ path })))
+  return answers.find((answer) => answer?.status === 200)?.json
+}
+
+const shows = async (beside: ClusterBeside, id: string, expected: unknown): Promise<void> => {
+  let last: unknown
+  await until(
+    `${id} shows ${JSON.stringify(expected)}`,
+    async () => {
+      const view = (await seen(beside, `/view/${id}?format=tree`)) as { readonly result_data: unknown } | undefined
+      last = view?.result_data
+      return JSON.stringify(last) === JSON.stringify(expected)
+    },
+    30_000
+  ).catch(() => {
+    const logs = beside.cluster.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-2000)}`)
+    throw new Error(`${id} shows ${JSON.stringify(last)} and not ${JSON.stringify(expected)}\n${logs.join("\n")}`)
+  })
+}
+
+test("D57 D58 D59 in a cluster views use functions and parameters of the database and follow their definitions, tables AS SELECT follow their sources, records are typed as declared; behind kills of SSP and scheduler too", async () => {
+  const beside = await startClusterBeside(1, { scheduler: { SVC_SCHEMA_INTERVAL_MS: "100" } })
+  const { ask, cluster } = beside
+  const { scheduler } = cluster
+  const ssp = cluster.ssps[0]!
+  await ask(`DEFINE PARAM $step VALUE 1; DEFINE PARAM $secret VALUE 'hidden' PERMISSIONS NONE;
+    DEFINE FUNCTION fn::inner($x: any) { $x }; DEFINE FUNCTION fn::plus($x: any) { fn::inner($x) + $step };
+    DEFINE FUNCTION fn::closed() { 'hidden' } PERMISSIONS NONE;
+    DEFINE TABLE sums AS SELECT count() AS c, on FROM item GROUP BY on; UPDATE item:7 SET n = 5`)
+  const plus = "SELECT VALUE fn::plus(n) FROM item WHERE n = 5"
+  await until("the functions are known", async () => (await register(beside, "plus", plus))?.status === 200)
+  await shows(beside, "plus", [6])
+  await ask("DEFINE PARAM OVERWRITE $step VALUE 10")
+  await shows(beside, "plus", [15])
+  for (const [query, why] of [
+    ["SELECT VALUE fn::closed() FROM item", "`fn::closed` cannot be used: PERMISSIONS"],
+    ["SELECT VALUE $secret FROM item", "`$secret` cannot be used: PERMISSIONS"],
+    ["SELECT VALUE fn::nope() FROM item", "`fn::nope` does not exist"]
+  ] as const)
+    expect([
+      (await register(beside, "refused", query))?.status,
+      (await register(beside, "refused", query))?.text
+    ]).toEqual([400, expect.stringContaining(why)])
+  // The record of definitions is no view's data, whatever a client asks.
+  await register(beside, "own", "SELECT * FROM _svc_definitions")
+  await shows(beside, "own", [])
+
+  expect((await register(beside, "sums", "SELECT on, c FROM sums ORDER BY on"))?.status).toBe(200)
+  const sums = (off: number, on: number): unknown => [
+    { c: off, on: false },
+    { c: on, on: true }
+  ]
+  await shows(beside, "sums", sums(20, 20))
+  await ask("UPDATE item:1 SET on = true")
+  await shows(beside, "sums", sums(19, 21))
+  expect(await seen(beside, "/debug/view/sums")).toMatchObject({
+    warnings: [expect.stringMatching(/^table sums is defined AS SELECT/)]
+  })
+  for (const process of [scheduler, ssp])
+    expect((await process.ask({ path: "/overview" }))?.json).toMatchObject({
+      warnings: [expect.stringMatching(/^table sums is defined AS SELECT/)]
+    })
+
+  const wait = async (key: string): Promise<void> => {
+    const body = { table: "item", op: "CREATE", id: `item:${key}`, record: { wait: "1h" } }
+    expect((await scheduler.ask({ method: "POST", path: "/ingest", body }, 20_000))?.status).toBe(200)
+  }
+  const kinds = "SELECT id, type::of(wait) AS kind FROM item WHERE wait != NONE ORDER BY id"
+  expect((await register(beside, "waits", kinds))?.text).toContain("assigned")
+  await wait("before")
+  const typed = [{ id: "item:before", kind: "string" }]
+  await shows(beside, "waits", typed)
+  await ask("DEFINE FIELD wait ON item TYPE option<duration>")
+  // The compare of the table that another field brings takes away what the database does not have.
+  await shows(beside, "waits", [])
+  await wait("after")
+  typed[0] = { id: "item:after", kind: "duration" }
+  expect(await cluster.query(kinds)).toEqual(typed)
+  await shows(beside, "waits", typed)
+
+  for (const victim of [ssp, scheduler]) {
+    await victim.kill()
+    await ask(`DEFINE FUNCTION OVERWRITE fn::inner($x: any) { $x * ${victim === ssp ? 2 : 3} }`)
+    await victim.start()
+    await cluster.settled()
+    await shows(beside, "plus", [victim === ssp ? 20 : 25])
+    await shows(beside, "sums", sums(19, 21))
+    await shows(beside, "waits", typed)
+  }
+  await ask("REMOVE FUNCTION fn::inner")
+  await until("not served", async () => (await seen(beside, "/view/plus")) === undefined)
+  await ask("DEFINE FUNCTION fn::inner($x: any) { $x }; UPDATE item:8 SET n = 5")
+  await shows(beside, "plus", [15, 15])
+  await ask("UPDATE item:8 SET n = 6")
+  await shows(beside, "plus", [15])
+}, 300_000)

@@ -1,0 +1,104 @@
+/**
+ * Reads and streams that the server answers by callback, beside the declared routes: both write the same bytes. A query
+ * with a name that the hot route does not know is left to the declared one.
+ */
+import { request as node } from "node:http"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { send } from "../kit/contract.ts"
+import { Door, secret, until } from "../kit/Door.ts"
+import { create, registration } from "../kit/registration.ts"
+
+let door: Door
+beforeAll(async () => {
+  door = await Door.start({ env: { SVC_CORS_ORIGINS: "https://app.example" } })
+  for (let n = 0; n < 30; n++) await ingest(`item:${n}`, n)
+  for (const [id, surql] of [
+    ["all", "SELECT * FROM item"],
+    ["failing", "SELECT id, 1 / n AS part, math::sqrt(label) AS bad FROM item"],
+    ["ordered", "SELECT id, n FROM item ORDER BY n DESC LIMIT 5"],
+    ["odd/ä ✓", "SELECT VALUE label FROM item"],
+    ["one", "SELECT count() FROM item GROUP ALL"]
+  ] as const)
+    expect((await send(door, { ask: "POST /view/register", body: registration(id, surql) })).status).toBe(200)
+})
+afterAll(() => door.close())
+
+const ingest = async (id: string, n: number): Promise<void> => {
+  const body = create(id, { n, label: `${"ä".repeat(n)} "quoted"`, at: "2024-01-01T00:00:00Z" })
+  expect((await send(door, { ask: "POST /ingest", body })).status).toBe(200)
+}
+
+interface Read {
+  readonly status: number | undefined
+  readonly headers: { readonly [name: string]: unknown }
+  text: string
+  readonly close: () => void
+}
+
+/** What is there of an answer, growing where it goes on. */
+const open = (path: string, headers: { readonly [name: string]: string } = {}): Promise<Read> =>
+  new Promise((done, failed) => {
+    const sent = node(new URL(path, door.url), {
+      agent: false,
+      headers: { authorization: `Bearer ${secret}`, ...headers }
+    })
+    sent.on("response", (response) => {
+      const { connection: _, date: __, "keep-alive": ___, "transfer-encoding": ____, ...rest } = response.headers
+      const read: Read = { status: response.statusCode, headers: rest, text: "", close: () => sent.destroy() }
+      response.setEncoding("utf8").on("data", (text: string) => void (read.text += text))
+      response.on("error", () => undefined)
+      const isOpen = String(rest["content-type"]).startsWith("text/event-stream")
+      if (isOpen) done(read)
+      else response.on("end", () => done(read))
+    })
+    sent.on("error", failed)
+    sent.end()
+  })
+
+const ids = ["all", "failing", "ordered", "odd/ä ✓", "one"].map(encodeURIComponent)
+const plain = ({ headers, status, text }: Read): unknown => ({ headers, status, text })
+
+test("D8 results read by the hot route are those of the declared one, headers and bytes", async () => {
+  for (const id of [...ids, "nothing", "%E0%A4%A", "all/more"])
+    for (const query of ["", "?format=flat", "?format=tree", "?format=streaming", "?format=other"]) {
+      const [hot, declared] = [
+        await open(`/view/${id}${query}`),
+        await open(`/view/${id}${query}${query === "" ? "?" : "&"}_=1`)
+      ]
+      expect([id, query, plain(hot)]).toEqual([id, query, plain(declared)])
+    }
+  const both = (headers: { readonly [name: string]: string }): Promise<ReadonlyArray<Read>> =>
+    Promise.all(["", "?_=1"].map((query) => open(`/view/all${query}`, headers)))
+  const [hot, declared] = await both({ authorization: "Bearer wrong" })
+  expect([hot!.status, plain(hot!)]).toEqual([401, plain(declared!)])
+  const [read, asDeclared] = await both({ origin: "https://app.example" })
+  expect(read!.headers["access-control-allow-origin"]).toBe("https://app.example")
+  expect(plain(read!)).toEqual(plain(asDeclared!))
+})
+
+test("D11 streams of the hot route are those of the declared one, headers and bytes, from the snapshot and from an event on", async () => {
+  const of = (id: string, query: string, from?: string): Promise<Read> =>
+    open(`/view/${id}/stream${query}`, {
+      origin: "https://app.example",
+      ...(from === undefined ? {} : { "last-event-id": from })
+    })
+  const pairs = await Promise.all(
+    ids.flatMap((id) =>
+      ["flat", "tree"].map(async (format) => [await of(id, `?format=${format}`), await of(id, `?format=${format}&_=1`)])
+    )
+  )
+  const marks = (text: string): ReadonlyArray<string> => [...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id!)
+  await until("the snapshots", () => pairs.flat().every(({ text }) => text.includes("event: snapshot")))
+  const first = marks(pairs[0]![0]!.text)[0]!
+  for (let n = 0; n < 20; n++) await ingest(`item:${n % 7}`, 100 + n)
+  const same = (): boolean => pairs.every(([hot, declared]) => hot!.text === declared!.text)
+  await until("both have the same", () => same() && pairs[0]![0]!.text.includes("item:6"))
+  await new Promise((done) => setTimeout(done, 50))
+  for (const [hot, declared] of pairs) expect(plain(hot!)).toEqual(plain(declared!))
+  const resumed = [await of("all", "", first), await of("all", "?_=1", first)]
+  const last = marks(pairs[0]![0]!.text).at(-1)!
+  await until("both have resumed", () => resumed.every(({ text }) => marks(text).at(-1) === last))
+  expect(plain(resumed[0]!)).toEqual(plain(resumed[1]!))
+  expect(resumed[0]!.text).not.toContain("event: snapshot")
+  for (const read of [...pairs.flat(), ...resumed]) read.close()
+})

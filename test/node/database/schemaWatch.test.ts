@@ -1,0 +1,124 @@
+/**
+ * Which tables get an event from a service that follows what its database defines (D57): those that no service before
+ * it has seen.
+ */
+import { expect, it } from "@effect/vitest"
+import { Effect, Fiber, Logger, TestClock } from "effect"
+import { SchemaWatch } from "../../../src/node/database/schemaWatch.ts"
+import { UpstreamError } from "../../../src/ports/Upstream.ts"
+
+const away = new UpstreamError({ reason: "unreachable", message: "no answer" })
+const tableOf = (name: string) => ({
+  name,
+  types: {},
+  derived: false,
+  view: undefined,
+  announced: false,
+  told: false,
+  shape: ""
+})
+
+/** A database with these tables, and a service that looks at it each second; `row` is what services have seen. */
+const world = (names: Array<string>, row: { tables: ReadonlyArray<string> | undefined }) => {
+  const announced: Array<string> = []
+  const said: Array<string> = []
+  const faults = { see: false, seen: false }
+  let last: { readonly mark: string; readonly schema: object } | undefined
+  let mayDefine = true
+  const run = (known: ReadonlyArray<string>) =>
+    new SchemaWatch(
+      {
+        schema: () =>
+          Effect.sync(() => {
+            const mark = names.join()
+            const schema = {
+              mark,
+              tables: names.map(tableOf),
+              installed: true,
+              definitions: { functions: new Map(), params: new Map() }
+            }
+            if (last?.mark !== mark) last = { mark, schema }
+            return last.schema as typeof schema
+          }),
+        changes: {
+          installed: Effect.succeed(true),
+          take: () => Effect.succeed(undefined),
+          listen: () => Effect.never,
+          answer: () => Effect.void,
+          announce: (tables) => Effect.sync(() => void announced.push(...tables)),
+          seen: Effect.suspend(() => (faults.seen ? Effect.fail(away) : Effect.succeed(row.tables))),
+          see: (tables) => (faults.see ? Effect.fail(away) : Effect.sync(() => void (row.tables = tables)))
+        }
+      },
+      {
+        known: Effect.succeed(known.map((name) => ({ name }))),
+        declare: () => Effect.void,
+        compare: () => Effect.void,
+        open: () => true,
+        mayDefine: () => mayDefine
+      },
+      { intervalMs: 1_000, defineEvents: true }
+    ).run.pipe(
+      Effect.provide(
+        Logger.replace(
+          Logger.defaultLogger,
+          Logger.make(({ message }) => void said.push(String(message)))
+        )
+      )
+    )
+  return { announced, faults, names, row, run, said, hold: (yes: boolean) => void (mayDefine = yes) }
+}
+
+const second = TestClock.adjust("1 second")
+
+it.effect(
+  "D57 tables that were made while no service followed the database get their event, those that were left out do not",
+  () =>
+    Effect.gen(function* () {
+      const row = { tables: undefined as ReadonlyArray<string> | undefined }
+      const first = world(["item", "left"], row)
+      const watching = yield* Effect.fork(first.run(["item", "left"]))
+      yield* second
+      expect([first.announced, row.tables]).toEqual([[], ["item", "left"]])
+      first.names.push("made")
+      yield* second
+      expect([first.announced, row.tables]).toEqual([["made"], ["item", "left", "made"]])
+      yield* Fiber.interrupt(watching)
+      const next = world(["item", "left", "made", "meanwhile"], row)
+      yield* Effect.fork(next.run(next.names))
+      yield* second
+      expect([next.announced, row.tables]).toEqual([["meanwhile"], next.names])
+    })
+)
+
+it.effect("D57 a database that does not say what was seen is asked again; one that cannot note it is warned of", () =>
+  Effect.gen(function* () {
+    const row = { tables: ["item"] as ReadonlyArray<string> | undefined }
+    const one = world(["item", "made"], row)
+    one.faults.seen = true
+    one.faults.see = true
+    yield* Effect.fork(one.run(one.names))
+    yield* second
+    expect(one.announced).toEqual([])
+    one.faults.seen = false
+    yield* second
+    expect([one.announced, row.tables]).toEqual([["made"], ["item"]])
+    expect(one.said.filter((line) => line.includes("could not be noted in _svc_reader (no answer)")).length).toBe(1)
+  })
+)
+
+it.effect(
+  "D57 a service that stands by defines nothing, and looks when it takes over, though nothing has changed since",
+  () =>
+    Effect.gen(function* () {
+      const row = { tables: ["item"] as ReadonlyArray<string> | undefined }
+      const one = world(["item", "made"], row)
+      one.hold(false)
+      yield* Effect.fork(one.run(one.names))
+      yield* second
+      expect([one.announced, row.tables]).toEqual([[], ["item"]])
+      one.hold(true)
+      yield* second
+      expect([one.announced, row.tables]).toEqual([["made"], ["item", "made"]])
+    })
+)
