@@ -59,7 +59,7 @@ describe("the tarball", () => {
         "svc.yml.example"
       ])
     )
-    expect(packed.size).toBeLessThan(2_700_000)
+    expect(packed.size).toBeLessThan(2_500_000)
   })
   it("holds no secret and no path of the machine it was packed on", () => {
     const found = packed.files.filter(({ path }) => {
