@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The door of jobs: `node dist/jobs.js <command>`. Reads what is asked, then loads what does it.
+ * The door of jobs: `node dist/jobs.js <command>`. Reads the command, then loads the module that runs it.
  *
  * Beside the SSP's door, because none of it serves.
  */

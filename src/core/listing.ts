@@ -2,7 +2,7 @@
  * Pages of a long list in the order of its keys: the next few behind a key, found in one pass.
  *
  * Because the lists (views by id) are maps that nothing keeps sorted, and sorting a hundred thousand keys for a page of
- * fifty would hold up whatever else the process does. O(n) comparisons for a page, O(limit) for what is kept.
+ * fifty would hold up whatever else the process does. O(n) comparisons for a page, O(limit) for the kept rows.
  */
 
 export interface Page<A> {

@@ -1,7 +1,7 @@
 /**
  * `Upstream` in memory: a database that is always there, for tests of what stands above the port.
  *
- * It keeps to the same conformance suite as the real one, so that what is tested against it holds there too.
+ * It keeps to the same conformance suite as the real one, so that tests against it hold there too.
  */
 import { Effect, Layer, Stream } from "effect"
 import { versionField } from "../core/record/change.ts"

@@ -3,7 +3,7 @@
  *
  * A state that stands still is a read transaction in WAL mode: it costs nothing, and commits go on beside it; SQLite's
  * own log grows meanwhile, which is why freezes have deadlines. Commits are not flushed one by one: the scheduler's log
- * is what survives a power cut, and the position is part of each commit, so that what is lost is replayed. `sync`
+ * is what survives a power cut, and the position is part of each commit, so that lost commits are replayed. `sync`
  * flushes. For the same reason a few records may wait in the process: written together they cost a fraction, and
  * no answer waits for it; a read writes them first. Records lie in the order of their keys, deleted ones
  * apart, so that reading a table in chunks reads each page once. The Merkle bucket of a record is found when buckets
@@ -76,7 +76,7 @@ const buries = repeated(
   3
 )
 const removals = repeated((marks) => `DELETE FROM record WHERE (tbl, key) IN (VALUES ${marks})`, 2)
-/** What is there, and what was: a record that has come back has a grave too. */
+/** Live records, and deleted ones: a record that has come back has a grave too. */
 const lookups = repeated(
   (marks) => `WITH wanted(t, k) AS (VALUES ${marks})
   SELECT t, k, version, id, content FROM wanted JOIN record ON tbl = t AND key = k UNION ALL SELECT t, k, version, NULL, NULL FROM wanted JOIN tombstone ON tbl = t AND key = k`,
@@ -301,7 +301,7 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
   const now = Shelves.shelf(writer)
   const committed = new Committed(writer)
   const catchUp = attempt(() => committed.catchUp())
-  /** For what looks into the file, or says something about what is in it. */
+  /** For work that looks into the file, or reports on its content. */
   const upToDate = <A>(body: () => A): Effect.Effect<A, ReplicaError> =>
     attempt(() => {
       committed.catchUp()

@@ -125,7 +125,7 @@ export const make = (client: SurrealShape): UpstreamShape => ({
     )
 })
 
-/** Names first, then all of it in one statement; what is defined in between is met by trying again. */
+/** Names first, then all of it in one statement; a table defined in between is met by trying again. */
 const wholeSchema = (client: SurrealShape): Effect.Effect<Schemas.DatabaseSchema, SurrealError> =>
   Effect.gen(function* () {
     const [db] = yield* client.query(Schemas.named)

@@ -49,7 +49,7 @@ const json = (text: string): ReturnType<typeof parseText> => {
   }
 }
 
-/** What is read for one document. */
+/** The files read for one document. */
 class Reading {
   private files = 0
   private bytes = 0
@@ -58,7 +58,7 @@ class Reading {
   private steps = 0
   /** Whether a reference leads out of the file it stands in. */
   private leavesFile = false
-  /** What was wrong; the library wraps the errors of its readers in texts that no longer say it. */
+  /** The first fault; the library wraps the errors of its readers in texts that no longer say it. */
   private fault: string | undefined
   private readonly folders: ReadonlyArray<string>
   private readonly root: string
@@ -175,7 +175,7 @@ class Reading {
 }
 
 /**
- * The document at `path` with references to other files made references within it. Rejects with what is wrong, in one
+ * The document at `path` with references to other files made references within it. Rejects with the fault, in one
  * line.
  */
 export const bundled = (path: string, folder: string): Promise<unknown> => new Reading(path, folder).bundled()

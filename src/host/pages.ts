@@ -1,7 +1,7 @@
 /**
  * The dashboard's files, read from beside this one, and the plot library's from its package.
  *
- * Read once at the start: they are small, and what is served must not change while the process runs. A build without
+ * Read once at the start: they are small, and the served pages must not change while the process runs. A build without
  * them says so and serves none.
  */
 

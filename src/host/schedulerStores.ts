@@ -1,5 +1,5 @@
 /**
- * Where a scheduler keeps what is its own: the log, the replica, the pool, each in its place and held by this process
+ * Where a scheduler keeps its own state: the log, the replica, the pool, each in its place and held by this process
  * alone.
  *
  * Here because files, folders and drivers are a runtime's. Whatever cannot be opened becomes one fault with the exit

@@ -2,7 +2,7 @@
  * Drivers for the store that `STORE_ADDR` names (D22): embedded SQLite in a folder, memory, the database inside this
  * process, or a database server.
  *
- * With a server its tables are where records come from (`Upstream`), and what is the node's own (versions, positions,
+ * With a server its tables are where records come from (`Upstream`), and the node's own state (versions, positions,
  * registrations, the records as it last knew them) stays in the data folder: a restart then compares instead of
  * guessing versions (D23). In a cluster the scheduler has the records and their versions, so that an SSP keeps none of
  * them; a server then takes edges and registrations only. Folders are made here, because a missing one is the most

@@ -15,7 +15,7 @@ const maxAliases = 100
 export const maxDepth = 64
 
 /**
- * What is well-formed and still no configuration, with its place in the text: an alias inside what it stands for has no
+ * Well-formed text that is still no configuration, with its place: an alias inside the node it stands for has no
  * end, thousands of them take minutes, and so do the library's own looks for keys that stand twice.
  */
 const faultIn = (document: Document.Parsed): { readonly at: number; readonly what: string } | undefined => {

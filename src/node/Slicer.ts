@@ -18,7 +18,7 @@ export class Closed extends Data.TaggedError("Closed") {}
 interface Entry {
   /** Goes on until it is done (true) or the slice is over. */
   readonly goOn: (until: number) => boolean
-  /** Lets go of what has been done so far; the next {@link goOn} begins again. */
+  /** Lets go of the work done so far; the next {@link goOn} begins again. */
   readonly abandon: () => void
   readonly closed: () => void
 }

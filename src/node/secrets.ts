@@ -12,7 +12,7 @@ export interface Reloaded {
   /** Where it comes from: a `_FILE` variable or a key of the configuration file. */
   readonly name: string
   readonly outcome: "changed" | "unchanged" | { readonly fault: string }
-  /** About what is in force now. */
+  /** About the secret in force now. */
   readonly warnings?: ReadonlyArray<string> | undefined
 }
 

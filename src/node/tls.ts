@@ -61,7 +61,7 @@ const readFiles = (
   return faults.length > before ? undefined : { material, warnings: judged?.warnings ?? [] }
 }
 
-/** Undefined where no files are set, or where `faults` says what is wrong with them. */
+/** Undefined where no files are set, or where `faults` names their faults. */
 export const hold = (
   settings: TlsSettings,
   source: ConfigSourceShape,

@@ -1,6 +1,6 @@
 /**
  * Calls that clients make in the database (`fn::svc_register`, `fn::svc_unregister`), carried out beside the reader of
- * the change table: a view takes its time, and what is written meanwhile is shown meanwhile.
+ * the change table: a view takes its time, and changes made meanwhile are shown meanwhile.
  *
  * Calls on one view are carried out in the order they were made in, those on others beside each other. A row goes when
  * its call has been carried out or refused, so a process that ends in between carries it out again: the same

@@ -1,9 +1,9 @@
 /**
- * The command line of the outbox: what may be asked of `node dist/jobs.js`, read and refused; what is done lies
+ * The command line of the outbox: what may be asked of `node dist/jobs.js`, read and refused; the work itself lies
  * elsewhere.
  *
- * One door for everything about jobs that is not serving: the polling runner, what is generated from the configuration,
- * and looking after jobs that failed.
+ * One door for everything about jobs that is not serving: the polling runner, the files generated from the
+ * configuration, and looking after jobs that failed.
  */
 import { Either } from "effect"
 import * as Settings from "../core/settings/settings.ts"

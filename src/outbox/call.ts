@@ -3,7 +3,7 @@
  * backends.
  */
 
-/** What is needed of a connection: the official SDK's `Surreal` is one. */
+/** The part of a connection that is needed: the official SDK's `Surreal` has it. */
 export interface Connection {
   readonly query: (statements: string, bindings: Record<string, unknown>) => PromiseLike<ReadonlyArray<unknown>>
 }

@@ -1,5 +1,5 @@
 /**
- * What is printed from the configuration: types of the backends, and the schema of their job tables.
+ * Texts printed from the configuration: types of the backends, and the schema of their job tables.
  *
  * Neither needs a token, so references to the environment that only a runner needs may be unset here.
  */

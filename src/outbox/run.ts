@@ -3,7 +3,7 @@
  * job record.
  *
  * The client's own connection writes the record, so its permissions decide which clients may; a record that they
- * swallow is an error here, because a job that is nowhere would never be missed. What is checked is what is written:
+ * swallow is an error here, because a job that is nowhere would never be missed. The checked value is the written one:
  * the payload as JSON.
  */
 import * as Ids from "../core/surql/values/recordId.ts"
@@ -27,7 +27,7 @@ interface Ready {
   readonly validator: Validator
 }
 
-/** What is wrong with the documents. */
+/** The faults of the documents. */
 export const faultsOf = (sources: ReadonlyArray<Source>): ReadonlyArray<Fault> => read(sources).faults
 
 const read = (

@@ -84,14 +84,14 @@ export class Validator {
     }
   }
 
-  /** Compiles the route's schema; throws what is wrong with it. */
+  /** Compiles the route's schema; throws its faults. */
   private of(pointer: string): ValidateFunction {
     let validate = this.compiled.get(pointer)
     if (validate === undefined) this.compiled.set(pointer, (validate = this.ajv.compile({ $ref: `${base}${pointer}` })))
     return validate
   }
 
-  /** What is wrong with the schemas themselves: references that lead nowhere, keywords with impossible values. */
+  /** The faults of the schemas themselves: references that lead nowhere, keywords with impossible values. */
   faults(routes: ReadonlyArray<Route>): ReadonlyArray<Fault> {
     if (this.unusable !== undefined) return [this.unusable]
     return routes.flatMap(({ path, schema }) => {

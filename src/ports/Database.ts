@@ -52,7 +52,7 @@ export interface Commit {
 }
 
 /**
- * A store that could not do its work. `damaged`: its content is not what was written; `locked`: another process has
+ * A store that could not do its work. `damaged`: its content is not as it was written; `locked`: another process has
  * it; `newer`: written by a later version; `failed`: anything else, a full disk included, and worth another try.
  */
 export class DatabaseError extends Data.TaggedError("DatabaseError")<{
@@ -92,7 +92,7 @@ export interface DatabaseShape {
  */
 export class Database extends Context.Tag("ports/Database")<Database, DatabaseShape>() {
   /**
-   * Keeps nothing: what is committed is in the engine, and a node that starts with this store starts empty. For
+   * Keeps nothing: committed records are in the engine, and a node that starts with this store starts empty. For
    * `memory://`, and for an SSP of a cluster, whose records the scheduler keeps. A copy beside the engine would only
    * cost memory: stores are read at the start.
    */

@@ -99,7 +99,7 @@ export class Serving extends Context.Tag("ports/Serving")<
     readonly listening: (port: number) => Effect.Effect<void>
     /** Waits until the server listens; its port. */
     readonly port: Effect.Effect<number>
-    /** Called before the server waits for what is in flight, so that long answers end. */
+    /** Called before the server waits for requests in flight, so that long answers end. */
     readonly stop: Effect.Effect<void>
     /** Returns once {@link stop} was called. */
     readonly stopping: Effect.Effect<void>

@@ -10,7 +10,7 @@ import type { Answer } from "./Front.ts"
 
 export interface IngestTimesShape {
   readonly latency: Latency
-  /** The same callback, timed from now; what was refused does not count. */
+  /** The same callback, timed from now; refused changes do not count. */
   readonly timed: (answer: (answer: Answer) => void) => (answer: Answer) => void
 }
 

@@ -34,7 +34,7 @@ export interface StoredJob extends Job {
   readonly lease: Lease | undefined
   /** The record's own field, RFC 3339. */
   readonly updatedAt: string | undefined
-  /** What is kept of the answer, where the store keeps it. */
+  /** The kept part of the answer, where the store keeps it. */
   readonly result?: Result
   /** The same as the moment by which it is listed. */
   readonly at: Place["at"]
@@ -45,7 +45,7 @@ export interface JobWrite {
   readonly event: Extract<JobEvent, "Succeeded" | "AttemptFailed" | "GaveUp" | "Released">
   /** Appended to `errors`. */
   readonly error: JobError | undefined
-  /** What is kept of the answer: in a row of ours, or with the node that is told of the end. */
+  /** The kept part of the answer: in a row of ours, or with the node that is told of the end. */
   readonly result?: Result
 }
 
@@ -63,7 +63,7 @@ export interface JobStoreShape {
    */
   readonly open: (table: string, limit: number) => Effect.Effect<ReadonlyArray<RecordId>, JobStoreError>
   /**
-   * Takes what is free, each by compare-and-set, and answers what was won. One's own lease may be taken again: that
+   * Takes free jobs, each by compare-and-set, and answers those it won. One's own lease may be taken again: that
    * renews it.
    */
   readonly claim: (

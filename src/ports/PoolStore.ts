@@ -12,7 +12,7 @@ import type { Saved } from "../core/cluster/pool.ts"
 import type { Result } from "../core/job/result.ts"
 import type { DatabaseError } from "./Database.ts"
 
-/** The actions of the pool that are about what is kept. */
+/** The actions of the pool that are about its stored state. */
 export type Write = Extract<
   Action,
   {
@@ -46,7 +46,7 @@ export interface PoolStoreShape {
   readonly open: (logId: string, maxResults?: number) => Effect.Effect<Opened, DatabaseError>
   /** One step, on disk when it returns. */
   readonly write: (writes: ReadonlyArray<Write>) => Effect.Effect<void, DatabaseError>
-  /** What is kept of the answer to a job, by its id's text. */
+  /** The kept part of the answer to a job, by its id's text. */
   readonly resultOf: (job: string) => Result | undefined
 }
 

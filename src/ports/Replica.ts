@@ -26,7 +26,7 @@ export interface ReplicaTable {
 }
 
 /**
- * The replica could not do its work. `damaged`: its content is not what was written; `newer`: written by a later
+ * The replica could not do its work. `damaged`: its content is not as it was written; `newer`: written by a later
  * version; `locked`: another process has it; `full`: no room on the disk; `failed`: anything else. The last two keep
  * what was there and are worth another try.
  */
@@ -130,7 +130,7 @@ export interface ReplicaShape {
   /** The declared tables as of the last clone. */
   readonly tables: Effect.Effect<ReadonlyArray<ReplicaTable>, ReplicaError>
   readonly putTables: (tables: ReadonlyArray<ReplicaTable>) => Effect.Effect<void, ReplicaError>
-  /** Whether a clone has ever been completed: before that, what is here is a part. */
+  /** Whether a clone has ever been completed: before that, it holds a part of the records. */
   readonly whole: Effect.Effect<boolean, ReplicaError>
   readonly markWhole: Effect.Effect<void, ReplicaError>
   /** Forgets everything, as one step: position, tables and wholeness too. Frozen states stay until they are thawed. */

@@ -6,7 +6,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 
-/** When what has arrived has been read; `layerYield` does where no server is to be waited for. */
+/** When arrived bytes have been read; `layerYield` does where no server is to be waited for. */
 export class Turn extends Context.Tag("ports/Turn")<
   Turn,
   {

@@ -2,7 +2,7 @@
  * The database whose records we keep views of: read table by table, and given back registrations, edges and integrity
  * hashes.
  *
- * Beside `Database`, which is where a node keeps what is its own: user records live in the user's own tables and are
+ * Beside `Database`, which is where a node keeps its own state: user records live in the user's own tables and are
  * never written here. Everything that is written has an id that follows from what it says, so every write can be
  * repeated; a batch of edges is one transaction. The caller retries a failure that is `transient`.
  */
@@ -122,7 +122,7 @@ export interface ChangesRead {
    * record was read by itself.
    */
   readonly unreadable: ReadonlyArray<ChangeRow & { readonly reason: string }>
-  /** More may wait, or each record was read by itself: what was read is no state that the database had. */
+  /** More may wait, or each record was read by itself: together they are no state that the database had. */
   readonly partial: boolean
 }
 
@@ -176,7 +176,7 @@ export interface ChangeTable {
   ) => Effect.Effect<ChangesRead | "superseded" | undefined, UpstreamError>
   /**
    * Runs `heard` when rows were written, until that is enough; fails when that cannot be heard (any more). Nothing may
-   * rely on it: what is written can go unheard.
+   * rely on it: a write can go unheard.
    */
   readonly listen: (heard: () => "more" | "enough") => Effect.Effect<void, UpstreamError>
   /** The tables that the services which followed this database have seen; undefined before the first has said so. */
@@ -199,12 +199,12 @@ export interface UpstreamShape {
   readonly present: boolean
   /**
    * Defines our tables where they are missing; a user that may not define them must find them, with the right to
-   * write them, or it fails and names what is missing.
+   * write them, or it fails and names the missing right.
    */
   readonly prepare: Effect.Effect<void, UpstreamError>
   /** The tables that are not ours, by name. */
   readonly tables: Effect.Effect<ReadonlyArray<UpstreamTable>, UpstreamError>
-  /** What is defined now: `known` itself where that is still so, found out by one short statement. */
+  /** The definitions now: `known` itself where they are still so, found out by one short statement. */
   readonly schema?: (known: DatabaseSchema | undefined) => Effect.Effect<DatabaseSchema, UpstreamError>
   /**
    * Records of a table in key order, at most `size`, behind the key `after`. Fewer than `size` means there are no more.

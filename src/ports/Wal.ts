@@ -2,7 +2,7 @@
  * The scheduler's write-ahead log: every accepted event, in order, durable before it is answered (D26).
  *
  * The log gives out the positions (`seq`, from 1, without gaps), because order and durability are one decision: a
- * position that was given but not flushed must not exist. What is read is only what has been flushed. `layerMemory`
+ * position that was given but not flushed must not exist. Only flushed records are read. `layerMemory`
  * keeps nothing beyond the process; the layer over files needs a runtime and lives in `host/`.
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
@@ -12,10 +12,10 @@ import { exitCodeOf, StartFault } from "./StartFault.ts"
 export type WalReason = "full" | "failed" | "damaged" | "newer" | "locked" | "dropped" | "overloaded" | "closed"
 
 /**
- * The log could not do its work. `full`: no room on the disk; `failed`: any other fault of the disk; both keep what was
- * there and are gone when the fault is. `damaged`: a file is not what was written; `newer`: written by a later version;
- * `locked`: another process has it; `dropped`: the position lies before what is kept; `overloaded`: too much is
- * waiting; `closed`: it is shut down.
+ * The log could not do its work. `full`: no room on the disk; `failed`: any other fault of the disk; both keep the log
+ * as it is and are gone when the fault is. `damaged`: a file is not as it was written; `newer`: written by a later
+ * version; `locked`: another process has it; `dropped`: the position lies before the kept records; `overloaded`: too
+ * much is waiting; `closed`: it is shut down.
  */
 export class WalFailed extends Data.TaggedError("WalFailed")<{
   readonly reason: WalReason
@@ -40,13 +40,13 @@ export interface WalShape {
    */
   readonly append: (records: ReadonlyArray<string>) => Effect.Effect<number, WalFailed>
   /**
-   * The records behind a position, up to what is flushed when the stream begins. Any number may read while records are
+   * The records behind a position, up to those flushed when the stream begins. Any number may read while records are
    * added.
    */
   readonly read: (afterSeq: number) => Stream.Stream<WalRecord, WalFailed>
   /** Records before `seq` are needed no longer; they go when the piece they are in goes. */
   readonly dropBefore: (seq: number) => Effect.Effect<void, WalFailed>
-  /** What it takes of its disk, and what is left there (undefined: unknown); absent where it is on none. */
+  /** The bytes it takes of its disk, and those left there (undefined: unknown); absent where it is on none. */
   readonly usage?: Effect.Effect<{ readonly bytes: number; readonly freeBytes: number | undefined }>
 }
 
@@ -57,7 +57,7 @@ export const dropped = (afterSeq: number, keptAfter: number): WalFailed =>
     message: `the WAL no longer holds seq ${afterSeq + 1}: it was dropped at a checkpoint, the first one kept is ${keptAfter + 1}`
   })
 
-/** `append` unless what is to be added would break the log. */
+/** `append` unless the added records would break the log. */
 export const checked = <A, E>(records: ReadonlyArray<string>, append: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   records.every(isOneLine) ? append : Effect.dieMessage("a record of the WAL must be one line of JSON")
 

@@ -1,5 +1,5 @@
 /**
- * The scheduler's HTTP contract: every endpoint with every status, and what is checked before its handler runs.
+ * The scheduler's HTTP contract: every endpoint with every status, and the checks before its handler runs.
  *
  * Declared once; handlers, the OpenAPI document and the tests derive from it. No endpoint asks for a secret
  * (specification, Authentication) unless the operator sets one. Checks run in the order of D6: route, bearer,

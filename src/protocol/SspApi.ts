@@ -1,5 +1,5 @@
 /**
- * The SSP's HTTP contract: every endpoint with every status, and what is checked before its handler runs.
+ * The SSP's HTTP contract: every endpoint with every status, and the checks before its handler runs.
  *
  * Declared once; handlers, client and the OpenAPI document derive from it. Checks run in the order of D6: route,
  * bearer, readiness, size and shape. Middlewares wrap, so each endpoint lists them from the inside out.

@@ -46,7 +46,7 @@ export type Code = keyof typeof statuses
 /** HTTP status by code. */
 export const statusOf: { readonly [C in Code]: (typeof statuses)[C] } = statuses
 
-/** One fault of a request body: where (`record.id`, empty for the body itself) and what is wrong with it. */
+/** One fault of a request body: where (`record.id`, empty for the body itself) and the reason. */
 export const Fault = Schema.Struct({ path: Schema.String, reason: Schema.String })
 
 /** Where a query is wrong; both from 1. */

@@ -35,7 +35,7 @@ const Child = Schema.Struct({ index: count, hash, count })
 const Leaf = Schema.Struct({ id: Schema.String, hash, version: Schema.optional(count) })
 
 /**
- * One node and what is below it: `children` above the buckets, `records` of a bucket; what holds nothing is left out.
+ * One node and what is below it: `children` above the buckets, `records` of a bucket; an empty node is left out.
  */
 export const Node = Schema.Struct({
   seq,

@@ -145,7 +145,7 @@ export const SspRegistered = Schema.Struct({
  */
 export const registrationHeader = "svc-registration"
 
-/** Extension (D20): on every answer of `/proxy/query`, the position of what was read. */
+/** Extension (D20): on every answer of `/proxy/query`, the position of the data read. */
 export const snapshotSeqHeader = "svc-snapshot-seq"
 
 /**

@@ -54,7 +54,7 @@ export interface Deeds<A, E, R> {
   readonly verify: (path: string) => Effect.Effect<ReadonlyArray<string>, WalFailed>
 }
 
-/** Does what was asked for; serves when nothing was. */
+/** Runs the command that was asked for; serves when there is none. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
   { config, files, health, serve, verify }: Deeds<A, E, R>

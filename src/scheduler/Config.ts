@@ -1,5 +1,5 @@
 /**
- * Every setting of the scheduler: file key, environment variable, default, unit, meaning, and what is allowed.
+ * Every setting of the scheduler: file key, environment variable, default, unit, meaning, and the values allowed.
  *
  * As the SSP's: a service, so that a test gives values without an environment, over the one table that `--help` and the
  * README are printed from. What the file says is read as the variable of the same setting would be; the environment

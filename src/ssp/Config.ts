@@ -1,5 +1,5 @@
 /**
- * Every setting of the SSP: name, default, unit, meaning, and what is allowed.
+ * Every setting of the SSP: name, default, unit, meaning, and the values allowed.
  *
  * A service like any other, so that a test or another deployment can give values without an environment. The table
  * below is the only place a setting is declared; `--help` and the README are printed from it.

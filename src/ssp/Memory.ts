@@ -2,7 +2,7 @@
  * A whole SSP in memory: every port it needs, for tests, for trying things out, and as what another deployment starts
  * from.
  *
- * What is merged behind {@link ports} takes a port's place, so a composer names only what is different:
+ * A layer merged behind {@link ports} takes a port's place, so a composer names only the differing ones:
  * `Ssp.layer.pipe(Layer.provide(Layer.mergeAll(Memory.ports(env), myStore)))`.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"

@@ -63,7 +63,7 @@ const drawing = (seed: number) => {
   }
 }
 
-/** `make` gives a fresh, empty layer each time; `seed` chooses what is drawn. */
+/** `make` gives a fresh, empty layer each time; `seed` chooses the random values. */
 export const replicaSuite = (name: string, make: () => Layer.Layer<Replica, ReplicaError>, seed = 20_260_101): void => {
   const scenario = <A>(
     title: string,

@@ -1,8 +1,8 @@
 /**
  * What every layer of `Wal` must do, as one suite that each layer runs.
  *
- * Positions without gaps for every appender, reading what was there when the reading began, and never forgetting what
- * is still needed.
+ * Positions without gaps for every appender, reading the records there when the reading began, and never forgetting
+ * what is still needed.
  */
 import { it } from "@effect/vitest"
 import { Chunk, Effect, Either, Exit, type Layer, Stream } from "effect"

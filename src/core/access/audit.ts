@@ -6,7 +6,7 @@
  */
 
 export interface AuditEntry {
-  /** What was done, as the endpoint declares it: `view.register`; `access` for a caller who was turned away. */
+  /** The action, as the endpoint declares it: `view.register`; `access` for a caller who was turned away. */
   readonly operation: string
   /** What it was done to: a view, a job, an SSP, an endpoint; empty for the whole server. */
   readonly object: string
@@ -36,7 +36,7 @@ const harmless = (text: string): string => {
 /** An IPv4 address as a socket for both families gives it is shown as IPv4. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "")
 
-/** What is logged beside the message `audit`. `audit` marks the line. */
+/** The fields logged beside the message `audit`. `audit` marks the line. */
 export const annotationsOf = ({
   address,
   object,

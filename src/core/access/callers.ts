@@ -90,8 +90,8 @@ const isJson = (contentType: string | undefined): boolean =>
   contentType === undefined || /^application\/json\s*(?:;|$)/i.test(contentType)
 
 /**
- * Whether a request may reach one of `paths`. Routes ignore case, doubled slashes and what is escaped, and take whole
- * addresses: so a path counts wherever it stands in what was asked, rather once too often.
+ * Whether a request may reach one of `paths`. Routes ignore case, doubled slashes and escapes, and take whole
+ * addresses: so a path counts wherever it stands in the target, rather once too often.
  */
 const mayReach = (paths: ReadonlyArray<string>, asked: string): boolean => {
   try {

@@ -36,8 +36,8 @@ export const headersFor = (origins: ReadonlyArray<string>, origin: string | unde
 }
 
 /**
- * Headers of the answer to a preflight, which is 204 without a body; undefined for what is none, or from a page that
- * may not call.
+ * Headers of the answer to a preflight, which is 204 without a body; undefined for any other request, or from a page
+ * that may not call.
  */
 export const preflight = (
   origins: ReadonlyArray<string>,

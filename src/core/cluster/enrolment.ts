@@ -152,7 +152,7 @@ const answered = (
     : failed(state, { counts: true, waitMs: 0, message: reason })
 }
 
-/** What `fact` does at `now`, and what is to be done about it, in order. */
+/** What `fact` does at `now`, and the effects that follow, in order. */
 export const decide = (state: Enrolment, now: number, fact: Fact): Decision => {
   if (state.step === "fenced") return [state, []]
   if ("attempt" in fact && fact.tag !== "Answered" && fact.attempt !== state.attempt) return [state, []]

@@ -54,7 +54,7 @@ export type Command =
   | { readonly tag: "Cloned" }
   /** The log and the replica hold everything up to `through`. */
   | { readonly tag: "Appended"; readonly through: number }
-  /** The log no longer holds what is before `first`. */
+  /** The log no longer holds positions before `first`. */
   | { readonly tag: "Trimmed"; readonly first: number }
   | { readonly tag: "CheckpointDue" }
   | { readonly tag: "Checkpointed" }
@@ -115,7 +115,7 @@ export type Command =
     }
   | { readonly tag: "JobCalled"; readonly op: number; readonly job: string; readonly outcome: CallOutcome }
   | { readonly tag: "JobDone"; readonly job: string }
-  /** What is kept of the answer to a job; undefined: no longer anything. Answered, if asked, when that is on disk. */
+  /** The kept part of a job's answer; undefined: nothing any more. Answered, if asked, when that is on disk. */
   | {
       readonly tag: "JobAnswered"
       readonly job: string

@@ -1,5 +1,5 @@
 /**
- * The whole scheduler's mind: `decide(state, now, command)` answers the next state and what is to be done, in the order
+ * The whole scheduler's mind: `decide(state, now, command)` answers the next state and the effects, in the order
  * it is owed.
  *
  * Synchronous and deterministic, so that a cluster can be simulated from a seed and a bug replayed from a trace; the
@@ -140,7 +140,7 @@ export const decide = (state: State.State, now: number, command: Command): Decis
   return [turn.state, turn.actions]
 }
 
-/** What was persisted, as it is read back. */
+/** Persisted state, as it is read back. */
 export interface Saved {
   readonly members: ReadonlyArray<MemberRow>
   readonly views: ReadonlyArray<ViewRow>

@@ -11,7 +11,7 @@ import { apply, reached, refused, savePosition } from "./poolMembers.ts"
 import * as State from "./state.ts"
 import { act, log, set, setMember, type Turn } from "./turn.ts"
 
-/** Sends what is due to an SSP, or finds that it has caught up. */
+/** Sends the due deliveries to an SSP, or finds that it has caught up. */
 export const deliver = (turn: Turn, ssp: string): void => {
   const caughtUp = State.member(turn.state, ssp)
   if (caughtUp?.state === "Replaying" && caughtUp.queue.acked >= caughtUp.target)

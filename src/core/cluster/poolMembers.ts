@@ -234,7 +234,7 @@ export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }
     polling: false,
     heardAt: answers && member.state === "Bootstrapping" ? turn.now : member.heardAt
   })
-  // What was asked before the first refusal confirms nothing.
+  // A request sent before the first refusal confirms nothing.
   if (command.health === "refused")
     return refused(turn, member.ssp, member.state === "Suspect" && member.polledAt > member.since)
   if (answers) reached(turn, member.ssp)

@@ -32,7 +32,7 @@ const rowsOf = (state: State.State, key: string): ReadonlyArray<QuarantineRow> =
   return [...HashMap.values(state.quarantined)].filter((row) => row.view === key || row.query === own)
 }
 
-/** What is set aside of a view, by its key. */
+/** Views set aside, by key. */
 export const under = (
   state: State.State,
   key: string

@@ -172,7 +172,7 @@ export const cleared = (turn: Turn, command: Command & { readonly tag: "ViewClea
   if (view?.op?.id === command.op) forget(turn, view, false)
 }
 
-/** Without a trace; what was asked meanwhile is asked of nothing. */
+/** Without a trace; questions asked meanwhile have no view. */
 const disinter = (turn: Turn, view: State.View): void => {
   dropView(turn, view)
   for (const request of view.queue) requested(turn, view.view, request)
@@ -479,7 +479,7 @@ export const expire = (turn: Turn): void => {
   }
 }
 
-/** Judged by what is known now, so that a refresh on the way wins over the sweep. */
+/** Judged by the state now, so that a refresh on the way wins over the sweep. */
 export const activityFound = (turn: Turn, command: Command & { readonly tag: "ActivityFound" }): void => {
   const view = State.view(turn.state, command.view)
   if (view === undefined || view.op !== undefined) return

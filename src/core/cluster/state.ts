@@ -2,7 +2,7 @@
  * The pool's state: members, log, freeze, views, jobs; immutable, so that a decision is a value and an old state stays
  * what it was.
  *
- * Large collections are persistent maps (a change costs the logarithm, not the number of views); what is per SSP hangs
+ * Large collections are persistent maps (a change costs the logarithm, not the number of views); state per SSP hangs
  * on its member, so that an SSP that goes takes or leaves everything in one step.
  */
 import { HashMap, HashSet, Order, SortedMap } from "effect"
@@ -124,7 +124,7 @@ export interface SspMember extends SspRegistration {
   readonly window: number
 }
 
-/** What is remembered of an SSP id over its registrations; bounded per id. */
+/** The memory of an SSP id over its registrations; bounded per id. */
 export interface History {
   /** Incarnations that a newer process has replaced, the latest last. */
   readonly fenced: ReadonlyArray<string>

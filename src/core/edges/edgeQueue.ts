@@ -66,7 +66,7 @@ export class EdgeQueue {
     this.flyingSize = 0
   }
 
-  /** What was on its way waits again, in front, except where something newer waits for the same edge. */
+  /** Edges on their way wait again, in front, except where something newer waits for the same edge. */
   back(): void {
     for (const [key, ops] of this.flying) {
       const newer = this.views.get(key)
@@ -78,7 +78,7 @@ export class EdgeQueue {
     this.landed()
   }
 
-  /** Forgets what waits for a view; what is on its way does not come back. */
+  /** Forgets edges that wait for a view; those on their way do not come back. */
   drop(key: string): void {
     this.waiting -= this.views.get(key)?.size ?? 0
     this.views.delete(key)

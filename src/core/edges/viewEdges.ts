@@ -9,7 +9,7 @@ import { type ChildEntry, type Delta, pathOf } from "../ivm/delta/delta.ts"
 import type { View } from "../ivm/view/view.ts"
 import * as Ids from "../surql/values/recordId.ts"
 
-/** What is to become of one edge; ids as text, since most are replaced by a later state before they are read. */
+/** The wanted state of one edge; ids as text, since most are replaced by a later state before they are read. */
 export interface EdgeOp {
   /** Alias path of a subquery; empty for the main rows, whose parent is empty too. */
   readonly path: string
@@ -20,7 +20,8 @@ export interface EdgeOp {
 }
 
 /**
- * The edge's name within its view. A record id never starts with a space, and what has lengths cannot be read two ways.
+ * The edge's name within its view. A record id never starts with a space, and a text with lengths cannot be read two
+ * ways.
  */
 export const nameOf = ({ out, parent, path }: Pick<EdgeOp, "path" | "parent" | "out">): string =>
   path === "" ? out : ` ${path.length} ${parent.length} ${path}${parent}${out}`
@@ -49,7 +50,7 @@ export class ViewEdgeState {
     this.counts = instance.repeats ? new Map() : undefined
   }
 
-  /** Every edge the result asks for now; what is told later is told from here. */
+  /** Every edge the result asks for now; later changes are told from here. */
   all(): ReadonlyArray<EdgeOp> {
     const { counts, instance } = this
     const ops: Array<EdgeOp> = []

@@ -136,7 +136,7 @@ export class MerkleTree {
     this.root = undefined
   }
 
-  /** Computes what is out of date above the buckets, pausing between nodes: of a large table it is much. */
+  /** Computes outdated nodes above the buckets, pausing between nodes: a large table has many. */
   *hashed(): Slices<void> {
     for (const index of this.outdated) {
       this.high(index)

@@ -58,7 +58,7 @@ interface Held {
 type Told = Array<Touched> | undefined
 
 /**
- * Records and the views of them: `acquire` a view, `plan` changes, `apply` what is planned; every view that changed is
+ * Records and the views of them: `acquire` a view, `plan` changes, `apply` the plans; every view that changed is
  * answered with its delta.
  */
 export class Engine {

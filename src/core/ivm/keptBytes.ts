@@ -4,7 +4,7 @@
  *
  * Why counted: one change may be a row of ten thousand views, and a record of a kilobyte may be split into pieces of
  * megabytes. What a row keeps is asked for before it is kept: without room the row is left out and named (D2a), as one
- * that runs out of its own budget. What is shared with a record, and texts of a few characters, count nothing.
+ * that runs out of its own budget. Values shared with a record, and texts of a few characters, count nothing.
  */
 import { partsOf } from "../surql/evaluate/charge.ts"
 import { raise } from "../surql/evaluate/failure.ts"

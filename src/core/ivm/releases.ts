@@ -1,9 +1,9 @@
 /**
- * What is left to do when views are let go: records hold what they held of them, results of subqueries know their
+ * Work left to do when views are let go: records hold what they held of them, results of subqueries know their
  * readers.
  *
  * A view that is let go is found by no change any more; what refers to its rows is taken back in pieces, for there may
- * be a million. Rule: it costs changes nothing, since they come by what is left without a look; the youngest first, so
+ * be a million. Rule: it costs changes nothing, since they pass the leftovers without a look; the youngest first, so
  * that what a large view lets go in turn is gone before more of it is; and filling a view takes back twice as
  * much as he looks at, so that views that come and go by turns never leave more behind than was shown at once.
  */
@@ -24,7 +24,7 @@ const piece = 128
 
 /** Where the work is done. */
 export interface Taking {
-  /** Runs what is left to do when a large view was let go; without it that is done at once. */
+  /** Runs the work left when a large view was let go; without it that is done at once. */
   readonly later?: Later | undefined
   /** How many rows of it are taken back at once all the same, 512 unless told. */
   readonly atOnce?: number | undefined
@@ -63,7 +63,7 @@ export class Releases {
     this.departing.push({ view, work: takenBack(view, this.dependencies), done: 0 })
   }
 
-  /** Lets go of idle results, and takes back at once what is little; the rest comes later. */
+  /** Lets go of idle results, and takes back small ones at once; the rest comes later. */
   tidy(): void {
     const before = this.departing.length
     this.dropIdle()

@@ -1,7 +1,7 @@
 /**
  * A job as its record has it (specification, job record), read from plain JSON.
  *
- * Lenient where the record can be odd, because a job that cannot be read must still end: what is missing takes the
+ * Lenient where the record can be odd, because a job that cannot be read must still end: a missing field takes the
  * table's default, and a path that is no path is refused where the call is made, with a reason in `errors`.
  */
 import { isStatus, type JobStatus } from "./status.ts"

@@ -7,7 +7,7 @@
 import { type Result, resultOf } from "./result.ts"
 
 export type Outcome =
-  /** `result`: what is kept of the answer. */
+  /** `result`: the kept part of the answer. */
   | { readonly kind: "success"; readonly result?: Result | undefined }
   /** `retryAfterMs`: how long the backend asks to wait. */
   | {

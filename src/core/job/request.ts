@@ -62,7 +62,7 @@ const pathFault = (path: string): string | undefined => {
 
 const withoutSlash = (text: string): string => text.replace(/\/+$/, "")
 
-/** The URL a path leads to under a base URL; left: what is wrong with the path. */
+/** The URL a path leads to under a base URL; left: the path's fault. */
 export const resolve = (baseUrl: string, path: string): Either.Either<string, string> => {
   const fault = pathFault(path)
   if (fault !== undefined) return Either.left(`the path ${shown(path)} ${fault}`)

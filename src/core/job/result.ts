@@ -1,5 +1,5 @@
 /**
- * What is kept of a backend's answer to a job that is done: its JSON, in bounds (D36).
+ * The kept part of a backend's answer to a job that is done: its JSON, in bounds (D36).
  *
  * A result is a JSON object on the wire. Any other value stands under `value`. One that is too long is left out whole
  * and says so, because the beginning of a JSON text is not JSON. State of {@link RecentResults}: the last results,
@@ -9,7 +9,7 @@ export interface Result {
   readonly [field: string]: unknown
 }
 
-/** Bytes that are read for one more than the limit, so that what is longer is known to be. */
+/** Bytes read: one more than the limit, so that a longer answer is known to be. */
 export const readFor = (limitBytes: number): number => (limitBytes === 0 ? 0 : limitBytes + 1)
 
 /** What may begin a JSON text. */

@@ -2,7 +2,7 @@
  * The states of a job, in both vocabularies, and what may lead from one to another.
  *
  * The job record and the job result name the same states differently (specification, job status); everything inside
- * speaks the record's words, and only what is reported is translated. The table is total: a missing cell does not
+ * speaks the record's words, and only reports are translated. The table is total: a missing cell does not
  * compile.
  */
 export type JobStatus = "pending" | "processing" | "success" | "failed"

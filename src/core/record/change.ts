@@ -78,7 +78,7 @@ const shown = (value: unknown): string => {
 /** Types by path, `tags.*` for elements, as the database writes them. */
 export type Types = { readonly [path: string]: string }
 
-/** What is declared for a table; undefined where nothing is known of it. */
+/** The declared types of a table; undefined where nothing is known of it. */
 export type Schema = (table: string) => Types | undefined
 
 /**

@@ -1,8 +1,8 @@
 /**
  * When a process has no room for more in its heap, and what it takes all the same (D43).
  *
- * Judged by what is in use right after a full collection, because anything else counts garbage too. Two bounds, so that
- * a heap at the limit does not open and close with each collection.
+ * Judged by the heap in use right after a full collection, because any other figure counts garbage too. Two bounds, so
+ * that a heap at the limit does not open and close with each collection.
  */
 
 import { encode } from "../surql/values/encode.ts"
@@ -12,7 +12,7 @@ import type { Change } from "./change.ts"
 /** The heap is full from this share of its limit on, and has room again below the other one. */
 export const fullFrom = 0.85
 export const roomBelow = 0.8
-/** A start that loads goes on up to this share: what was accepted below {@link fullFrom} must be loadable again. */
+/** A start that loads goes on up to this share: records accepted below {@link fullFrom} must be loadable again. */
 export const loadableUpTo = 0.92
 
 export const memorySetting = "SVC_MAX_MEMORY"

@@ -1,5 +1,5 @@
 /**
- * Positions in the scheduler's log (D5): which changes of a delivery are new, which are known, and what is missing.
+ * Positions in the scheduler's log (D5): which changes of a delivery are new, which are known, and which are missing.
  *
  * Pure, because it decides whether a change is applied at all: at or below the last applied position is dropped, the
  * next one is taken, anything further is a gap, and nothing of a delivery with a gap or an old epoch is applied.

@@ -1,7 +1,7 @@
 /**
  * Steps of the scheduler's log (D44): changes at consecutive positions that views show at once or not at all.
  *
- * A delivery ends wherever a request is full, so what has come of a step waits here for the rest of it.
+ * A delivery ends wherever a request is full, so the first part of a step waits here for the rest of it.
  */
 import type { Change } from "./change.ts"
 import type { Applied } from "./sequence.ts"
@@ -17,8 +17,8 @@ const nothing: ReadonlyArray<Change> = []
 const continues = (change: Change | undefined): boolean => change?.position?.continues === true
 
 /**
- * Adds what has come to what waits. A step of more than `most` changes is not waited for: it is shown in parts, because
- * memory has an end.
+ * Adds the changes of a delivery to those that wait. A step of more than `most` changes is not waited for: it is shown
+ * in parts, because memory has an end.
  */
 export const gather = (unfinished: ReadonlyArray<Change>, come: ReadonlyArray<Change>, most: number): Gathered => {
   if (come.length === 0) return { ready: come, unfinished }
@@ -38,7 +38,7 @@ export const endOfStep = (changes: ReadonlyArray<Change>, from: number): number 
   return last + 1
 }
 
-/** The position that is applied when everything received is but what is unfinished. */
+/** The position that is applied when everything received is, but for an unfinished step. */
 export const appliedOf = <P extends Applied>(received: P, unfinished: ReadonlyArray<Change>): P => {
   const first = unfinished[0]?.position
   return first === undefined ? received : { ...received, seq: first.seq - 1 }

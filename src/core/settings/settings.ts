@@ -1,7 +1,8 @@
 /**
  * Settings as a table: one documented knob per environment variable, read all at once with every fault named.
  *
- * The table is the documentation: `--help` and the README are printed from it, so neither can lag behind what is read.
+ * The table is the documentation: `--help` and the README are printed from it, so neither can lag behind the settings
+ * read.
  */
 import { levenshtein } from "../levenshtein.ts"
 
@@ -12,14 +13,14 @@ export interface Knob<A> {
   readonly defaultText: string
   readonly unit: string
   readonly meaning: string
-  /** What is allowed, in words that finish "must be ...". */
+  /** The values allowed, in words that finish "must be ...". */
   readonly allowed: string
   /** Never shown; may also come from the file that `<env>_FILE` names. */
   readonly secret: boolean
   readonly fallback: A
   readonly read: (text: string) => A | undefined
   /**
-   * What is wrong with a text that {@link read} refuses, where more can be said than what is allowed; shows no secret.
+   * The fault of a text that {@link read} refuses, where more can be said than the values allowed; shows no secret.
    */
   readonly explain?: (text: string) => ReadonlyArray<string>
 }
@@ -413,7 +414,7 @@ const refusal = (knob: Knob<unknown>, begin: string, text: string): string =>
   `${begin} ${shown(knob, text)}${knob.explain === undefined ? "" : ` in which ${knob.explain(text).slice(0, 20).join(", ")}`}; must be ${knob.allowed}`
 
 /**
- * Every knob's value. Empty text counts as unset. Faults are added to `faults`, each naming key, value and what is
+ * Every knob's value. Empty text counts as unset. Faults are added to `faults`, each naming key, value and the values
  * allowed.
  */
 export const readAll = <const K extends Knobs>(knobs: K, sources: ReadSources, faults: Array<string>): Values<K> => {

@@ -42,7 +42,7 @@ export interface DatabaseSchema {
   readonly mark: string
 }
 
-/** What is compared of these tables, and of the database around them. */
+/** The facts compared of these tables, and of the database around them. */
 const looked = (names: ReadonlyArray<string>): string => {
   const tables = names.map((name) => `(INFO FOR TABLE ${identifier(name)} STRUCTURE).{ fields, events }`)
   return `LET $db = (INFO FOR DB STRUCTURE).{ functions, params, tables };

@@ -3,7 +3,7 @@
  * those who write.
  *
  * Printed for the person who defines schemas by hand, defined by a command for all others; both are this one list,
- * so what was read is what is run. A choice that can fail other people's writes has to be made by them: hence the long
+ * so the text read is the text run. A choice that can fail other people's writes has to be made by them: hence the long
  * words.
  */
 import * as Feed from "./surrealFeed.ts"

@@ -81,7 +81,7 @@ export const refused = (changes: ReadonlyArray<Change>): ChangeRefused | undefin
   return { code: "INVALID_REQUEST", message: `${path} ${reason}`, details: [{ path, reason }] }
 }
 
-/** The latest of these changes that says what is defined. */
+/** The latest of these changes that carries definitions. */
 export const latest = (changes: ReadonlyArray<Change>): Defined | undefined => {
   const text = textIn(changes.findLast(isDefinitions)?.doc)
   return text === undefined ? undefined : ofText(text)

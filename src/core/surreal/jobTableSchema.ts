@@ -1,8 +1,8 @@
 /**
  * A job table as the specification has it, as SurrealQL: fields, defaults and permissions.
  *
- * Printed for the author of the schema. The index on `status` lets the runner find what is open without reading the
- * whole table; the element of `errors` must be flexible, or the database drops what is in the entries.
+ * Printed for the author of the schema. The index on `status` lets the runner find open jobs without reading the
+ * whole table; the element of `errors` must be flexible, or the database drops the content of the entries.
  */
 
 import { tableName } from "../surql/values/text.ts"

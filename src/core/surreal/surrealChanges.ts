@@ -3,8 +3,8 @@
  * transaction that wrote it.
  *
  * Only the id is kept. The reader reads the record as it is by then, so order among the rows says nothing and repeats
- * do no harm; what is rolled back leaves no row, and no writer waits for us. The events run with the rights of the user
- * that defined them: record users, who may neither read nor write the table, are announced all the same.
+ * do no harm; a rolled-back transaction leaves no row, and no writer waits for us. The events run with the rights of
+ * the user that defined them: record users, who may neither read nor write the table, are announced all the same.
  */
 
 import { identifier } from "../surql/values/text.ts"
@@ -13,7 +13,7 @@ import { changeTable, type Definition, edgeTable, isOwn } from "./surrealSchema.
 export const changeEvent = "svc_change"
 
 /**
- * A row that names this record asks for a compare of everything: what was written while no event stood there is found
+ * A row that names this record asks for a compare of everything: writes made while no event stood there are found
  * by it.
  */
 export const compareKey = "compare"
@@ -47,7 +47,7 @@ export const event = (name: string): string =>
 export const askCompare = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${compareKey} RETURN NONE`
 
 /**
- * The same where the table may be missing: what was written on either side of a move from one kind of feed to the other
+ * The same where the table may be missing: writes on either side of a move from one kind of feed to the other
  * is found.
  */
 export const askCompareIfThere = `IF '${changeTable}' IN object::keys((INFO FOR DB).tables) { ${askCompare} }`

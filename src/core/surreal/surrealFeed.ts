@@ -15,7 +15,7 @@ export const callTable = "_svc_call"
 export const eventName = "svc_feed"
 
 /**
- * `changes`: written into the change table by the transaction itself; no write waits, and what is rolled back is not
+ * `changes`: written into the change table by the transaction itself; no write waits, and a rolled-back write is not
  * told. `sync`: posted before the write commits; a post that fails or is refused fails the write, one that takes long
  * holds it up. `async`: posted after the commit by the database's background task (SurrealDB 3 servers only), tried
  * again when it fails; a write never waits, but changes arrive later and not always in order.
@@ -220,7 +220,8 @@ const calls = ({ mode, openToRecordUsers }: Feed): Definition => ({
 })
 
 /**
- * Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes what is there.
+ * Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes the events
+ * there.
  */
 export const feed = (options: Feed): ReadonlyArray<Definition> => [
   ...(options.mode === "changes" ? [] : [settings(options), types]),

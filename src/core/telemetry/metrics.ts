@@ -1,7 +1,7 @@
 /**
  * Every metric of the service, declared once: name, type, meaning, unit, labels, buckets (D34).
  *
- * What is served at `/metrics`, what is sent over OTLP, the documents, the dashboards and the alert rules are all made
+ * The text at `/metrics`, the points sent over OTLP, the documents, the dashboards and the alert rules are all made
  * from or checked against this table. Labels have values that are fixed here or bounded by the configuration: a label
  * per view or per record would grow without end. Units are base units and end the name; `process_*` are the names every
  * exporter gives them.

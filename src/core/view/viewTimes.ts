@@ -1,6 +1,6 @@
 /**
- * The times of a view registration (D14): its time to live and its last activity, read with faults that name what is
- * wrong.
+ * The times of a view registration (D14): its time to live and its last activity, read with faults that name their
+ * place.
  */
 import { Either } from "effect"
 import * as Ttl from "./ttl.ts"

@@ -15,7 +15,7 @@ export const cells = {
   beat: 0,
   /** Grows with each evaluation. */
   evaluation: 1,
-  /** Of what is evaluated; {@link noSlot} between evaluations. */
+  /** Of the view under evaluation; {@link noSlot} between evaluations. */
   slot: 2
 } as const
 
@@ -35,7 +35,7 @@ export interface Look {
   readonly cpuMs: number
 }
 
-/** What is held against: milliseconds; 0 for never. */
+/** The limits: milliseconds; 0 for never. */
 export interface Bounds {
   readonly slowMs: number
   readonly maxTurnMs: number
@@ -46,7 +46,7 @@ export type Finding =
   | { readonly kind: "slow"; readonly slot: number; readonly computedMs: number }
   /** The slow one has come to its end. */
   | { readonly kind: "ended" }
-  /** The turn goes on for longer than `maxTurnMs`. `slot`: of what is evaluated now. */
+  /** The turn goes on for longer than `maxTurnMs`. `slot`: of the view under evaluation. */
   | { readonly kind: "tooLong"; readonly slot: number; readonly computedMs: number }
 
 /** Remembers what it saw last; one per watched thread. */

@@ -32,7 +32,7 @@ export interface Mark {
 }
 
 export interface WalFault {
-  /** `torn`: what a crash leaves, to be cut off at `offset`. `damaged`: what was written once is there no longer. */
+  /** `torn`: the half line of a crash, to be cut off at `offset`. `damaged`: lines once written are there no longer. */
   readonly kind: "torn" | "damaged"
   readonly offset: number
   /** The position that was due there. */

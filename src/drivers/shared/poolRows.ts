@@ -161,7 +161,7 @@ export class Results {
   private at = 0
 
   /**
-   * Takes over what the rows hold; throws a {@link DatabaseError} where one does not decode. Answers what is to be
+   * Takes over the rows' content; throws a {@link DatabaseError} where one does not decode. Answers what is to be
    * deleted because there is no room for it any more.
    */
   open(rows: ReadonlyArray<Row>, maxResults: number | undefined): ReadonlyArray<Put> {

@@ -1,7 +1,7 @@
 /**
  * Rows of our tables in a SurrealDB and what they stand for: registrations, edges, integrity hashes.
  *
- * One place for both directions, so that what is written is what is read. A row that cannot be ours reads as undefined:
+ * One place for both directions, so that writer and reader agree. A row that cannot be ours reads as undefined:
  * the reader decides what that means.
  */
 
@@ -24,7 +24,7 @@ const isText = (value: Value): value is string => typeof value === "string"
 const isCount = (value: Value): value is number => typeof value === "number" && Number.isSafeInteger(value)
 const items = (value: Value): ReadonlyArray<Value> => (Array.isArray(value) ? (value as ReadonlyArray<Value>) : [])
 
-/** Milliseconds since the epoch, or of a duration; what is finer is cut off. */
+/** Milliseconds since the epoch, or of a duration; finer parts are cut off. */
 const millis = ({ nanos, seconds }: Datetime | Duration): number =>
   Number(seconds) * 1000 + Math.floor(nanos / 1_000_000)
 

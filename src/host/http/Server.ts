@@ -1,7 +1,7 @@
 /**
  * The Node HTTP server in front of a node: hot routes by callback, everything else through the declared Api.
  *
- * Built last and torn down first: while it waits for what is in flight, everything the handlers use is still there.
+ * Built last and torn down first: while it waits for requests in flight, everything the handlers use is still there.
  */
 
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
@@ -298,7 +298,7 @@ const followFiles = (server: Server, tls: Tls) =>
     )
   })
 
-/** Serves until its scope closes; then stops accepting, ends streams, finishes what is in flight. */
+/** Serves until its scope closes; then stops accepting, ends streams, finishes requests in flight. */
 export const layer = (options: ListenOptions) =>
   Layer.scopedDiscard(
     Effect.gen(function* () {

@@ -3,8 +3,8 @@
  * a secret.
  *
  * Each body is bounded by itself, but many at once are not: a client that begins a body and does not end it makes the
- * server hold what has come until the time-out. So what has come is counted until the body is whole or its connection
- * is gone; what was only announced costs nothing and is not. Cost: two additions per chunk, nothing per request without
+ * server hold its bytes until the time-out. So received bytes are counted until the body is whole or its connection
+ * is gone; bytes only announced cost nothing and are not. Cost: two additions per chunk, nothing per request without
  * one.
  */
 import type { IncomingMessage, Server } from "node:http"

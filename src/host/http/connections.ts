@@ -109,7 +109,7 @@ const stopAccepting = (server: Server, done: () => void): void => {
   else (server as Server).close(done)
 }
 
-/** Follows what is in flight, so that a stop can be clean. */
+/** Follows requests in flight, so that a stop can be clean. */
 export class Connections {
   readonly server: Server
   /** Open connections, each with its latest response: remembering costs a request nothing to clean up. */
@@ -170,7 +170,7 @@ export class Connections {
   }
 
   /**
-   * Stops accepting, lets what is in flight finish, closes connections as they fall idle, and cuts what is left after
+   * Stops accepting, lets requests in flight finish, closes connections as they fall idle, and cuts the rest after
    * `deadlineMs`. `done` gets the number of connections cut. For a moment idle connections stay, so that a request
    * already on its way is answered (the server says 503 and closes) and not met by a reset.
    */

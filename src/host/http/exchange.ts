@@ -98,14 +98,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.finish(new NoAnswer({ message: reasonOf(error), late: false, cause: error }), false)
   }
 
-  /** Cuts the connection: what is still to come would stand in the way of the next request. */
+  /** Cuts the connection: the rest of the answer would stand in the way of the next request. */
   cut(): void {
     if (this.over) return
     this.finish(undefined, false)
     this.controller?.abort(new Error("given up"))
   }
 
-  /** Once there was a status, that is what was said, however the body ended. */
+  /** Once there was a status it is the answer, however the body ended. */
   private finish(failure: NoAnswer | undefined, whole: boolean): void {
     if (this.over) return
     this.over = true

@@ -8,7 +8,7 @@
 import { isIPv6, type LookupFunction } from "node:net"
 import { Dispatcher, Pool } from "@effect/platform-node/Undici"
 
-/** Answers what is known already; in both forms that a connection may ask in. */
+/** Answers addresses known already; in both forms that a connection may ask in. */
 const lookupOf =
   (addresses: ReadonlyArray<string>): LookupFunction =>
   (hostname, { all }, done) => {

@@ -1,7 +1,7 @@
 /**
  * Host names as this machine resolves them, for `ports/Names`.
  *
- * The same question that connecting will ask, hosts file included: what is judged must be what is called.
+ * The same question that connecting will ask, hosts file included: the judged address must be the called one.
  */
 
 import { lookup } from "node:dns"

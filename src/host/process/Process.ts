@@ -14,7 +14,7 @@ const stopWithinMs = 10_000
 
 const complain = (text: string): void => void process.stderr.write(`${text}\n`)
 
-/** Leaves once what was written to standard output and standard error is out of our hands. */
+/** Leaves once the text written to standard output and standard error is out of our hands. */
 const leave = (code: number): void => {
   process.exitCode = code
   process.stdout.write("", () => process.stderr.write("", () => process.exit(code)))

@@ -64,7 +64,8 @@ const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNo
 
 /**
  * Takes the name from a holder that is gone; false when it is not. Renamed first, because between the question and the
- * answer another process may have taken over: what was renamed is asked again, and gets its name back if it lives.
+ * answer another process may have taken over: the renamed file's owner is asked again, and the file gets its name back
+ * if that process lives.
  */
 const takeOver = async (path: string, address: string): Promise<boolean> => {
   const suffix = `.${randomBytes(3).toString("hex")}`

@@ -49,7 +49,7 @@ const collector = (): (() => void) => {
 
 const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
   // Four collections in a row that free little end the process before its heap is full. Here they are no fault: they
-  // are how a full heap is known, and what is refused then keeps it from filling up.
+  // are how a full heap is known, and the requests refused then keep it from filling up.
   setFlagsFromString("--no-detect-ineffective-gcs-near-heap-limit")
   const machineBytes = machineBytesOf(containerLimits, totalmem())
   const heapBytes = getHeapStatistics().heap_size_limit - youngBytes

@@ -1,7 +1,7 @@
 /**
  * Sends spans, log records and figures over OTLP/HTTP, as JSON or protobuf, through Effect's OpenTelemetry module.
  *
- * A collector must never disturb the service: requests have an end, few are under way at once, what is beyond is
+ * A collector must never disturb the service: requests have an end, few are under way at once, further ones are
  * dropped, and a collector that does not take them is left alone for a minute. Only spans that are begun by hand are
  * sent, so no library decides what leaves the process.
  */
@@ -25,7 +25,7 @@ import { Release } from "../../ports/Release.ts"
 import { Tracing, type TracingShape } from "../../ports/Tracing.ts"
 import type { Identity } from "./telemetry.ts"
 
-/** What is left is sent at a stop, within this. */
+/** At a stop the rest is sent within this time. */
 const farewell = Duration.seconds(1)
 /** A collector that does not answer is spoken of this often. */
 const complainMs = 60_000

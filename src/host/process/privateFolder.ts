@@ -17,7 +17,7 @@ export const closeToOthers = (): void => {
 }
 
 /**
- * Makes the folder if it is missing; throws the file system's error. Answers what is to be said of its mode, if
+ * Makes the folder if it is missing; throws the file system's error. Answers a warning about its mode, if
  * anything.
  */
 const make = (folder: string): string | undefined => {

@@ -1,7 +1,7 @@
 /**
  * The watchdog's own thread: looks at what the main thread writes into shared memory, and acts without it.
  *
- * It loads next to nothing, because it must work when the rest of the process does not. What is slow is written down at
+ * It loads next to nothing, because it must work when the rest of the process does not. A slow step is written down at
  * once and synchronously: the file is there when the process is killed or aborts in the next moment. A thread cannot
  * end the process with a code of its own; the inspector interrupts the main thread, also in the middle of a loop, and
  * has it leave. Where that does not help (in one long call into native code, or on a runtime without it) the process is

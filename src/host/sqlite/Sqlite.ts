@@ -17,7 +17,7 @@ class Unloadable extends Data.TaggedError("Unloadable")<{ readonly message: stri
 
 type Client = Layer.Layer<SqlClient.SqlClient, unknown>
 
-/** What is said of an addon that is not there, or not for this runtime. */
+/** The message about an addon that is not there, or not for this runtime. */
 const isUnloadable = (error: unknown): boolean =>
   error instanceof Error &&
   (/bindings file/.test(error.message) ||

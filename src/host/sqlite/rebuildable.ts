@@ -15,7 +15,7 @@ import { layerSqlite } from "./Sqlite.ts"
 /** The database's file and what SQLite keeps beside it. */
 const suffixes = ["", "-wal", "-shm"]
 
-/** Out of the way, in the place of what was set aside before. */
+/** Out of the way, in the place of the file set aside before. */
 const moveAway = (file: string): Effect.Effect<string, DatabaseError> =>
   Effect.try({
     try: () => {

@@ -4,7 +4,7 @@
  *
  * For where better-sqlite3 does not load: Deno takes no addons of its kind, and one that was built for another Node
  * does not fit. What a layer above sees is the same: rows as objects or as lists, errors with SQLite's own names as
- * codes, and one connection that answers at once. These runtimes end a text that is read at U+0000, so what is kept
+ * codes, and one connection that answers at once. These runtimes end a text that is read at U+0000, so a kept text
  * must not hold any (`drivers/shared/keptText.ts`).
  */
 import * as Reactivity from "@effect/experimental/Reactivity"

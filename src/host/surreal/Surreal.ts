@@ -5,7 +5,7 @@
  * time-out. An attempt belongs to no request that waits for it: it goes on when they give up, or it might never come to
  * an end. Sent again is only what the server refused unread because the session had expired. A request without an
  * answer in time gives up the whole connection: the server drops what it still does for it, so that nothing of it is
- * applied behind what is sent later.
+ * applied behind a request sent later.
  */
 import { Clock, Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
 import { ceilingMs } from "../../core/backoff.ts"

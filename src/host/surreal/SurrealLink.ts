@@ -1,8 +1,8 @@
 /**
  * One connection to a SurrealDB, signed in, until it breaks: never mended, always replaced.
  *
- * Why the SDK may not reconnect by itself: it would send again what was in flight, writes included, and restore
- * sessions by rules of its own. A broken link fails what was in flight and is thrown away; the next one signs in
+ * Why the SDK may not reconnect by itself: it would send again the requests in flight, writes included, and restore
+ * sessions by rules of its own. A broken link fails its requests in flight and is thrown away; the next one signs in
  * afresh, which is also how an expired session is renewed.
  */
 import { Effect, Redacted } from "effect"
@@ -65,7 +65,7 @@ export class SurrealLink {
   readonly #pending = new Set<Promise<unknown>>()
   #wire: Wire | undefined
   #token = ""
-  /** What is not known to exist: over HTTP each request selects what its headers name. */
+  /** Namespaces not known to exist: over HTTP each request selects the one its headers name. */
   #looking: Selected | undefined
   /** By the text of a live query's id. */
   readonly #listeners = new Map<string, (ended: boolean) => void>()
@@ -123,7 +123,7 @@ export class SurrealLink {
     }
   }
 
-  /** Ends it at once: what is in flight fails, nothing is waited for. Not for the engine in this process. */
+  /** Ends it at once: requests in flight fail, nothing is waited for. Not for the engine in this process. */
   cut(): void {
     this.#broken = true
     if (this.#wire === undefined) void this.db.close().catch(() => undefined)

@@ -1,7 +1,7 @@
 /**
  * The SDK's engines with the edges taken off that hurt a service that runs for months.
  *
- * What is changed, each found by running it: a failed connection attempt is reported instead of never settling; a
+ * The changes, each found by running it: a failed connection attempt is reported instead of never settling; a
  * session's token stays here instead of with the SDK, which renews it in a busy loop when it is good for more than 24
  * days; a ping that is in flight when its connection ends fails unheard instead of ending the process; a folder's name
  * reaches the embedded engine as it was written, not percent-encoded. Values pass through our own codec.

@@ -88,7 +88,7 @@ export const failureOf = (error: unknown): SurrealError => {
   const refusedHere = typeof error === "object" && error !== null && "code" in error && error.code === "GenericFailure"
   if (error instanceof Unsendable || refusedHere)
     return new SurrealError({ reason: "refused", message, uncertain: false, cause: error })
-  // What is left over HTTP is a fetch that failed: refused outright, or at an unknown point.
+  // The remaining failure over HTTP is a fetch that failed: refused outright, or at an unknown point.
   return new SurrealError({ reason: "unreachable", message, uncertain: !refusedConnection.test(message), cause: error })
 }
 

@@ -1,7 +1,7 @@
 /**
  * The WAL over files, as a layer, and the check of one that a person asks for.
  *
- * Thin on purpose: what is decided lives in `core/wal/walFormat.ts`, what is done in `walLog.ts`; here they become
+ * Thin on purpose: the decisions live in `core/wal/walFormat.ts`, the work in `walLog.ts`; here they become
  * effects.
  */
 

@@ -15,7 +15,7 @@ export interface WalHandle {
   /** All of `bytes` at `at`; when it fails, some of them may be there. */
   readonly write: (bytes: Uint8Array, at: number) => Promise<void>
   /**
-   * fdatasync: what has been written is on the disk when it is done. After it failed, nothing about those bytes is
+   * fdatasync: written bytes are on the disk when it is done. After it failed, nothing about those bytes is
    * known.
    */
   readonly sync: () => Promise<void>

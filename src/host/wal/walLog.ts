@@ -266,14 +266,14 @@ export class WalLog {
     if (this.lock.held()) await this.ready().catch(() => {})
   }
 
-  /** Closes a handle; whether that works changes nothing for what was flushed. */
+  /** Closes a handle; whether that works changes nothing for flushed bytes. */
   private async letGo(): Promise<void> {
     const { handle } = this
     this.handle = undefined
     await handle?.close().catch(() => {})
   }
 
-  /** Makes sure that the file that grows is there, ends with what was flushed, and that its name is on the disk. */
+  /** Makes sure that the file that grows is there, ends with the flushed bytes, and that its name is on the disk. */
   private async ready(): Promise<void> {
     if (this.segments.length === 0 || this.active.path !== this.path) await this.begin()
     if (this.handle === undefined) this.handle = await this.reopen()
@@ -327,7 +327,7 @@ export class WalLog {
     await this.ready()
   }
 
-  /** Oldest first, each gone for good before the next, so that what is left has no gap whenever the process ends. */
+  /** Oldest first, each gone for good before the next, so that the rest has no gap whenever the process ends. */
   private async drop(seq: number): Promise<void> {
     this.checkLock()
     await this.dropSealed(seq)

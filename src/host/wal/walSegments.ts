@@ -24,7 +24,7 @@ export interface Segment {
   readonly marks: Array<Format.Mark>
 }
 
-/** What is cut off the end of a log. */
+/** The part cut off the end of a log. */
 export interface Tail {
   readonly file: string
   readonly offset: number

@@ -1,9 +1,9 @@
 /**
- * The reader of the change table (D44): takes what is there, has it made durable, deletes the rows, for ever.
+ * The reader of the change table (D44): takes the rows that are there, has them made durable, deletes them, for ever.
  *
  * A row is deleted with the read that follows, so only when what it named is durable here; a process that ends in
  * between reads it again, and content that is known already changes nothing. Order does not matter: a record that is
- * read is at least as new as the row that named it, and what is written later has a row of its own. A database that is
+ * read is at least as new as the row that named it, and a later write has a row of its own. A database that is
  * away or hangs is asked again with pauses that grow; its writers never notice, their rows wait.
  *
  * A live query wakes the reader from its pauses. One that stands on a table costs the engine 0.17 ms for each row that
@@ -207,7 +207,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     return Effect.logInfo(`${changeTable} is read to its end again, after ${Math.floor(behindMs / 1_000)} s`)
   }
 
-  /** Reads once and applies what was read. */
+  /** Reads once and applies the records. */
   private readonly once: Effect.Effect<ChangesRead | undefined, UpstreamError | E> = Effect.suspend(() => {
     this.bell.unsafeClose()
     const gone = this.done.length
@@ -237,7 +237,7 @@ export class ChangeReader<E extends { readonly message: string }> {
       yield* this.setApart(read)
       const named = namedIn(read)
       const again = named.length === 0 ? new Set<string>() : yield* this.sink.apply(named)
-      // Behind what was written before them, and in the same transaction.
+      // Behind the changes written before them, and in the same transaction.
       for (const { call, id } of read.rows) if (call !== undefined) this.apart.set(id.text, id)
       yield* this.calls.take(read.rows)
       const done = read.rows.filter(({ id, record }) => !this.apart.has(id.text) && !again.has(record.text))
@@ -265,7 +265,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     )
   }
 
-  /** Beside the reading: a compare of everything takes its time, and what is written meanwhile is shown meanwhile. */
+  /** Beside the reading: a compare of everything takes its time, and changes made meanwhile are shown meanwhile. */
   private readonly compareBeside: Effect.Effect<void> = Effect.suspend(() => {
     if (this.comparing || this.compares.length === 0) return Effect.void
     this.comparing = true
@@ -368,7 +368,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     return "enough"
   }
 
-  /** One line until something is heard again; what is written is found by the next read. */
+  /** One line until something is heard again; the next read finds the writes. */
   private deaf(error: UpstreamError): Effect.Effect<void> {
     const told = this.unheard
       ? Effect.void

@@ -2,7 +2,7 @@
  * Tables defined AS SELECT, which raise no events: read anew when a table that they come from was written (D59).
  *
  * The database keeps them in the transaction that writes their sources, so a read behind the change finds them as they
- * are. One reading at a time, and no more than half of the time: what is written meanwhile is found by the next.
+ * are. One reading at a time, and no more than half of the time: the next one finds the writes made meanwhile.
  */
 import { Clock, Duration, Effect, Either } from "effect"
 import { analyze } from "../../core/surql/syntax/analyze.ts"

@@ -34,10 +34,10 @@ const placeText = ({ index, level }: IntegrityNode): string => `${level}/${index
 
 /** What the writer knows of a table. */
 interface Progress {
-  /** Stamp of what was last written, and of what was seen at the last turn. */
+  /** Stamp of the hashes last written, and of those seen at the last turn. */
   wrote: number | undefined
   seen: number | undefined
-  /** When what is not written yet was first seen. */
+  /** When the hashes that are not written yet were first seen. */
   sinceMs: number
   /** Hashes as they are in the database, by place; undefined before they were read. */
   known: Map<string, string> | undefined

@@ -275,7 +275,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
   }
 
   /**
-   * Looks at what was repaired again and again, in pauses that grow. A database that does not answer is left to the
+   * Looks at the repaired records again and again, in pauses that grow. A database that does not answer is left to the
    * next compare.
    */
   private lookLater(ids: ReadonlyArray<RecordId>): Effect.Effect<void> {

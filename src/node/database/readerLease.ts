@@ -106,7 +106,7 @@ export class ReaderLease {
     })
   }
 
-  /** Everything up to here is in the own store: what was not taken by then still stands in the change table. */
+  /** Everything up to here is in the own store: rows not taken by then still stand in the change table. */
   complete(position: number): Effect.Effect<void, UpstreamError> {
     return Effect.suspend(() => {
       const { token } = this

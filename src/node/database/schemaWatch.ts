@@ -57,7 +57,7 @@ const caution = ({ derived, name, told }: UpstreamTable): string | undefined =>
       ? `table ${name} has no event of --install-database-setup: views of it move only with the compare (SVC_RECONCILE_INTERVAL_SECS)`
       : undefined
 
-/** The same of all of these; what is not known of a table is no caution. */
+/** The same of all of these; an unknown fact of a table is no caution. */
 export const cautionsOf = (
   tables: Iterable<Pick<UpstreamTable, "name" | "types"> & Partial<UpstreamTable>>
 ): ReadonlyArray<string> => Array.from(tables).flatMap((table) => caution({ derived: false, ...table }) ?? [])

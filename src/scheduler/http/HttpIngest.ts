@@ -27,7 +27,7 @@ import * as Errors from "./HttpErrors.ts"
 const rawOf = (json: unknown): ReadonlyArray<RawChange> =>
   (Array.isArray(json) ? json : [json]) as ReadonlyArray<RawChange>
 
-/** Numbers that JSON reads and does not write: what an SSP gets must be what is kept here. */
+/** Numbers that JSON reads and does not write: an SSP must get the number that is kept here. */
 const unwritable = /-0(?![.\d])|-0\.0*(?!\d)|\d[eE]\+?\d{3}/
 
 const rewritten = (json: unknown): unknown => JSON.parse(JSON.stringify(json))

@@ -31,7 +31,7 @@ export class Declared extends Context.Tag("scheduler/ingest/Declared")<
     readonly tables: () => ReadonlyArray<DeclaredTable>
     /** The text of the log's record; undefined before the first. */
     readonly text: () => string | undefined
-    /** Counts up with every other schema: what was typed under another is typed again. */
+    /** Counts up with every other schema: a change typed under another schema is typed again. */
     readonly count: () => number
     /** A record of the log has been applied to the replica. */
     readonly take: (text: string) => void

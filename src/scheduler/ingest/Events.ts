@@ -1,7 +1,7 @@
 /**
  * The events of the log as SSPs get them: the last ones from memory, older ones from the log (D26).
  *
- * One SSP at the head of the log reads what was written a moment ago; an SSP that lags behind pays for the disk, not
+ * One SSP at the head of the log reads lines written a moment ago; an SSP that lags behind pays for the disk, not
  * the others.
  */
 import { Chunk, Effect, Stream } from "effect"

@@ -76,7 +76,7 @@ interface Owed {
   readonly lines: ReadonlyArray<string>
   readonly traces: ReadonlyArray<string | undefined> | undefined
   readonly through: number
-  /** What the database defines from here on, where that is what was logged. */
+  /** The database's definitions from here on, where the line logs definitions. */
   readonly defines: string | undefined
 }
 
@@ -104,7 +104,7 @@ export class Ingest extends Context.Tag("scheduler/ingest/Ingest")<
     ) => Effect.Effect<Ingested, Refusal>
     /** Logs what the database defines (a text of `core/surreal/definitionsRecord`), unless the log says it already. */
     readonly define: (text: string) => Effect.Effect<void, Refusal>
-    /** Called with what has just been applied to the replica, before anything else can be. */
+    /** Called with the changes just applied to the replica, before any other is. */
     readonly watch: (listener: Moved) => void
     /** Changes that wait for the log. */
     readonly waiting: () => number
@@ -236,7 +236,7 @@ class Pipeline {
     })
   }
 
-  /** Tries again to apply to the replica what has been logged, though no change waits. */
+  /** Tries again to apply logged changes to the replica, though no change waits. */
   private readonly retry = (): void => {
     if (this.owed !== undefined) this.group.wake()
   }
@@ -349,7 +349,7 @@ class Pipeline {
     Effect.map(this.parts.replica.current([lostId]), (found) => found.get(lostId.text)?.version ?? 0)
   )
 
-  /** Applies what has been logged; while that fails nothing else is taken (D26). */
+  /** Applies logged changes; while that fails nothing else is taken (D26). */
   private settle(owed: Owed): Effect.Effect<void, ReplicaError> {
     const { jobs, pool, replica } = this.parts
     this.owed = owed

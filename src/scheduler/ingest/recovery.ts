@@ -23,7 +23,7 @@ type Paths = Pick<SchedulerConfigShape, "replicaDbPath" | "walPath">
 
 const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, message })
 
-/** The types that declare what is replayed; what the log says of them on the way counts behind it. */
+/** The types by which changes are replayed; definitions in the log count for the changes behind them. */
 class Declarations {
   private types: ReadonlyMap<string, Types> = new Map()
 
@@ -93,7 +93,7 @@ const whole = (wal: WalShape): Effect.Effect<number, StartFault> =>
   }).pipe(Effect.mapError(walFault))
 
 /**
- * Brings the replica to the log's end; answers the log as the pool knows it. `canClone`: what is lost can be had from
+ * Brings the replica to the log's end; answers the log as the pool knows it. `canClone`: lost records can be had from
  * the database.
  */
 export const recover = (

@@ -37,7 +37,9 @@ export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
     readonly tables: () => ReadonlySet<string>
     /** Jobs of this table have been dispatched. */
     readonly learn: (table: string) => void
-    /** Whether this change only delivers again what has been taken up: its job must not be put back to pending. */
+    /**
+     * Whether this change only delivers a job again that has been taken up: its job must not be put back to pending.
+     */
     readonly hasRun: (change: Change, was: Known | undefined) => boolean
     readonly assign: (changes: ReadonlyArray<Change>) => Effect.Effect<Assigned>
     /** What the replica has just taken over. */

@@ -235,7 +235,7 @@ const errorsAfter = (doc: Obj, { error, errors, status }: Result, nowMs: number)
   return [...before, { ...jobError(failures(before) + 1, 0, error, nowMs) }]
 }
 
-/** Brings the record to what was reported; a job that is over stays as it is. */
+/** Brings the record to the reported status; a job that is over stays as it is. */
 const record = (
   parts: JobsDependencies,
   id: RecordId,

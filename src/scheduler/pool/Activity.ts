@@ -20,7 +20,7 @@ const millis = (value: unknown): number =>
 export class Activity {
   private readonly upstream: UpstreamShape
   private readonly tell: (command: Command) => Effect.Effect<unknown>
-  /** Views asked about, with what is known of them. */
+  /** Views asked about, each with its known activity. */
   private readonly asked: ViewQueue<number>
 
   constructor(

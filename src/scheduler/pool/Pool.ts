@@ -39,7 +39,7 @@ export interface PoolShape {
   /** A command that is answered. */
   readonly ask: (command: (ref: number) => Command) => Effect.Effect<Reply>
   readonly tell: (command: Command) => Effect.Effect<void>
-  /** What is kept of the answer to a job, by its id's text. */
+  /** The kept part of the answer to a job, by its id's text. */
   readonly resultOf: PoolStoreShape["resultOf"]
   /**
    * Runs `step`, which may move the replica, with no command before, beside or half-way through it; then decides what
@@ -63,7 +63,7 @@ export class Pool extends Context.Tag("scheduler/pool/Pool")<Pool, PoolShape>() 
   )
 }
 
-/** A step that nothing runs beside, and what is called once the command it answers is decided. */
+/** A step that nothing runs beside, and the callback for when the command it answers is decided. */
 interface Alone {
   readonly alone: Effect.Effect<Command | undefined>
   readonly after: () => void
@@ -84,7 +84,7 @@ interface ShellDependencies {
   readonly replies: Map<number, (reply: Reply) => void>
   readonly listeners: Array<() => void>
   checkpointedAt: number
-  /** Starts what is not awaited. */
+  /** Starts work that is not awaited. */
   readonly start: (effect: Effect.Effect<void>) => void
   /** Returns behind one turn of the event loop: requests and answers that had arrived are read. */
   readonly turned: Effect.Effect<void>
@@ -209,7 +209,7 @@ class Shell {
     this.now = now
   }
 
-  /** Carries out what decisions asked for: what is kept first, then the rest in order. */
+  /** Carries out the effects of decisions: the writes to the store first, then the rest in order. */
   readonly carryOut = (actions: ReadonlyArray<Action>): Effect.Effect<void> => {
     const rest = actions.filter((action) => !isWrite(action))
     const writes = actions.filter(isWrite)
@@ -318,7 +318,7 @@ const aloneOn =
       queue.unsafeOffer({ alone, after: () => resume(ended === undefined ? Effect.void : Effect.asVoid(ended)) })
     })
 
-/** On a stop: positions are saved, what has been decided is carried out, the replica is on disk. */
+/** On a stop: positions are saved, pending effects are carried out, the replica is on disk. */
 const close = ({ queue, replica, store }: ShellDependencies, shell: Shell): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (!shell.ended)
@@ -362,7 +362,7 @@ const open = Effect.gen(function* () {
   const log = yield* Recovery.recover(config, wal, replica, upstream.present)
   if (lastLogId !== undefined && lastLogId !== wal.logId)
     yield* Effect.logWarning(`the log at ${config.walPath} is a new one: every SSP bootstraps again`)
-  // A whole replica serves while it is compared with the database; only what is missing must be there first (D25).
+  // A whole replica serves while it is compared with the database; only missing records must be there first (D25).
   const cloned = !upstream.present || (yield* Effect.mapError(replica.whole, startFault))
   return {
     config,

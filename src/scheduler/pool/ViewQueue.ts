@@ -1,12 +1,12 @@
 /**
  * Views that wait for the database, which is asked about many of them at once; one question runs at a time.
  *
- * `V` is what is kept with a view until its question is answered. The work takes views from {@link ViewQueue.waiting}.
+ * `V` is kept with a view until its question is answered. The work takes views from {@link ViewQueue.waiting}.
  */
 import { Effect } from "effect"
 
 export class ViewQueue<V> {
-  /** Views with what is kept of them, in the order they came. */
+  /** Views, each with its `V`, in the order they came. */
   readonly waiting = new Map<string, V>()
   private busy = false
   private readonly start: (effect: Effect.Effect<void>) => void

@@ -117,7 +117,7 @@ const jobBody = Effect.fnUntraced(function* ({ replica }: Surroundings, job: str
       }
 })
 
-/** Carries the call out and answers with what is to be told to the pool. */
+/** Carries the call out and answers with the events for the pool. */
 export const run = (around: Surroundings, action: Call): Effect.Effect<Command> => {
   const { client } = around
   const { registration, ssp } = action

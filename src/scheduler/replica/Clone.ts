@@ -50,7 +50,7 @@ export class Clone extends Context.Tag("scheduler/replica/Clone")<
           yield* Effect.logInfo(`the database is cloned: ${compared} records compared, ${written} written or removed`)
           yield* pool.tell({ tag: "Cloned" })
         })
-        // Where the log says what is defined, what has changed of it meanwhile goes through the log, too.
+        // Where the log carries definitions, those changed meanwhile go through the log, too.
         const again = Effect.suspend(() =>
           text() === undefined ? Effect.zipRight(declare({ upstream, replica }), reload) : Effect.void
         )

@@ -2,8 +2,8 @@
  * The scheduler's right to follow the database (D44): held where there is a change table, and what the table is worth
  * at this start.
  *
- * Without a change table no lease is taken: what is posted here needs none. Asked for beside serving, so that a
- * scheduler that stands by still takes what is posted to it.
+ * Without a change table no lease is taken: posted changes need none. Asked for beside serving, so that a
+ * scheduler that stands by still takes changes posted to it.
  */
 import { Context, Deferred, Duration, Effect, Layer } from "effect"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"

@@ -1,7 +1,7 @@
 /**
  * `/proxy/query` (D28): read-only statements over the newest frozen state of the replica, else over the current one.
  *
- * Read-only by construction: the language that is parsed has no statement that writes, and what is read is a snapshot.
+ * Read-only by construction: the language that is parsed has no statement that writes, and reads are of a snapshot.
  * Runs share slices of 10 ms with a turn of the event loop in between, so that ingest goes on; rows and steps are
  * bounded by settings that the error names. So are bytes, those of one query and those of all together: as many run at
  * once as there is room for what each may make, and answers that have not been sent are counted.

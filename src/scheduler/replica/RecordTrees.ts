@@ -149,7 +149,7 @@ class TableTree {
         this.tree.put(bucket, there)
         if (++put % perStep === 0) yield* turn
       }
-      // A replica may still have to find out what is in which bucket: now, and not while nothing else is applied.
+      // A replica may still have to sort its records into buckets: now, and not while nothing else is applied.
       yield* this.replica.bucket(this.table, 0)
       this.read = true
     })

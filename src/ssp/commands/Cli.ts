@@ -184,7 +184,7 @@ export interface Deeds<A, E, R> {
   ) => Effect.Effect<void, StartFault>
 }
 
-/** Does what was asked for; serves when nothing was. */
+/** Runs the command that was asked for; serves when there is none. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
   { files, health, serve, work }: Deeds<A, E, R>,

@@ -2,7 +2,7 @@
  * The commands that print, install and remove what a database needs: which tables, which address, which secret.
  *
  * What can be found out is not asked for: tables come from the database where there is one, the address from the
- * settings. What is shown carries no secret unless that is asked for; what is installed carries it, and nothing of it
+ * settings. The printed script carries no secret unless that is asked for; the installed one does, and none of it
  * is logged.
  */
 import { Console, Effect, Redacted } from "effect"

@@ -79,7 +79,7 @@ const named = ({ found, id, known }: Compare.Difference): Named => ({
   database_version: found?.version ?? null
 })
 
-/** What still differs a moment later: what is on its way arrives in between. */
+/** The differences left a moment later: changes on their way arrive in between. */
 const lookAgain = (
   { momentMs, upstream, views }: CompareOptions,
   ids: ReadonlyArray<RecordId>

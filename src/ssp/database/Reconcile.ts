@@ -231,7 +231,7 @@ class Work {
         if (pass > 1 && written === 0) break
       }
       yield* patiently(this.complete)
-      // Tables were read one after the other: what was written meanwhile makes one state of them.
+      // Tables were read one after the other: the changes made meanwhile bring them to one state.
       yield* patiently(this.takeAll)
     })
   }
@@ -262,7 +262,7 @@ class Work {
 
   /**
    * A restart without a compare: this store took rows of the change table last and is not behind what it said then,
-   * every table announces its writes, so what was written meanwhile stands there. False where that is not so.
+   * every table announces its writes, so each change made meanwhile has a row there. False where that is not so.
    */
   private caughtUp(position: number): Effect.Effect<boolean, Failure> {
     return Effect.gen(this, function* () {

@@ -71,7 +71,7 @@ export class RegistrationSync {
   > {
     return Effect.gen(this, function* () {
       const { isLeaving, upstream, views } = this.parts
-      // Ours first: what is registered between the two is in the database by then.
+      // Ours first: a view registered between the two is in the database by then.
       const ours = new Set((yield* views.registrations).map(({ key }) => key))
       const theirs = yield* upstream.registrations
       const there = new Set(theirs.map(({ key }) => key))

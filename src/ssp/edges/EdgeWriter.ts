@@ -1,8 +1,8 @@
 /**
- * Where the views tell what is to stand in the database of their results: registrations and edges (D21).
+ * Where the views name the rows that the database is to hold of their results: registrations and edges (D21).
  *
- * Told synchronously and answered at once, because it is told on the way of every change; what is written when is the
- * writer's affair. Without a database nothing is told and nothing is kept.
+ * Told synchronously and answered at once, because it is told on the way of every change; the order of the writes is
+ * the writer's affair. Without a database nothing is told and nothing is kept.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Delta } from "../../core/ivm/delta/delta.ts"
@@ -74,7 +74,7 @@ export interface EdgesShape {
   readonly clear: Effect.Effect<void, UpstreamError>
   /**
    * Nothing is written or compared before this says so: memory that is not yet what the database has would be written
-   * over what is right.
+   * over a correct one.
    */
   readonly allowWhen: (may: () => boolean) => void
   readonly counts: () => EdgeCounts

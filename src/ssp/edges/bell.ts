@@ -1,7 +1,7 @@
 /**
  * What the loops of the edge writer wait for: a bell that says there is something to do, and pauses after failures.
  *
- * Why a bell and not a queue of things to do: what is to be done stands elsewhere and changes until it is done; that
+ * Why a bell and not a queue of tasks: the work stands elsewhere and changes until it is done; that
  * there is something needs to be said only once.
  */
 import { Effect, Queue } from "effect"

@@ -49,7 +49,7 @@ const lookMs = 100
 const comparing = 16
 /** A view whose edges cannot be read because of what they are is looked at again after this. */
 const stuckMs = 30_000
-/** What is left when the service stops may take this long; the next start compares what was not written. */
+/** The edges left when the service stops may take this long; the next start compares those not written. */
 const farewellMs = 2_000
 
 export interface WriterSettings {
@@ -218,7 +218,7 @@ class Writer implements EdgesShape {
       : Effect.zipRight(Effect.sleep(2), this.settled)
   )
 
-  /** One try at what is left. */
+  /** One try at the edges left. */
   readonly farewell: Effect.Effect<void> = Effect.suspend(() => {
     this.queue.back()
     const last: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>

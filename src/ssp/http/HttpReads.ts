@@ -76,7 +76,7 @@ class OpenStream {
     this.following?.close()
   }
 
-  /** For one that waits for it: what is not taken needs no more behind it. */
+  /** For a client that waits for it: one that does not take its bytes needs no more behind them. */
   beat(): void {
     if (this.keepsUp) this.keepsUp = this.sink!.write(heartbeat)
   }

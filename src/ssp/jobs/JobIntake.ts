@@ -2,7 +2,7 @@
  * Where changes of job tables are passed from the views, once they are applied, to the job runner (D35).
  *
  * Between the two, because the runner writes through the views and the views must not know the runner. Nothing waits
- * here: the runner takes a change at once or lets it go, and the sweep finds what was let go. A node without job tables
+ * here: the runner takes a change at once or lets it go, and the sweep finds jobs let go. A node without job tables
  * watches nothing, so that `/ingest` pays nothing.
  */
 import { Context, Effect, Layer } from "effect"

@@ -69,7 +69,8 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
     /** Ends a job that is not over; a call that is under way here is cut off. */
     readonly cancel: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
     /**
-     * What is kept of the backend's answer to a job that is done: where the store keeps it, or it was done here lately.
+     * The kept part of the backend's answer to a job that is done: where the store keeps it, or it was done here
+     * lately.
      */
     readonly resultOf: (job: StoredJob) => Result | undefined
     readonly figures: () => ReadonlyArray<Runner.Figures>

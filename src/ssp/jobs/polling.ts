@@ -1,5 +1,5 @@
 /**
- * The job runner without an SSP: looks into the job tables of a database again and again, and runs what is open.
+ * The job runner without an SSP: looks into the job tables of a database again and again, and runs open jobs.
  *
  * For deployments that use the outbox alone. Any number of them, and SSPs beside them, may share the tables: the
  * database decides which SSP runs a job.

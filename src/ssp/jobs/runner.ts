@@ -49,7 +49,7 @@ export interface RunnerOptions {
   readonly sweepMs: number
   /** Whether this process may claim now (D21). */
   readonly mayClaim: () => boolean
-  /** Told when a job begins and when it is over, with what is kept of the backend's answer. Must not fail. */
+  /** Told when a job begins and when it is over, with the kept part of the backend's answer. Must not fail. */
   readonly report: (job: StoredJob, decision: Retry.Decision | "begun", result?: Result) => Effect.Effect<void>
 }
 
@@ -73,7 +73,7 @@ export interface Figures {
 export interface Runner {
   /** Takes a job up; false: there is no room now, the sweep will find it. Never waits. */
   readonly offer: (ref: RecordId, traceparent?: string) => boolean
-  /** An operator's: what is not running is forgotten, the call of what runs is ended. */
+  /** An operator's: a job that is not running is forgotten, the call of a running one is ended. */
   readonly drop: (ref: RecordId) => Effect.Effect<void>
   /** Lets go of everything that is not running now. */
   readonly forget: () => void
@@ -168,7 +168,7 @@ class JobRunner implements Runner {
 
   get run(): Effect.Effect<never> {
     const loops = [...this.works.values()].map((work) => this.takeLoop(work))
-    // The writer outlives the others: a stop waits for what is still to be written.
+    // The writer outlives the others: a stop waits for its pending writes.
     return Effect.zipRight(
       Effect.forkIn(this.writer.loop, this.attempts),
       Effect.all([...loops, this.sweepLoop, this.renewLoop], { concurrency: "unbounded" })
@@ -218,7 +218,7 @@ class JobRunner implements Runner {
     )
   }
 
-  /** Claims what there are slots for and starts what was won. */
+  /** Claims as many jobs as there are free slots and starts those it won. */
   private takeUp(work: Work): Effect.Effect<void> {
     return Effect.gen(this, function* () {
       const { lane, leaseMs } = work

@@ -10,7 +10,7 @@ import type { Holder } from "../../core/job/lease.ts"
 import type { JobStoreError, JobStoreShape, JobWrite } from "../../ports/JobStore.ts"
 
 const maxBatch = 200
-/** Batches under way together: what has just ended does not wait for the answer to what ended before. */
+/** Batches under way together: a job that has just ended does not wait for the answer about an earlier one. */
 const maxFlying = 4
 
 /** 50 ms, doubled to 5 s, drawn. */

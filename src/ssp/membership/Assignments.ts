@@ -3,7 +3,7 @@
  *
  * Assignments grow with every move of a view, and calls may arrive late or twice: a register call of an older
  * assignment, or of one already taken back, must not bring a view back that another SSP has by now; an unregister call
- * must not take away what was placed anew. What was registered directly is not in here, and stays with this SSP (D16).
+ * must not take away a view placed anew. Views registered directly are not in here, and stay with this SSP (D16).
  */
 
 /** Assignments taken back that are remembered; a call does not stay on its way for so many others. */
@@ -16,8 +16,8 @@ export class Assignments {
   private times = 0
 
   /**
-   * A register call: undefined when it is older than what is known; else whether it still holds, to be asked when the
-   * view is put in place.
+   * A register call: undefined when it is older than the known assignment; else whether it still holds, to be asked
+   * when the view is put in place.
    */
   claim(key: string, assignment: number): (() => boolean) | undefined {
     if (assignment < (this.held.get(key) ?? 0) || assignment <= (this.gone.get(key) ?? -1)) return undefined

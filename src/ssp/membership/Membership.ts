@@ -29,7 +29,7 @@ export interface Membership {
    * over.
    */
   readonly isMeant: (registration: number | undefined) => boolean
-  /** What is held here is of no use any more: register and pull again. */
+  /** The records held here are of no use any more: register and pull again. */
   readonly lost: (reason: string) => Effect.Effect<void>
   /** Lives as a member until the process stops; fails when a newer process has its id, or without room. */
   readonly run: Effect.Effect<void, StartFault>

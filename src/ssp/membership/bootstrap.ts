@@ -39,7 +39,7 @@ export interface Pulled {
 /** Records asked for at once, where the scheduler does not say how many. */
 const defaultPage = 1000
 
-/** What is pulled with: how a query is asked, and how many records at once. */
+/** The means of pulling: how a query is asked, and how many records at once. */
 interface Pull {
   readonly ask: Ask
   readonly pageSize: number
@@ -57,7 +57,7 @@ const passing = ({ reason }: SchedulerError): boolean => reason === "unreachable
 const unusable = (what: string): SchedulerError =>
   new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed` })
 
-/** What is answered, as values: exact ones, or JSON whose types are still to be found. */
+/** The answer as values: exact ones, or JSON whose types are still to be found. */
 interface Read {
   readonly exact: boolean
   readonly value: Value

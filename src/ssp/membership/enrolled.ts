@@ -1,7 +1,7 @@
 /**
  * The state of this SSP's membership, the waiters for its changes, and the one way to change it: telling it a fact.
  *
- * Changes are synchronous, so that what is asked between two of them (the phase, the lease) is never half of one.
+ * Changes are synchronous, so that a reader between two of them (of the phase, the lease) never sees half of one.
  */
 import { Deferred, Effect, Exit, FiberId } from "effect"
 import * as Enrolment from "../../core/cluster/enrolment.ts"
@@ -16,7 +16,7 @@ const first: Begin = { tag: "Begin", attempt: Enrolment.initial.attempt, waitMs:
 
 export class Enrolled {
   state = Enrolment.initial
-  /** The attempt under way, and what is resolved when it is over. */
+  /** The attempt under way, and its callback for when it is over. */
   attempt: { readonly begin: Begin; readonly over: Deferred.Deferred<void> } = {
     begin: first,
     over: Deferred.unsafeMake(FiberId.none)

@@ -1,5 +1,5 @@
 /**
- * One queue for each view id: what is asked of one id is done in the order it was asked, different ids do not wait.
+ * One queue for each view id: requests for one id run in the order they came, different ids do not wait.
  *
  * Why so: a registration may take many turns of the event loop to fill, and whatever comes later for the same id
  * (another query, its removal) must find it done, or the older one would win.

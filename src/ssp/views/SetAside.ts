@@ -35,7 +35,7 @@ export class SetAside {
     this.watchdog = watchdog
   }
 
-  /** Reads what is known of earlier processes, and counts how the last one ended. */
+  /** Reads the notes of earlier processes, and counts how the last one ended. */
   readonly load: Effect.Effect<void> = Effect.gen(this, function* () {
     const { kept, unfinished } = this.watchdog
     if (kept !== undefined) {
@@ -119,7 +119,7 @@ export class SetAside {
     this.stored.clear()
   }
 
-  /** What is set aside: each stored registration, and queries that are refused and have none. */
+  /** Everything set aside: each stored registration, and queries that are refused and have none. */
   get list(): ReadonlyArray<QuarantinedView> {
     const aside = this.entries.filter(Quarantine.isSetAside)
     const views = [...this.stored.values()].map((view) => ({ view, query: this.watchdog.queryOf(view) }))

@@ -63,8 +63,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     /** Told from now on of what `ingest` and `offer` have applied, and of `replace`. */
     readonly watch: (watcher: ViewsWatcher) => void
     /**
-     * Applies what was read elsewhere, as one step: one delta per view. Where it may be overtaken, only what still
-     * holds when everything before it is applied. Answers what was.
+     * Applies records read elsewhere, as one step: one delta per view. Where they may be overtaken, only those that
+     * still hold when everything before them is applied. Answers the applied ones.
      */
     readonly repair: (
       changes: ReadonlyArray<Change>,

@@ -54,7 +54,7 @@ export interface Place extends Filling {
   readonly put: (stored: StoredView, instance: View, assignment: number) => Registered
   /** Lets go of a view that another takes the place of. */
   readonly replace: (view: Registered) => void
-  /** How often everything was cleared: what was acquired before is gone. */
+  /** How often everything was cleared: views acquired before are gone. */
   readonly resets: () => number
 }
 
@@ -170,7 +170,7 @@ export class Arrivals {
   }
 
   /**
-   * What is answered as registered is in the database first: a restart finds it there. While the database is away
+   * A view is in the database before it is answered as registered: a restart finds it there. While the database is away
    * nothing is registered, and the answer is 500 `STORE_FAILED` (D6), because that is a store that refuses; 503 would
    * say to come back to a service that is full or starting, which this one is not. A row that a late database writes
    * after that answer becomes a view by the next compare, or lapses by its time to live.
@@ -193,7 +193,7 @@ export class Arrivals {
     })
   }
 
-  /** What was filled before a reset was released by it. */
+  /** A view filled before a reset was released by it. */
   private release({ instance, resets }: Arrival): void {
     if (resets === this.at.resets()) this.at.engine.release(instance)
   }

@@ -1,5 +1,6 @@
 /**
- * The one writer: gathers what has arrived, makes it durable in one commit, then applies it (group commit).
+ * The one writer: gathers the changes that have arrived, makes them durable in one commit, then applies them (group
+ * commit).
  *
  * Order of a batch: admit (D5) -> plan -> commit -> apply -> answer. Nothing is applied that is not durable, and
  * nothing is answered that is not applied; a failed commit fails the whole batch and leaves memory as it was. While a
@@ -116,7 +117,7 @@ export class Committer {
     return this.applied
   }
 
-  /** Everything is as of this position from now on; what has come of a step is of no use any more. */
+  /** Everything is as of this position from now on; the held part of a step is of no use any more. */
   standAt(position: StoredPosition): void {
     this.applied = position
     this.stand = { received: position, unfinished: [] }

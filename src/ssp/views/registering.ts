@@ -152,7 +152,7 @@ export function* acquire(
   )
 }
 
-/** The registration that is stored, as what is filled. */
+/** The stored registration, in the form that is filled. */
 export const queryOf = ({ id, params, surql }: StoredView): Pick<ViewRegistration, "id" | "surql" | "params"> => ({
   id,
   surql,

@@ -1,7 +1,7 @@
 /**
  * The registered views: which key stands for which instance, with what registration, since when.
  *
- * Two ids with the same query and parameters share one instance (D9); what is a view's own is its generation (counted
+ * Two ids with the same query and parameters share one instance (D9); a view's own part is its generation (counted
  * from its registration), its incarnation and its feed.
  */
 import type { Evaluating } from "../../core/ivm/evaluating.ts"
@@ -147,7 +147,7 @@ export class Registry {
   }
 
   /**
-   * What an instance shows, read with pauses. A result that changes in one of them is read anew, so what is answered is
+   * What an instance shows, read with pauses. A result that changes in one of them is read anew, so the answer is
    * one state of it, the newest.
    */
   *instanceSliced(instance: View, format: Format): Slices<Shown> {

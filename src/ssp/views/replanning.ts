@@ -44,7 +44,7 @@ export const serve = (planned: Planned, stored: StoredView, generation: number):
     yield* warnRefused(stored, "kept but not served", acquired.left)
   })
 
-/** Fills it anew; what is shown until then is the view as it was planned before. */
+/** Fills it anew; until then the view is shown as it was planned before. */
 const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
   planned.inTurn(
     key,

@@ -135,7 +135,7 @@ class ViewService {
   /** Registrations that are stored, and whose query is refused. */
   private readonly unserved = new Map<string, Unserved>()
   private incarnations = 0
-  /** How often everything was cleared: what was acquired before is gone. */
+  /** How often everything was cleared: views acquired before are gone. */
   private resets = 0
 
   constructor(
@@ -491,7 +491,7 @@ class ViewService {
   })
 
   /**
-   * Finishes what was accepted, then ends the streams. Views that are still filling are not accepted yet: they are told
+   * Finishes accepted work, then ends the streams. Views that are still filling are not accepted yet: they are told
    * to come back.
    */
   readonly stop: Effect.Effect<void> = Effect.suspend(() => {
@@ -518,7 +518,7 @@ class ViewService {
       view.stored = { ...view.stored, lastActiveAtMs }
   }
 
-  /** Tells all followers of the views what was applied. */
+  /** Tells all followers of the views the deltas of applied changes. */
   private tell(applied: ReadonlyArray<AppliedChange>): void {
     this.streams.publish(applied)
     if (!this.edges.present) return

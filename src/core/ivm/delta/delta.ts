@@ -278,7 +278,7 @@ const stepOf = (told: Told, parent: string, alias: string, result: ChildResult):
   return out
 }
 
-/** Adds what is other where one result was taken away and another put in its place. */
+/** Adds the differences where one result was taken away and another put in its place. */
 const exchanged = (told: Told, before: Iterable<ChildEntry>, after: Iterable<ChildEntry>): Told => {
   let out = told
   const gone = new Map<string, Array<ChildEntry>>()

@@ -25,7 +25,7 @@ import {
 } from "../../surql/values/value.ts"
 import { type FiledKey, isCountedId, plainKey, sameKey } from "../store/denseMap.ts"
 
-/** Stands for the key of what has none that is exact. */
+/** Stands for the key of a value that has no exact one. */
 export const unindexable: unique symbol = Symbol("unindexable")
 /** Key of a row that is not there. */
 export const absent: unique symbol = Symbol("absent")
@@ -35,7 +35,7 @@ export type Path = ReadonlyArray<string>
 export interface KeySpec {
   /** Their values are the key; none: all rows have the same. */
   readonly paths: ReadonlyArray<Path>
-  /** The last part of the key: each element of what is here (`orSelf`: what is no list stands for itself). */
+  /** The last part of the key: each element of the value here (`orSelf`: a value that is no list stands for itself). */
   readonly each: { readonly path: Path; readonly orSelf: boolean } | undefined
   /** Rows of one key are ordered by this. */
   readonly range: Path | undefined

@@ -3,7 +3,7 @@
  *
  * Each row stands behind the value that decides first, so that a search looks at few records. Every other value of the
  * order is read from the record as it is now: the rows must be told of each change of a record before the next one.
- * Cost: O(log n) for each operation, and what is read.
+ * Cost: O(log n) for each operation, and the rows read.
  *
  * Why not the tree of a library: none that is kept counts its rows, and START needs the row at a rank.
  */

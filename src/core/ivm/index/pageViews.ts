@@ -3,7 +3,7 @@
  *
  * Views that differ only in START, or only in where their range begins, are a series: the further one begins, the
  * further it ends, so that those a record concerns stand side by side and are found by bisection. All others are asked
- * one by one. Cost: O(log n) for each series, and what is found.
+ * one by one. Cost: O(log n) for each series, and the views found.
  */
 import { firstWhere } from "../../bisect.ts"
 import type { Value } from "../../surql/values/value.ts"

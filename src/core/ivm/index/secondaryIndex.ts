@@ -118,9 +118,9 @@ class ByKey implements Filing {
   }
 
   /**
-   * What has twice as many rows as it may begin with stands for them no longer: the row that is one too many files them
-   * all. No row of this step is forgotten: indexes are moved before any view is, so the first row that came in it was
-   * asked the same.
+   * An entry with twice as many rows as it may begin with stands for them no longer: the row that is one too many files
+   * them all. No row of this step is forgotten: indexes are moved before any view is, so the first row that came in it
+   * was asked the same.
    */
   private outgrow(key: FiledKey, covering: CoveringView, slot: RecordSlot): void {
     if (covering.matches >= 2 * maxCovered) this.byKey.set(key, new Set(this.keptUnder(key, covering)).add(slot))
@@ -224,7 +224,7 @@ export class SecondaryIndex {
     return this.filing !== undefined
   }
 
-  /** What is filed here, of rows and instead of rows; a pass over all. */
+  /** The entries here, of rows and instead of rows; a pass over all. */
   entries(): number {
     return this.loose.size + (this.filing?.entries() ?? 0)
   }

@@ -36,7 +36,7 @@ export abstract class SharedIndexes<I extends TableIndex & { entries(): number }
     this.store.quit(table, ({ indexes }) => leave(indexes, shared.index))
   }
 
-  /** What is filed in all of them; a pass over them. */
+  /** The entries of all of them; a pass over them. */
   entries(): number {
     return Array.from(this.shared.values()).reduce((sum, { index }) => sum + index.entries(), 0)
   }

@@ -4,7 +4,7 @@
  *
  * State: what each row of the subquery gives, and each value with how many rows give it. Rule: when the subquery moves,
  * only the values that come or go concern anybody; a follower is refiled under those, and the rows that have one of
- * them are looked at again. Cost: O(rows of the subquery that moved), then per follower and value what is filed under
+ * them are looked at again. Cost: O(rows of the subquery that moved), then per follower and value the rows filed under
  * it.
  */
 import { encode } from "../../surql/values/encode.ts"

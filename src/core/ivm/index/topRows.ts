@@ -80,7 +80,7 @@ export class TopRows {
   }
 
   /**
-   * The reading ends, here or, if it is not whole, for now. Where it had to walk, the reserve is filled; what is beyond
+   * The reading ends, here or, if it is not whole, for now. Where it had to walk, the reserve is filled; rows beyond
    * it is forgotten.
    */
   close(wanted: number, isWhole: boolean): void {
@@ -120,7 +120,7 @@ export class TopRows {
     if (passes) this.passed++
     if (this.looked < enough) return
     if (this.passed * few < this.looked) this.keepsAll = true
-    // Half of what was: the data may be another by now.
+    // Half of the former bound: the data may be another by now.
     this.looked >>= 1
     this.passed >>= 1
   }

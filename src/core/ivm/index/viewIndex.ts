@@ -4,7 +4,7 @@
  *
  * A shape has one view index, and one more for views whose IN has a range. Rule: a changed row is shown to the views
  * its new state meets, and is taken from those that only its old state met. Cost per change: one lookup per key of the
- * two states, with a range O(log n) more, and then what is found. A row without a fixed key is shown to every view.
+ * two states, with a range O(log n) more, and then the views found. A row without a fixed key is shown to every view.
  */
 import { compare } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
@@ -20,7 +20,7 @@ import type { RoutedView } from "./routedView.ts"
 import type { SecondaryIndex } from "./secondaryIndex.ts"
 import type { SecondaryIndexes } from "./secondaryIndexes.ts"
 
-/** What is filed under one key; a lone view stands for itself. */
+/** The views filed under one key; a lone view stands for itself. */
 type Filed = RoutedView | Set<RoutedView> | IntervalTree<RoutedView>
 
 /** A row for a new view to look at, and whether its indexed conjuncts are known to hold. */
@@ -162,7 +162,7 @@ export class ViewIndex {
   ): Iterable<Live> {
     const { unindexableSlots } = this.index
     if (wanted.length === 1 && unindexableSlots.size === 0 && !this.options.byId) {
-      // Under one key no row stands twice. Copied all the same: what is found may move while its reader pauses.
+      // Under one key no row stands twice. Copied all the same: the rows found may move while their reader pauses.
       for (const slot of Array.from(this.index.slots(wanted[0], interval))) if (isLive(slot)) yield slot
       return
     }

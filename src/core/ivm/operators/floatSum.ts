@@ -28,7 +28,7 @@ export interface FloatRun {
   greatest: number
 }
 
-/** The column to add up, and what is made of its values; `call` tells apart what chunks keep. */
+/** The column to add up, and the aggregates made of its values; `call` tells apart the states that chunks keep. */
 export interface Summing {
   readonly call: number
   readonly column: number

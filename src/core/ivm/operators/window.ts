@@ -6,7 +6,8 @@
  * before the window shifts it by one row at each edge. Invariant: the window never holds more than `limit` rows. Cost
  * per change: O(log n) and what the window shows.
  *
- * What has a window extends it, so that there is no object more to load for a change, which finds each of them cold.
+ * An operator with a window extends it, so that there is no object more to load for a change, which finds each of them
+ * cold.
  */
 
 import { CountsWork } from "../workCounters.ts"
@@ -103,7 +104,7 @@ export abstract class Window<T> extends CountsWork {
     if (held > end) this.left(this.knownAt(end)!)
   }
 
-  /** Ends the fill: puts what was loaded in order and tells of the rows inside. */
+  /** Ends the fill: sorts the loaded rows and tells of those inside. */
   protected settle(): void {
     const { kind, loading } = this
     if (loading === undefined) return

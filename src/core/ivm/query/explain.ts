@@ -11,7 +11,7 @@ export interface PlanFigures {
   readonly shown: number
   /** Groups held; 0 without GROUP. */
   readonly groups: number
-  /** Of a page: order and rows of the index that it reads, and how many views do; undefined for what is no page. */
+  /** Of a page: order and rows of the index that it reads, and how many views do; undefined for other views. */
   readonly page:
     | {
         readonly order: string

@@ -158,7 +158,7 @@ const rangeOf = (limits: ReadonlyArray<Limit>): ReadonlyArray<Limit> => {
 
 type Parts = Pick<IndexPlan, "equal" | "member" | "limits">
 
-/** What each conjunct can be indexed as, and of all that what is. */
+/** The kinds of index that each conjunct allows, and the one chosen of them all. */
 const choose = (parts: ReadonlyArray<Expr>): { readonly parts: Parts; readonly used: ReadonlySet<Expr> } => {
   const equal = new Map<Expr, Named>(),
     members = new Map<Expr, Member>(),

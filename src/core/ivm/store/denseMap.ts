@@ -6,7 +6,7 @@
  */
 import { RecordId } from "../../surql/values/value.ts"
 
-/** The array is at most this much longer than twice what is held. */
+/** The array is at most this much longer than twice its content. */
 const room = 64
 
 /**
@@ -66,8 +66,8 @@ export class DenseMap<V, B = never> {
   }
 
   /**
-   * In no particular order. What is put in meanwhile may be missed; what was there is not, though it may come twice:
-   * the array comes last, because keys only ever go from the map to its end.
+   * In no particular order. Entries put in meanwhile may be missed; those there before are not, though they may come
+   * twice: the array comes last, because keys only ever go from the map to its end.
    */
   *values(): Iterable<V> {
     yield* this.others.values()

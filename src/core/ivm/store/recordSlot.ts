@@ -112,7 +112,7 @@ export class RecordSlot {
     return undefined
   }
 
-  /** Visits what is held of it; views must not let go of it meanwhile. */
+  /** Visits the rows held of it; views must not let go of them meanwhile. */
   eachHolding(visit: (holding: Holding) => void): void {
     const { held } = this
     if (held === undefined) return
@@ -138,7 +138,7 @@ export class RecordSlot {
   }
 
   /**
-   * A view that is let go holds this no more. What is left takes no more room than it needs: it may never be
+   * A view that is let go holds this no more. The rest takes no more room than it needs: it may never be
    * visited again.
    */
   letGo(holding: Holding): void {
@@ -147,7 +147,7 @@ export class RecordSlot {
     if (Array.isArray(this.held)) this.held = this.held.length === 1 ? this.held[0] : this.held.slice()
   }
 
-  /** What is held, of how many views. */
+  /** How many views hold rows of it. */
   get holdings(): number {
     const { held } = this
     return held === undefined ? 0 : held instanceof Map ? held.size : Array.isArray(held) ? held.length : 1

@@ -1,5 +1,5 @@
 /**
- * The records of this SSP, each held once: their slots by table, versions (D4), and what was deleted.
+ * The records of this SSP, each held once: their slots by table, versions (D4), and deleted ids.
  *
  * Documents are never mutated, so a view may hold the one it last saw and compare by identity. Changes are applied in
  * two steps, `plan` (pure: what would each change do?) and `apply`, so that the plan can be made durable in between and
@@ -231,8 +231,8 @@ export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
 
 /**
  * Whether two states of one record have the same content, its id aside. What stands in the documents themselves comes
- * first, then text, then what has parts: nearly always an early difference says it. Which is which, the new state says:
- * of the old one, which is cold, not even the type of a value is looked at before its turn.
+ * first, then text, then lists and objects: nearly always an early difference says it. Which is which, the new state
+ * says: of the old one, which is cold, not even the type of a value is looked at before its turn.
  */
 const sameContent = (old: Obj, now: Obj): boolean => {
   let left = 0

@@ -51,7 +51,7 @@ export class Table {
     return this.live
   }
 
-  /** It holds nothing, not even what was deleted, and no index or router follows it. */
+  /** It holds nothing, not even deleted records, and no index or router follows it. */
   get isUnused(): boolean {
     return (
       this.slots.size === 0 &&

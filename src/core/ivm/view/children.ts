@@ -23,7 +23,7 @@ export interface HeldChildren {
   readonly failure: string | undefined
 }
 
-/** The children of the row in scope; what is no hash of a result goes to `parts`, for the row's digest. */
+/** The children of the row in scope; content beside the hashes of results goes to `parts`, for the row's digest. */
 export const childrenOf = (
   { children: fields }: Shape,
   { resultOf, source }: EngineContext,

@@ -2,8 +2,8 @@
  * One view kept up to date row by row: filter, sort keys, projection check, children, and the shown rows.
  *
  * State: the matching rows by id, the rows that fail, and which other things each row's evaluation read. Rule per
- * changed row: evaluate it afresh, compare with what is held, move the difference. Cost: O(log n) per row; nothing else
- * of the result is looked at. The old state is taken from what is held and never recomputed, so a link that changed
+ * changed row: evaluate it afresh, compare with the held row, move the difference. Cost: O(log n) per row; nothing else
+ * of the result is looked at. The old state is taken from the held row and never recomputed, so a link that changed
  * meanwhile cannot confuse it.
  *
  * The result of a subquery is `strict`: the database fails the row around it where a row of it fails, so it keeps all
@@ -37,7 +37,7 @@ import type { PlanRow, ResultRow, RowError, View } from "./view.ts"
 import { FullRow, PlainRow, type ViewRow } from "./viewRow.ts"
 import { countOf, exchanged, listOf, type ViewRows } from "./viewRows.ts"
 
-/** What has been read of a view since it last moved. */
+/** Results read of a view since it last moved. */
 interface Cache {
   sorted?: ReadonlyArray<Output>
   answer?: Value
@@ -57,7 +57,7 @@ export class IncrementalView
   readonly params: Params
   readonly groups: Groups | undefined
   private failureMoved = false
-  /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
+  /** A step will ask for the moves. As in the first fill, of which nothing is a delta: it has an end of its own. */
   private isDirty = true
   private cache: Cache | undefined = undefined
   private list: SubqueryValues | undefined = undefined
@@ -183,7 +183,7 @@ export class IncrementalView
     return this.plainShape.table !== undefined ? 0 : this.boundSources!.of(slot.id)
   }
 
-  /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */
+  /** Takes over the changes of a result that a row shows; false where the row has to be evaluated. */
   protected refresh(slot: RecordSlot, cause: ReadResult): boolean {
     const row = slot.heldBy(this),
       child = cause as IncrementalView,
@@ -201,11 +201,11 @@ export class IncrementalView
     return true
   }
 
-  /** Ends the first fill: what is there now is no delta. */
+  /** Ends the first fill: the rows there now are no delta. */
   begin(): void {
     this.groups?.settle(this.generation)
     this.filled()
-    // The fill told nothing of its moves: what was read meanwhile is out of date.
+    // The fill told nothing of its moves: results read meanwhile are out of date.
     this.changed()
     this.isDirty = this.failureMoved = false
   }
@@ -276,7 +276,7 @@ export class IncrementalView
     })
   }
 
-  /** What a page tells of the index it reads; undefined for what is no page. */
+  /** The figures of the index that a page reads; undefined for other views. */
   protected pageFigures(): PlanFigures["page"] {
     return undefined
   }

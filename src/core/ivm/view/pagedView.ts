@@ -303,8 +303,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   /**
-   * Reads the page from the index and moves what differs from what is shown. Looks at no more than so many new rows;
-   * false where there are more.
+   * Reads the page from the index and moves the rows that differ from the shown ones. Looks at no more than so many new
+   * rows; false where there are more.
    */
   private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean {
     const { length, offset: start, page: before, passed: passedBefore, top } = this

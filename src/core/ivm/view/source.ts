@@ -1,7 +1,7 @@
 /**
  * The engine's store as expressions see it, with a note of everything else an evaluation looked at.
  *
- * One evaluation at a time: `scope` starts a new list of reads, `reads` is what has been read since; work that an
+ * One evaluation at a time: `scope` starts a new list of reads, `reads` is that list; work that an
  * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
  */
 
@@ -25,7 +25,7 @@ import type { Read } from "./dependencies.ts"
 export interface StepLimits {
   /** Steps for one row of a view, and for a run of a view that is run whole at every change. */
   readonly rowSteps: number
-  /** Steps for what is evaluated over many rows. */
+  /** Steps for an evaluation over many rows. */
   readonly querySteps: number
   /** Bytes that one evaluation may make. */
   readonly queryBytes: number
@@ -77,7 +77,7 @@ export type Answering = (
 
 export class TrackedSource extends StoreSource {
   /**
-   * What was read since {@link scope} was last called: texts of records, missing ones too, edges, tables, subqueries.
+   * The reads since {@link scope} was last called: texts of records, missing ones too, edges, tables, subqueries.
    */
   reads: ReadonlySet<Read> = none
   /** How often something was read since then. */
@@ -106,7 +106,7 @@ export class TrackedSource extends StoreSource {
     return { doc, params, parent: undefined, source: this, budget: this.budget }
   }
 
-  /** A scope for what is evaluated over many rows: it may do as much work as a run of the whole query. */
+  /** A scope for an evaluation over many rows: it may do as much work as a run of the whole query. */
   wholeScope(params: { readonly [name: string]: Value }): Scope {
     return {
       ...this.scope({}, params, ""),

@@ -38,7 +38,7 @@ export interface ViewRow extends Shown, Holding, Showable {
   readonly failure: string | undefined
   /** Bytes that it keeps of its own (`KeptBytes`). */
   readonly keeps: number
-  /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
+  /** What it brings to its group, the pieces it is split into, or (of a piece) its shown value. */
   readonly part: Entry | ReadonlyArray<ViewRow> | Piece | undefined
 }
 
@@ -54,7 +54,7 @@ const shared = { digest: undefined, children: undefined, sort: noSort, failure: 
 /**
  * A row that shows its record and no more. It takes over a new state of its record: where it is kept nothing has to be
  * exchanged, each of which would be cold. It and the next extend nothing: one is made for every change, and V8 takes
- * more than twice as long to make what is derived.
+ * more than twice as long to make a derived row.
  */
 export class PlainRow implements ViewRow {
   readonly owner: object
@@ -100,7 +100,7 @@ export class PlainRow implements ViewRow {
 
 Object.assign(PlainRow.prototype, shared, { keeps: 0, sourceIndex: 0, part: undefined })
 
-/** A row of a group: what it brings to the group, which is what is shown. */
+/** A row of a group: what it brings to the group, which is its shown value. */
 export class GroupedRow implements ViewRow {
   readonly owner: object
   at = 0

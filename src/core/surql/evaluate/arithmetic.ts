@@ -210,7 +210,7 @@ const noPower = (a: Value, b: Value): string => {
 
 const one = new Decimal(new D(1))
 
-/** The most a decimal is raised to by what is no int. */
+/** The most a decimal is raised to by an exponent that is no int. */
 const mostPower = 4294967295
 
 /** A decimal so many times with itself, by squares, each rounded to what a decimal holds as the database rounds it. */

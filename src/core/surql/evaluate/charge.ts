@@ -1,5 +1,5 @@
 /**
- * What work costs, charged before it is done: steps for what is walked, bytes for what is made.
+ * The cost of work, charged before it is done: steps for rows and values walked, bytes for values made.
  *
  * Why so: a value may hold one large part many times over, so what a call walks cannot be read off its arguments in no
  * time. A walk counts its parts and stops where the budget does; it costs a fraction of the work that it stands for.
@@ -18,7 +18,7 @@ const typed = 4
 /** The same of a decimal, whose digits are handled one by one. */
 const decimal = 16
 
-/** What is left of `left` when the parts of a value are taken off; stops below zero. */
+/** The rest of `left` when the parts of a value are taken off; stops below zero. */
 const without = (v: Value, left: number): number => {
   if (typeof v === "string") return left - (v.length >> 6)
   if (typeof v !== "object" || v === null) return typeof v === "bigint" ? left - typed : left
@@ -66,7 +66,7 @@ const partBytes = 64
 /** Bytes of memory that a value takes, about; values that take more than `most` are not told apart. */
 export const bytesOf = (v: Value, most: number): number => partBytes * partsOf(v, Math.floor(most / partBytes))
 
-/** Gives back what was made since there were `before` bytes left, but for a value that is kept. */
+/** Gives back the bytes made since there were `before` left, but for a value that is kept. */
 export const keepValue = (b: Budget, before: number, kept: Value): void => {
   const made = before - b.bytes
   if (made > 0) keepBytes(b, before, bytesOf(kept, made))

@@ -42,7 +42,7 @@ export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Fail
   }
 }
 
-/** What is thrown inside an evaluation, as its failure; anything else is a defect, and is thrown on. */
+/** An error thrown inside an evaluation, as its failure; anything else is a defect, and is thrown on. */
 export const failureOf = (error: unknown): Failure => {
   if (error instanceof EvalError) return { reason: error.reason }
   if (error instanceof RangeError && /call stack/.test(error.message)) return { reason: "The query recurses too deep" }
@@ -308,7 +308,7 @@ const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
 /** Steps of a call of a closure, beside those of its body. */
 const callSteps = 16
 
-/** Steps of weighing what is no primitive: its size is remembered. */
+/** Steps of weighing a value with parts: its size is remembered. */
 const weighSteps = 32
 
 const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {

@@ -1,5 +1,5 @@
 /**
- * Failing evaluation: what a caller sees ({@link Failure}) and what is thrown inside ({@link EvalError}).
+ * Failing evaluation: the value a caller sees ({@link Failure}) and the error thrown inside ({@link EvalError}).
  *
  * Why so: one exception caught at the public boundary (`run`, `evaluate`) costs nothing on rows that do not fail, an
  * Either per node would cost on every one. No code outside this folder sees the exception.

@@ -18,7 +18,7 @@ export interface Source {
    */
   readonly rows: (table: string) => Iterable<Obj>
   /**
-   * The records with keys in a range, in record-key order, at a cost that grows with what is taken of them; without it
+   * The records with keys in a range, in record-key order, at a cost that grows with the number taken; without it
    * tables are scanned.
    */
   readonly rowsBetween?: (table: string, range: Range) => Iterable<Obj>
@@ -68,7 +68,7 @@ export interface Budget {
   readonly setting: string
   /** The most that one row may take: a row is evaluated without a pause. */
   readonly rowLimit: number
-  /** Bytes that may still be made. What is let go again is given back row by row, see {@link keepBytes}. */
+  /** Bytes that may still be made. Bytes let go again are given back row by row, see {@link keepBytes}. */
   bytes: number
   readonly byteLimit: number
 }
@@ -121,7 +121,7 @@ export const make = (b: Budget, bytes: number): void => {
   if (b.bytes < 0) tooLarge(b)
 }
 
-/** Gives back what was made since there were `before` bytes left, but for so many that are kept. */
+/** Gives back the bytes made since there were `before` left, but for so many that are kept. */
 export const keepBytes = (b: Budget, before: number, kept: number): void => {
   b.bytes = Math.max(b.bytes, before - kept)
 }

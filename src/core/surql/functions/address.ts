@@ -2,7 +2,7 @@
  * Addresses of mail, domains and URLs: `parse::email::*`, `parse::url::*`, `string::is_domain`, `string::is_email`,
  * `string::is_url`.
  *
- * Why so: what is an address is decided by one rule for taking it apart and for testing it. URLs are read by the
+ * Why so: one rule takes an address apart and tests it. URLs are read by the
  * platform's own `URL`, which follows the standard that the database follows.
  */
 import type { Value } from "../values/value.ts"
@@ -30,7 +30,7 @@ export const isDomain = (text: string): boolean => {
   )
 }
 
-/** The part before the `@`. As in the database, what is not quoted may begin with almost anything. */
+/** The part before the `@`. As in the database, an unquoted one may begin with almost anything. */
 const isUser = (text: string): boolean => {
   const length = Array.from(text).length
   if (length === 0 || length > 65) return false

@@ -26,7 +26,7 @@ export const distinct = (items: Items): Array<Value> => {
   return items.filter((v) => !seen.has(indexKey(v)) && seen.add(indexKey(v)) !== undefined)
 }
 
-/** What is not in a list yet, behind it. */
+/** Elements not in a list yet, behind it. */
 const add = (items: Items, more: Items): Items => {
   const seen = new Set(items.map(indexKey))
   const out = items.slice()

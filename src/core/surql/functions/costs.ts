@@ -4,7 +4,7 @@
  * Why so: one table is what a test can go through. A function that is not named walks all parts of its arguments and
  * makes no more than they hold, so that none can be forgotten; those that look at one place, that make more than they
  * take, or that work more than once on each part say so here. Arguments come as they were given, before their types are
- * checked. Steps and bytes are what was measured, rounded up: some ten nanoseconds, and what the runtime takes.
+ * checked. Steps and bytes are measured and rounded up: some ten nanoseconds, and the runtime's bytes.
  */
 import { lengthOf, searched, sortSteps, walk } from "../evaluate/charge.ts"
 import * as Regexes from "../evaluate/regex.ts"
@@ -101,7 +101,7 @@ const counted =
   (at: (args: Args) => number): Cost =>
   (b, args) => {
     const n = at(args)
-    // The function itself refuses what is too much, and pays for the rest.
+    // The function itself refuses too long a result, and pays for the rest.
     spend(b, 1)
     if (n <= 1_000_000) make(b, 8 * n)
   }

@@ -78,7 +78,7 @@ const fitsInt = (v: Decimal): boolean => v.value.lte("9223372036854775807") && v
 
 const fits = (type: string, v: Value): boolean => type.split("|").some((t) => types[t.trim()]!(v))
 
-/** A whole number as an int; what is none stays as it is. */
+/** A whole number as an int; any other stays as it is. */
 export const asInt = (v: Value): Value => {
   if (isInt(v) || !isNumber(v)) return v
   if (v instanceof Decimal) return v.value.isInteger() && fitsInt(v) ? int(BigInt(v.value.toFixed())) : v

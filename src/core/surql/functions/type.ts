@@ -35,7 +35,7 @@ import { define } from "./define.ts"
 
 const conversion = (type: string): Fn => define<[Value]>(["any"], ([v]) => cast(type, v))
 
-/** What is no UTF-8 becomes the replacement character. */
+/** Bytes that are no UTF-8 become the replacement character. */
 const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
 
 const is = (test: (v: Value) => boolean): Fn => define<[Value]>(["any"], ([v]) => test(v))

@@ -2,7 +2,7 @@
  * What a query reads, found by walking its tree once.
  *
  * Why so: the engine routes changes by table, decides from this whether rows can be maintained one by one, and refuses
- * what has another answer each time it is asked.
+ * calls that answer otherwise each time.
  */
 import { Either } from "effect"
 import { compile, isConstant, run } from "../evaluate/evaluate.ts"

@@ -42,7 +42,7 @@ export interface Inlining {
   length: number
 }
 
-/** The same tree with every place in it moved to one: what is inlined stands where it is called. */
+/** The same tree with every place in it moved to one: an inlined body stands where it is called. */
 export const movedTo = (node: Expr, at: number): Expr => {
   const move = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(move)

@@ -3,7 +3,7 @@
  *
  * Why so: the language is not regular (`/` starts a regex or divides, `1a` is a record key or an error), so the parser
  * asks for the kind of token its place allows, and no state is kept here. Faults are tokens of kind "bad" whose `value`
- * says what is wrong.
+ * names the fault.
  */
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"

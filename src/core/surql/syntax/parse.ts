@@ -27,7 +27,7 @@ import {
 } from "./parser.ts"
 import { select } from "./parseSelect.ts"
 
-/** What is wrong and where: `at` counts UTF-16 units from 0, `line` and `column` (code points) count from 1. */
+/** A fault and its place: `at` counts UTF-16 units from 0, `line` and `column` (code points) count from 1. */
 export interface ParseError {
   readonly message: string
   readonly at: number

@@ -206,7 +206,7 @@ const trailing = (p: Parser): void => {
   }
 }
 
-/** What is sorted, split or grouped by must be selected, by alias or by the same text. */
+/** Expressions sorted, split or grouped by must be selected, by alias or by the same text. */
 const requireSelected = (list: ReadonlyArray<Field>, idioms: ReadonlyArray<Idiom>, clause: string): void => {
   if (idioms.length === 0 || list.some((f) => f.kind === "all")) return
   const known = new Set<string>()

@@ -62,7 +62,7 @@ export const union = (p: Parser): string => {
   return parts.join(" | ")
 }
 
-/** A type between brackets, or a constant: what is written as a value. */
+/** A type between brackets, or a constant, written as a value. */
 const literal = (p: Parser): string | undefined => {
   if (p.token.kind === "value") return render(advance(p).value)
   if (isOp(p, "-") || isOp(p, "+")) return signed(p)

@@ -3,7 +3,7 @@
  * record as it comes out of both.
  *
  * Why so: a record that is read from the database with all its types has to become the same event that the database's
- * own feed would have sent of it, and a compare of the two must not count as a difference what is lost on that way
+ * own feed would have sent of it, and a compare of the two must not count as a difference what that way loses
  * (a range becomes text).
  */
 import { fromJsonTyped, toJson } from "./json.ts"

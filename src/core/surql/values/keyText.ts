@@ -27,7 +27,7 @@ import {
   Uuid
 } from "./value.ts"
 
-/** Ends what has a length; below every character that content is written with. */
+/** Ends a text with a length; below every character that content is written with. */
 const end = "\u0001"
 const more = "\u0002"
 

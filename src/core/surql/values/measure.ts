@@ -58,7 +58,7 @@ const ringArea = (ring: Ring): number => {
   return (total * radius * radius) / -2
 }
 
-/** Square metres, never negative; 0 for what has no inside. */
+/** Square metres, never negative; 0 for a geometry without an inside. */
 export const area = (g: Geometry): number =>
   [
     ...polygonsOf(g).map(([outer, ...inner]) =>

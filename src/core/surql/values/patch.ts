@@ -95,7 +95,10 @@ const pick = (v: Value, [key, ...rest]: ReadonlyArray<string>): Value =>
         ? (v as Items).map((item) => pick(item, [key, ...rest]))
         : undefined
 
-/** A copy with a value put at a path; objects are made on the way, what is neither object, array nor empty stays. */
+/**
+ * A copy with a value put at a path; objects are made on the way; a value that is neither object, array nor empty
+ * stays.
+ */
 const put = (v: Value, path: ReadonlyArray<string>, value: Value): Value => {
   const [key, ...rest] = path
   if (key === undefined) return value

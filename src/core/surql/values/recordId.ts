@@ -63,7 +63,7 @@ const splitId = (text: string): readonly [string, string] | undefined => {
 const maxNames = 1_000
 const names = new Map<string, string>()
 
-/** A table's name, the same string each time: every record id holds one, and what is the same need not be compared. */
+/** A table's name, the same string each time: every record id holds one, and the same string need not be compared. */
 const named = (table: string): string => {
   const known = names.get(table)
   if (known !== undefined) return known
@@ -77,7 +77,7 @@ export const parse = (text: string): RecordId | undefined => {
   if (parts === undefined) return undefined
   const key = parseKey(parts[1])
   if (key === undefined) return undefined
-  // Text that is canonical is kept: what is put together here would lie in pieces until it is read.
+  // Canonical text is kept: a text put together here would lie in pieces until it is read.
   const canonical = recordText(parts[0], key)
   return new RecordId(named(parts[0]), key, canonical === text ? text : canonical)
 }
@@ -117,7 +117,7 @@ let older: ReadonlyMap<string, RecordId> = newer
 
 /**
  * The id that was given for an equal one before, where that is not long ago: records that refer to one record then hold
- * one id, which is at hand when the next change names it, and what is the same object is not compared.
+ * one id, which is at hand when the next change names it, and the same object is not compared.
  */
 export const shared = (id: RecordId): RecordId => {
   const known = newer.get(id.text)

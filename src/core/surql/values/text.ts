@@ -30,7 +30,7 @@ import {
 
 /**
  * The shortest digits that name a number. Where two do and the number lies exactly between them, JavaScript takes the
- * even one and the database the greater one: such a number is what is printed and a five behind it.
+ * even one and the database the greater one: such a number is the printed one and a five behind it.
  */
 const shortest = (n: number): string => {
   const text = String(n)
@@ -70,7 +70,7 @@ const escapes: { readonly [char: string]: string } = {
   "\0": "\\0"
 }
 
-/** What is escaped beside the quote itself; in brackets `\b` is the backspace. */
+/** Characters escaped beside the quote itself; in brackets `\b` is the backspace. */
 const awkward: { readonly [quote: string]: RegExp } = {
   "'": /[\n\r\t\\\f\b\0']/g,
   '"': /[\n\r\t\\\f\b\0"]/g,
@@ -223,7 +223,7 @@ export const toText = (v: Value): string => {
 /** Parts and characters of a value that a message shows. */
 const shownAtMost = 4096
 
-/** What is left of `left` when a value is written out; stops below zero. */
+/** The rest of `left` when a value is written out; stops below zero. */
 const room = (v: Value, left: number): number => {
   if (typeof v === "string") return left - v.length
   if (typeof v !== "object" || v === null) return left - 1
@@ -244,7 +244,7 @@ const room = (v: Value, left: number): number => {
   return rest
 }
 
-/** A value as a message shows it: as {@link render}, but what is too long for a message is only named. */
+/** A value as a message shows it: as {@link render}, but a value too long for a message is only named. */
 export const shown = (v: Value, text: (v: Value) => string = render): string =>
   room(v, shownAtMost) >= 0
     ? text(v)

@@ -148,7 +148,7 @@ export class RecordId extends Special {
   }
 }
 
-// There are more of these than of anything else: what is the same for all of them stands in the prototype.
+// There are more of these than of anything else: the fields they share stand in the prototype.
 Object.defineProperty(RecordId.prototype, "type", { value: "record" })
 
 /** One end of a range; a missing bound is `undefined` in {@link Range}. */

@@ -22,7 +22,7 @@ const typed = 64
 
 const escaped = /["\\\u0000-\u001f\ud800-\udfff]/
 
-/** Characters of a text in quotes; what is escaped is written as six. */
+/** Characters of a text in quotes; an escaped one is written as six. */
 const quoted = (text: string): number => {
   if (!escaped.test(text)) return text.length + 2
   let length = text.length + 2
@@ -34,7 +34,7 @@ const quoted = (text: string): number => {
   return length
 }
 
-/** What is left of `left` when a value is written out; stops below zero. */
+/** The rest of `left` when a value is written out; stops below zero. */
 const without = (v: Value, left: number): number => {
   if (left < 0) return left
   if (typeof v === "string") return left - quoted(v)

@@ -78,11 +78,12 @@ class Writer {
       yield* this.object(v.value)
       add(notation.geometry[1])
     } else if (isObj(v)) yield* this.object(v)
-    // What is left is bounded where it is made: bytes, ranges and regular expressions hold no parts that are shared.
+    // The other kinds are bounded where they are made: bytes, ranges and regular expressions hold no parts that are
+    // shared.
     else add(notation.text(v))
   }
 
-  /** Counts what is done next; whether a pause is due before it. */
+  /** Counts the next piece of work; whether a pause is due before it. */
   private passes(parts: number): boolean {
     this.written += parts
     if (this.written <= partsPerSlice) return false

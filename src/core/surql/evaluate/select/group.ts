@@ -2,7 +2,7 @@
  * GROUP BY and GROUP ALL: rows gathered by key, aggregates over each group.
  *
  * Why so: an aggregate call gets the array of its argument's values over the group; operations around aggregates are
- * evaluated on their results; a group key shows its value, what is the same for every row stays single, anything else
+ * evaluated on their results; a group key shows its value, a constant stays single, anything else
  * becomes the array of its values in scan order, as in the database. Groups come sorted by key; numerically equal keys
  * are one group. The work is told apart into columns (per row), calls (over a column) and a build (over the results),
  * so that the engine can keep the first two while rows come and go.
@@ -451,7 +451,7 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
           const found = groups.get(id)
           const most = budget.bytes
           const entered = found === undefined ? groupBytes + placeBytes * key.length + bytesOf(key, most) : 0
-          // What was made on the way is let go again; what the group keeps is paid for.
+          // Values made on the way are let go again; those that the group keeps are paid for.
           keepBytes(budget, bytes, 0)
           make(budget, entered + placeBytes * values.length + bytesOf(values, most))
           const into = found ?? enter(id, key)

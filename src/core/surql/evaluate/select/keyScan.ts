@@ -2,7 +2,7 @@
  * What of a SELECT a store that reads in key order can do by itself: a range of one table, how many of its rows, which
  * of them surely fail the filter.
  *
- * Why so: an SSP pulls its tables in chunks, and a chunk must cost what it holds. What is said here only ever leaves
+ * Why so: an SSP pulls its tables in chunks, and a chunk must cost what it holds. The ranges here only ever leave
  * out rows that the evaluator would read in vain, and never one on which the filter would fail before it says no.
  */
 import { analyze } from "../../syntax/analyze.ts"

@@ -64,7 +64,7 @@ export const rowSplitter = (idiom: Idiom) => {
 export interface SortReader {
   /** The value from the document; undefined where it is inside the projected row. */
   readonly fromDoc: Compiled | undefined
-  /** What is evaluated on the document; undefined where the value is inside the projected row. */
+  /** The expression evaluated on the document; undefined where the value is inside the projected row. */
   readonly expr: Expr | undefined
   readonly read: (item: Item) => Value
 }

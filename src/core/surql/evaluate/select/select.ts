@@ -291,7 +291,7 @@ const projecting =
     const { budget } = item.scope,
       { bytes } = budget
     const value = project(item.scope)
-    // What was made on the way is let go again; what is shown is kept.
+    // Values made on the way are let go again; shown ones are kept.
     const light = item.scope.source.bytesOf === undefined ? lightRow : lightRead
     if (bytes - budget.bytes > light) keepValue(budget, bytes, value)
     return { scope: item.scope, record: item.record, value, sort: item.sort }

@@ -54,7 +54,7 @@ const isDigit = (c: number): boolean => c >= 48 && c <= 57
 const isWord = (c: number): boolean =>
   c < 0x80 ? isDigit(c) || (c >= 97 && c <= 122) : /[\p{Alphabetic}\p{N}]/u.test(String.fromCodePoint(c))
 
-/** Collated, what is neither letter nor digit comes first, behind the end of the text. */
+/** Collated, characters that are neither letter nor digit come first, behind the end of the text. */
 const compareHeads = (a: number, b: number, collate: boolean): number =>
   collate && a >= 0 && b >= 0 ? Number(isWord(a)) - Number(isWord(b)) || a - b : a - b
 

@@ -148,7 +148,7 @@ const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Val
 
 /**
  * Compiles the sources of a SELECT. Of one table whose ids the filter compares first, only what can pass is read: one
- * record is looked up, a range of keys is read as a range. The filter still runs on what is read.
+ * record is looked up, a range of keys is read as a range. The filter still runs on the records read.
  */
 export const compileSources = (select: Select): ReadonlyArray<Compiled> => {
   const [only] = select.from

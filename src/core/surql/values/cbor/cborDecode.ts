@@ -1,10 +1,10 @@
 /**
  * Values from CBOR: `encoding::cbor::decode`, the other way of cborEncode.ts.
  *
- * Why so: the bytes are a user's, so nothing is believed: lengths are checked against what is there before anything is
- * made, and nesting is bounded (cbor.ts, which reads what the database itself sends, trusts its peer and is built for
- * speed). What follows the first item is ignored, as the database does. A plain read makes items; a second pass gives
- * tags their meaning, because a tag's content is checked as a whole.
+ * Why so: the bytes are a user's, so nothing is believed: lengths are checked against the bytes there before anything
+ * is made, and nesting is bounded (cbor.ts, which reads what the database itself sends, trusts its peer and is built
+ * for speed). What follows the first item is ignored, as the database does. A plain read makes items; a second pass
+ * gives tags their meaning, because a tag's content is checked as a whole.
  */
 import { fromUtf8 } from "../../evaluate/cast.ts"
 import * as Datetimes from "../datetime.ts"
