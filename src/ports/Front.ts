@@ -52,6 +52,7 @@ export interface ReadAsked {
   /** As in {@link HotRoute}. */
   readonly registration: string | undefined
   readonly lastEventId: string | undefined
+  readonly ifNoneMatch: string | undefined
 }
 
 /** An open answer. */
@@ -61,10 +62,12 @@ export interface Sink {
   readonly end: () => void
 }
 
-/** How a hot read answers: by `json`, `stream` or `pass`, once. */
+/** How a hot read answers: by `json`, `notModified`, `stream` or `pass`, once. */
 export interface ReadReply {
   /** JSON in pieces, with 200. */
-  readonly json: (pieces: ReadonlyArray<Uint8Array>) => void
+  readonly json: (headers: { readonly [name: string]: string }, pieces: ReadonlyArray<Uint8Array>) => void
+  /** 304. */
+  readonly notModified: (headers: { readonly [name: string]: string }) => void
   /** Opens an answer that goes on; `gone` is called once, when the connection is closed or the answer ended. */
   readonly stream: (
     headers: { readonly [name: string]: string },

@@ -16,6 +16,7 @@ export interface Passed {
   readonly path: string
   readonly authorization: string | undefined
   readonly lastEventId: string | undefined
+  readonly ifNoneMatch: string | undefined
 }
 
 export interface PassedAnswer {

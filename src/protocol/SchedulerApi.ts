@@ -183,7 +183,9 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
   .annotateContext(needs("read"))
-  .annotateContext(doc("Read a view (extension)", `The current result (D11). ${passed}`))
+  .annotateContext(
+    doc("Read a view (extension)", `The current result (D11), with \`ETag\` and 304 as the SSP answers them. ${passed}`)
+  )
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .setUrlParams(format)

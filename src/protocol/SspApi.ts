@@ -105,7 +105,7 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .annotateContext(
     doc(
       "Read a view (extension)",
-      "The current result (D11), in the view's own format unless `format` asks for another."
+      "The current result (D11), in the view's own format unless `format` asks for another. A result without `errors` has an `ETag`; 304, without a body, where `If-None-Match` names it."
     )
   )
 

@@ -75,7 +75,13 @@ const asking = <A>(over: Layer.Layer<SspClient>, use: (client: SspClientShape) =
   Effect.runPromise(Effect.provide(Effect.flatMap(SspClient, use), over))
 
 const target = (url: string) => ({ ssp: "a", registration: 1, url })
-const passed = { method: "GET", path: "/view/v", authorization: "Bearer caller", lastEventId: undefined } as const
+const passed = {
+  method: "GET",
+  path: "/view/v",
+  authorization: "Bearer caller",
+  lastEventId: undefined,
+  ifNoneMatch: undefined
+} as const
 const everyCall = (client: SspClientShape, url: string) =>
   Effect.all([
     client.health(target(url)),

@@ -3,9 +3,10 @@
  * with a name that the hot route does not know is left to the declared one.
  */
 import { request as node } from "node:http"
-import { afterAll, beforeAll, expect, test } from "vitest"
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
 import { send } from "../kit/contract.ts"
 import { Door, secret, until } from "../kit/Door.ts"
+import { ProcessCluster } from "../kit/processCluster.ts"
 import { create, registration } from "../kit/registration.ts"
 
 let door: Door
@@ -76,6 +77,41 @@ test("D8 results read by the hot route are those of the declared one, headers an
   expect(plain(read!)).toEqual(plain(asDeclared!))
 })
 
+test("D8 a result that the reader has is 304 by both routes, until it changes; one with errors has no tag", async () => {
+  const tags: Array<string> = []
+  for (const [path, marked] of [
+    ["/view/all", "/view/all?_=1"],
+    ["/view/all?format=tree", "/view/all?format=tree&_=1"]
+  ] as const) {
+    const { headers, text } = await open(path)
+    expect([headers["cache-control"], text.length > 100]).toEqual(["private, no-cache", true])
+    const etag = String(headers["etag"])
+    expect(etag).toMatch(/^"\d+-[0-9a-f]{16}-(?:flat|tree)"$/)
+    tags.push(etag)
+    for (const given of [etag, `W/${etag}`, `"other", ${etag}`, "*"])
+      for (const asked of [path, marked]) {
+        const { status, text: body, ...read } = await open(asked, { "if-none-match": given })
+        expect([given, asked, status, body, read.headers["etag"]]).toEqual([given, asked, 304, "", etag])
+      }
+    for (const given of ['"other"', etag.slice(1), ""])
+      expect((await open(path, { "if-none-match": given })).status).toBe(200)
+  }
+  expect(new Set(tags).size).toBe(2)
+  await ingest("item:29", 1_000)
+  for (const asked of ["/view/all", "/view/all?_=1"]) {
+    const moved = await open(asked, { "if-none-match": tags.join(", ") })
+    expect([moved.status, moved.text.includes("item:29"), moved.headers["etag"] === tags[0]]).toEqual([
+      200,
+      true,
+      false
+    ])
+    const failing = await open(asked.replace("all", "failing"), { "if-none-match": "*" })
+    expect([failing.status, failing.headers["etag"], failing.text.includes('"errors"')]).toEqual([200, undefined, true])
+  }
+  const closed = await open("/view/all", { "if-none-match": "*", authorization: "Bearer wrong" })
+  expect(closed.status).toBe(401)
+})
+
 test("D11 streams of the hot route are those of the declared one, headers and bytes, from the snapshot and from an event on", async () => {
   const of = (id: string, query: string, from?: string): Promise<Read> =>
     open(`/view/${id}/stream${query}`, {
@@ -101,4 +137,24 @@ test("D11 streams of the hot route are those of the declared one, headers and by
   expect(plain(resumed[0]!)).toEqual(plain(resumed[1]!))
   expect(resumed[0]!.text).not.toContain("event: snapshot")
   for (const read of [...pairs.flat(), ...resumed]) read.close()
+})
+
+test("D8 a scheduler hands the tag of a result on, and 304 for it", async () => {
+  const cluster = await ProcessCluster.start(1)
+  onTestFinished(() => cluster.close())
+  const body = registration("all", "SELECT * FROM item")
+  expect((await cluster.scheduler.ask({ method: "POST", path: "/view/register", body }, 20_000))?.status).toBe(200)
+  const read = (etag?: string) =>
+    cluster.scheduler.ask({
+      path: "/view/all",
+      ...(etag === undefined ? {} : { headers: { "if-none-match": etag } })
+    })
+  const first = await until("the view", async () => {
+    const answer = await read()
+    return answer?.status === 200 ? answer : undefined
+  })
+  const etag = String(first.headers["etag"])
+  const again = await read(etag)
+  expect([again?.status, again?.text, again?.headers["etag"]]).toEqual([304, "", etag])
+  expect((await read('"other"'))?.status).toBe(200)
 })

@@ -31,7 +31,13 @@ const asked = async (
   const outcome = await Effect.runPromise(
     Effect.either(
       Effect.flatMap(SspClient, (ssps) =>
-        ssps.pass("far", url, { method: "GET", path: "/view/v", authorization, lastEventId: undefined })
+        ssps.pass("far", url, {
+          method: "GET",
+          path: "/view/v",
+          authorization,
+          lastEventId: undefined,
+          ifNoneMatch: undefined
+        })
       )
     ).pipe(Effect.provide(layer))
   )

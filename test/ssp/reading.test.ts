@@ -180,7 +180,7 @@ it.effect(
         yield* views.register(registration("small", "SELECT * FROM t WHERE i = 1"))
         const answered: Array<string> = []
         const look = (id: string) =>
-          views.look(id, undefined, (pieces) => answered.push(`${id} ${pieces !== undefined}`))
+          views.look(id, undefined, undefined, (looked) => answered.push(`${id} ${looked?.pieces !== undefined}`))
         expect([look("small"), answered.splice(0), look("nothing")]).toEqual([true, ["small true"], false])
         const abandon = look("large")
         expect([typeof abandon, answered]).toEqual(["function", []])

@@ -10,8 +10,8 @@ export interface Headers {
 }
 
 /** What a page may send beside what browsers let through anyway, and what it may read of an answer. */
-const requestHeaders = "authorization, content-type, last-event-id, traceparent"
-const exposed = "retry-after, svc-snapshot-seq, www-authenticate"
+const requestHeaders = "authorization, content-type, if-none-match, last-event-id, traceparent"
+const exposed = "etag, retry-after, svc-snapshot-seq, www-authenticate"
 
 /** The origin that may be told, or undefined. */
 const told = (origins: ReadonlyArray<string>, origin: string | undefined): string | undefined =>

@@ -17,11 +17,12 @@ import type { Judged } from "./judge.ts"
 /** Streams send a comment every 15 s: an SSP that sends nothing for so long is gone. */
 const silence = Duration.seconds(45)
 
-const kept = ["www-authenticate", "retry-after", "cache-control", "x-accel-buffering"] as const
+const kept = ["www-authenticate", "retry-after", "cache-control", "etag", "x-accel-buffering"] as const
 
-const headersOf = ({ authorization, lastEventId }: Passed): { readonly [name: string]: string } => ({
+const headersOf = ({ authorization, ifNoneMatch, lastEventId }: Passed): { readonly [name: string]: string } => ({
   ...(authorization === undefined ? {} : { authorization }),
-  ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId })
+  ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
+  ...(ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch })
 })
 
 /** `judge`: what the name of a URL stands for, and whether a secret may go there. */
@@ -49,7 +50,7 @@ export const make =
           })
         )
       // A redirect would lead to an address that is not checked.
-      if (response.status >= 300 && response.status < 400)
+      if (response.status >= 300 && response.status < 400 && response.status !== 304)
         return yield* unreachable(`answers ${response.status}, a redirect, which is not followed`)
       return {
         status: response.status,

@@ -28,15 +28,16 @@ const replyOf = (
   request: IncomingMessage,
   response: ServerResponse
 ): ReadReply => ({
-  json: (pieces) => {
+  json: (headers, pieces) => {
     let length = 0
     for (const piece of pieces) length += piece.length
-    response.writeHead(200, { ...always, "content-type": "application/json", "content-length": length })
+    response.writeHead(200, { ...always, "content-type": "application/json", ...headers, "content-length": length })
     const last = pieces.length - 1
     for (let i = 0; i < last; i++) response.write(pieces[i])
     response.end(pieces[last])
     if (response.writableLength > 0) request.socket.setTimeout(silenceMs)
   },
+  notModified: (headers) => void response.writeHead(304, { ...always, ...headers }).end(),
   stream: (headers, { drained, gone }): Sink => {
     request.socket.setTimeout(silenceMs)
     response.writeHead(200, { ...always, "content-type": "text/event-stream", ...headers })
@@ -54,14 +55,20 @@ const replyOf = (
 /** Whether the hot route has taken the request. One behind another on its connection is left to the declared one. */
 export const serveRead = (parts: ReadParts, request: IncomingMessage, response: ServerResponse): boolean => {
   if (response.socket === null) return false
-  const { authorization, [registrationHeader]: registration, "last-event-id": lastEventId } = request.headers
+  const {
+    authorization,
+    [registrationHeader]: registration,
+    "last-event-id": lastEventId,
+    "if-none-match": ifNoneMatch
+  } = request.headers
   try {
     return parts.reads(
       {
         url: request.url ?? "",
         authorization,
         registration: one(registration),
-        lastEventId: one(lastEventId)
+        lastEventId: one(lastEventId),
+        ifNoneMatch
       },
       replyOf(parts, request, response)
     )

@@ -53,7 +53,7 @@ export const toSsp = Effect.map(
   Effect.all([SspClient, Serving, SchedulerConfig, Pool]),
   ([client, { stopping }, config, pool]) =>
     (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") => {
-      const { authorization: own, "last-event-id": lastEventId } = request.headers
+      const { authorization: own, "if-none-match": ifNoneMatch, "last-event-id": lastEventId } = request.headers
       const secret = config.bearers === undefined ? undefined : config.sspSecret(ssp.ssp)
       const authorization = config.bearers === undefined ? own : secret === undefined ? undefined : bearerOf(secret)
       // Interruptible, or its time-out could not end it within a handler that is not.
@@ -62,16 +62,16 @@ export const toSsp = Effect.map(
           method: as ?? (isMethod(request.method) ? request.method : "GET"),
           path,
           authorization,
-          lastEventId
+          lastEventId,
+          ifNoneMatch
         })
       ).pipe(
-        Effect.map((answer) =>
-          HttpServerResponse.stream(bodyOf(answer, stopping), {
-            status: answer.status,
-            contentType: answer.contentType,
-            headers: answer.headers
-          })
-        ),
+        Effect.map((answer) => {
+          const { contentType, headers, status } = answer
+          return status === 304
+            ? HttpServerResponse.empty({ status, headers })
+            : HttpServerResponse.stream(bodyOf(answer, stopping), { status, contentType, headers })
+        }),
         Effect.tapError(({ refused }) =>
           refused ? pool.tell({ tag: "Refused", ssp: ssp.ssp, registration: ssp.registration }) : Effect.void
         ),

@@ -5,6 +5,7 @@
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
+import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
@@ -25,6 +26,7 @@ import { SspConfig } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import * as Assigned from "../views/assigned.ts"
+import * as ResultTag from "../views/resultTag.ts"
 import { Views } from "../views/Views.ts"
 import type { ViewAnswer, ViewPlaced } from "../views/viewTypes.ts"
 import { mapped } from "./HttpErrors.ts"
@@ -87,7 +89,15 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     const warned = yield* cautioned
     const serving = yield* Serving
     const audited = yield* Audit.make(SspApi)
-    const answered = (answer: ViewAnswer | ViewPlaced) => Effect.map(views.written(answer), Answers.ofPieces)
+    const answered = (answer: ViewAnswer | ViewPlaced) =>
+      Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces))
+    const tagged = (request: HttpServerRequest.HttpServerRequest, answer: ViewAnswer) => {
+      const tag = ResultTag.tagOf(answer)
+      const headers = ResultTag.headersOf(tag)
+      return ResultTag.isNamed(request.headers["if-none-match"], tag)
+        ? Effect.succeed(HttpServerResponse.empty({ status: 304, headers }))
+        : Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces, { headers }))
+    }
     return handlers
       .handle(
         "register",
@@ -130,8 +140,8 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
           ),
         whole
       )
-      .handle("view", ({ path, urlParams }) =>
-        Effect.flatMap(mapped(views.read(path.view_id, urlParams.format)), answered)
+      .handle("view", ({ path, request, urlParams }) =>
+        Effect.flatMap(mapped(views.read(path.view_id, urlParams.format)), (answer) => tagged(request, answer))
       )
       .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
         views.list({ after, limit, search })

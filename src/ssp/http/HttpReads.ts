@@ -11,6 +11,7 @@ import { scopeOf } from "../../protocol/access.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
+import * as ResultTag from "../views/resultTag.ts"
 import * as EventBytes from "../views/streams/eventBytes.ts"
 import type { Following } from "../views/streams/pulled.ts"
 import { Views } from "../views/Views.ts"
@@ -115,9 +116,12 @@ export const layer: Layer.Layer<HotReads, never, Views | Lifecycle | SspConfig |
       if (target === undefined || Guards.notTaking(lifecycle, asked.registration) !== undefined) return false
       if (!("caller" in judge(asked.authorization, scope))) return false
       if (target.isStream) return new OpenStream(all).follow(views, target, asked, reply)
-      const abandon = views.look(target.id, target.format, (pieces) =>
-        pieces === undefined ? reply.pass() : reply.json(pieces)
-      )
+      const abandon = views.look(target.id, target.format, asked.ifNoneMatch, (looked) => {
+        if (looked === undefined) return reply.pass()
+        const headers = ResultTag.headersOf(looked.tag)
+        if (looked.pieces === undefined) reply.notModified(headers)
+        else reply.json(headers, looked.pieces)
+      })
       if (typeof abandon === "function") reply.whenGone(abandon)
       return abandon !== false
     }

@@ -16,6 +16,7 @@ import { Turn } from "../../ports/Turn.ts"
 import { SspConfig } from "../Config.ts"
 import type { RecordTreesShape } from "../database/recordTrees.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
+import type { Looked } from "./reading.ts"
 import type { Incoming } from "./replacing.ts"
 import type { Taker } from "./streams/feed.ts"
 import type { Following } from "./streams/pulled.ts"
@@ -130,7 +131,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly look: (
       id: string,
       format: Format | undefined,
-      done: (pieces: ReadonlyArray<Uint8Array> | undefined) => void
+      ifNoneMatch: string | undefined,
+      done: (looked: Looked | undefined) => void
     ) => boolean | (() => void)
     /** Takes over what the database defines: views that use it are planned anew (D58). */
     readonly define: (definitions: Definitions) => Effect.Effect<void>

@@ -9,6 +9,7 @@ import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import * as AnswerBytes from "./answerBytes.ts"
 import { answerOf, formatOf, type Registered, type Registry, type Shown } from "./registry.ts"
+import * as ResultTag from "./resultTag.ts"
 import { prepared } from "./streams/eventBytes.ts"
 import type { Format, ViewAnswer, ViewEvent, ViewPlaced } from "./viewTypes.ts"
 
@@ -20,6 +21,22 @@ export interface Snapshot {
   /** Whether no row is left out. */
   readonly hasNoErrors: boolean
 }
+
+/** A result as a reader gets it: its tag, and its bytes unless the reader has them. */
+export interface Looked {
+  readonly tag: string | undefined
+  readonly pieces: ReadonlyArray<Uint8Array> | undefined
+}
+
+/** The tag of what the view shows now, without reading it. */
+const tagNow = ({ generationOffset, instance }: Registered, format: Format): string | undefined =>
+  instance.errors().length > 0
+    ? undefined
+    : ResultTag.tagOf({
+        content_generation: instance.generation + generationOffset,
+        result_hash: instance.hash(),
+        format
+      })
 
 /** The view that an id stands for now, or why there is none. */
 type Find<E> = Effect.Effect<Registered, E>
@@ -71,14 +88,26 @@ export class Reading {
     return this.begun(() => this.snapshotSliced(view, id, format), done)
   }
 
-  /** A view's answer as JSON, in pieces, as {@link snapshot}; by callback, for the hot route. */
+  /**
+   * A view's answer as JSON, in pieces, as {@link snapshot}; by callback, for the hot route. Nothing is read where
+   * `ifNoneMatch` names the result.
+   */
   answer(
     view: Registered,
     id: string,
-    format: Format | undefined,
-    done: (pieces: ReadonlyArray<Uint8Array> | undefined) => void
+    given: Format | undefined,
+    ifNoneMatch: string | undefined,
+    done: (looked: Looked | undefined) => void
   ): (() => void) | undefined {
-    return this.begun(() => this.answerSliced(view, id, format ?? formatOf(view)), done)
+    const format = given ?? formatOf(view)
+    if (ifNoneMatch !== undefined) {
+      const tag = tagNow(view, format)
+      if (ResultTag.isNamed(ifNoneMatch, tag)) {
+        done({ tag, pieces: undefined })
+        return undefined
+      }
+    }
+    return this.begun(() => this.answerSliced(view, id, format), done)
   }
 
   private *snapshotSliced(view: Registered, id: string, format: Format): Slices<Snapshot | undefined> {
@@ -90,9 +119,11 @@ export class Reading {
     return { generation, event, hash: shown.hash, hasNoErrors: shown.errors.length === 0 }
   }
 
-  private *answerSliced(view: Registered, id: string, format: Format): Slices<ReadonlyArray<Uint8Array> | undefined> {
+  private *answerSliced(view: Registered, id: string, format: Format): Slices<Looked | undefined> {
     const shown = yield* this.registry.shownSliced(view, format)
-    return shown && (yield* AnswerBytes.written(answerOf(view, id, shown)))
+    if (shown === undefined) return undefined
+    const answer = answerOf(view, id, shown)
+    return { tag: ResultTag.tagOf(answer), pieces: yield* AnswerBytes.written(answer) }
   }
 
   /** Undefined where it fails, too: what asks once more fails with the fault. */

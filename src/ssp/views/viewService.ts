@@ -455,9 +455,9 @@ class ViewService {
       : this.streams.follow(view, id, format, lastEventId, taker)
   }
 
-  readonly look: Views["Type"]["look"] = (id, format, done) => {
+  readonly look: Views["Type"]["look"] = (id, format, ifNoneMatch, done) => {
     const view = this.registry.get(viewKey(id) ?? "")
-    return view !== undefined && (this.reading.answer(view, id, format, done) ?? true)
+    return view !== undefined && (this.reading.answer(view, id, format, ifNoneMatch, done) ?? true)
   }
 
   readonly define: Views["Type"]["define"] = (definitions) => define(this.planned, definitions)
