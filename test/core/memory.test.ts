@@ -61,7 +61,9 @@ describe("D43 memory has an end", () => {
     expect(Memory.fullMessage(memory, "deletes")).toMatch(
       /^90 MiB .* below 80 MiB .*100 MiB.*SVC_MAX_MEMORY\); deletes are taken$/
     )
-    expect(Memory.notPulled(memory, 700)).toMatch(/limit of 100 MiB .* 700 of them pulled 90 MiB .*SVC_MAX_MEMORY/)
+    expect(Memory.notReadable(memory, 700, "database")).toMatch(
+      /limit of 100 MiB .* the database's records: .* 700 of them read 90 MiB .*SVC_MAX_MEMORY/
+    )
     expect(Memory.notLoadable(memory, 1000, 2000)).toMatch(
       /1000 of 2000 records take 90 MiB, .* about 212 MiB; .*--max-old-space-size=212 .*SVC_MAX_MEMORY/
     )

@@ -10,6 +10,7 @@ import { Door, freePort, schedulerEnv, secret, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { campaign, runs } from "../kit/random.ts"
 import { change, create, registration } from "../kit/registration.ts"
+import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { workshop } from "../kit/workshop.ts"
 
 const heapOf = (mebibytes: number, door = "ssp"): ReadonlyArray<string> => [
@@ -138,8 +139,39 @@ describe("D43 an SSP whose heap is too small for the scheduler's records", () =>
     const tooSmall = await shop.run({ env, command: heapOf(heapMebibytes) })
     expect(tooSmall.exit, tooSmall.logs.slice(-2000)).toEqual({ code: 1, signal: null })
     expect(tooSmall.logs).toMatch(
-      /the heap's limit of \d+ MiB is too small for the scheduler's records: with [1-9]\d* of them pulled \d+ MiB are in use.*--max-old-space-size.*SVC_MAX_MEMORY/
+      /the heap's limit of \d+ MiB is too small for the scheduler's records: with [1-9]\d* of them read \d+ MiB are in use.*--max-old-space-size.*SVC_MAX_MEMORY/
     )
+    const large = await shop.start({ env, command: heapOf(4 * heapMebibytes) })
+    await until("it holds them", async () => (await recordsOf(large)) === count)
+  })
+})
+
+describe("D43 an SSP whose heap is too small for the database's records", () => {
+  it("ends with 1 and says how far it came; in a campaign it serves them when it has more", async ({
+    onTestFinished
+  }) => {
+    const shop = workshop(onTestFinished)
+    const server = await RpcServer.start()
+    onTestFinished(() => server.kill())
+    // A stretch of records must be small beside the heap, as it is beside a usual one.
+    const count = 600 * heapMebibytes
+    await server.ask("n", "d", "FOR $n IN 0..$count { CREATE type::record('t', $n) SET text = $text + <string>$n }", {
+      count,
+      text: text.slice(0, 1_000)
+    })
+    const env = {
+      STORE_ADDR: `127.0.0.1:${server.port}`,
+      STORE_NS: "n",
+      STORE_DB: "d",
+      STORE_USER: server.user,
+      STORE_PASS: server.pass
+    }
+    const tooSmall = await shop.run({ env, command: heapOf(0.8 * heapMebibytes) })
+    expect(tooSmall.exit, tooSmall.logs.slice(-2000)).toEqual({ code: 1, signal: null })
+    expect(tooSmall.logs).toMatch(
+      /the heap's limit of \d+ MiB is too small for the database's records: with [1-9]\d* of them read \d+ MiB are in use.*--max-old-space-size.*SVC_MAX_MEMORY/
+    )
+    if (!campaign) return
     const large = await shop.start({ env, command: heapOf(4 * heapMebibytes) })
     await until("it holds them", async () => (await recordsOf(large)) === count)
   })

@@ -77,9 +77,9 @@ export const notLoadable = (memory: Memory, loaded: number, all: number): string
   return `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for what is stored: ${loaded} of ${all} records take ${mebibytes(memory.usedBytes)}, all of them need a limit of about ${mebibytes(needed)}; start with NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / 2 ** 20)} or more, and more memory where ${memorySetting} percent of it are less`
 }
 
-/** Why a member ends that has pulled so many records of a scheduler, and has no room for the rest. */
-export const notPulled = (memory: Memory, pulled: number): string =>
-  `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for the scheduler's records: with ${pulled} of them pulled ${mebibytes(memory.usedBytes)} are in use, and there are more; start with a larger NODE_OPTIONS=--max-old-space-size, and more memory where ${memorySetting} percent of it are less`
+/** Why a process ends that has read so many records of a scheduler or a database, and has no room for the rest. */
+export const notReadable = (memory: Memory, read: number, owner: "scheduler" | "database"): string =>
+  `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for the ${owner}'s records: with ${read} of them read ${mebibytes(memory.usedBytes)} are in use, and there are more; start with a larger NODE_OPTIONS=--max-old-space-size, and more memory where ${memorySetting} percent of it are less`
 
 const sizeOf = (doc: Obj): number => encode(doc).length
 

@@ -12,6 +12,7 @@ import { backoff } from "../../core/cluster/enrolment.ts"
 import * as Phase from "../../core/cluster/phase.ts"
 import type { Row } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
+import * as Memory from "../../core/record/memory.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
@@ -26,7 +27,9 @@ import {
 } from "../../node/database/liveCompare.ts"
 import { ReaderLease, superseded } from "../../node/database/readerLease.ts"
 import { Serving } from "../../ports/Front.ts"
+import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
+import { StartFault } from "../../ports/StartFault.ts"
 import { type ChangeRow, Upstream, UpstreamError } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
@@ -96,7 +99,8 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
           changesPerRead,
           momentMs,
           isLeaving,
-          overloaded
+          overloaded,
+          heap: yield* Heap
         }
         const serving = yield* Serving
         const scope = yield* Effect.scope
@@ -134,6 +138,7 @@ interface ReconcileDependencies {
   readonly momentMs: number
   readonly isLeaving: (key: string) => boolean
   readonly overloaded: () => Overloaded | undefined
+  readonly heap: HeapShape
 }
 
 /** Runs effects again until they succeed, with full jitter; ten failures in a row are told once. */
@@ -337,11 +342,24 @@ class Work {
     return this.live
       .each(
         patiently,
-        (differences) => Effect.map(patiently(this.apply(differences)), (count) => void (written += count)),
+        (differences) =>
+          Effect.map(Effect.zipLeft(patiently(this.apply(differences)), this.fits), (count) => void (written += count)),
         step
       )
       .pipe(Effect.map((compared) => ({ compared, written })))
   }
+
+  /** Ends a start that has no room for the rest, where V8 would end it without a word (D43). */
+  private readonly fits: Effect.Effect<void> = Effect.suspend(() => {
+    const {
+      heap,
+      views: { records }
+    } = this.parts
+    const memory = heap.measured()
+    if (memory.usedBytes <= memory.limitBytes * Memory.loadableUpTo) return Effect.void
+    const read = records.tableNames().reduce((count, table) => count + records.size(table), 0)
+    return Effect.die(new StartFault({ exitCode: 1, message: Memory.notReadable(memory, read, "database") }))
+  })
 
   private apply(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
     return Effect.flatMap(withoutStrays(differences, this.parts.upstream.find), (real) => this.write(real))

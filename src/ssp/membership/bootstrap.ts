@@ -182,7 +182,7 @@ const pullTable = (
       step.add(page.length)
       const memory = heap.measured()
       if (memory.usedBytes + into.length * slotBytes > memory.limitBytes * Memory.loadableUpTo)
-        return yield* new StartFault({ exitCode: 1, message: Memory.notPulled(memory, into.length) })
+        return yield* new StartFault({ exitCode: 1, message: Memory.notReadable(memory, into.length, "scheduler") })
       if (page.length < pageSize) return
       last = { exact: read.exact, id: page.at(-1)?.id }
     }

@@ -72,7 +72,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
       still?: (change: Change) => boolean
     ) => Effect.Effect<ReadonlyArray<Change>, IngestError>
     /** The records in memory, to be read and never kept. */
-    readonly records: Pick<Store, "get" | "rowsBetween" | "tableNames">
+    readonly records: Pick<Store, "get" | "rowsBetween" | "size" | "tableNames">
     /** What the store has, durably. */
     readonly position: Effect.Effect<StoredPosition, DatabaseError>
     /** Whether the store can be open in this process only (`DatabaseShape.exclusive`). */
