@@ -3,8 +3,9 @@
  * is one state of the view.
  */
 import { it } from "@effect/vitest"
-import { Chunk, Effect, Fiber, Stream } from "effect"
+import { Chunk, Effect, Either, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
+import { decodeChanges } from "../../src/core/record/change.ts"
 import { drain } from "../../src/core/surql/evaluate/scope.ts"
 import { written } from "../../src/ssp/views/answerBytes.ts"
 import { bytesOf } from "../../src/ssp/views/streams/eventBytes.ts"
@@ -58,6 +59,19 @@ const amid = <A, E>(views: Views["Type"], most: number, effect: Effect.Effect<A,
     return { turns, result: yield* Fiber.join(fiber) }
   })
 
+/** A change of the scheduler's log; its step goes on or ends with it. */
+const inStep = (
+  seq: number,
+  continues: boolean,
+  record: { readonly i: number; readonly n: number; readonly text: string }
+) =>
+  Either.getOrThrow(
+    decodeChanges({
+      ...{ table: "t", op: "UPDATE", id: `t:${record.i}`, record, seq, log_id: "log", epoch: 1 },
+      ...(continues ? { step_continues: true } : {})
+    })
+  )
+
 describe("a large result", () => {
   it.effect("D48 is read in turns, as one state, however often it changes meanwhile", () =>
     withLarge(({ views }) =>
@@ -88,6 +102,43 @@ describe("a large result", () => {
         }
       })
     )
+  )
+
+  it.effect(
+    "D44 shows a step that comes in two deliveries whole or not at all, though they come while it is filled",
+    () =>
+      withLarge(({ views }) =>
+        Effect.gen(function* () {
+          let seq = 0
+          let n = 0
+          /** One delivery for each row, so many turns between them. */
+          const step = (turns: number) =>
+            Effect.suspend(() => {
+              n++
+              const deliver = (i: number) => views.ingest(inStep(++seq, i === 0, { i, n, text }))
+              return deliver(ends[0]!).pipe(
+                Effect.zipRight(Effect.repeatN(Effect.yieldNow(), turns)),
+                Effect.zipRight(Effect.suspend(() => deliver(ends[1]!)))
+              )
+            })
+          const seen: Array<number> = []
+          for (let round = 0; round < 20; round++) {
+            yield* views.unregister("large")
+            const fiber = yield* Effect.fork(
+              views.register(registration("large", "SELECT * FROM t ORDER BY i", { format: "tree" }))
+            )
+            for (let turn = 0; turn < round; turn++) yield* Effect.yieldNow()
+            const begun = n
+            yield* step(2 * round)
+            const [first, last] = pair((yield* Fiber.join(fiber)) as ViewAnswer)
+            expect(first).toBe(last)
+            seen.push(Number(first) - begun)
+            expect(pair(yield* views.read("large", undefined))).toEqual([n, n])
+          }
+          // Either state was met, so some deliveries came while the view was filled.
+          expect(new Set(seen)).toEqual(new Set([0, 1]))
+        })
+      )
   )
 
   it.effect("D48 D11 begins a stream in turns; the deltas that come meanwhile follow the snapshot", () =>
