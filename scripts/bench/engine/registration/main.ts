@@ -1,0 +1,106 @@
+/**
+ * `npm --prefix scripts/bench/engine run registration`: what one more view of a known shape costs, from its text on.
+ *
+ * Why from the text: clients send queries as text, and where constants stand in it each text is read by itself. The
+ * goal is for views that have no row yet; beside it stand views of one row, which is compared. CPU time of all threads,
+ * so garbage is in it too. `--check` exits 1 where a figure is above its goal.
+ */
+import { Either } from "effect"
+import { Engine } from "../../../../src/core/ivm/engine.ts"
+import type { View } from "../../../../src/core/ivm/view/view.ts"
+import { decodeChange } from "../../../../src/core/record/change.ts"
+import { make } from "../../../../src/core/surql/values/recordId.ts"
+import type { Obj } from "../../../../src/core/surql/values/value.ts"
+import { ParsedQueries } from "../../../../src/ssp/views/registering.ts"
+
+const goalMicros = 50
+const rounds = 7
+const warmUps = 2
+/** Views of a round; all of them are held until it ends. */
+const perRound = 5_000
+
+interface Case {
+  readonly name: string
+  /** The text by the number of the view. */
+  readonly surql: (view: number) => string
+}
+
+const cases: ReadonlyArray<Case> = [
+  { name: "one text, another parameter", surql: () => "SELECT * FROM post WHERE author = $author" },
+  { name: "another literal", surql: (view) => `SELECT * FROM post WHERE author = user:${view}` },
+  {
+    name: "another literal, two conjuncts and a window",
+    surql: (view) =>
+      `SELECT id, title, likes FROM post WHERE author = user:${view} AND likes >= 0 ORDER BY likes DESC LIMIT 10`
+  },
+  {
+    name: "another literal, a link and a list",
+    surql: (view) =>
+      `SELECT *, author.name AS name, (SELECT * FROM comment WHERE thread = $parent.id LIMIT 3) AS comments FROM post WHERE author = user:${view}`
+  }
+]
+
+const load = (engine: Engine, table: string, key: number, record: { readonly [field: string]: unknown }): void => {
+  const id = `${table}:${key}`
+  const typed = (name: string) => (name === "post" ? { author: "record" } : undefined)
+  const change = Either.getOrThrow(decodeChange({ table, op: "CREATE", id, record: { ...record, id } }, typed))
+  engine.load(change.id, 1, change.doc)
+}
+
+const loaded = (): Engine => {
+  const engine = new Engine()
+  for (let key = 0; key < perRound; key++) {
+    load(engine, "user", key, { name: `name ${key}` })
+    load(engine, "post", key, { author: `user:${key}`, title: `title ${key}`, likes: key % 100 })
+  }
+  return engine
+}
+
+/** Microseconds of CPU for each view of one round; authors below {@link perRound} have a post each, the others none. */
+const round = (engine: Engine, { surql }: Case, number: number, hasRow: boolean): number => {
+  const queries = new ParsedQueries()
+  const views: Array<View> = []
+  // Rounds begin at another view, so that no text is met again at once.
+  const first = number * 7
+  const authors = Array.from({ length: perRound }, (_, i) => ((first + i) % perRound) + (hasRow ? 0 : perRound))
+  const texts = authors.map(surql)
+  const params = authors.map((author) => ({ author: make("user", author) }))
+  const before = process.cpuUsage()
+  for (let i = 0; i < perRound; i++) {
+    const { select } = Either.getOrThrow(queries.parse(texts[i]!))
+    views.push(Either.getOrThrow(engine.acquire(select, params[i]!)))
+  }
+  const { system, user } = process.cpuUsage(before)
+  for (let i = 0; i < perRound; i++) {
+    const rows = views[i]!.rows()
+    const titles = rows.map((row) => (row.value() as Obj)["title"]).join()
+    if (titles !== (hasRow ? `title ${authors[i]}` : "")) throw new Error(`${texts[i]} shows "${titles}"`)
+    engine.release(views[i]!)
+  }
+  return (user + system) / perRound
+}
+
+for (const each of cases) {
+  const engine = loaded()
+  // The shape is known: one view of it is there throughout.
+  Either.getOrThrow(
+    engine.acquire(Either.getOrThrow(new ParsedQueries().parse(each.surql(2 * perRound))).select, {
+      author: make("user", 2 * perRound)
+    })
+  )
+  const [bare, withRow] = [false, true].map((hasRow) => {
+    const figures: Array<number> = []
+    for (let number = 0; number < warmUps + rounds; number++) {
+      const micros = round(engine, each, number, hasRow)
+      if (number >= warmUps) figures.push(micros)
+    }
+    figures.sort((a, b) => a - b)
+    const middle = figures[figures.length >> 1]!
+    return { middle, text: `${middle.toFixed(1)} (${figures[0]!.toFixed(1)} to ${figures.at(-1)!.toFixed(1)})` }
+  })
+  const met = bare!.middle <= goalMicros
+  console.log(
+    `| ${each.name} | ${bare!.text} µs | ${goalMicros} µs | ${met ? "met" : "missed"} | ${withRow!.text} µs |`
+  )
+  if (!met && process.argv.includes("--check")) process.exitCode = 1
+}
