@@ -95,16 +95,6 @@ const bundle = async () => {
           onResolve({ filter: /^[^./]/ }, ({ kind, path }) =>
             kind === "entry-point" || inside.test(path) ? undefined : { path, external: true, sideEffects: false }
           )
-      },
-      {
-        // A table of 200 KB is in the package once.
-        name: "tables",
-        setup: ({ onResolve }) =>
-          onResolve({ filter: /\/transliterations\.ts$/ }, () => ({
-            path: "../core/surql/values/transliterations.js",
-            external: true,
-            sideEffects: false
-          }))
       }
     ]
   })

@@ -115,6 +115,17 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(await build()).toMatch(/^building .*\nbuilt in [\d.]+ s/)
     const before = await version()
     expect(before).toMatch(/^\d+\.\d+\.\d+/)
+    // Nothing that only the compiler writes is loaded, by whichever way through the doors.
+    const bundled = join(folder, "dist/bundle")
+    const imports = readdirSync(bundled)
+      .filter((name) => name.endsWith(".js"))
+      .flatMap((name) =>
+        [...readFileSync(join(bundled, name), "utf8").matchAll(/\b(?:from|import) ?\(?"(\.[^"]+)"/g)].map(
+          ([, at]) => at!
+        )
+      )
+    expect(imports.length).toBeGreaterThan(10)
+    expect(imports.filter((at) => !existsSync(join(bundled, at)))).toEqual([])
     expect(await build()).toBe("built before, and no source has changed since\n")
     const file = join(folder, "src/dashboard/theme.js")
     writeFileSync(file, `${readFileSync(file, "utf8")}// changed\n`)
