@@ -13,7 +13,7 @@ import type { Change } from "./change.ts"
 export const fullFrom = 0.85
 export const roomBelow = 0.8
 /** A start that loads goes on up to this share: records accepted below {@link fullFrom} must be loadable again. */
-export const loadableUpTo = 0.92
+const loadableUpTo = 0.92
 
 export const memorySetting = "SVC_MAX_MEMORY"
 
@@ -33,6 +33,10 @@ export const collected = ({ isFull, limitBytes }: Memory, usedBytes: number): Me
   limitBytes,
   isFull: usedBytes >= limitBytes * (isFull ? roomBelow : fullFrom)
 })
+
+/** Whether a start that loads may go on, with so many bytes to come beside those in use. */
+export const isLoadable = ({ limitBytes, usedBytes }: Memory, comingBytes = 0): boolean =>
+  usedBytes + comingBytes <= limitBytes * loadableUpTo
 
 /** What the heap of this process may hold: what V8 allows, or less where a share of the machine is less. */
 export const limitOf = (heapBytes: number, machineBytes: number, percent: number): number =>

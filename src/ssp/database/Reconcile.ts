@@ -356,7 +356,7 @@ class Work {
       views: { records }
     } = this.parts
     const memory = heap.measured()
-    if (memory.usedBytes <= memory.limitBytes * Memory.loadableUpTo) return Effect.void
+    if (Memory.isLoadable(memory)) return Effect.void
     const read = records.tableNames().reduce((count, table) => count + records.size(table), 0)
     return Effect.die(new StartFault({ exitCode: 1, message: Memory.notReadable(memory, read, "database") }))
   })

@@ -89,14 +89,14 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     const warned = yield* cautioned
     const serving = yield* Serving
     const audited = yield* Audit.make(SspApi)
-    const answered = (answer: ViewAnswer | ViewPlaced) =>
-      Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces))
+    const answered = (answer: ViewAnswer | ViewPlaced, headers = {}) =>
+      Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces, { headers }))
     const tagged = (request: HttpServerRequest.HttpServerRequest, answer: ViewAnswer) => {
       const tag = ResultTag.tagOf(answer)
       const headers = ResultTag.headersOf(tag)
       return ResultTag.isNamed(request.headers["if-none-match"], tag)
         ? Effect.succeed(HttpServerResponse.empty({ status: 304, headers }))
-        : Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces, { headers }))
+        : answered(answer, headers)
     }
     return handlers
       .handle(

@@ -181,7 +181,7 @@ const pullTable = (
       for (const record of page) into.push(record)
       step.add(page.length)
       const memory = heap.measured()
-      if (memory.usedBytes + into.length * slotBytes > memory.limitBytes * Memory.loadableUpTo)
+      if (!Memory.isLoadable(memory, into.length * slotBytes))
         return yield* new StartFault({ exitCode: 1, message: Memory.notReadable(memory, into.length, "scheduler") })
       if (page.length < pageSize) return
       last = { exact: read.exact, id: page.at(-1)?.id }

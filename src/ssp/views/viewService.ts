@@ -229,7 +229,7 @@ class ViewService {
           for (const { id, version, doc } of chunk) this.engine.load(id, version, doc)
           records += chunk.length
           const memory = this.heap.measured()
-          if (memory.usedBytes > memory.limitBytes * Memory.loadableUpTo) {
+          if (!Memory.isLoadable(memory)) {
             tooSmall = memory
             this.engine.clear()
           }
