@@ -45,6 +45,7 @@ const sees: { readonly [room: string]: ReadonlyArray<string> } = {
   "core/ivm": ["core", "core/record", "core/surql", "core/surreal", "core/view"],
   "core/edges": ["core", "core/surql", "core/ivm"],
   "core/integrity": ["core", "core/surql", "core/ivm"],
+  "core/rows": ["core", "core/surql", "core/ivm"],
   protocol: ["core/*"],
   ports: ["core/*", "protocol"],
   node: ["core/*", "protocol", "ports"],

@@ -77,6 +77,8 @@ seeded(
     expect(totals.queries).toBeGreaterThanOrEqual(200 * factor)
     expect(tally.checks).toBeGreaterThan(100_000 * factor)
     expect(tally.deltas).toBeGreaterThan(8_000 * factor)
+    expect(tally.rows).toBeGreaterThan(4_000 * factor)
+    expect(tally.patched).toBeGreaterThan(300 * factor)
     expect(Math.min(tally.additions, tally.updates, tally.removals)).toBeGreaterThan(2_000 * factor)
     expect(tally.failing).toBeGreaterThan(1_000 * factor)
     expect(totals.compared).toBeGreaterThan(80 * factor)

@@ -16,6 +16,7 @@ import { fromJson } from "../../../src/core/surql/values/json.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
 import { Broken, broken, checkDelta, checkResult, failingOf, lines, type Shown, show } from "./checks.ts"
 import { childrenFault, childrenOf, type Places, placeOf } from "./children.ts"
+import { FollowedRows } from "./followedRows.ts"
 import { Model, type PlainResult, plainly } from "./model.ts"
 import { innerTables, mayMissFailing, placedByLink } from "./queryTraits.ts"
 
@@ -53,6 +54,9 @@ export interface Tally {
   batches: number
   /** Rows of subqueries announced. */
   children: number
+  /** Rows told to followers in format rows, and those of them that were told by path. */
+  rows: number
+  patched: number
   maxRows: number
 }
 
@@ -66,6 +70,8 @@ export const newTally = (): Tally => ({
   failing: 0,
   batches: 0,
   children: 0,
+  rows: 0,
+  patched: 0,
   maxRows: 0
 })
 
@@ -76,6 +82,8 @@ interface Watched {
   readonly plain: (touched: ReadonlySet<string> | undefined) => PlainResult
   last: PlainResult | undefined
   instance: View
+  /** The same in format rows, of every other view. */
+  rows: FollowedRows | undefined
   generation: number
   hash: string
   /** What a client that follows the deltas holds. */
@@ -144,6 +152,7 @@ class Runner {
   private readonly options: EngineOptions = { atOnce: 0, later: (work) => void this.left.push(work()) }
   engine = new Engine(this.options)
   private changes = 0
+  private begun = 0
   private readonly tally: Tally
   /** Reads the rows of a view that has no reason to have changed only now and then. */
   private readonly quick: boolean
@@ -212,6 +221,7 @@ class Runner {
       plain: plainly(parsed.right, params, this.model),
       last: undefined,
       instance: this.acquire(query, params, 1),
+      rows: undefined,
       generation: 1,
       hash: "",
       shown: new Map(),
@@ -237,6 +247,7 @@ class Runner {
     view.generation = instance.generation
     view.hash = instance.hash()
     view.shown = show(instance)
+    view.rows = ++this.begun % 2 === 0 ? new FollowedRows(instance, this.tally) : undefined
     for (const row of instance.plan())
       if (row.incremental === (row.reason !== null))
         broken(`L6 ${row.operator} is ${row.incremental ? "" : "not "}incremental, reason ${row.reason}`)
@@ -374,6 +385,7 @@ class Runner {
     tally.maxRows = Math.max(tally.maxRows, now.size)
     tally.failing += plain.failing.size
     if (touched === undefined) return
+    view.rows?.step(touched)
     tally.deltas++
     tally.additions += touched.delta.additions.length
     tally.updates += touched.delta.updates.length

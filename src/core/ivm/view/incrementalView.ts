@@ -14,7 +14,8 @@ import { failureOf, run } from "../../surql/evaluate/evaluate.ts"
 import { raise } from "../../surql/evaluate/failure.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import { compareStrings } from "../../surql/values/order.ts"
-import type { Obj, Value } from "../../surql/values/value.ts"
+import * as Ids from "../../surql/values/recordId.ts"
+import type { Obj, RecordId, Value } from "../../surql/values/value.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
 import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown } from "../delta/delta.ts"
 import type { Hash64 } from "../delta/hash.ts"
@@ -33,7 +34,7 @@ import type { Read, Reader, ReaderRow, ReadResult } from "./dependencies.ts"
 import { type Matching, match } from "./evaluate.ts"
 import { madeOf, type Output } from "./output.ts"
 import { isBehindWindow, isBlind } from "./unread.ts"
-import type { PlanRow, ResultRow, RowError, View } from "./view.ts"
+import type { PlanRow, RankedRow, Ranking, ResultRow, RowError, View } from "./view.ts"
 import { FullRow, PlainRow, type ViewRow } from "./viewRow.ts"
 import { countOf, exchanged, listOf, type ViewRows } from "./viewRows.ts"
 
@@ -303,6 +304,23 @@ export class IncrementalView
     return this.plainShape.children.length > 0 || this.plainShape.splitting !== undefined
   }
 
+  get ranking(): Ranking | undefined {
+    const { groups, only, splitting, windowed } = this.plainShape
+    if (windowed || only || groups !== undefined || splitting !== undefined) return undefined
+    return {
+      of: (key) => this.ranked(Ids.parse(key)!, key),
+      compare: this.plainShape.kind.compare as unknown as Ranking["compare"]
+    }
+  }
+
+  private ranked(id: RecordId, key: string): RankedRow {
+    const slot = this.around.store.slotOf(id)
+    const doc = slot.doc
+    const { lead, sort } = sortValues(this.plainShape, (value) => this.evaluated(value, slot))
+    const value = () => this.evaluated(this.plainShape.project, slot, doc)
+    return { key, version: slot.version, value, slot, sourceIndex: this.sourceIndexOf(slot)!, lead, sort }
+  }
+
   shownRows(): Iterable<Shown> {
     return this.ordered()
   }
@@ -466,7 +484,7 @@ export class IncrementalView
         : viewRows.map((row) => ({
             ...row,
             sourceIndex: row.sourceIndex,
-            ...sortValues(shape, (value) => this.evaluated(value, row))
+            ...sortValues(shape, (value) => this.evaluated(value, row.slot))
           }))
     return keyed.sort(shape.kind.compare)
   }
@@ -474,10 +492,10 @@ export class IncrementalView
   private content(row: Output, doc = docOf(row)): Value {
     // A row whose projection fails is not a member, and nothing changed since it was checked.
     const made = madeOf(row)
-    return made === undefined ? this.evaluated(this.plainShape.project, row as ViewRow, doc) : made.value
+    return made === undefined ? this.evaluated(this.plainShape.project, (row as ViewRow).slot, doc) : made.value
   }
 
-  private evaluated(value: (scope: Scope) => Value, { slot }: ViewRow, doc = slot.doc): Value {
+  private evaluated(value: (scope: Scope) => Value, slot: RecordSlot, doc = slot.doc): Value {
     const result = run(value, this.around.source.scope(doc!, this.params, slot.id.text))
     return Either.isRight(result) ? result.right : undefined
   }

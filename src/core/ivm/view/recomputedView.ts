@@ -4,7 +4,7 @@
  *
  * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.
  */
-import { firstWhere } from "../../bisect.ts"
+import { longestRun } from "../../longestRun.ts"
 import { addTo, removeFrom } from "../../multimap.ts"
 import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
@@ -50,6 +50,7 @@ export class RecomputedView implements View {
   readonly tables: ReadonlySet<string>
   readonly only: boolean
   readonly repeats = true
+  readonly ranking = undefined
   generation: number
   /** As that of a maintained result. */
   watchSlot = noSlot
@@ -246,15 +247,7 @@ const orderHash = (keys: ReadonlyArray<string>): Hashes.Hash64 =>
 const movedKeys = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): ReadonlySet<string> => {
   const places = new Map(before.map((key, place) => [key, place]))
   const common = after.filter((key) => places.has(key))
-  const tails: Array<number> = []
-  const previous: Array<number> = []
-  const placeAt = (i: number): number => places.get(common[i]!)!
-  for (let i = 0; i < common.length; i++) {
-    const low = firstWhere(tails.length, (at) => placeAt(tails[at]!) >= placeAt(i))
-    previous[i] = low > 0 ? tails[low - 1]! : -1
-    tails[low] = i
-  }
   const moved = new Set(common)
-  for (let i = tails.at(-1) ?? -1; i >= 0; i = previous[i]!) moved.delete(common[i]!)
+  for (const i of longestRun(common.map((key) => places.get(key)!))) moved.delete(common[i]!)
   return moved
 }

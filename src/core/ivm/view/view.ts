@@ -6,12 +6,28 @@
  */
 import type { Value } from "../../surql/values/value.ts"
 import type { ChildEntry, Delta } from "../delta/delta.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
 
 /** One row of a result: the key and version `flat` lists, and the row as the query returns it. */
 export interface ResultRow {
   readonly key: string
   readonly version: number
   readonly value: () => Value
+}
+
+/** A row with what says where it stands, as it was when it was asked for. */
+export interface RankedRow extends ResultRow {
+  readonly slot: RecordSlot
+  readonly sourceIndex: number
+  readonly lead: Value
+  readonly sort: ReadonlyArray<Value>
+}
+
+/** Rows one by one, and which of two stands first: for followers that keep the order themselves. */
+export interface Ranking {
+  /** A row that is shown now. */
+  readonly of: (key: string) => RankedRow
+  readonly compare: (a: RankedRow, b: RankedRow) => number
 }
 
 /** A row left out because an expression fails on it (D2a). */
@@ -61,6 +77,8 @@ export interface View {
    * whole.
    */
   readonly repeats: boolean
+  /** Undefined where rows have to be read in order to know where one stands: windows, groups, SPLIT, ONLY. */
+  readonly ranking: Ranking | undefined
 }
 
 /** One view's part of a step. */
