@@ -22,6 +22,7 @@ import { JsonBody } from "./jsonBody.ts"
 import { optionalBearer, withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
 import * as Own from "./schedulerWire.ts"
+import * as StreamEvents from "./streamEvents.ts"
 import * as Wire from "./wire.ts"
 
 /**
@@ -169,6 +170,7 @@ const views = HttpApiEndpoint.get("views")`/views`
 
 const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
 const format = Schema.Struct({ format: Schema.optional(Wire.Format) })
+const streamFormat = Schema.Struct({ format: Schema.optional(Wire.StreamFormat) })
 const passed =
   "Asked of the SSP that has the view, with the caller's own `Authorization`, or with SVC_AUTH_SECRET where SVC_SCHEDULER_AUTH_SECRET is set and the caller has sent that; the answer is passed on as it is."
 
@@ -188,9 +190,11 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   )
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
-  .setUrlParams(format)
+  .setUrlParams(streamFormat)
   .addSuccess(
-    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] })
+    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({
+      examples: [Examples.eventStream, Examples.rowsStream]
+    })
   )
   .addError(Errors.Unauthorized)
   .addError(Errors.ViewNotFound)
@@ -201,9 +205,7 @@ const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
   .annotateContext(needs("read"))
-  .annotateContext(
-    doc("Follow a view (extension)", `Server-sent events \`snapshot\`, \`delta\`, \`end\` (D11). ${passed}`)
-  )
+  .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId} ${passed}`))
 
 const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
   .addSuccess(Wire.DebugView)
@@ -448,6 +450,7 @@ export class SchedulerApi extends HttpApi.make("scheduler")
   .addError(Errors.MisdirectedRequest)
   .addError(Errors.UnsupportedMediaType)
   .addError(Errors.Internal)
+  .annotate(HttpApi.AdditionalSchemas, StreamEvents.streamSchemas)
   .annotateContext(
     OpenApi.annotations({
       title: "Live-query sidecar: scheduler",

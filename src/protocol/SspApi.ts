@@ -22,6 +22,7 @@ import { JsonBody } from "./jsonBody.ts"
 import { withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
 import * as Progress from "./progress.ts"
+import * as StreamEvents from "./streamEvents.ts"
 import * as Wire from "./wire.ts"
 
 /**
@@ -110,9 +111,11 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   )
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
-  .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
+  .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.StreamFormat) }))
   .addSuccess(
-    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] })
+    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({
+      examples: [Examples.eventStream, Examples.rowsStream]
+    })
   )
   .addError(Errors.ViewNotFound)
   .addError(Errors.ViewQuarantined)
@@ -120,9 +123,7 @@ const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .middleware(Ready)
   .middleware(Bearer)
   .annotateContext(needs("read"))
-  .annotateContext(
-    doc("Follow a view (extension)", "Server-sent events `snapshot`, `delta`, `end` (D11); `Last-Event-ID` resumes.")
-  )
+  .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId}`))
 
 const free = HttpApiEndpoint.post("free")`/view/free`
   .setPayload(Wire.ViewFreeing)
@@ -342,6 +343,7 @@ export class SspApi extends HttpApi.make("ssp")
   .addError(Errors.Forbidden)
   .addError(Errors.UnsupportedMediaType)
   .addError(Errors.Internal)
+  .annotate(HttpApi.AdditionalSchemas, StreamEvents.streamSchemas)
   .annotateContext(
     OpenApi.annotations({
       title: "Live-query sidecar: SSP",

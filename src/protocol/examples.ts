@@ -67,15 +67,45 @@ export const viewResult = {
   result_data: [{ id: "cars:gt", Name: "a fast one", Horsepower: 300 }]
 } as const
 
-export const eventStream = `event: snapshot
-id: 2
-data: {"query_id":"${viewId}","format":"flat","result_hash":"8b84d0314d06935d","content_generation":2,"result_data":[["cars:gt",1]]}
+export const streamDelta = {
+  seq: 42,
+  additions: [["cars:gtx", 1]],
+  updates: [],
+  removals: ["cars:old"],
+  subqueries: [],
+  result_hash: "5f1d7a84db00d2fc"
+} as const
 
-event: delta
-id: 3
-data: {"query_id":"${viewId}","result_hash":"5f1d7a84db00d2fc","content_generation":3,"additions":[["cars:gtx",1]],"removals":[],"updates":[]}
+export const rowsSnapshot = {
+  query_id: viewId,
+  part: 0,
+  parts: 1,
+  rows: [{ id: "cars:gt", Name: "a fast one", Horsepower: 300 }],
+  only: false,
+  result_hash: "8b84d0314d06935d"
+} as const
 
-`
+export const rowsDelta = {
+  result_hash: "5f1d7a84db00d2fc",
+  remove: [2],
+  insert: [[0, { id: "cars:gtx", Name: "a faster one", Horsepower: 320 }]],
+  update: [[1, { id: "cars:gt", Name: "the fast one", Horsepower: 300 }]]
+} as const
+
+const event = (name: string, id: string | undefined, data: unknown): string =>
+  `event: ${name}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
+
+export const eventStream = [
+  event("snapshot", "m1x2-0.2", viewResult),
+  event("delta", "m1x2-0.3", streamDelta),
+  event("end", undefined, { reason: "moved" })
+].join("")
+
+export const rowsStream = [
+  event("snapshot", "m1x2-0.2", rowsSnapshot),
+  event("delta", "m1x2-0.3", rowsDelta),
+  event("end", undefined, { reason: "moved" })
+].join("")
 
 const listed = {
   id: viewId,

@@ -64,6 +64,12 @@ export const Format = Schema.Literal(...formats).annotations({
   message: () => ({ message: `must be one of ${formats.join(", ")}`, override: true })
 })
 
+/** Of a stream: what results are given in, or rows with what became of them (D50). */
+export const StreamFormat = Schema.Literal(...formats, "rows").annotations({
+  identifier: "StreamFormat",
+  message: () => ({ message: `must be one of ${formats.join(", ")}, rows`, override: true })
+})
+
 /** `ttl` and `lastActiveAt` are read in `ssp/http/HttpRegistration.ts`, where their faults are worded. */
 export const ViewRegistration = Schema.Struct({
   id: filled("id").annotations({ description: "incantation:<key>" }),
@@ -216,7 +222,7 @@ export const Info = Schema.Array(
   })
 ).annotations({ identifier: "Info", examples: [Examples.info] })
 
-const RowError = Schema.Struct({ id: Schema.String, reason: Schema.String })
+export const RowError = Schema.Struct({ id: Schema.String, reason: Schema.String })
 
 const warnings = Schema.optional(Schema.Array(Schema.String)).annotations({
   description: "Extension (D57): why the view does not follow each write"

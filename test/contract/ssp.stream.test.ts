@@ -4,10 +4,12 @@
  * Why on a process of its own with a small buffer and a short sweep: so that falling out of the buffer and expiring are
  * events a test can wait for, without depending on how fast anything is.
  */
+import { Schema } from "effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { streamEvents } from "../../src/protocol/streamEvents.ts"
 import { contract, send } from "../kit/contract.ts"
 import { Door, secret, sleep, until } from "../kit/Door.ts"
-import { EventStream } from "../kit/EventStream.ts"
+import { EventStream, type StreamEvent } from "../kit/EventStream.ts"
 import { type Answer, type Body, bodyOf, request } from "../kit/http.ts"
 import { change, create, registration } from "../kit/registration.ts"
 
@@ -108,6 +110,40 @@ describe("events", () => {
     expect(events[1]?.data).toMatchObject({ additions: [["w:0", 1]], removals: ["w:2"] })
     expect(events[2]?.data).toMatchObject({ additions: [["w:2", 1]], removals: ["w:1"] })
   })
+})
+
+describe("the schemas of the events", () => {
+  const strictly = { onExcessProperty: "error" } as const
+  const decodes = (format: keyof typeof streamEvents, { data, event }: StreamEvent): unknown =>
+    event === "snapshot"
+      ? Schema.decodeUnknownSync(streamEvents[format].snapshot as Schema.Schema<unknown>, strictly)(data)
+      : event === "delta"
+        ? Schema.decodeUnknownSync(streamEvents[format].delta as Schema.Schema<unknown>, strictly)(data)
+        : Schema.decodeUnknownSync(streamEvents[format].end, strictly)(data)
+  it.each(["flat", "tree", "streaming", "rows"])(
+    "GET /view/:view_id/stream D11 D50 are what the server sends in format %s, and the documents have them",
+    async (format) => {
+      const table = `sch_${format}`
+      await post("/ingest", [create(`${table}:1`, { n: 1 }), create(`${table}:2`, { n: "a" })])
+      await view(table, `SELECT id, n * 2 AS m, (SELECT id FROM ${table} WHERE n = $parent.n) AS same FROM ${table}`)
+      const stream = await EventStream.open(door.url, `/view/${table}/stream?format=${format}`, secret)
+      open.push(stream)
+      await stream.atLeast(1)
+      await post("/ingest", create(`${table}:3`, { n: 1 }))
+      await stream.atLeast(2)
+      await post("/ingest", change("DELETE", `${table}:1`))
+      await stream.atLeast(3)
+      await post("/view/unregister", { id: table })
+      const events = await stream.atLeast(4)
+      expect(events.map(({ event }) => event)).toEqual(["snapshot", "delta", "delta", "end"])
+      for (const event of events) decodes(format === "rows" ? "rows" : "entries", event)
+      const { components } = bodyOf(await request(door.url, { path: "/openapi.json" })) as {
+        components: { schemas: { [name: string]: unknown } }
+      }
+      for (const name of ["StreamDelta", "StreamRowsSnapshot", "StreamRowsDelta", "StreamEnd", "ViewResult"])
+        expect(components.schemas).toHaveProperty(name)
+    }
+  )
 })
 
 describe("resuming", () => {

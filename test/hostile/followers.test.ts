@@ -19,7 +19,7 @@ const told = ({ data, event, id }: ViewEvent): string =>
 const feedOf = (capacity: number): Feed => new Feed(capacity, (feed) => void setImmediate(() => feed.flush()))
 
 /** A client that takes one piece each time it is asked; undefined: there is none yet, or never again. */
-const client = (feed: Feed, first?: ViewEvent) => {
+const client = (feed: Feed, first: ReadonlyArray<ViewEvent> = []) => {
   let taken: ReadonlyArray<string> | undefined
   const follower = feed.listen({ take: (events) => ((taken = events.map(told)), false) }, first)
   return {
@@ -70,14 +70,15 @@ describe("followers that do not read", () => {
       const feed = feedOf(10_000)
       const streams = Array.from({ length: followers }, () =>
         stalled(
-          streamOf((taker) => feed.listen(taker, snapshot)),
+          streamOf((taker) => feed.listen(taker, [snapshot])),
           takes
         )
       )
       const given = (): ReadonlySet<number> => new Set(streams.map((stream) => stream.given.length))
       await expect.poll(given).toEqual(new Set([Math.min(takes, 2)]))
       for (let batch = 0; batch < batches; batch++) {
-        for (let n = 1; n <= changes; n++) feed.push(changes * batch + n, delta(changes * batch + n, size))
+        for (let n = 1; n <= changes; n++)
+          feed.push(changes * batch + n - 1, changes * batch + n, delta(changes * batch + n, size))
         // As many pieces as it takes, then no more; meanwhile a text is made once for all.
         await expect.poll(given).toEqual(new Set([Math.min(takes, 3 + batch)]))
         await new Promise((done) => setTimeout(done, 5))
@@ -90,7 +91,7 @@ describe("followers that do not read", () => {
     const { delta, made } = counting()
     const feed = feedOf(100)
     const followers = Array.from({ length: 300 }, () => client(feed))
-    for (let n = 1; n <= 100_000; n++) feed.push(n, delta(n))
+    for (let n = 1; n <= 100_000; n++) feed.push(n - 1, n, delta(n))
     expect([made.texts, feed.listening]).toEqual([0, 300])
     expect(followers[0]!.take()).toEqual(["end behind"])
     expect([followers[0]!.take(), feed.listening]).toEqual([undefined, 299])
@@ -98,8 +99,8 @@ describe("followers that do not read", () => {
   it("D11 a client that reads late gets all that is buffered, in order, in pieces of bounded size, and then the end", () => {
     const { delta } = counting()
     const feed = feedOf(100)
-    const late = client(feed, snapshot)
-    for (let n = 1; n <= 100; n++) feed.push(n, delta(n, 10_000))
+    const late = client(feed, [snapshot])
+    for (let n = 1; n <= 100; n++) feed.push(n - 1, n, delta(n, 10_000))
     feed.end("unregistered")
     const all: Array<string> = []
     for (let piece = late.take(); piece !== undefined; piece = late.take()) {
@@ -116,9 +117,9 @@ describe("followers that do not read", () => {
     const { delta } = counting()
     const feed = feedOf(5)
     const behind = client(feed)
-    feed.push(1, delta(1))
+    feed.push(0, 1, delta(1))
     const within = client(feed)
-    for (let n = 2; n <= 6; n++) feed.push(n, delta(n))
+    for (let n = 2; n <= 6; n++) feed.push(n - 1, n, delta(n))
     expect(behind.take()).toEqual(["end behind"])
     expect(within.take()).toEqual([2, 3, 4, 5, 6].map((n) => `delta i.${n}`))
   })
@@ -126,10 +127,13 @@ describe("followers that do not read", () => {
     const { delta } = counting()
     const feed = feedOf(5)
     expect([feed.after(7, 7), feed.after(6, 7), feed.after(8, 7)]).toEqual([0, undefined, undefined])
-    for (let n = 8; n <= 14; n++) feed.push(n, delta(n))
+    for (let n = 8; n <= 14; n++) feed.push(n - 1, n, delta(n))
     expect([14, 13, 9, 8, 0, 15].map((n) => feed.after(n, 14))).toEqual([7, 6, 2, undefined, undefined, undefined])
+    // Numbers that one event has skipped are no places to go on from.
+    feed.push(14, 17, delta(17))
+    expect([14, 15, 16, 17].map((n) => feed.after(n, 17))).toEqual([7, undefined, undefined, 8])
     // A change that was not told (the view moved without a delta): nothing can be resumed over it.
-    expect(feed.after(13, 15)).toBeUndefined()
+    expect(feed.after(13, 18)).toBeUndefined()
   })
   it("D11 a client that waits is told at once, and a client that left is not", async () => {
     const { delta } = counting()
@@ -138,7 +142,7 @@ describe("followers that do not read", () => {
     const goes = client(feed)
     expect([stays.take(), goes.take()]).toEqual([undefined, undefined])
     goes.close()
-    feed.push(1, delta(1))
+    feed.push(0, 1, delta(1))
     await expect.poll(stays.taken).toEqual(["delta i.1"])
     expect([goes.taken(), goes.take(), feed.listening]).toEqual([undefined, undefined, 1])
   })

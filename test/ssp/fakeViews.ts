@@ -122,6 +122,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
       seq: null,
       views: 7,
       streams: 0,
+      streamedChars: 0,
       records: 0,
       tables: [],
       rows: () => 0,

@@ -188,6 +188,11 @@ export const declared = {
   sspRecords: gauge("ssp", "svc_ssp_records", "Records in memory."),
   sspTables: gauge("ssp", "svc_ssp_tables", "Tables with records."),
   sspStreams: gauge("ssp", "svc_ssp_streams", "Open event streams."),
+  sspStreamedChars: gauge(
+    "ssp",
+    "svc_ssp_streamed_row_characters",
+    "Characters of the rows that are kept as text for streams in format rows; they count among SVC_VIEW_BYTES_TOTAL."
+  ),
   sspStreamsLimit: gauge("ssp", "svc_ssp_streams_limit", "SVC_MAX_STREAMS: beyond it 503."),
   sspViewUpdates: counter(
     "ssp",

@@ -148,10 +148,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
       )
       .handleRaw("stream", ({ path, request, urlParams }) =>
         request.method === "HEAD"
-          ? Effect.as(
-              mapped(views.read(path.view_id, urlParams.format)),
-              EventStream.respond(Stream.empty, serving.stopping)
-            )
+          ? Effect.as(mapped(views.read(path.view_id, "flat")), EventStream.respond(Stream.empty, serving.stopping))
           : Effect.map(
               mapped(views.stream(path.view_id, urlParams.format, request.headers["last-event-id"])),
               (events) => EventStream.respond(events, serving.stopping)

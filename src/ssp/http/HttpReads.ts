@@ -15,24 +15,25 @@ import * as ResultTag from "../views/resultTag.ts"
 import * as EventBytes from "../views/streams/eventBytes.ts"
 import type { Following } from "../views/streams/pulled.ts"
 import { Views } from "../views/Views.ts"
-import type { Format, ViewEvent } from "../views/viewTypes.ts"
+import type { Format, StreamFormat, ViewEvent } from "../views/viewTypes.ts"
 import * as Guards from "./HttpGuards.ts"
 import { heartbeat, heartbeatEvery, opening, shutdown, streamHeaders } from "./HttpStream.ts"
 
-interface Target {
-  readonly id: string
-  readonly isStream: boolean
-  readonly format: Format | undefined
-}
+type Target =
+  | { readonly id: string; readonly isStream: true; readonly format: StreamFormat | undefined }
+  | { readonly id: string; readonly isStream: false; readonly format: Format | undefined }
 
-const shape = /^\/view\/([^/?#]+)(\/stream)?(?:\?format=(flat|tree|streaming))?$/
+const shape = /^\/view\/([^/?#]+)(\/stream)?(?:\?format=(flat|tree|streaming|rows))?$/
 
 /** Undefined for every path and query that needs a second look. */
 const targetOf = (url: string): Target | undefined => {
-  const [, id, stream, format] = shape.exec(url) ?? []
-  if (id === undefined) return undefined
+  const [, written, stream, named] = shape.exec(url) ?? []
+  if (written === undefined) return undefined
+  const format = named as StreamFormat | undefined
   try {
-    return { id: decodeURIComponent(id), isStream: stream !== undefined, format: format as Format | undefined }
+    const id = decodeURIComponent(written)
+    if (stream !== undefined) return { id, isStream: true, format }
+    return format === "rows" ? undefined : { id, isStream: false, format }
   } catch {
     return undefined
   }

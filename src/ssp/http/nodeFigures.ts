@@ -80,6 +80,7 @@ const make = Effect.gen(function* () {
       sspRecords: figures.records,
       sspTables: views.records.tableNames().length,
       sspStreams: figures.streams,
+      sspStreamedChars: figures.streamedChars,
       sspStreamsLimit: config.maxStreams,
       sspLogSeq: figures.seq ?? undefined,
       jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const)),

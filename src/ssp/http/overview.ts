@@ -32,7 +32,14 @@ export const make = Effect.gen(function* () {
   const store = storeText(config)
   return Effect.gen(function* () {
     const used = yield* figures
-    const { pendingChanges, pendingEdges, rows: _rows, held: _held, ...counted } = views.figures()
+    const {
+      pendingChanges,
+      pendingEdges,
+      rows: _rows,
+      held: _held,
+      streamedChars: _chars,
+      ...counted
+    } = views.figures()
     return {
       id: config.sspId,
       version,

@@ -32,6 +32,7 @@ import type {
   Overloaded,
   QueryRefused,
   StoreFailed,
+  StreamFormat,
   ViewAnswer,
   ViewEvent,
   ViewFigures,
@@ -110,7 +111,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
     /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
     readonly stream: (
       id: string,
-      format: Format | undefined,
+      format: StreamFormat | undefined,
       lastEventId: string | undefined
     ) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
     /**
@@ -119,7 +120,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
      */
     readonly follow: (
       id: string,
-      format: Format | undefined,
+      format: StreamFormat | undefined,
       lastEventId: string | undefined,
       taker: Taker
     ) => Following | undefined

@@ -33,7 +33,7 @@ const listed = (view: Registered): ListedView => {
     generation: generationOf(view),
     last_cost: most("last_cost"),
     total_cost: most("total_cost"),
-    streams: view.feed?.listening ?? 0,
+    streams: (view.feed?.listening ?? 0) + (view.rowsFeed?.listening ?? 0),
     incremental: plan.every(({ incremental }) => incremental)
   }
 }
@@ -66,7 +66,7 @@ export const figuresOf = (
   registry: Registry,
   engine: Engine,
   committer: { readonly position: StoredPosition; readonly waiting: number },
-  streams: number,
+  { count: streams, streamedChars }: { readonly count: number; readonly streamedChars: number },
   pendingEdges: number,
   quarantined: ViewFigures["quarantined"]
 ): ViewFigures => {
@@ -77,6 +77,7 @@ export const figuresOf = (
     seq: committer.position.seq,
     views: registry.size,
     streams,
+    streamedChars,
     records: tables.reduce((sum, { records }) => sum + records, 0),
     tables: [...tables].sort((a, b) => b.records - a.records).slice(0, maxTables),
     pendingChanges: committer.waiting,

@@ -26,6 +26,8 @@ export interface Registered {
   readonly incarnation: string
   /** Made by {@link Registry.feedOf} when the view is first streamed. */
   feed: Feed | undefined
+  /** The same in format rows, made by `RowStreams` and let go when no stream has followed it for a while. */
+  rowsFeed: Feed | undefined
 }
 
 export const generationOf = (view: Registered): number => view.instance.generation + view.generationOffset
@@ -139,6 +141,11 @@ export class Registry {
   constructor(evaluating: Evaluating, resultBytes: number) {
     this.evaluating = evaluating
     this.resultBytes = resultBytes
+  }
+
+  /** Looks at what an instance shows, in its name (`Evaluating`). */
+  during<A>({ watchSlot }: View, look: () => A): A {
+    return this.evaluating.during(watchSlot, look)
   }
 
   /** What a result shows now, read in one go. */

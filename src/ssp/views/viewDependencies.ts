@@ -21,6 +21,8 @@ export interface Supervision {
 }
 
 export interface ViewServiceDependencies {
+  /** Unix milliseconds. */
+  readonly clock: () => number
   readonly committer: Committer
   readonly database: Database["Type"]
   readonly edges: EdgesShape

@@ -12,6 +12,8 @@ export interface StreamLimits {
   readonly streamBuffer: number
   /** Open streams at most. */
   readonly maxStreams: number
+  /** Bytes that one result in format `tree` or `rows` may take when it is written out. */
+  readonly resultBytes: number
 }
 
 export interface ViewLimits extends StreamLimits {
@@ -33,8 +35,6 @@ export interface ViewLimits extends StreamLimits {
   readonly queryBytes: number
   /** Bytes that rows of all views may keep of their own; 0 for a share of the heap. */
   readonly viewBytesTotal: number
-  /** Bytes that one result in format `tree` may take when it is written out. */
-  readonly resultBytes: number
 }
 
 /** The share of the heap that rows of views may keep: one part of so many. */

@@ -88,6 +88,7 @@ export const makeViews = (
     const views = new ViewService(
       limits,
       {
+        clock: () => clock.unsafeCurrentTimeMillis(),
         committer,
         database,
         edges,
@@ -105,6 +106,7 @@ export const makeViews = (
     )
     yield* views.setAside.load
     edges.onLost((key) => run(views.losing(key), () => undefined))
+    yield* fork(views.streams.sweeping)
     yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
     yield* Effect.addFinalizer(() => views.stop)
     return views
@@ -118,7 +120,7 @@ class ViewService {
   private readonly watchers: Array<ViewsWatcher> = []
   private readonly registry: Registry
   private readonly reading: Reading
-  private readonly streams: ViewStreams
+  readonly streams: ViewStreams
   private readonly filling: Filling
   readonly setAside: SetAside
   readonly trees: Views["Type"]["trees"]
@@ -141,6 +143,7 @@ class ViewService {
   constructor(
     limits: ViewLimits,
     {
+      clock,
       committer,
       database,
       edges,
@@ -164,7 +167,15 @@ class ViewService {
     this.setAside = new SetAside(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }
     this.trees = new RecordTrees({ committer, engine, slicer })
-    this.streams = new ViewStreams(this.registry, this.reading, limits, turn)
+    this.streams = new ViewStreams({
+      registry: this.registry,
+      reading: this.reading,
+      slicer,
+      turn,
+      limits,
+      room: engine.keptBytes,
+      nowMs: clock
+    })
     this.database = database
     this.exclusive = database.exclusive === true
     this.position = database.position
@@ -474,14 +485,7 @@ class ViewService {
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
   readonly list: Views["Type"]["list"] = (listing) => Effect.sync(() => listedViews(this.registry, listing))
   readonly figures: Views["Type"]["figures"] = () =>
-    figuresOf(
-      this.registry,
-      this.engine,
-      this.committer,
-      this.streams.count,
-      this.edges.counts().waiting,
-      this.setAside.list
-    )
+    figuresOf(this.registry, this.engine, this.committer, this.streams, this.edges.counts().waiting, this.setAside.list)
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
 
   /** What the saved state remembers (D23): the position, and each view's generation at it. */
@@ -497,7 +501,7 @@ class ViewService {
   readonly stop: Effect.Effect<void> = Effect.suspend(() => {
     this.slicer.close()
     return Effect.map(this.committer.drained, () => {
-      for (const view of this.registry.all()) view.feed?.end("shutdown")
+      for (const view of this.registry.all()) this.streams.end(view, "shutdown")
     })
   })
 
@@ -549,7 +553,8 @@ class ViewService {
       assignment,
       generationOffset: generation - instance.generation,
       incarnation: `${this.start}-${(this.incarnations++).toString(36)}`,
-      feed: undefined
+      feed: undefined,
+      rowsFeed: undefined
     }
   }
 
@@ -581,7 +586,7 @@ class ViewService {
 
   private drop(view: Registered, reason: EndReason): void {
     this.registry.remove(view)
-    view.feed?.end(reason)
+    this.streams.end(view, reason)
     this.engine.release(view.instance)
     // One that is replaced is opened again at once; of one that was taken back the caller knows whether its row is
     // there.

@@ -13,6 +13,9 @@ export interface IngestAnswer {
 
 export type Format = "flat" | "tree" | "streaming"
 
+/** What a stream may tell: the formats of results, and rows with what became of them (D50). */
+export type StreamFormat = Format | "rows"
+
 /** A view registration, checked for shape and typed, not yet compiled. */
 export interface ViewRegistration {
   /** The id as the request gave it; answers show it so. */
@@ -61,6 +64,7 @@ export type EndReason =
   | "shutdown"
   | "behind"
   | "quarantined"
+  | "tooLarge"
 
 /** One server-sent event of `GET /view/:id/stream` (D11): `data` goes out as JSON. */
 export interface ViewEvent {
@@ -181,6 +185,8 @@ export interface ViewFigures {
   readonly seq: number | null
   readonly views: number
   readonly streams: number
+  /** Characters of the rows that are kept as text for streams in format rows. */
+  readonly streamedChars: number
   readonly records: number
   /** Rows of all results: a pass over the views, so only on request. */
   readonly rows: () => number

@@ -10,8 +10,27 @@ const encoder = new TextEncoder()
 
 const headOf = ({ event, id }: ViewEvent): string => `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: `
 
+/** An event whose data is written by its own maker, when it is asked for. */
+export class WrittenEvent implements ViewEvent {
+  readonly event: ViewEvent["event"]
+  readonly id: string | undefined
+  readonly text: () => string
+
+  constructor(event: ViewEvent["event"], id: string | undefined, text: () => string) {
+    this.event = event
+    this.id = id
+    this.text = text
+  }
+
+  get data(): unknown {
+    return JSON.parse(this.text())
+  }
+}
+
+const textOf = (event: ViewEvent): string => (event instanceof WrittenEvent ? event.text() : JSON.stringify(event.data))
+
 /** JSON has no line breaks, so one `data` line carries it. */
-const encode = (event: ViewEvent): Uint8Array => encoder.encode(`${headOf(event)}${JSON.stringify(event.data)}\n\n`)
+const encode = (event: ViewEvent): Uint8Array => encoder.encode(`${headOf(event)}${textOf(event)}\n\n`)
 
 const made = new WeakMap<ViewEvent, Uint8Array>()
 

@@ -5,10 +5,13 @@
  * position in the one buffer: a change is given to those that keep up, and costs nothing for the others. One that falls
  * out of the buffer is told `end`, `behind`; it comes back with `Last-Event-ID` and gets a snapshot.
  */
+import { firstWhere } from "../../../core/bisect.ts"
 import type { EndReason, ViewEvent } from "../viewTypes.ts"
 import { bytesOf } from "./eventBytes.ts"
 
 interface Numbered {
+  /** The number before it. */
+  readonly from: number
   readonly n: number
   readonly event: ViewEvent
 }
@@ -25,7 +28,11 @@ export interface Taker {
 /** About as much goes out in one piece; at least one event. */
 const pieceBytes = 32_768
 
-const endOf = (reason: EndReason): ViewEvent => ({ event: "end", id: undefined, data: { reason } })
+export const endOf = (reason: EndReason, message?: string): ViewEvent => ({
+  event: "end",
+  id: undefined,
+  data: message === undefined ? { reason } : { reason, message }
+})
 
 /** The events between two places of the buffer. */
 interface Piece {
@@ -37,19 +44,25 @@ interface Piece {
 export class Follower {
   private readonly feed: Feed
   readonly taker: Taker
-  /** Told before anything of the buffer. */
-  first: ViewEvent | undefined
+  /** Told before anything of the buffer, one by one: a snapshot. */
+  private readonly first: ReadonlyArray<ViewEvent>
+  private told = 0
   /** Of the next delta it gets, counted from the first the feed ever had. */
   at: number
   isDone = false
   /** Whether it takes what comes. */
   isReady = false
 
-  constructor(feed: Feed, taker: Taker, first: ViewEvent | undefined, at: number) {
+  constructor(feed: Feed, taker: Taker, first: ReadonlyArray<ViewEvent>, at: number) {
     this.feed = feed
     this.taker = taker
     this.first = first
     this.at = at
+  }
+
+  /** The next event of the snapshot; undefined behind the last. */
+  nextOfFirst(): ViewEvent | undefined {
+    return this.first[this.told++]
   }
 
   /** Takes events again. */
@@ -85,24 +98,27 @@ export class Feed {
     return this.followers
   }
 
-  push(n: number, event: ViewEvent): void {
-    this.recent[this.pushed % this.capacity] = { n, event }
+  /** `from`: the number of the event before it. */
+  push(from: number, n: number, event: ViewEvent): void {
+    this.recent[this.pushed % this.capacity] = { from, n, event }
     this.pushed++
     if (this.ready.size > 0) this.soon(this)
   }
 
-  /** Where the deltas after number `n` begin, or undefined when some of them are no longer buffered. */
+  /**
+   * Where the deltas after number `n` begin, or undefined when some of them are not buffered any more, or no event had
+   * that number; `current` is that of the last.
+   */
   after(n: number, current: number): number | undefined {
-    const missed = current - n
-    if (missed === 0) return this.pushed
-    const at = this.pushed - missed
-    return missed > 0 && at >= this.oldest && this.delta(at).n === n + 1 && this.delta(this.pushed - 1).n === current
-      ? at
-      : undefined
+    if (n === current) return this.pushed
+    const { oldest, pushed } = this
+    if (pushed === 0 || this.delta(pushed - 1).n !== current) return undefined
+    const at = oldest + firstWhere(pushed - oldest, (i) => this.delta(oldest + i).from >= n)
+    return at < pushed && this.delta(at).from === n ? at : undefined
   }
 
   /** Follows from here on, after `first`, or from a place that {@link after} gave. Takes nothing until it resumes. */
-  listen(taker: Taker, first: ViewEvent | undefined, at: number = this.pushed): Follower {
+  listen(taker: Taker, first: ReadonlyArray<ViewEvent>, at: number = this.pushed): Follower {
     const follower = new Follower(this, taker, first, at)
     this.followers++
     return follower
@@ -123,8 +139,8 @@ export class Feed {
   }
 
   /** Every client is told, after its deltas in the buffer. */
-  end(reason: EndReason): void {
-    this.ended ??= endOf(reason)
+  end(reason: EndReason, message?: string): void {
+    this.ended ??= endOf(reason, message)
     this.flush()
   }
 
@@ -154,11 +170,9 @@ export class Feed {
   }
 
   private next(follower: Follower): ReadonlyArray<ViewEvent> | undefined {
-    const { at, first } = follower
-    if (first !== undefined) {
-      follower.first = undefined
-      return [first]
-    }
+    const { at } = follower
+    const first = follower.nextOfFirst()
+    if (first !== undefined) return [first]
     if (at < this.oldest) return this.last(follower, endOf("behind"))
     if (at === this.pushed) return this.ended && this.last(follower, this.ended)
     if (this.piece?.from !== at) this.piece = this.cut(at)

@@ -2,7 +2,7 @@
  * The event streams of the views (D11): the listeners of each view, what a new listener gets first, what every change
  * tells them.
  */
-import { Effect, Stream } from "effect"
+import { Duration, Effect, Stream } from "effect"
 import type { Turn } from "../../../ports/Turn.ts"
 import type { AppliedChange } from "../committer.ts"
 import type { Reading, Snapshot } from "../reading.ts"
@@ -12,13 +12,16 @@ import {
   type EndReason,
   type Format,
   Overloaded,
+  type StreamFormat,
   type ViewEvent,
   type ViewNotFound,
   type ViewQuarantined
 } from "../viewTypes.ts"
 import { bytesOf } from "./eventBytes.ts"
 import type { Feed, Follower, Taker } from "./feed.ts"
+import { missedBy } from "./missed.ts"
 import { type Following, streamOf } from "./pulled.ts"
+import { RowStreams, type RowStreamsParts } from "./rowStreams.ts"
 
 type Find = Effect.Effect<Registered, ViewNotFound | ViewQuarantined>
 
@@ -36,26 +39,47 @@ interface Kept {
   readonly snapshot: Snapshot
 }
 
+/** How often rows that no stream follows are looked at. */
+const sweepEvery = Duration.seconds(15)
+
+export interface ViewStreamsParts extends RowStreamsParts {
+  readonly reading: Reading
+}
+
 export class ViewStreams {
   private readonly registry: Registry
   private readonly reading: Reading
   private readonly limits: StreamLimits
   private readonly turn: Turn["Type"]
+  private readonly rows: RowStreams
   private readonly kept = new WeakMap<Feed, Kept>()
   /** Feeds that have something to give in the next turn. */
   private due = new Set<Feed>()
   private streams = 0
+  /** Lets go of what streams have left behind, for ever. */
+  readonly sweeping: Effect.Effect<never>
 
-  constructor(registry: Registry, reading: Reading, limits: StreamLimits, turn: Turn["Type"]) {
-    this.registry = registry
-    this.reading = reading
-    this.limits = limits
-    this.turn = turn
+  constructor(parts: ViewStreamsParts) {
+    this.registry = parts.registry
+    this.reading = parts.reading
+    this.limits = parts.limits
+    this.turn = parts.turn
+    this.rows = new RowStreams(parts)
+    this.sweeping = Effect.forever(
+      Effect.delay(
+        Effect.sync(() => this.rows.sweep()),
+        sweepEvery
+      )
+    )
   }
 
   /** Streams that are open. */
   get count(): number {
     return this.streams
+  }
+
+  get streamedChars(): number {
+    return this.rows.chars
   }
 
   /** Why no stream is opened now. */
@@ -71,7 +95,7 @@ export class ViewStreams {
   open(
     find: Find,
     id: string,
-    format: Format | undefined,
+    format: StreamFormat | undefined,
     lastEventId: string | undefined
   ): Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded> {
     return Effect.flatMap(find, () => {
@@ -84,10 +108,12 @@ export class ViewStreams {
 
   publish(applied: ReadonlyArray<AppliedChange>): void {
     for (const { touched, seq } of applied) {
-      for (const { view: instance, delta, generation, hash } of touched) {
+      for (const one of touched) {
+        const { view: instance, delta, generation, hash } = one
+        this.rows.note(one)
         for (const view of this.registry.streaming(instance)) {
           const n = generation + view.generationOffset
-          view.feed?.push(n, {
+          view.feed?.push(n - 1, n, {
             event: "delta",
             id: `${view.incarnation}.${n}`,
             data: { seq, ...delta, result_hash: hash }
@@ -101,15 +127,45 @@ export class ViewStreams {
   follow(
     view: Registered,
     id: string,
-    format: Format | undefined,
+    format: StreamFormat | undefined,
     lastEventId: string | undefined,
     taker: Taker
   ): Following {
     this.streams++
+    const { close, resume } =
+      format === "rows"
+        ? this.rows.follow(view, id, lastEventId, taker)
+        : this.followEntries(view, id, format, lastEventId, taker)
+    let isClosed = false
+    return {
+      resume,
+      close: () => {
+        if (isClosed) return
+        isClosed = true
+        this.streams--
+        close()
+      }
+    }
+  }
+
+  /** The view is gone: its followers are told why. */
+  end(view: Registered, reason: EndReason): void {
+    view.feed?.end(reason)
+    this.rows.end(view, reason)
+  }
+
+  /** Follows ids and versions. */
+  private followEntries(
+    view: Registered,
+    id: string,
+    format: Format | undefined,
+    lastEventId: string | undefined,
+    taker: Taker
+  ): Following {
     // From here on deltas are buffered, those that come while the snapshot is made too.
     const feed = this.registry.feedOf(view, this.limits.streamBuffer, this.soon)
     const shape = format ?? formatOf(view)
-    const missed = missedBy(view, feed, lastEventId)
+    const missed = missedBy(view, feed, generationOf(view), lastEventId)
     let follower: Follower | undefined
     let isClosed = false
     let isAsked = false
@@ -118,7 +174,7 @@ export class ViewStreams {
       if (isAsked) opened.resume()
     }
     let abandon: (() => void) | undefined
-    if (missed !== undefined) listen(feed.listen(taker, undefined, missed))
+    if (missed !== undefined) listen(feed.listen(taker, [], missed))
     else
       abandon = this.snapshot(view, feed, id, shape, (made) => {
         if (!isClosed) listen(this.begin(view, feed, id, shape, made, taker))
@@ -129,9 +185,7 @@ export class ViewStreams {
         follower?.resume()
       },
       close: () => {
-        if (isClosed) return
         isClosed = true
-        this.streams--
         abandon?.()
         follower?.close()
       }
@@ -186,16 +240,8 @@ export class ViewStreams {
     taker: Taker
   ): Follower {
     const at = made === undefined ? undefined : feed.after(made.generation, generationOf(view))
-    if (made !== undefined && at !== undefined) return feed.listen(taker, made.event, at)
+    if (made !== undefined && at !== undefined) return feed.listen(taker, [made.event], at)
     const data = this.registry.answer(view, id, format)
-    return feed.listen(taker, { event: "snapshot", id: `${view.incarnation}.${data.content_generation}`, data })
+    return feed.listen(taker, [{ event: "snapshot", id: `${view.incarnation}.${data.content_generation}`, data }])
   }
-}
-
-/** Where the deltas begin that a client which comes back has missed; undefined where it needs a snapshot. */
-const missedBy = (view: Registered, feed: Feed, lastEventId: string | undefined): number | undefined => {
-  const [incarnation, n] = lastEventId?.split(".") ?? []
-  return incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n)
-    ? feed.after(Number(n), generationOf(view))
-    : undefined
 }

@@ -1,0 +1,333 @@
+/**
+ * The streams in format rows (D50): of each view that is followed so its rows as text, what its steps have touched
+ * since the last event, and the events.
+ *
+ * Made once per result: views that share one share the rows and the text of their events, each under numbers of its
+ * own. The events are made in the turn behind the steps, so that what one batch changes is one event. Rows are let go
+ * when no stream has followed them for a minute; until then a client that comes back gets what it missed.
+ */
+import { Cause, Exit } from "effect"
+import type { KeptBytes } from "../../../core/ivm/keptBytes.ts"
+import type { Touched, View } from "../../../core/ivm/view/view.ts"
+import { RowList, TooLarge } from "../../../core/rows/rowList.ts"
+import * as RowsText from "../../../core/rows/rowsText.ts"
+import { drain, type Slices } from "../../../core/surql/evaluate/scope.ts"
+import type { Slicer } from "../../../node/Slicer.ts"
+import type { Turn } from "../../../ports/Turn.ts"
+import type { Registered, Registry } from "../registry.ts"
+import { resultBytes, type StreamLimits } from "../viewLimits.ts"
+import type { EndReason, ViewEvent } from "../viewTypes.ts"
+import { WrittenEvent } from "./eventBytes.ts"
+import { Feed, type Follower, type Taker } from "./feed.ts"
+import { missedBy } from "./missed.ts"
+import type { Following } from "./pulled.ts"
+
+/** How long rows stay that no stream follows. */
+const idleMs = 60_000
+
+/** How often rows are read anew in slices when changes come meanwhile; then they are read in one go. */
+const maxReadings = 3
+
+/** Why a view is not followed any more, or not at all. */
+interface Ended {
+  readonly reason: EndReason
+  readonly message?: string
+}
+
+/** A follower that waits for the rows to be read. */
+interface Waiting {
+  readonly view: Registered
+  readonly ready: (ended: Ended | undefined) => void
+}
+
+/** A snapshot while it is what the view shows. */
+interface Kept {
+  readonly view: Registered
+  readonly id: string
+  readonly events: ReadonlyArray<ViewEvent>
+}
+
+/** The rows of one result, for all views that show it. */
+interface Rows {
+  readonly instance: View
+  list: RowList | undefined
+  /** There where the list cannot be. */
+  refused: Ended | undefined
+  /** Of the instance, as the list has it. */
+  generation: number
+  errors: string
+  /** What steps behind that have touched. */
+  touched: Map<string, boolean>
+  readonly views: Set<Registered>
+  waiting: ReadonlyArray<Waiting>
+  abandon: (() => void) | undefined
+  kept: Kept | undefined
+  /** Characters that are counted among what rows of views keep. */
+  charged: number
+  /** When it was last followed; undefined while it is. */
+  idleSinceMs: number | undefined
+}
+
+export interface RowStreamsParts {
+  readonly registry: Registry
+  readonly slicer: Slicer
+  readonly turn: Turn["Type"]
+  readonly limits: StreamLimits
+  readonly room: KeptBytes
+  readonly nowMs: () => number
+}
+
+export class RowStreams {
+  private readonly parts: RowStreamsParts
+  private readonly followed = new Map<View, Rows>()
+  private due = new Set<Rows>()
+
+  constructor(parts: RowStreamsParts) {
+    this.parts = parts
+  }
+
+  /** Characters of all rows that are kept. */
+  get chars(): number {
+    let chars = 0
+    for (const { charged } of this.followed.values()) chars += charged
+    return chars
+  }
+
+  /** A step has changed a result. */
+  note({ delta, view }: Touched): void {
+    const rows = this.followed.get(view)
+    if (rows?.list === undefined) return
+    RowsText.noteTouched(rows.touched, delta)
+    const isDue = this.due.size > 0
+    this.due.add(rows)
+    if (!isDue) this.parts.turn.next(this.flush)
+  }
+
+  /** Follows from now on: the first events are a snapshot in parts, or the delta after `lastEventId`. */
+  follow(view: Registered, id: string, lastEventId: string | undefined, taker: Taker): Following {
+    const rows = this.of(view)
+    let follower: Follower | undefined
+    let isClosed = false
+    let isAsked = false
+    const ready = (ended: Ended | undefined): void => {
+      follower = ended === undefined ? this.listen(rows, view, id, lastEventId, taker) : endedAtOnce(ended, taker)
+      if (isAsked) follower.resume()
+    }
+    const waiting = { view, ready }
+    if (rows.list !== undefined) ready(undefined)
+    else if (rows.refused !== undefined) ready(rows.refused)
+    else rows.waiting = [...rows.waiting, waiting]
+    return {
+      resume: () => {
+        isAsked = true
+        follower?.resume()
+      },
+      close: () => {
+        if (isClosed) return
+        isClosed = true
+        rows.waiting = rows.waiting.filter((other) => other !== waiting)
+        follower?.close()
+        this.idle(rows)
+      }
+    }
+  }
+
+  /** The view is gone: its followers are told why. */
+  end(view: Registered, reason: EndReason): void {
+    const rows = this.followed.get(view.instance)
+    view.rowsFeed?.end(reason)
+    view.rowsFeed = undefined
+    if (rows === undefined) return
+    const { waiting } = rows
+    rows.waiting = waiting.filter((other) => other.view !== view)
+    for (const one of waiting) if (one.view === view) one.ready({ reason })
+    if (rows.views.delete(view) && rows.views.size === 0) this.letGo(rows)
+  }
+
+  /** Lets go of rows that no stream has followed for a while. */
+  sweep(): void {
+    const nowMs = this.parts.nowMs()
+    for (const rows of this.followed.values())
+      if (rows.idleSinceMs !== undefined && rows.idleSinceMs + idleMs <= nowMs) this.letGo(rows)
+  }
+
+  private of(view: Registered): Rows {
+    const { instance } = view
+    let rows = this.followed.get(instance)
+    if (rows === undefined) {
+      rows = {
+        instance,
+        list: undefined,
+        refused: undefined,
+        generation: 0,
+        errors: "[]",
+        touched: new Map(),
+        views: new Set(),
+        waiting: [],
+        abandon: undefined,
+        kept: undefined,
+        charged: 0,
+        idleSinceMs: undefined
+      }
+      this.followed.set(instance, rows)
+    }
+    rows.views.add(view)
+    rows.idleSinceMs = undefined
+    view.rowsFeed ??= new Feed(this.parts.limits.streamBuffer, (feed) => feed.flush())
+    if (rows.list === undefined && rows.abandon === undefined) this.fill(rows)
+    return rows
+  }
+
+  private fill(rows: Rows): void {
+    const { slicer } = this.parts
+    rows.abandon = slicer.begin(
+      () => this.reading(rows),
+      (exit) => {
+        rows.abandon = undefined
+        if (Exit.isSuccess(exit)) this.filled(rows, exit.value)
+        // A service that stops ends its streams. A fault is met again, and ends the process as others do.
+        else if (Cause.isDie(exit.cause)) this.filled(rows, drain(this.reading(rows)))
+      }
+    )
+  }
+
+  private *reading(rows: Rows): Slices<RowList | undefined> {
+    const { instance } = rows
+    for (let reading = 1; ; reading++) {
+      const list = new RowList(instance, this.parts.limits.resultBytes)
+      const { generation } = instance
+      const slices = list.fill()
+      try {
+        for (;;) {
+          const isDone = this.parts.registry.during(instance, () =>
+            reading > maxReadings ? (drain(slices), true) : slices.next().done === true
+          )
+          if (isDone) return list
+          yield
+          if (generation !== instance.generation) break
+        }
+      } catch (error) {
+        if (error instanceof TooLarge) return undefined
+        throw error
+      }
+    }
+  }
+
+  private filled(rows: Rows, list: RowList | undefined): void {
+    const { room } = this.parts
+    if (list !== undefined && room.hasRoom(list.chars)) {
+      rows.list = list
+      rows.generation = rows.instance.generation
+      rows.errors = errorsOf(rows.instance)
+      this.charge(rows, list.chars)
+    } else rows.refused = { reason: "tooLarge", message: list === undefined ? this.tooLarge : room.reason }
+    const { waiting } = rows
+    rows.waiting = []
+    for (const { ready } of waiting) ready(rows.refused)
+    if (rows.refused !== undefined) this.letGo(rows)
+  }
+
+  private get tooLarge(): string {
+    return `the result takes more than ${this.parts.limits.resultBytes} bytes to write out; ask for fewer rows (LIMIT) or raise ${resultBytes.setting}`
+  }
+
+  private listen(rows: Rows, view: Registered, id: string, lastEventId: string | undefined, taker: Taker): Follower {
+    this.catchUp(rows)
+    const feed = view.rowsFeed
+    if (rows.refused !== undefined || feed === undefined)
+      return endedAtOnce(rows.refused ?? { reason: "replaced" }, taker)
+    const current = rows.generation + view.generationOffset
+    const missed = missedBy(view, feed, current, lastEventId)
+    return missed === undefined
+      ? feed.listen(taker, this.snapshot(rows, view, id, current))
+      : feed.listen(taker, [], missed)
+  }
+
+  private snapshot(rows: Rows, view: Registered, id: string, n: number): ReadonlyArray<ViewEvent> {
+    const { instance, kept, list } = rows
+    if (kept?.view === view && kept.id === id) return kept.events
+    const errors = instance.errors()
+    const parts = RowsText.snapshotParts(id, list!.texts(), {
+      only: instance.only,
+      result_hash: instance.hash(),
+      ...(errors.length === 0 ? {} : { errors })
+    })
+    const events = parts.map(
+      (text, part) =>
+        new WrittenEvent("snapshot", part === parts.length - 1 ? `${view.incarnation}.${n}` : undefined, text)
+    )
+    rows.kept = { view, id, events }
+    return events
+  }
+
+  private readonly flush = (): void => {
+    const { due } = this
+    this.due = new Set()
+    for (const rows of due) this.catchUp(rows)
+  }
+
+  /** Tells the followers what the steps since the last event did. */
+  private catchUp(rows: Rows): void {
+    const { instance, list, touched } = rows
+    if (list === undefined || touched.size === 0) return
+    rows.touched = new Map()
+    const { generation } = rows
+    let text: string
+    try {
+      const delta = this.parts.registry.during(instance, () => list.turn(touched))
+      const errors = errorsOf(instance)
+      text = RowsText.deltaText(delta, instance.hash(), errors === rows.errors ? undefined : errors)
+      rows.errors = errors
+    } catch (error) {
+      if (!(error instanceof TooLarge)) throw error
+      return this.refuse(rows, this.tooLarge)
+    }
+    if (!this.parts.room.hasRoom(list.chars - rows.charged)) return this.refuse(rows, this.parts.room.reason)
+    this.charge(rows, list.chars)
+    rows.generation = instance.generation
+    rows.kept = undefined
+    const written = () => text
+    for (const view of rows.views) {
+      const from = generation + view.generationOffset
+      const n = instance.generation + view.generationOffset
+      view.rowsFeed!.push(from, n, new WrittenEvent("delta", `${view.incarnation}.${n}`, written))
+    }
+  }
+
+  private refuse(rows: Rows, message: string): void {
+    rows.refused = { reason: "tooLarge", message }
+    for (const view of rows.views) view.rowsFeed?.end("tooLarge", message)
+    this.letGo(rows)
+  }
+
+  private idle(rows: Rows): void {
+    for (const { rowsFeed } of rows.views) if ((rowsFeed?.listening ?? 0) > 0) return
+    if (rows.waiting.length === 0) rows.idleSinceMs = this.parts.nowMs()
+  }
+
+  private letGo(rows: Rows): void {
+    rows.abandon?.()
+    this.charge(rows, 0)
+    for (const view of rows.views) view.rowsFeed = undefined
+    rows.list = undefined
+    rows.touched.clear()
+    if (this.followed.get(rows.instance) === rows) this.followed.delete(rows.instance)
+  }
+
+  private charge(rows: Rows, chars: number): void {
+    this.parts.room.used += chars - rows.charged
+    rows.charged = chars
+  }
+}
+
+const errorsOf = (instance: View): string => {
+  const errors = instance.errors()
+  return errors.length === 0 ? "[]" : JSON.stringify(errors)
+}
+
+/** A follower that is told an end and nothing else. */
+const endedAtOnce = ({ message, reason }: Ended, taker: Taker): Follower => {
+  const feed = new Feed(1, () => {})
+  feed.end(reason, message)
+  return feed.listen(taker, [])
+}
