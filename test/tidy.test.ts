@@ -44,7 +44,8 @@ const cases: { readonly [what: string]: Case } = {
       ["src/core/a.ts", `const x = import("../ssp/x.ts")`],
       ["src/ports/a.ts", `type X = import("../ssp/x.ts").X`],
       ["src/attic/a.ts", ""],
-      ["src/ssp/a.ts", `import { x } from "../../test/kit/x.ts"`]
+      ["src/ssp/a.ts", `import { x } from "../../test/kit/x.ts"`],
+      ["src/client/a.ts", `import type { x } from "../protocol/x.ts"`]
     ],
     kept: [
       ["src/ssp.ts", `import { x } from "./host/x.ts"`],
@@ -68,6 +69,17 @@ const cases: { readonly [what: string]: Case } = {
         "src/core/a.ts",
         `import { Either, Option } from "effect"; import { Decimal } from "decimal.js"; import { x } from "@noble/hashes/blake3.js"`
       ]
+    ]
+  },
+  "the client has no dependency": {
+    rule: Rules.clientAlone,
+    broken: [
+      ["src/client/a.ts", `import { Effect } from "effect"`],
+      ["src/client/live.ts", `import type { x } from "react"`]
+    ],
+    kept: [
+      ["src/client/a.ts", `import { x } from "./x.ts"`],
+      ["src/ssp/a.ts", `import { Effect } from "effect"`]
     ]
   },
   "only host and the doors know a runtime": {
@@ -98,8 +110,11 @@ const cases: { readonly [what: string]: Case } = {
       "performance.now()",
       "crypto.randomUUID()",
       "f({ process })"
-    ].map((text) => ["src/ssp/a.ts", `export const a = ${text}`] as const),
+    ].flatMap((text) =>
+      ["src/ssp/a.ts", "src/client/live.ts"].map((path) => [path, `export const a = ${text}`] as const)
+    ),
     kept: [
+      ["src/client/world.ts", "export const a = Math.random()"],
       ["src/host/a.ts", "export const a = Date.now()"],
       ["src/core/a.ts", "export const a = new Date(5)"],
       ["src/core/a.ts", "export const a = job.process({ console: 1 })"],

@@ -55,8 +55,10 @@ const sees: { readonly [room: string]: ReadonlyArray<string> } = {
   outbox: ["core/*", "protocol", "ports"],
   host: ["core/*", "protocol", "ports", "node", "drivers"],
   testing: ["core/*", "protocol", "ports", "node"],
+  // What runs in a browser knows nothing of the service but the wire.
+  client: [],
   // A door may load the rest of itself.
-  door: ["core/*", "protocol", "ports", "node", "drivers", "ssp", "scheduler", "outbox", "host", "testing"]
+  door: ["core/*", "protocol", "ports", "node", "drivers", "ssp", "scheduler", "outbox", "host", "testing", "client"]
 }
 
 /**
@@ -215,6 +217,16 @@ const runtimes = [
   "@surrealdb/node"
 ]
 
+/** Files of the client that bind it to a library, which is an optional peer, and the library. */
+const bindings: { readonly [file: string]: string } = {}
+
+/** The client has no dependency; a binding knows its own library. */
+export const clientAlone: Rule = each((file, fault) => {
+  if (roomOf(file.path) !== "client") return
+  for (const { specifier, line } of importsOf(file))
+    if (!specifier.startsWith(".") && specifier !== bindings[file.path]) fault(line, `client imports ${specifier}`)
+})
+
 /** Nothing but host and the doors knows a runtime or a driver. */
 export const runtime: Rule = each((file, fault) => {
   const room = roomOf(file.path)
@@ -242,12 +254,15 @@ const bannedGlobals = new Set([
   "Function"
 ])
 
+/** What the client knows of its runtime, in one file. */
+const clientWorld = "src/client/world.ts"
+
 /**
  * Outside src/host nothing reads a clock, draws a random number, prints, waits by itself or looks at the environment.
  */
 export const banned: Rule = each((file, fault) => {
   const room = roomOf(file.path)
-  if (room === undefined || room === "host") return
+  if (room === undefined || room === "host" || file.path === clientWorld) return
   for (const { name, node } of globalsOf(file)) {
     const parent = node.parent
     const property = ts.isPropertyAccessExpression(parent) && parent.expression === node ? parent.name.text : undefined

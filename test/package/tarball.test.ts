@@ -105,7 +105,8 @@ describe("the tarball", () => {
       "host/http/Server",
       "outbox",
       "outbox/errors",
-      "testing"
+      "testing",
+      "client"
     ]
     const { code, out } = await run(
       [
@@ -338,6 +339,33 @@ const plainly = (cars: ReadonlyArray<Car>): ReadonlyArray<unknown> =>
     const own = cars.filter((car) => car.Origin === Origin)
     return { Origin, cars: own.length, strongest: Math.max(...own.map(({ Horsepower }) => Horsepower ?? 0)) }
   })
+
+describe("the client alone", () => {
+  it("is at most 8 KB compressed, and imports nothing", async () => {
+    const { metafile, outputFiles } = await build({
+      stdin: {
+        contents: `export { connect } from "surreal-live-sidecar/client"`,
+        resolveDir: packed.folder,
+        sourcefile: "page.js"
+      },
+      bundle: true,
+      platform: "browser",
+      format: "esm",
+      target: "es2022",
+      minify: true,
+      write: false,
+      metafile: true
+    })
+    const { contents } = outputFiles[0]!
+    const bytes = gzipSync(contents, { level: 9 }).length
+    console.log(`the client as a bundle: ${contents.length} bytes, ${bytes} compressed`)
+    expect(bytes).toBeLessThanOrEqual(8192)
+    expect(Object.values(metafile.outputs).flatMap(({ imports }) => imports)).toEqual([])
+    expect(Object.keys(metafile.inputs).filter((path) => !/page\.js$|dist\/client(?:\/\w+)?\.js$/.test(path))).toEqual(
+      []
+    )
+  })
+})
 
 describe("the engine alone", () => {
   let bundle = ""

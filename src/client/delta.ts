@@ -1,0 +1,125 @@
+/**
+ * Deltas of a view as they come over the wire, applied to its list of rows.
+ *
+ * In the order of the contract: `remove` (positions of the list as it was, descending), `insert` (positions as it will
+ * be, ascending), `update` and `patch` (positions of the new list). What does not fit throws {@link Misfit}: the list
+ * is then of no more use, and the view asks for a snapshot. A row that moves is removed and inserted, and stays the
+ * same object.
+ */
+import type { RowList } from "./rowList.ts"
+import { matchUp, share } from "./share.ts"
+
+/** A message of the server that makes no sense: a mistake of the server, of something between, or of this client. */
+export class Misfit extends Error {}
+
+export type Path = ReadonlyArray<string | number>
+
+/** Set, remove a field, splice a list. */
+export type Change =
+  | readonly [path: Path, value: unknown]
+  | readonly [path: Path]
+  | readonly [path: Path, at: number, count: number, items: ReadonlyArray<unknown>]
+
+export interface Delta {
+  readonly remove?: ReadonlyArray<number>
+  readonly insert?: ReadonlyArray<readonly [position: number, row: unknown]>
+  readonly update?: ReadonlyArray<readonly [position: number, row: unknown]>
+  readonly patch?: ReadonlyArray<readonly [position: number, changes: ReadonlyArray<Change>]>
+}
+
+type Fields = { [field: string]: unknown }
+
+const misfit = (what: string): never => {
+  throw new Misfit(what)
+}
+
+const isBelow = (position: unknown, bound: number): position is number =>
+  Number.isInteger(position) && (position as number) >= 0 && (position as number) < bound
+
+/** A field that is the object's own, whatever it is called. */
+const put = (object: Fields, field: string, value: unknown): void => {
+  if (field === "__proto__")
+    Object.defineProperty(object, field, { value, enumerable: true, configurable: true, writable: true })
+  else object[field] = value
+}
+
+/** The value at the end of a change's path, as the change leaves it. */
+const atEnd = (value: unknown, change: Change): unknown => {
+  if (change.length === 2) return share(value, change[1])
+  if (change.length !== 4) return misfit("a row cannot be removed by a patch")
+  const [, at, count, items] = change
+  if (!Array.isArray(value)) return misfit("a splice of what is no list")
+  if (!isBelow(at, value.length + 1) || !isBelow(count, value.length - at + 1) || !Array.isArray(items))
+    return misfit(`a splice of ${count} at ${at} of a list of ${value.length}`)
+  const list = value.slice()
+  list.splice(at, count, ...matchUp(list.slice(at, at + count), items))
+  return list
+}
+
+/** A value with one change made; whatever is not on the way of its path is shared with the value before. */
+const changed = (value: unknown, change: Change, depth: number): unknown => {
+  const path = change[0]
+  if (depth === path.length) return atEnd(value, change)
+  const step = path[depth]!
+  const isLast = depth === path.length - 1
+  if (Array.isArray(value)) {
+    if (!isBelow(step, value.length)) return misfit(`a change at ${JSON.stringify(path)}, which is not there`)
+    if (isLast && change.length === 1) return misfit("an item of a list is removed as if it were a field")
+    const list = value.slice()
+    list[step] = changed(value[step], change, depth + 1)
+    return list
+  }
+  if (typeof value !== "object" || value === null || typeof step !== "string")
+    return misfit(`a change at ${JSON.stringify(path)}, which is not there`)
+  const isThere = Object.hasOwn(value, step)
+  if (!isThere && !(isLast && change.length === 2))
+    return misfit(`a change at ${JSON.stringify(path)}, which is not there`)
+  const object: Fields = { ...value }
+  if (isLast && change.length === 1) delete object[step]
+  else put(object, step, changed(isThere ? (value as Fields)[step] : undefined, change, depth + 1))
+  return object
+}
+
+/** A row with its changes made, in their order. Throws {@link Misfit}. */
+export const patched = (row: unknown, changes: ReadonlyArray<Change>): unknown => {
+  let value = row
+  for (const change of changes) {
+    if (!Array.isArray(change) || !Array.isArray(change[0])) return misfit("a change without a path")
+    value = changed(value, change, 0)
+  }
+  return value
+}
+
+/** Applies a delta in the time that the delta takes, however long the list is. Throws {@link Misfit}. */
+export const applyDelta = (list: RowList, { insert = [], patch = [], remove = [], update = [] }: Delta): void => {
+  const removed: Array<unknown> = []
+  let bound = list.length
+  for (const position of remove) {
+    if (!isBelow(position, bound)) misfit(`removes row ${position} of ${bound}`)
+    removed.push(list.remove(position))
+    bound = position
+  }
+  if (insert.length > 0) {
+    // Removed from the end on: turned round, so that of several with one key the first stays the first.
+    const rows = matchUp(
+      removed.reverse(),
+      insert.map((each) => each[1])
+    )
+    let least = 0
+    for (let n = 0; n < insert.length; n++) {
+      const position = insert[n]![0]
+      if (position < least || !isBelow(position, list.length + 1))
+        misfit(`inserts a row at ${position} of ${list.length}`)
+      list.insert(position, rows[n])
+      least = position + 1
+    }
+  }
+  for (const [position, row] of update) {
+    if (!isBelow(position, list.length)) misfit(`updates row ${position} of ${list.length}`)
+    list.set(position, share(list.get(position), row))
+  }
+  for (const [position, changes] of patch) {
+    if (!isBelow(position, list.length)) misfit(`patches row ${position} of ${list.length}`)
+    list.set(position, patched(list.get(position), changes))
+  }
+}

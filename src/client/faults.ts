@@ -1,0 +1,56 @@
+/**
+ * What went wrong, as a developer reads it: a code to decide by and a sentence to understand.
+ *
+ * Codes in capitals that the service answers are passed on as they are; those of the client are listed here.
+ */
+
+export interface Fault {
+  /** A code of the service (`VIEW_NOT_FOUND`, `UNAUTHORIZED`, `OVERLOADED`, ...), or one of {@link ClientCode}. */
+  readonly code: string
+  readonly message: string
+}
+
+/**
+ * `UNREACHABLE` the service does not answer; `CUT` the stream broke off; `SILENT` nothing was heard, not even a
+ * heartbeat; `TOO_OLD` the server does not know streams of several views, or is none; `NOT_A_STREAM` something else
+ * answered; `TOKEN` the application's function gave none, or failed; `MISFIT` the server sent what makes no sense;
+ * `ENDED` the service ended the view's stream; `CLOSED` the application closed the client.
+ */
+export type ClientCode =
+  | "UNREACHABLE"
+  | "CUT"
+  | "SILENT"
+  | "TOO_OLD"
+  | "NOT_A_STREAM"
+  | "TOKEN"
+  | "MISFIT"
+  | "ENDED"
+  | "CLOSED"
+
+export const fault = (code: ClientCode, message: string): Fault => ({ code, message })
+
+export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** How an answer that is no success is to be taken. */
+export interface Refusal {
+  readonly fault: Fault
+  readonly status: number
+  /** From `Retry-After`; undefined where the answer has none. */
+  readonly retryAfterMs: number | undefined
+}
+
+/** Reads an answer that is no success: the service's own error body, or the status where something else answers. */
+export const refusalOf = async (address: string, answer: Response): Promise<Refusal> => {
+  const text = await answer.text().catch(() => "")
+  const seconds = Number(answer.headers.get("retry-after") ?? Number.NaN)
+  const retryAfterMs = seconds >= 0 ? seconds * 1000 : undefined
+  const status = answer.status
+  try {
+    const { code, message } = JSON.parse(text) as Partial<Fault>
+    if (typeof code === "string" && typeof message === "string")
+      return { fault: { code, message }, status, retryAfterMs }
+  } catch {
+    // No error body of the service: its status is told below.
+  }
+  return { fault: fault("NOT_A_STREAM", `${address} answers ${status}, not as the service does`), status, retryAfterMs }
+}

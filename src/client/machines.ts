@@ -1,0 +1,220 @@
+/**
+ * The two state machines of the client, as tables: of a connection, and of a view that is followed.
+ *
+ * Pure, without clock and network: the shell (`stream.ts`, `sharedView.ts`) turns what happens into events and carries
+ * out the actions in their order. Every state has a cell for every event, or the tables would not compile; many are
+ * `stay`, because the event can come late.
+ */
+
+interface Move<S, A> {
+  readonly to: S
+  readonly emit: ReadonlyArray<A>
+}
+
+/** Goes nowhere and does nothing. */
+export const stay = 0
+
+type Table<S extends string, E extends string, A> = {
+  readonly [state in S]: { readonly [event in E]: Move<S, A> | typeof stay }
+}
+
+/** `waiting`: for its timer, before the first attempt too, so that views followed in one go share one request. */
+export type ConnectionState = "idle" | "waiting" | "opening" | "open"
+/**
+ * `wanted`, `unwanted`: there is a view to carry that is not carried yet, there is none at all; `due`: the timer;
+ * `woken`: the network is back, or the page is looked at again; `opened`: the stream is there; `broke`: it is not, or
+ * not any more, and may come back; `denied`: it makes no sense to come back.
+ */
+export type ConnectionEvent = "wanted" | "unwanted" | "due" | "woken" | "opened" | "broke" | "denied"
+/**
+ * `soon`: start the timer at once; `wait`: start it by the rule of {@link backoffMs}; `cancel` it; `open`, `close` the
+ * stream; `sync`: tell the server what is to be added and dropped; `cut`: tell the views; `fail`: tell them for good.
+ */
+export type ConnectionAction = "soon" | "wait" | "cancel" | "open" | "close" | "sync" | "cut" | "fail"
+
+const to = <S, A>(state: S, ...emit: ReadonlyArray<A>): Move<S, A> => ({ to: state, emit })
+
+export const connection: Table<ConnectionState, ConnectionEvent, ConnectionAction> = {
+  idle: {
+    wanted: to("waiting", "soon"),
+    unwanted: stay,
+    due: stay,
+    woken: stay,
+    opened: stay,
+    broke: stay,
+    denied: stay
+  },
+  waiting: {
+    wanted: stay,
+    unwanted: to("idle", "cancel"),
+    due: to("opening", "open"),
+    woken: to("opening", "cancel", "open"),
+    opened: stay,
+    broke: stay,
+    denied: stay
+  },
+  opening: {
+    wanted: stay,
+    unwanted: to("idle", "close"),
+    due: stay,
+    woken: stay,
+    opened: to("open", "sync"),
+    broke: to("waiting", "close", "cut", "wait"),
+    denied: to("idle", "close", "fail")
+  },
+  open: {
+    wanted: to("open", "sync"),
+    unwanted: to("idle", "close"),
+    due: stay,
+    woken: stay,
+    opened: stay,
+    broke: to("waiting", "close", "cut", "wait"),
+    denied: to("idle", "close", "fail")
+  }
+}
+
+/**
+ * `asking`: for a token, and for named views for their registration; `joining`: on its way to the first state of a
+ * stream; `pausing`: before it joins again; `resting`: before it asks again; `failed`: not without being asked to.
+ */
+export type ViewState = "idle" | "asking" | "joining" | "live" | "pausing" | "resting" | "failed"
+/**
+ * `looked`, `left`: the first holder came, the grace after the last one is over; `granted`: there is a token; `shown`:
+ * a state of the server is complete; `cut`: the stream is gone; `again`: its end, to be joined again; `anew`: a token
+ * or registration is needed first; `final`: neither helps; `due`: the timer; `retry`: the application asks for it.
+ */
+export type ViewEvent = "looked" | "left" | "granted" | "shown" | "cut" | "again" | "anew" | "final" | "due" | "retry"
+/** `ask`, `join`, `part` (from the stream), `rest` (start the timer), `cancel` it, `tell` the console. */
+export type ViewAction = "ask" | "join" | "part" | "rest" | "cancel" | "tell"
+
+export const view: Table<ViewState, ViewEvent, ViewAction> = {
+  idle: {
+    looked: to("asking", "ask"),
+    left: stay,
+    granted: stay,
+    shown: stay,
+    cut: stay,
+    again: stay,
+    anew: stay,
+    final: stay,
+    due: stay,
+    retry: stay
+  },
+  asking: {
+    looked: stay,
+    left: to("idle"),
+    granted: to("joining", "join"),
+    shown: stay,
+    cut: stay,
+    again: to("resting", "rest"),
+    anew: to("resting", "rest"),
+    final: to("failed", "tell"),
+    due: stay,
+    retry: stay
+  },
+  joining: {
+    looked: stay,
+    left: to("idle", "part"),
+    granted: stay,
+    shown: to("live"),
+    cut: stay,
+    again: to("pausing", "part", "rest"),
+    anew: to("resting", "part", "rest"),
+    final: to("failed", "part", "tell"),
+    due: stay,
+    retry: stay
+  },
+  live: {
+    looked: stay,
+    left: to("idle", "part"),
+    granted: stay,
+    shown: stay,
+    cut: to("joining"),
+    again: to("pausing", "part", "rest"),
+    anew: to("resting", "part", "rest"),
+    final: to("failed", "part", "tell"),
+    due: stay,
+    retry: stay
+  },
+  pausing: {
+    looked: stay,
+    left: to("idle", "cancel"),
+    granted: stay,
+    shown: stay,
+    cut: stay,
+    again: stay,
+    anew: stay,
+    final: to("failed", "cancel", "tell"),
+    due: to("joining", "join"),
+    retry: to("joining", "cancel", "join")
+  },
+  resting: {
+    looked: stay,
+    left: to("idle", "cancel"),
+    granted: stay,
+    shown: stay,
+    cut: stay,
+    again: stay,
+    anew: stay,
+    final: to("failed", "cancel", "tell"),
+    due: to("asking", "ask"),
+    retry: to("asking", "cancel", "ask")
+  },
+  failed: {
+    looked: stay,
+    left: to("idle"),
+    granted: stay,
+    shown: stay,
+    cut: stay,
+    again: stay,
+    anew: stay,
+    final: stay,
+    due: stay,
+    retry: to("asking", "ask")
+  }
+}
+
+/** What becomes of a view whose stream the server ended. A reason that is not here is of a newer server: `again`. */
+const ends: { readonly [reason: string]: "again" | "anew" | "final" } = {
+  behind: "again",
+  moved: "again",
+  shutdown: "again",
+  rebootstrap: "again",
+  replaced: "again",
+  reset: "again",
+  failed: "again",
+  unauthorized: "anew",
+  unregistered: "anew",
+  expired: "anew",
+  quarantined: "final",
+  revoked: "final",
+  tooLarge: "final"
+}
+
+export const onEnd = (reason: string): "again" | "anew" | "final" =>
+  Object.hasOwn(ends, reason) ? ends[reason]! : "again"
+
+/** Error codes after which nothing changes by itself; `anew` where a token or a registration may help. */
+const codes: { readonly [code: string]: "anew" | "final" } = {
+  UNAUTHORIZED: "anew",
+  VIEW_NOT_FOUND: "anew",
+  FORBIDDEN: "final",
+  SCOPE_REQUIRED: "final",
+  VIEW_QUARANTINED: "final",
+  INVALID_REQUEST: "final",
+  INVALID_QUERY: "final",
+  NOT_FOUND: "final"
+}
+
+export const onRefused = (code: string): "again" | "anew" | "final" =>
+  Object.hasOwn(codes, code) ? codes[code]! : "again"
+
+const baseMs = 500
+const capMs = 30_000
+
+/**
+ * How long to wait before attempt number `failures` + 1: at random from half to all of 0.5 s, 1 s, 2 s ... 30 s, so
+ * that thousands of clients of one server that restarts do not come back at once; what the server asks for is least.
+ */
+export const backoffMs = (failures: number, random: number, retryAfterMs = 0): number =>
+  Math.max(retryAfterMs, Math.min(capMs, baseMs * 2 ** Math.min(failures, 10)) * (0.5 + random / 2))

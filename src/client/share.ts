@@ -1,0 +1,65 @@
+/**
+ * Structural sharing: of a new value, every part that equals the old one is the old one, the same object.
+ *
+ * A component that is given a row renders again when the row is another object. Rows come as text and are new objects
+ * each time, so what did not change is looked up in what was there before. New values are fresh from `JSON.parse` and
+ * are changed in place; old ones have been shown and never are.
+ */
+
+type Fields = { [field: string]: unknown }
+
+const isObject = (value: unknown): value is Fields => typeof value === "object" && value !== null
+
+/** What finds a row or an item again: its id where it has one, else its content. */
+const keyOf = (item: unknown): unknown => {
+  if (!isObject(item)) return item
+  const id = Object.hasOwn(item, "id") ? item["id"] : undefined
+  return typeof id === "string" ? `id:${id}` : `is:${JSON.stringify(item)}`
+}
+
+/**
+ * The new items, each made of the old one with its key as far as both are equal, wherever that stood. Of several with
+ * one key the first is taken for the first.
+ */
+export const matchUp = (old: ReadonlyArray<unknown>, fresh: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
+  if (old.length === 0 || fresh.length === 0) return fresh
+  if (old.length === 1 && fresh.length === 1) return [share(old[0], fresh[0])]
+  const byKey = new Map<unknown, Array<unknown>>()
+  for (let n = old.length - 1; n >= 0; n--) {
+    const key = keyOf(old[n])
+    const same = byKey.get(key)
+    if (same === undefined) byKey.set(key, [old[n]])
+    else same.push(old[n])
+  }
+  return fresh.map((item) => {
+    const same = byKey.get(keyOf(item))
+    return same === undefined || same.length === 0 ? item : share(same.pop(), item)
+  })
+}
+
+/** Whether two lists hold the very same items in the same order. */
+export const sameItems = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): boolean =>
+  a.length === b.length && a.every((item, n) => Object.is(item, b[n]))
+
+/** `old` where it equals `fresh`, else `fresh` with every part that equals the old one replaced by it. */
+export const share = (old: unknown, fresh: unknown): unknown => {
+  if (!isObject(old) || !isObject(fresh)) return Object.is(old, fresh) ? old : fresh
+  if (Array.isArray(old) || Array.isArray(fresh)) {
+    if (!Array.isArray(old) || !Array.isArray(fresh)) return fresh
+    const items = matchUp(old, fresh)
+    return sameItems(old, items) ? old : items
+  }
+  const fields = Object.keys(fresh)
+  let isSame = fields.length === Object.keys(old).length
+  for (const field of fields) {
+    if (!Object.hasOwn(old, field)) {
+      isSame = false
+      continue
+    }
+    const value = share(old[field], fresh[field])
+    // The field is the object's own, so this is an assignment even where it is called `__proto__`.
+    fresh[field] = value
+    isSame &&= Object.is(value, old[field])
+  }
+  return isSame ? old : fresh
+}

@@ -1,0 +1,92 @@
+/**
+ * Where a view and its token come from: the application's own function, or its handler of named views.
+ *
+ * A plain view is there already; only a token is asked for, one for all views that need one at the same time. A named
+ * view is registered by the application's server, which answers what it is called and where it is.
+ */
+import { type Fault, fault, refusalOf, textOf } from "./faults.ts"
+import type { World } from "./world.ts"
+
+/** A token, and how long it is good for, in milliseconds from now. Without that it is renewed when it is refused. */
+export interface Token {
+  readonly token: string
+  readonly expires_in_ms?: number
+}
+
+/** What a handler of named views answers: the view as it is registered, its token, and the service's address. */
+export interface Grant extends Partial<Token> {
+  readonly view: string
+  /** The address given to `connect` where it is absent. */
+  readonly url?: string
+}
+
+export type Asked =
+  | { readonly grant: Grant }
+  /** With `isFinal`, asking again would not help. */
+  | { readonly fault: Fault; readonly isFinal: boolean; readonly retryAfterMs?: number | undefined }
+
+export interface Source {
+  /** Asking again registers the view again. */
+  readonly registers: boolean
+  readonly ask: () => Promise<Asked>
+}
+
+export type TokenOf = (views: ReadonlyArray<string>) => Promise<Token | string | undefined>
+
+/** Views that there are, followed by id. Without a function no token is sent. */
+export const plainSource = (world: World, tokenOf: TokenOf | undefined): ((view: string) => Source) => {
+  let waiting: Array<{ readonly view: string; readonly done: (asked: Asked) => void }> = []
+  const flush = async (give: TokenOf): Promise<void> => {
+    const asking = waiting
+    waiting = []
+    let asked: (view: string) => Asked
+    try {
+      const answer = await give(asking.map(({ view }) => view))
+      const token = typeof answer === "string" ? { token: answer } : answer
+      asked = (view) =>
+        token === undefined || token === null || token.token === ""
+          ? { fault: fault("TOKEN", "the application's `token` gave none"), isFinal: true }
+          : { grant: { view, ...token } }
+    } catch (error) {
+      asked = () => ({ fault: fault("TOKEN", `the application's \`token\` failed: ${textOf(error)}`), isFinal: false })
+    }
+    for (const { done, view } of asking) done(asked(view))
+  }
+  return (view) => ({
+    registers: false,
+    ask: () =>
+      tokenOf === undefined
+        ? Promise.resolve({ grant: { view } })
+        : new Promise((done) => {
+            if (waiting.push({ view, done }) === 1) world.after(0, () => void flush(tokenOf))
+          })
+  })
+}
+
+/** The address of a handler of named views, or a function that does what one does. */
+export type NamedViews = string | ((name: string, params: object) => Promise<Grant>)
+
+/** Views that the application's server declares. */
+export const namedSource = (world: World, views: NamedViews, name: string, params: object): Source => ({
+  registers: true,
+  ask: async () => {
+    try {
+      if (typeof views === "function") return { grant: await views(name, params) }
+      const answer = await world.fetch(views, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ view: name, params })
+      })
+      if (answer.ok) {
+        const grant = (await answer.json()) as Partial<Grant> | null
+        return typeof grant?.view === "string"
+          ? { grant: grant as Grant }
+          : { fault: fault("NOT_A_STREAM", `${views} answers no view; is it a handler of named views?`), isFinal: true }
+      }
+      const { fault: why, retryAfterMs, status } = await refusalOf(views, answer)
+      return { fault: why, isFinal: status < 500 && status !== 408 && status !== 429, retryAfterMs }
+    } catch (error) {
+      return { fault: fault("TOKEN", `the view ${name} could not be asked for: ${textOf(error)}`), isFinal: false }
+    }
+  }
+})

@@ -1,0 +1,85 @@
+/**
+ * Server-sent events out of bytes, in whatever pieces they come.
+ *
+ * Browsers have `EventSource`, but it can neither send a bearer nor a body, and it drops the field `view` that names
+ * which of several views an event is of. Lines end in `\n`; a `\r` before it is taken off, a `\r` alone ends no line,
+ * because no server of these streams writes one. Bytes that belong to one character may come in two pieces.
+ */
+
+export interface SseEvent {
+  /** `message` where the stream names none. */
+  readonly event: string
+  /** Of this event alone; undefined where it has none. */
+  readonly id: string | undefined
+  /** The field `view`: the place of the view on a stream of several; undefined where there is none. */
+  readonly view: number | undefined
+  readonly data: string
+}
+
+/** More characters than this in one line are no event of ours: 64 Mi. */
+export const maxLine = 1 << 26
+
+/** One stream; a new connection needs a new one. */
+export class SseParser {
+  readonly #decoder = new TextDecoder()
+  /** Of the line that has not ended, as it came: joined once, so that a long line in small pieces costs its length. */
+  #pieces: Array<string> = []
+  #pending = 0
+  #event = ""
+  #id: string | undefined
+  #view: number | undefined
+  #data: Array<string> = []
+
+  /** The events that these bytes complete. Throws where a line is longer than {@link maxLine} characters. */
+  push(bytes: Uint8Array): ReadonlyArray<SseEvent> {
+    const text = this.#decoder.decode(bytes, { stream: true })
+    const events: Array<SseEvent> = []
+    let from = 0
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", from)) {
+      let line = text.slice(from, end)
+      if (this.#pieces.length > 0) {
+        line = this.#pieces.join("") + line
+        this.#pieces = []
+        this.#pending = 0
+      }
+      from = end + 1
+      const event = this.#line(line.endsWith("\r") ? line.slice(0, -1) : line)
+      if (event !== undefined) events.push(event)
+    }
+    if (from < text.length) {
+      this.#pieces.push(text.slice(from))
+      this.#pending += text.length - from
+      if (this.#pending > maxLine) throw new Error(`a line of the stream has more than ${maxLine} characters`)
+    }
+    return events
+  }
+
+  #line(line: string): SseEvent | undefined {
+    if (line === "") return this.#whole()
+    const colon = line.indexOf(":")
+    if (colon === 0) return undefined
+    const field = colon < 0 ? line : line.slice(0, colon)
+    const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1)
+    if (field === "data") this.#data.push(value)
+    else if (field === "event") this.#event = value
+    else if (field === "id") this.#id = value
+    else if (field === "view" && /^\d+$/.test(value)) this.#view = Number(value)
+    return undefined
+  }
+
+  /** An empty line ends an event. One without data is none, as the standard says. */
+  #whole(): SseEvent | undefined {
+    const event = {
+      event: this.#event || "message",
+      id: this.#id,
+      view: this.#view,
+      data: this.#data.length === 1 ? this.#data[0]! : this.#data.join("\n")
+    }
+    const isEvent = this.#data.length > 0
+    this.#event = ""
+    this.#id = undefined
+    this.#view = undefined
+    if (isEvent) this.#data = []
+    return isEvent ? event : undefined
+  }
+}

@@ -1,0 +1,354 @@
+/**
+ * One connection with several views on it: `POST /stream`, what comes over it, and what is added and dropped meanwhile.
+ *
+ * The shell of the connection's table (`machines.ts`). Places of views are counted here as the server counts them, so
+ * that events of a view that is being added are known before the answer says its place; calls that change the stream go
+ * one at a time for the same reason.
+ */
+import { type Fault, fault, type Refusal, refusalOf, textOf } from "./faults.ts"
+import {
+  backoffMs,
+  type ConnectionAction,
+  type ConnectionEvent,
+  type ConnectionState,
+  connection,
+  stay
+} from "./machines.ts"
+import { type SseEvent, SseParser } from "./sse.ts"
+import type { World } from "./world.ts"
+
+/** A view as its stream knows it. */
+export interface Carried {
+  readonly id: string
+  readonly token: string | undefined
+  /** Where to go on; undefined for a snapshot. */
+  readonly after: string | undefined
+  /** The stream carries it on from where it was. */
+  readonly resumed: () => void
+  /** A snapshot or delta. */
+  readonly took: (event: string, data: unknown, id: string | undefined) => void
+  readonly ended: (reason: string) => void
+  readonly refused: (refusal: Refusal) => void
+  /** The connection is gone and comes back by itself; {@link took} goes on then. */
+  readonly cut: (fault: Fault) => void
+  /** The connection is gone for good. */
+  readonly denied: (fault: Fault) => void
+}
+
+/** What streams of one client have in common. */
+export interface StreamSetting {
+  readonly world: World
+  /** So long without a byte, and the connection is taken for broken. The server sends one every 15 s. */
+  readonly silenceMs: number
+  /** Runs what changes views, then tells those that look at them, once. */
+  readonly batch: (run: () => void) => void
+}
+
+/** A connection that held so long is no failure when it breaks. */
+const healthyMs = 10_000
+/** Quiet for longer than a heartbeat takes: after a sleep such a connection is not waited for. */
+const doubtMs = 20_000
+
+export class Stream {
+  readonly url: string
+  /** Views to carry. */
+  readonly views = new Set<Carried>()
+  readonly #setting: StreamSetting
+  #state: ConnectionState = "idle"
+  /** By place; undefined where a view was dropped or has ended. */
+  #places: Array<Carried | undefined> = []
+  #dropped: Array<number> = []
+  readonly #renewed = new Set<Carried>()
+  /** Those that were asked for from where they were, and of which nothing has come. */
+  readonly #resuming = new Set<Carried>()
+  /** Counts connections, so that what comes late from an old one is known. */
+  #round = 0
+  #id = ""
+  #abort: AbortController | undefined
+  #isBusy = false
+  #failures = 0
+  #openedAt = Number.POSITIVE_INFINITY
+  #heardAt = 0
+  #cancelTimer = () => {}
+  #cancelWatch = () => {}
+  #fault: Fault = fault("CUT", "")
+  #retryAfterMs: number | undefined
+
+  constructor(url: string, setting: StreamSetting) {
+    this.url = url
+    this.#setting = setting
+  }
+
+  want(view: Carried): void {
+    this.views.add(view)
+    this.#go("wanted")
+  }
+
+  part(view: Carried): void {
+    this.views.delete(view)
+    const place = this.#places.indexOf(view)
+    if (place >= 0) {
+      this.#places[place] = undefined
+      this.#dropped.push(place)
+    }
+    this.#go(this.views.size === 0 ? "unwanted" : "wanted")
+  }
+
+  /** The view has another token. */
+  renew(view: Carried): void {
+    this.#renewed.add(view)
+    this.#go("wanted")
+  }
+
+  /** The network is back, or the page is looked at again: no more waiting, and a connection in doubt is given up. */
+  wake(): void {
+    const silence = this.#setting.world.now() - this.#heardAt
+    if (this.#abort !== undefined && silence > doubtMs) this.#broke(fault("SILENT", this.#silent(silence)))
+    this.#go("woken")
+  }
+
+  #silent(ms: number): string {
+    return `nothing was heard of ${this.url} for ${Math.round(ms / 1000)} s`
+  }
+
+  #go(event: ConnectionEvent): void {
+    const move = connection[this.#state][event]
+    if (move === stay) return
+    this.#state = move.to
+    for (const action of move.emit) this.#act(action)
+  }
+
+  #act(action: ConnectionAction): void {
+    const { world } = this.#setting
+    if (action === "soon") this.#cancelTimer = world.after(0, () => this.#go("due"))
+    else if (action === "wait") {
+      if (world.now() - this.#openedAt > healthyMs) this.#failures = 0
+      const ms = backoffMs(this.#failures++, world.random(), this.#retryAfterMs)
+      this.#cancelTimer = world.after(ms, () => this.#go("due"))
+    } else if (action === "cancel") this.#cancelTimer()
+    else if (action === "open") this.#open()
+    else if (action === "close") this.#close()
+    else if (action === "sync") void this.#sync()
+    else {
+      const tell = [...this.views]
+      if (action === "fail") this.views.clear()
+      this.#setting.batch(() => {
+        for (const view of tell) action === "cut" ? view.cut(this.#fault) : view.denied(this.#fault)
+      })
+    }
+  }
+
+  #broke(why: Fault, retryAfterMs?: number): void {
+    this.#fault = why
+    this.#retryAfterMs = retryAfterMs
+    this.#go("broke")
+  }
+
+  #denied(why: Fault): void {
+    this.#fault = why
+    this.#go("denied")
+  }
+
+  #close(): void {
+    this.#round++
+    this.#abort?.abort()
+    this.#abort = undefined
+    this.#isBusy = false
+    this.#places = []
+    this.#cancelWatch()
+  }
+
+  #open(): void {
+    const round = ++this.#round
+    const abort = (this.#abort = new AbortController())
+    this.#places = [...this.views]
+    this.#dropped = []
+    this.#renewed.clear()
+    this.#resuming.clear()
+    this.#openedAt = Number.POSITIVE_INFINITY
+    this.#heard()
+    this.#watch()
+    const views = this.#places.map((view) => this.#asked(view!))
+    void this.#follow(round, abort.signal, { views, format: "rows" })
+  }
+
+  /** Looks from time to time whether there still is a sign of life. */
+  #watch(): void {
+    const { silenceMs, world } = this.#setting
+    this.#cancelWatch = world.after(silenceMs / 3, () => {
+      const silence = world.now() - this.#heardAt
+      if (silence > silenceMs) this.#broke(fault("SILENT", this.#silent(silence)))
+      else this.#watch()
+    })
+  }
+
+  #heard(): void {
+    this.#heardAt = this.#setting.world.now()
+  }
+
+  /** A view as the server is asked for it. */
+  #asked(view: Carried): object {
+    if (view.after !== undefined) this.#resuming.add(view)
+    return { view: view.id, after: view.after, token: view.token }
+  }
+
+  #post(path: string, token: string | undefined, body: object, signal?: AbortSignal): Promise<Response> {
+    const headers: { [name: string]: string } = { "content-type": "application/json" }
+    if (token !== undefined) headers["authorization"] = `Bearer ${token}`
+    return this.#setting.world.fetch(this.url + path, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+      ...(signal === undefined ? {} : { signal })
+    })
+  }
+
+  async #follow(round: number, signal: AbortSignal, body: object): Promise<void> {
+    const address = `${this.url}/stream`
+    try {
+      const answer = await this.#post("/stream", this.#places[0]?.token, body, signal)
+      if (!answer.ok) {
+        const refusal = await refusalOf(address, answer)
+        return round === this.#round ? this.#refused(address, refusal) : undefined
+      }
+      const type = answer.headers.get("content-type") ?? "nothing"
+      if (!type.startsWith("text/event-stream") || answer.body === null)
+        return round === this.#round
+          ? this.#denied(fault("NOT_A_STREAM", `${address} answers ${type}, not an event stream`))
+          : undefined
+      const reader = answer.body.getReader()
+      const parser = new SseParser()
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (round !== this.#round) return
+        if (done) return this.#broke(fault("CUT", `${address} has ended`))
+        this.#heard()
+        const events = parser.push(value)
+        this.#setting.batch(() => {
+          for (const event of events) if (round === this.#round) this.#take(event)
+        })
+      }
+    } catch (error) {
+      if (round !== this.#round) return
+      const why = textOf(error)
+      this.#broke(
+        this.#state === "open"
+          ? fault("CUT", `${address} broke off: ${why}`)
+          : fault(
+              "UNREACHABLE",
+              `${address} cannot be reached: ${why} (a browser says no more when the server does not list the page's origin in SVC_BROWSER_ORIGINS)`
+            )
+      )
+    }
+  }
+
+  /** The server does not open the stream. */
+  #refused(address: string, refusal: Refusal): void {
+    const { fault: why, retryAfterMs, status } = refusal
+    if (status === 401)
+      return this.#setting.batch(() => {
+        // One bearer stands for all: which of the tokens was wrong is not known, so each view asks for another.
+        for (const view of [...this.views]) view.refused(refusal)
+      })
+    if (status === 404 || status === 405)
+      return this.#denied(
+        fault(
+          "TOO_OLD",
+          `${address} answers ${status}: the server is too old for this client, or this is not its address (${why.message})`
+        )
+      )
+    return status < 500 && status !== 408 && status !== 425 && status !== 429
+      ? this.#denied(why)
+      : this.#broke(why, retryAfterMs)
+  }
+
+  #take({ data, event, id, view: place }: SseEvent): void {
+    let message: unknown
+    try {
+      message = JSON.parse(data)
+    } catch {
+      return this.#broke(
+        fault("MISFIT", `${this.url}/stream sent ${JSON.stringify(data.slice(0, 40))}, which is no JSON`)
+      )
+    }
+    if (place === undefined) {
+      if (event === "open") this.#opened((message as { readonly stream?: string } | null)?.stream)
+      return
+    }
+    const view = this.#places[place]
+    if (view === undefined) return
+    this.#resuming.delete(view)
+    if (event === "snapshot" || event === "delta") return view.took(event, message, id)
+    const {
+      code = "",
+      message: text = "",
+      reason = ""
+    } = (message ?? {}) as {
+      readonly code?: string
+      readonly message?: string
+      readonly reason?: string
+    }
+    if (event !== "end" && event !== "refused") return
+    this.#places[place] = undefined
+    if (event === "end") view.ended(reason)
+    else view.refused({ fault: { code, message: text }, status: 0, retryAfterMs: undefined })
+  }
+
+  #opened(id: string | undefined): void {
+    this.#id = id ?? ""
+    this.#openedAt = this.#setting.world.now()
+    this.#goOn(0)
+    this.#go("opened")
+  }
+
+  /** Views from this place on that were asked for from where they were: the server has them, with nothing to tell. */
+  #goOn(from: number): void {
+    for (const view of this.#places.slice(from)) if (view !== undefined && this.#resuming.delete(view)) view.resumed()
+  }
+
+  /** Tells the server what is new since the stream was opened. */
+  async #sync(): Promise<void> {
+    if (this.#state !== "open" || this.#isBusy) return
+    const round = this.#round
+    const first = this.#places.length
+    const added = [...this.views].filter((view) => !this.#places.includes(view))
+    const drop = this.#dropped.filter((place) => place < first)
+    const renewed = [...this.#renewed].filter((view) => this.#places.includes(view))
+    this.#dropped = []
+    this.#renewed.clear()
+    if (added.length + drop.length + renewed.length === 0) return
+    this.#isBusy = true
+    const body = {
+      add: added.map((view) => this.#asked(view)),
+      drop,
+      renew: renewed.map((view) => [this.#places.indexOf(view), view.token])
+    }
+    this.#places.push(...added)
+    const bearer = added[0] ?? renewed[0] ?? this.#places.find((view) => view !== undefined)
+    try {
+      const answer = await this.#post(`/stream/${this.#id}`, bearer?.token, body)
+      const refusal = answer.ok ? undefined : await refusalOf(`${this.url}/stream/:id`, answer)
+      const { places = [] } =
+        refusal === undefined ? ((await answer.json()) as { readonly places?: ReadonlyArray<number> }) : {}
+      if (round !== this.#round) return
+      this.#isBusy = false
+      if (refusal !== undefined) this.#notSynced(refusal, first, added.length > 0 ? added : renewed)
+      else if (added.some((_, n) => places[n] !== first + n))
+        this.#broke(fault("MISFIT", `${this.url} gave the places ${places.join(", ")}, not ${first} and on`))
+      else this.#setting.batch(() => this.#goOn(first))
+      void this.#sync()
+    } catch (error) {
+      if (round === this.#round) this.#broke(fault("UNREACHABLE", `${this.url} cannot be reached: ${textOf(error)}`))
+    }
+  }
+
+  /** The server did not take what was new. What it says of the views is theirs; all else is a stream to open anew. */
+  #notSynced(refusal: Refusal, first: number, views: ReadonlyArray<Carried>): void {
+    const { fault: why, retryAfterMs, status } = refusal
+    if (views.length === 0 || status === 404 || status === 429 || status >= 500) return this.#broke(why, retryAfterMs)
+    this.#places.length = first
+    this.#setting.batch(() => {
+      for (const view of views) view.refused(refusal)
+    })
+  }
+}

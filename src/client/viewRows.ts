@@ -1,0 +1,100 @@
+/**
+ * What a client knows of one view: its rows, and the place in the stream up to which it knows them.
+ *
+ * The array that is shown is made when it is asked for, and only after a change. That makes applying a delta cheap, and
+ * it keeps half-applied deltas out of sight: when a delta does not fit, what is shown stays the array that was shown
+ * last, which is a state that the server had, until the next snapshot.
+ */
+import { applyDelta, type Delta, Misfit } from "./delta.ts"
+import { RowList } from "./rowList.ts"
+import { matchUp, sameItems } from "./share.ts"
+
+/** A row that was left out of the result, and why. */
+export interface RowError {
+  readonly id: string
+  readonly reason: string
+}
+
+interface Snapshot {
+  readonly part: number
+  readonly parts: number
+  readonly rows: ReadonlyArray<unknown>
+  readonly only?: boolean
+  readonly errors?: ReadonlyArray<RowError>
+  readonly warnings?: ReadonlyArray<string>
+}
+
+const none: ReadonlyArray<never> = []
+
+export class ViewRows {
+  /** Undefined before the first snapshot, and after a message that did not fit. */
+  #list: RowList | undefined
+  #shown: ReadonlyArray<unknown> = none
+  #isChanged = false
+  /** Parts of a snapshot that has not come whole. */
+  #parts: Array<ReadonlyArray<unknown>> = []
+  /** Where to go on: `<incarnation>.<n>`; undefined where a snapshot is needed. */
+  after: string | undefined
+  /** FROM ONLY: no or one row, not a list. */
+  only = false
+  errors: ReadonlyArray<RowError> = none
+  warnings: ReadonlyArray<string> = none
+  /** Whether there was a state to show, ever. */
+  hasShown = false
+
+  get rows(): ReadonlyArray<unknown> {
+    if (this.#isChanged && this.#list !== undefined) {
+      this.#shown = this.#list.toArray()
+      this.#isChanged = false
+    }
+    return this.#shown
+  }
+
+  /** Takes one part of a snapshot; whether it was the last, so that there is a new state. Throws {@link Misfit}. */
+  snapshot(data: Snapshot, id: string | undefined): boolean {
+    const { part, parts, rows } = data
+    if (!Array.isArray(rows) || part !== this.#parts.length || !(part < parts)) {
+      if (part !== 0 || !Array.isArray(rows))
+        throw new Misfit(`part ${part} of ${parts} of a snapshot comes after ${this.#parts.length} parts`)
+      this.#parts = []
+    }
+    this.#parts.push(rows)
+    if (part + 1 < parts) return false
+    const before = this.rows
+    const fresh = matchUp(before, this.#parts.length === 1 ? rows : this.#parts.flat(1))
+    this.#parts = []
+    if (!sameItems(before, fresh)) this.#shown = fresh
+    this.#list = new RowList(fresh)
+    this.#isChanged = false
+    this.after = id
+    this.only = data.only === true
+    this.errors = data.errors ?? none
+    this.warnings = data.warnings ?? none
+    this.hasShown = true
+    return true
+  }
+
+  /** Throws {@link Misfit}. */
+  delta(data: Delta & { readonly errors?: ReadonlyArray<RowError> }, id: string | undefined): void {
+    if (this.#list === undefined) throw new Misfit("a delta comes before the snapshot")
+    applyDelta(this.#list, data)
+    const { insert, patch, remove, update } = data
+    if (remove !== undefined || insert !== undefined || update !== undefined || patch !== undefined)
+      this.#isChanged = true
+    if (data.errors !== undefined) this.errors = data.errors
+    if (id !== undefined) this.after = id
+  }
+
+  /** After a message that did not fit: what is shown stays, and the next state is a snapshot. */
+  spoil(): void {
+    this.#list = undefined
+    this.#isChanged = false
+    this.after = undefined
+    this.#parts = []
+  }
+
+  /** The stream is gone: parts of a snapshot that had not come whole are none. */
+  cut(): void {
+    this.#parts = []
+  }
+}
