@@ -11,11 +11,10 @@ import { Either } from "effect"
 import { append, join, leave } from "../multimap.ts"
 import type { Change } from "../record/change.ts"
 import { drain, type Scope, type Slices } from "../surql/evaluate/scope.ts"
-import { analyze } from "../surql/syntax/analyze.ts"
 import type { Select } from "../surql/syntax/ast.ts"
 import { print } from "../surql/syntax/print.ts"
 import { encode } from "../surql/values/encode.ts"
-import type { Obj, RecordId } from "../surql/values/value.ts"
+import { field, type Obj, type RecordId, setField, type Value } from "../surql/values/value.ts"
 import { noSlot } from "../view/watch.ts"
 import type { EngineContext, Turn, ViewSpec } from "./context.ts"
 import { StepLog, ViewChange } from "./delta/stepLog.ts"
@@ -29,10 +28,12 @@ import { KeptBytes } from "./keptBytes.ts"
 import { type EngineOptions, limitsOf } from "./options.ts"
 import { boundSourcesOf } from "./query/boundSources.ts"
 import { type LiftedOnce, lift, type Params } from "./query/lift.ts"
+import type { MembersPlan } from "./query/membersPlan.ts"
 import { type PageKeys, pageKeysOf } from "./query/pagePlan.ts"
 import { PreparedQueries, type Refused } from "./query/preparedQueries.ts"
 import { boundsOf, plan } from "./query/shape.ts"
 import { Releases } from "./releases.ts"
+import { Sharing, tellSharers } from "./sharing.ts"
 import type { Write } from "./store/recordSlot.ts"
 import { netOf, Store } from "./store/store.ts"
 import { Dependencies, rereadAll } from "./view/dependencies.ts"
@@ -40,22 +41,20 @@ import { DirtyRows } from "./view/dirtyRows.ts"
 import { IncrementalView } from "./view/incrementalView.ts"
 import { PagedView } from "./view/pagedView.ts"
 import { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
-import { rerun } from "./view/rerun.ts"
-import { type StepLimits, StoreSource, TrackedSource } from "./view/source.ts"
-import type { Touched, View } from "./view/view.ts"
+import { type Rerun, wholeView } from "./view/rerun.ts"
+import { SharedView } from "./view/sharedView.ts"
+import { type StepLimits, TrackedSource } from "./view/source.ts"
+import type { Told, Touched, View } from "./view/view.ts"
 import { newWorkCounters } from "./workCounters.ts"
 
 interface Held {
-  readonly view: IncrementalView | RecomputedView
+  readonly view: IncrementalView | SharedView | RecomputedView
   readonly router: ViewRouter | undefined
   /** The first fill, while it goes on. */
   filling: Iterator<undefined, void> | undefined
   /** Forgets it where it was written down by a shorter name. */
   readonly known: Array<() => void>
 }
-
-/** What a step has changed so far. */
-type Told = Array<Touched> | undefined
 
 /**
  * Records and the views of them: `acquire` a view, `plan` changes, `apply` the plans; every view that changed is
@@ -72,6 +71,7 @@ export class Engine {
   private readonly routers = new Map<string, ViewRouter>()
   private readonly indexes: SecondaryIndexes
   private readonly ordered: OrderedIndexes
+  private readonly sharing: Sharing
   private readonly recomputed = new RecomputedViews()
   private queries = new PreparedQueries()
   private readonly around: EngineContext<IncrementalView>
@@ -122,6 +122,7 @@ export class Engine {
       writes: () => this.writes,
       step: () => this.steps
     }
+    this.sharing = new Sharing(this.around, (plan, params) => this.lenderFor(plan, params))
   }
 
   /** What these changes would do; nothing is touched. */
@@ -214,9 +215,10 @@ export class Engine {
 
   /** Forgets all records and views; what fills meanwhile has to begin again. */
   clear(): void {
-    for (const { view } of this.held.values()) this.evaluating.release(view)
+    for (const { view } of this.held.values()) this.giveBackSlot(view)
     this.held.clear()
     this.routers.clear()
+    this.sharing.clear()
     this.indexes.clear()
     this.ordered.clear()
     this.recomputed.clear()
@@ -319,7 +321,9 @@ export class Engine {
           relistings,
           this.store
         )
-      if (delta !== undefined && view.uses > 0) touched = append(touched, new ViewChange(view, delta))
+      if (delta === undefined) continue
+      if (view.uses > 0) touched = append(touched, new ViewChange(view, delta))
+      if (view.sharers !== undefined) touched = tellSharers(view.sharers, delta, touched)
     }
     return touched
   }
@@ -417,18 +421,49 @@ export class Engine {
       generation: about.generation,
       paged: page !== undefined
     }
-    const view = page === undefined ? new IncrementalView(spec, this.around) : this.pageOf(spec, page)
+    const view =
+      page !== undefined
+        ? this.pageOf(spec, page)
+        : (this.sharing.sharedOf(router as ViewRouter, spec) ?? new IncrementalView(spec, this.around))
     view.watchSlot = about.watchSlot
     const held: Held = {
       view,
       router: router as ViewRouter,
-      filling: view instanceof PagedView ? view.fillPage() : (router as ViewRouter).fill(view, this.store),
+      filling: this.filling(router as ViewRouter, view),
       known: []
     }
     this.held.set(about.key, held)
     this.enlist(router as ViewRouter, view)
     if (about.list !== undefined) this.follow(held, about.list.result)
     return held
+  }
+
+  private filling(router: ViewRouter, view: IncrementalView | SharedView): Slices<void> {
+    if (view instanceof SharedView) return this.lent(view)
+    return view instanceof PagedView ? view.fillPage() : router.fill(view, this.store)
+  }
+
+  /** The first fill of the rows that a view shows. */
+  private *lent({ lender }: SharedView): Slices<void> {
+    for (const held = this.held.get(lender.key)!; held.filling !== undefined; ) {
+      this.fillOn(held)
+      if (held.filling !== undefined) yield
+    }
+  }
+
+  /** A view that is made to lend its rows and for no other end. */
+  private lenderFor({ names, select, text }: MembersPlan, given: Params): IncrementalView | undefined {
+    const params: Record<string, Value> = {}
+    for (const name of names) setField(params, name, field(given, name))
+    const made = this.make(select, select, params, {
+      key: `${lenderPrefix}${text}\n${encode(params)}`,
+      text,
+      generation: 1,
+      failsAsWhole: false,
+      list: undefined,
+      watchSlot: this.evaluating.slot
+    })
+    return "view" in made && made.view instanceof IncrementalView ? made.view : undefined
   }
 
   private pageOf(spec: ViewSpec, keys: PageKeys): PagedView {
@@ -445,44 +480,11 @@ export class Engine {
     })
   }
 
-  private runWhole(
-    original: Select,
-    select: Select,
-    params: Params,
-    {
-      generation,
-      key,
-      reason,
-      watchSlot,
-      text
-    }: {
-      readonly key: string
-      readonly text: string
-      readonly generation: number
-      readonly reason: string
-      readonly watchSlot: number
-    }
-  ): Held {
-    const facts = analyze(original, params)
-    const about = {
-      key,
-      shape: text,
-      mainTables: facts.mainTables,
-      otherTables: facts.referencedTables,
-      only: select.only,
-      generation,
-      readsAnyTable: facts.reaches || facts.computedSource
-    }
-    const view = new RecomputedView(
-      about,
-      reason,
-      this.keptBytes,
-      rerun(select, params, new StoreSource(this.store), this.store, this.limits)
-    )
-    view.watchSlot = watchSlot
+  private runWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
+    const view = wholeView(original, select, params, about, this.store, this.limits, this.keptBytes)
     this.recomputed.add(view)
     const held: Held = { view, router: undefined, filling: view.fill(() => this.steps), known: [] }
-    this.held.set(key, held)
+    this.held.set(about.key, held)
     return held
   }
 
@@ -490,10 +492,11 @@ export class Engine {
     if (this.evaluating.during(held.view.watchSlot, () => held.filling?.next())?.done === true) held.filling = undefined
   }
 
-  private enlist(router: ViewRouter, view: IncrementalView): void {
-    if (view instanceof PagedView) router.pages++
+  private enlist(router: ViewRouter, view: IncrementalView | SharedView): void {
+    if (view instanceof PagedView || view instanceof SharedView) router.unrouted++
     else {
       router.add(view)
+      this.sharing.add(view, router)
       for (const table of view.mainTables) join(this.store.table(table).routers, router)
     }
     this.highestStratum = Math.max(this.highestStratum, router.shape.stratum)
@@ -519,18 +522,25 @@ export class Engine {
     const { router, view } = held
     if (view.uses > 0 || (view instanceof IncrementalView && (view.reader !== undefined || view.isFollowed))) return
     this.held.delete(view.key)
-    this.evaluating.release(view)
+    this.giveBackSlot(view)
     for (const forget of held.known) forget()
     this.keptBytes.used -= view.kept
     view.kept = 0
     if (view instanceof RecomputedView) return this.recomputed.remove(view)
     view.uses = -1
+    if (view instanceof SharedView) {
+      router!.unrouted--
+      view.lender.takeBack(view)
+      this.idle.push(view.lender)
+      return this.dropUnusedRouter(router!)
+    }
     if (view instanceof PagedView) {
-      router!.pages--
+      router!.unrouted--
       view.index.leave(view)
       this.ordered.release(view.plainShape.table!, view.index)
     } else {
       router!.remove(view)
+      this.sharing.remove(view, router!)
       for (const table of view.mainTables)
         if (!router!.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router!))
     }
@@ -542,7 +552,14 @@ export class Engine {
   }
 
   private dropUnusedRouter(router: ViewRouter): void {
-    if (router.isUnused) this.routers.delete(router.shape.text)
+    if (!router.isUnused) return
+    this.routers.delete(router.shape.text)
+    this.sharing.leave(router)
+  }
+
+  /** A view that is made to lend has the slot of the first view that it was made for, and gives it back. */
+  private giveBackSlot(view: Held["view"]): void {
+    if (!(view instanceof SharedView) || view.watchSlot !== view.lender.watchSlot) this.evaluating.release(view)
   }
 }
 
@@ -550,3 +567,6 @@ const none: ReadonlyArray<never> = []
 
 /** Results of subqueries fail where views leave rows out, so they are views of their own. */
 const strictPrefix = "\u0001"
+
+/** Views that no caller has asked for: others show their rows. */
+const lenderPrefix = "\u0002"

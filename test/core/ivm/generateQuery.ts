@@ -7,6 +7,7 @@
  */
 import type { Rng } from "../../kit/random.ts"
 import { type Feature, type Json, keys, type Mask, recordText, scalar, tables } from "./generateData.ts"
+import { siblings } from "./siblings.ts"
 
 export type Tag =
   | Feature
@@ -28,6 +29,7 @@ export type Tag =
   | "link"
   | "total"
   | "page"
+  | "sharedFilter"
 
 export interface Query {
   readonly text: string
@@ -557,12 +559,14 @@ export const query = (rng: Rng, mask: Mask): Query => {
   return { text, params: params(rng, mask), tags: g.tags }
 }
 
-/** Queries for one run; some share their shape with an earlier one, or are the same. */
+/** Queries for one run; some share their shape or their filter with an earlier one, or are the same. */
 export const queries = (rng: Rng, mask: Mask, count: number): ReadonlyArray<Query> => {
   const out: Array<Query> = []
   while (out.length < count) {
-    const earlier = out.length > 0 && mask.has("twins") && rng.chance(0.25) ? rng.pick(out) : undefined
-    if (earlier === undefined) out.push(query(rng, mask))
+    const earlier = out.length > 0 && mask.has("twins") && rng.chance(0.35) ? rng.pick(out) : undefined
+    const like = earlier !== undefined && rng.chance(0.5) ? siblings(rng, mask, earlier) : []
+    if (like.length > 0) out.push(...like.slice(0, count - out.length))
+    else if (earlier === undefined) out.push(query(rng, mask))
     else
       out.push({
         text: earlier.text.replace(/(?<= [<>=]{1,2} )(-?[0-3]|'(?:a|b|ab)')(?=[ )]|$)/g, () =>

@@ -3,6 +3,7 @@
  *
  * Why apart from the tests: the default run and the long campaign are the same run, told how often and how long.
  */
+import { SharedView } from "../../../src/core/ivm/view/sharedView.ts"
 import type { Rng } from "../../kit/random.ts"
 import type { Engines } from "../surql/database.ts"
 import { type Asked, compareWithDatabase } from "./database.ts"
@@ -24,11 +25,20 @@ export interface Totals {
   readonly seen: Map<Tag, Seen>
   queries: number
   compared: number
+  /** Views that showed the rows of another one. */
+  sharing: number
   /** Answers in which the database's two evaluators differ from each other and from us. */
   readonly disputed: Array<string>
 }
 
-export const newTotals = (): Totals => ({ tally: newTally(), seen: new Map(), queries: 0, compared: 0, disputed: [] })
+export const newTotals = (): Totals => ({
+  tally: newTally(),
+  seen: new Map(),
+  queries: 0,
+  compared: 0,
+  sharing: 0,
+  disputed: []
+})
 
 const note = (totals: Totals, tag: Tag, steps: number): void => {
   const seen = totals.seen.get(tag)
@@ -67,6 +77,7 @@ export const lawRun = async (
       asked.forEach(({ params, tags, text }, i) => {
         const instance = held.get(`v${i}`)?.instance
         if (instance === undefined) return
+        if (instance instanceof SharedView) totals.sharing++
         for (const tag of tags) note(totals, tag, instance.generation - 1)
         if (!tags.has("unlike")) like.push({ query: text, params, view: instance })
       })

@@ -42,8 +42,8 @@ export class ViewRouter {
   /** Views whose parameters say what they read: those of tables and ranges by table, those of records by record. */
   private readonly byTable = new Map<string, Set<RoutedView>>()
   private readonly byRecord = new Map<string, Set<RoutedView>>()
-  /** How many views read pages of an ordered index, which finds them. */
-  pages = 0
+  /** How many views are shown no record: they read pages of an ordered index, or the rows of another view. */
+  unrouted = 0
   /** How many views read each table. */
   private readonly reading = new Map<string, number>()
 
@@ -84,7 +84,7 @@ export class ViewRouter {
 
   /** No view has its shape. */
   get isUnused(): boolean {
-    return this.views.size === 0 && this.pages === 0
+    return this.views.size === 0 && this.unrouted === 0
   }
 
   readsTable(table: string): boolean {

@@ -221,4 +221,4 @@ export const liftOnce = (
 }
 
 /** Subqueries mostly depend on one record id: its text will do, where nothing else can look like it. */
-const valueKey = (value: Value): string => (value instanceof RecordId ? `\u0002${value.text}` : encode(value))
+export const valueKey = (value: Value): string => (value instanceof RecordId ? `\u0002${value.text}` : encode(value))

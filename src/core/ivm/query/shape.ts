@@ -27,6 +27,7 @@ import type { Bounds } from "../operators/window.ts"
 import { noSort, type ViewRow, viewRowHash } from "../view/viewRow.ts"
 import { chooseIndexPlan, type IndexPlan } from "./indexPlan.ts"
 import { type ListArgument, shapeText } from "./lift.ts"
+import { type MembersPlan, membersPlanOf } from "./membersPlan.ts"
 import { type PagePlan, pagePlanOf } from "./pagePlan.ts"
 
 export interface SortTerm {
@@ -87,10 +88,14 @@ export interface Shape {
   readonly reaches: boolean
   /** The projection must be evaluated per changed row: it can fail, or shows content of other records. */
   readonly checksProjection: boolean
+  /** Showing a row, or a group, can fail. */
+  readonly projectionCanFail: boolean
   /** The subquery whose values are an argument that changes, and the parameter that stands for them. */
   readonly list: ListArgument | undefined
   /** How deep subqueries nest in it: those it holds are settled before it is. */
   readonly stratum: number
+  /** What its views share with others of the same filter; undefined where that is nothing. */
+  readonly members: MembersPlan | undefined
 }
 
 /** Why a query is recomputed instead of maintained. */
@@ -203,7 +208,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   const windowed = select.limit !== undefined || select.start !== undefined
   const heldByWindow = windowed && grouping === undefined && select.split.length === 0
   const subqueries = facts.subqueries ? subqueriesOf(select) : []
-  return {
+  const shape: Omit<Shape, "members"> = {
     text: shapeText(select, list),
     table,
     sources: select.from,
@@ -244,9 +249,11 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
       !select.order.some((term) => canFail(term.idiom)),
     reaches: facts.reaches,
     checksProjection: projection.canFail || facts.reaches,
+    projectionCanFail: projection.canFail,
     list,
     stratum: Math.max(nesting(select), list === undefined ? 0 : nesting(list.query) + 1)
   }
+  return { ...shape, members: membersPlanOf(select, shape) }
 }
 
 /** One term is the usual case, and its values are mostly numbers or text. */

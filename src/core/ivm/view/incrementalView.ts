@@ -9,13 +9,11 @@
  * The result of a subquery is `strict`: the database fails the row around it where a row of it fails, so it keeps all
  * rows that match and says that it fails; a view leaves failing rows out (D2a).
  */
-import { Either } from "effect"
-import { failureOf, run } from "../../surql/evaluate/evaluate.ts"
+import { failureOf } from "../../surql/evaluate/evaluate.ts"
 import { raise } from "../../surql/evaluate/failure.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import { compareStrings } from "../../surql/values/order.ts"
-import * as Ids from "../../surql/values/recordId.ts"
-import type { Obj, RecordId, Value } from "../../surql/values/value.ts"
+import type { Obj, Value } from "../../surql/values/value.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
 import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown } from "../delta/delta.ts"
 import type { Hash64 } from "../delta/hash.ts"
@@ -28,13 +26,15 @@ import type { Bounds } from "../operators/window.ts"
 import type { BoundSources } from "../query/boundSources.ts"
 import { type PlanFigures, planOf } from "../query/explain.ts"
 import type { Params } from "../query/lift.ts"
-import { type Shape, sortValues } from "../query/shape.ts"
+import type { Shape } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import type { Read, Reader, ReaderRow, ReadResult } from "./dependencies.ts"
 import { type Matching, match } from "./evaluate.ts"
 import { madeOf, type Output } from "./output.ts"
+import type { SharedView } from "./sharedView.ts"
+import { contentOf, inOrder, rankingOf, shownRows } from "./showing.ts"
 import { isBehindWindow, isBlind } from "./unread.ts"
-import type { PlanRow, RankedRow, Ranking, ResultRow, RowError, View } from "./view.ts"
+import type { PlanRow, Ranking, ResultRow, RowError, View } from "./view.ts"
 import { FullRow, PlainRow, type ViewRow } from "./viewRow.ts"
 import { countOf, exchanged, listOf, type ViewRows } from "./viewRows.ts"
 
@@ -62,6 +62,8 @@ export class IncrementalView
   private isDirty = true
   private cache: Cache | undefined = undefined
   private list: SubqueryValues | undefined = undefined
+  /** The views that show its rows in their own way. */
+  sharers: Set<SharedView> | undefined = undefined
   // The rows that show or use it as a subquery.
   reader: ReadResult["reader"] = undefined
   row: ReaderRow = ""
@@ -179,7 +181,7 @@ export class IncrementalView
   }
 
   /** Which source a row comes from; undefined for none. */
-  private sourceIndexOf(slot: RecordSlot): number | undefined {
+  sourceIndexOf(slot: RecordSlot): number | undefined {
     // A shape of one whole table says so: the slots of a view stand at its end.
     return this.plainShape.table !== undefined ? 0 : this.boundSources!.of(slot.id)
   }
@@ -218,7 +220,7 @@ export class IncrementalView
     const delta = moves?.finish(this.aliases)
     const valueSetDelta =
       moves &&
-      this.list?.turn(moves.all.map(({ after, slot }) => [slot, after && { value: this.content(after as Output) }]))
+      this.list?.turn(moves.all.map(({ after, slot }) => [slot, after && { value: contentOf(this, after as Output) }]))
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
@@ -240,20 +242,28 @@ export class IncrementalView
 
   /** Its values as a list that views are filed by, kept from the first follower on. */
   subqueryValues(): SubqueryValues {
-    return (this.list ??= new SubqueryValues(this.ordered().map((row) => [(row as ViewRow).slot, this.content(row)])))
+    return (this.list ??= new SubqueryValues(
+      this.ordered().map((row) => [(row as ViewRow).slot, contentOf(this, row)])
+    ))
   }
 
   get isFollowed(): boolean {
-    return this.list !== undefined && this.list.followers.size > 0
+    return (this.list !== undefined && this.list.followers.size > 0) || this.sharers !== undefined
+  }
+
+  /** From here on this view shows its rows too. */
+  lend(view: SharedView): void {
+    if (this.sharers === undefined) this.sharers = new Set([view])
+    else this.sharers.add(view)
+  }
+
+  /** A view shows its rows no more. */
+  takeBack(view: SharedView): void {
+    if (this.sharers?.delete(view) === true && this.sharers.size === 0) this.sharers = undefined
   }
 
   rows(): ReadonlyArray<ResultRow> {
-    return this.ordered().map((row) => {
-      // The record may have moved on when the value is asked for.
-      const { key, version } = row,
-        doc = docOf(row)
-      return { key, version, value: () => this.content(row, doc) }
-    })
+    return shownRows(this, this.ordered())
   }
 
   errors(): ReadonlyArray<RowError> {
@@ -266,15 +276,20 @@ export class IncrementalView
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return planOf(this.plainShape, {
+    return planOf(this.plainShape, this.figures())
+  }
+
+  figures(): PlanFigures {
+    return {
       tables: this.mainTables,
       matching: this.matches,
       shown: this.size,
       groups: this.groups?.size ?? 0,
       costs: this.costs(),
       declined: this.around.declined,
-      page: this.pageFigures()
-    })
+      page: this.pageFigures(),
+      sharers: this.sharers?.size ?? 0
+    }
   }
 
   /** The figures of the index that a page reads; undefined for other views. */
@@ -307,18 +322,7 @@ export class IncrementalView
   get ranking(): Ranking | undefined {
     const { groups, only, splitting, windowed } = this.plainShape
     if (windowed || only || groups !== undefined || splitting !== undefined) return undefined
-    return {
-      of: (key) => this.ranked(Ids.parse(key)!, key),
-      compare: this.plainShape.kind.compare as unknown as Ranking["compare"]
-    }
-  }
-
-  private ranked(id: RecordId, key: string): RankedRow {
-    const slot = this.around.store.slotOf(id)
-    const doc = slot.doc
-    const { lead, sort } = sortValues(this.plainShape, (value) => this.evaluated(value, slot))
-    const value = () => this.evaluated(this.plainShape.project, slot, doc)
-    return { key, version: slot.version, value, slot, sourceIndex: this.sourceIndexOf(slot)!, lead, sort }
+    return rankingOf(this, (slot) => this.sourceIndexOf(slot)!)
   }
 
   shownRows(): Iterable<Shown> {
@@ -473,35 +477,8 @@ export class IncrementalView
   }
 
   protected inOrder(): ReadonlyArray<Output> {
-    if (this.groups !== undefined) return this.groups.rows()
-    const shape = this.plainShape
-    const viewRows = [...this.matching()]
-    if (shape.splitting !== undefined) return viewRows.flatMap(piecesOf).sort(shape.kind.compare)
-    // A plain member has its slot in the prototype, which a copy leaves behind.
-    const keyed =
-      shape.sort.length === 0 || shape.reaches
-        ? viewRows
-        : viewRows.map((row) => ({
-            ...row,
-            sourceIndex: row.sourceIndex,
-            ...sortValues(shape, (value) => this.evaluated(value, row.slot))
-          }))
-    return keyed.sort(shape.kind.compare)
-  }
-
-  private content(row: Output, doc = docOf(row)): Value {
-    // A row whose projection fails is not a member, and nothing changed since it was checked.
-    const made = madeOf(row)
-    return made === undefined ? this.evaluated(this.plainShape.project, (row as ViewRow).slot, doc) : made.value
-  }
-
-  private evaluated(value: (scope: Scope) => Value, slot: RecordSlot, doc = slot.doc): Value {
-    const result = run(value, this.around.source.scope(doc!, this.params, slot.id.text))
-    return Either.isRight(result) ? result.right : undefined
+    return this.groups !== undefined ? this.groups.rows() : inOrder(this, this.matching(), this.plainShape.reaches)
   }
 }
-
-/** The record that a row shows, as it is now. */
-const docOf = (row: Output): Obj | undefined => ("group" in row ? undefined : row.slot.doc)
 
 const nothing: ReadonlySet<Read> = new Set()

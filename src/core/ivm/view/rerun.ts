@@ -7,13 +7,16 @@ import { Either } from "effect"
 import { failureOf } from "../../surql/evaluate/evaluate.ts"
 import { type Budget, rowBudget, type Slices } from "../../surql/evaluate/scope.ts"
 import { type SelectedRow, selectRowsSliced } from "../../surql/evaluate/select/select.ts"
+import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import { digestOf } from "../delta/hash.ts"
+import type { KeptBytes } from "../keptBytes.ts"
+import type { Params } from "../query/lift.ts"
 import type { Store } from "../store/store.ts"
-import type { Outcome } from "./recomputedView.ts"
-import type { StepLimits, StoreSource } from "./source.ts"
+import { type Outcome, RecomputedView } from "./recomputedView.ts"
+import { type StepLimits, StoreSource } from "./source.ts"
 
 /**
  * It runs without a pause at every change, so it may take no more steps than a row. A query that fails as a whole shows
@@ -73,4 +76,38 @@ function* named(selected: ReadonlyArray<SelectedRow>, store: Store, budget: Budg
     })
   }
   return rows
+}
+
+/** A view that is run whole, and why. */
+export interface Rerun {
+  readonly key: string
+  readonly text: string
+  readonly generation: number
+  readonly reason: string
+  readonly watchSlot: number
+}
+
+/** The view of a query that is run whole; `original` is the query with its constants. */
+export const wholeView = (
+  original: Select,
+  select: Select,
+  params: Params,
+  { generation, key, reason, text, watchSlot }: Rerun,
+  store: Store,
+  limits: StepLimits,
+  room: KeptBytes
+): RecomputedView => {
+  const facts = analyze(original, params)
+  const about = {
+    key,
+    shape: text,
+    mainTables: facts.mainTables,
+    otherTables: facts.referencedTables,
+    only: select.only,
+    generation,
+    readsAnyTable: facts.reaches || facts.computedSource
+  }
+  const view = new RecomputedView(about, reason, room, rerun(select, params, new StoreSource(store), store, limits))
+  view.watchSlot = watchSlot
+  return view
 }

@@ -89,3 +89,6 @@ export interface Touched {
   readonly generation: number
   readonly hash: string
 }
+
+/** What a step has changed so far. */
+export type Told = Array<Touched> | undefined

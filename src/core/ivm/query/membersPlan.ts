@@ -1,0 +1,47 @@
+/**
+ * What views of a shape have in common with all views of the same FROM and WHERE: the rows that match.
+ *
+ * A row that shows its record and nothing else is the same row whatever is projected from it and however it is ordered
+ * when it is read. So views without LIMIT, GROUP or SPLIT differ in how they are read alone, where showing a row cannot
+ * fail and looks at no other record. The filter may do both.
+ */
+import { canFail } from "../../surql/evaluate/evaluate.ts"
+import { analyze } from "../../surql/syntax/analyze.ts"
+import type { Select } from "../../surql/syntax/ast.ts"
+import { print } from "../../surql/syntax/print.ts"
+import { type Params, valueKey } from "./lift.ts"
+import type { Shape } from "./shape.ts"
+
+export interface MembersPlan {
+  /** FROM and WHERE as a query of its own, which shows whole records. */
+  readonly select: Select
+  readonly text: string
+  /** The parameters in it. */
+  readonly names: ReadonlyArray<string>
+  /** Views of the shape may have the same members and yet be different. */
+  readonly varies: boolean
+  /** A view of the shape keeps its members as all others can read them: nothing but the filter decides about them. */
+  readonly lends: boolean
+}
+
+/** The members plan of a lifted query that is maintained; undefined where its views share nothing. */
+export const membersPlanOf = (select: Select, shape: Omit<Shape, "members">): MembersPlan | undefined => {
+  const { groups, list, only, projectionCanFail, reaches, splitting, windowed } = shape
+  if (windowed || only || groups !== undefined || splitting !== undefined || list !== undefined) return undefined
+  if (projectionCanFail || select.order.some(({ idiom }) => canFail(idiom))) return undefined
+  if (analyze({ ...select, where: undefined }).reaches) return undefined
+  const members: Select = { ...select, fields: [{ kind: "all", at: select.at }], value: false, omit: [], order: [] }
+  const { params: names } = analyze(members)
+  return {
+    select: members,
+    text: print(members),
+    names,
+    varies: analyze(select).params.length > names.length,
+    // Where the filter looks elsewhere, a row is projected and its order read as well, for which there may be no room.
+    lends: !reaches || (select.order.length === 0 && select.fields.every(({ kind }) => kind === "all"))
+  }
+}
+
+/** Tells apart the views of one plan by what they match. */
+export const membersKey = ({ names }: MembersPlan, params: Params): string =>
+  names.length === 1 ? valueKey(params[names[0]!]) : names.map((name) => valueKey(params[name])).join("\n")

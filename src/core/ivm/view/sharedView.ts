@@ -1,0 +1,105 @@
+/**
+ * A view that shows the rows of another view with the same filter: it keeps none of its own.
+ *
+ * What a step changes in the other view it changes in this one, with one hash and one delta for both. Its own are the
+ * order and the projection, evaluated when it is read, and the generation. Cost of a change: to say so.
+ */
+import { noSlot } from "../../view/watch.ts"
+import type { EngineContext, ViewSpec } from "../context.ts"
+import type { ChildEntry } from "../delta/delta.ts"
+import { type Hash64, hashText } from "../delta/hash.ts"
+import { planOf } from "../query/explain.ts"
+import type { Params } from "../query/lift.ts"
+import type { Shape } from "../query/shape.ts"
+import type { IncrementalView } from "./incrementalView.ts"
+import { inOrder, rankingOf, type Showing, shownRows } from "./showing.ts"
+import type { PlanRow, Ranking, ResultRow, RowError, View } from "./view.ts"
+import type { ViewRow } from "./viewRow.ts"
+
+export class SharedView implements View, Showing {
+  readonly lender: IncrementalView
+  generation: number
+  /** Its rows in its order, once they were read. */
+  private sorted: ReadonlyArray<ViewRow> | undefined = undefined
+  /** How many hold it. */
+  uses = 0
+  watchSlot = noSlot
+  /** It keeps nothing. */
+  kept = 0
+  readonly plainShape: Shape
+  readonly params: Params
+  readonly around: EngineContext
+  readonly key: string
+
+  constructor({ generation, key, params, shape }: ViewSpec, around: EngineContext, lender: IncrementalView) {
+    this.key = key
+    this.plainShape = shape
+    this.params = params
+    this.generation = generation
+    this.around = around
+    this.lender = lender
+  }
+
+  get shape(): string {
+    return this.plainShape.text
+  }
+
+  get mainTables(): ReadonlyArray<string> {
+    return this.lender.mainTables
+  }
+
+  get otherTables(): ReadonlyArray<string> {
+    return this.plainShape.otherTables
+  }
+
+  get only(): boolean {
+    return false
+  }
+
+  get size(): number {
+    return this.lender.size
+  }
+
+  get sum(): Hash64 {
+    return this.lender
+  }
+
+  hash(): string {
+    return hashText(this.lender)
+  }
+
+  rows(): ReadonlyArray<ResultRow> {
+    return shownRows(this, (this.sorted ??= inOrder(this, this.lender.matching(), false)))
+  }
+
+  errors(): ReadonlyArray<RowError> {
+    return this.lender.errors()
+  }
+
+  plan(): ReadonlyArray<PlanRow> {
+    const { around, lender, plainShape } = this
+    return planOf(plainShape, { ...lender.figures(), declined: around.declined })
+  }
+
+  children(): Iterable<never> {
+    return []
+  }
+
+  childEntries(): Iterable<ChildEntry> {
+    return []
+  }
+
+  get repeats(): boolean {
+    return false
+  }
+
+  get ranking(): Ranking {
+    return rankingOf(this, (slot) => this.lender.sourceIndexOf(slot)!)
+  }
+
+  /** The rows are others, or another state of theirs. */
+  moved(): void {
+    this.generation++
+    this.sorted = undefined
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * Rows as a view shows them: put in its order and projected when they are read, and not before.
+ */
+import { Either } from "effect"
+import { run } from "../../surql/evaluate/evaluate.ts"
+import type { Scope } from "../../surql/evaluate/scope.ts"
+import * as Ids from "../../surql/values/recordId.ts"
+import type { Obj, Value } from "../../surql/values/value.ts"
+import type { EngineContext } from "../context.ts"
+import { piecesOf } from "../operators/split.ts"
+import type { Params } from "../query/lift.ts"
+import { type Shape, sortValues } from "../query/shape.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
+import { madeOf, type Output } from "./output.ts"
+import type { Ranking, ResultRow } from "./view.ts"
+import type { ViewRow } from "./viewRow.ts"
+
+/** What of a view decides. */
+export interface Showing {
+  readonly plainShape: Shape
+  readonly params: Params
+  readonly around: EngineContext
+}
+
+/** The record that a row shows, as it is now. */
+const docOf = (row: Output): Obj | undefined => ("group" in row ? undefined : row.slot.doc)
+
+const evaluated = (
+  { around, params }: Showing,
+  value: (scope: Scope) => Value,
+  slot: RecordSlot,
+  doc = slot.doc
+): Value => {
+  const result = run(value, around.source.scope(doc!, params, slot.id.text))
+  return Either.isRight(result) ? result.right : undefined
+}
+
+/** What a row shows, of this state of its record. */
+export const contentOf = (owner: Showing, row: Output, doc = docOf(row)): Value => {
+  // A row whose projection fails is not a member, and nothing changed since it was checked.
+  const made = madeOf(row)
+  return made === undefined ? evaluated(owner, owner.plainShape.project, (row as ViewRow).slot, doc) : made.value
+}
+
+/** Rows that are not groups in the order of the view. `sorted`: they have the values that it orders by. */
+export const inOrder = (owner: Showing, rows: Iterable<ViewRow>, sorted: boolean): ReadonlyArray<ViewRow> => {
+  const { plainShape: shape } = owner
+  const viewRows = [...rows]
+  if (shape.splitting !== undefined) return viewRows.flatMap(piecesOf).sort(shape.kind.compare)
+  if (shape.sort.length === 0 || sorted) return viewRows.sort(shape.kind.compare)
+  // A plain member has its slot in the prototype, which a copy leaves behind.
+  return viewRows
+    .map((row) => ({
+      ...row,
+      sourceIndex: row.sourceIndex,
+      ...sortValues(shape, (value) => evaluated(owner, value, row.slot))
+    }))
+    .sort(shape.kind.compare)
+}
+
+/** Rows as a reader is given them. */
+export const shownRows = (owner: Showing, rows: ReadonlyArray<Output>): ReadonlyArray<ResultRow> =>
+  rows.map((row) => {
+    // The record may have moved on when the value is asked for.
+    const { key, version } = row,
+      doc = docOf(row)
+    return { key, version, value: () => contentOf(owner, row, doc) }
+  })
+
+/** The order of a view whose rows are put in order when they are read. */
+export const rankingOf = (owner: Showing, sourceIndexOf: (slot: RecordSlot) => number): Ranking => ({
+  of: (key) => {
+    const slot = owner.around.store.slotOf(Ids.parse(key)!)
+    const { doc, version } = slot
+    const { lead, sort } = sortValues(owner.plainShape, (value) => evaluated(owner, value, slot))
+    const value = () => evaluated(owner, owner.plainShape.project, slot, doc)
+    return { key, version, value, slot, sourceIndex: sourceIndexOf(slot), lead, sort }
+  },
+  compare: owner.plainShape.kind.compare as unknown as Ranking["compare"]
+})
