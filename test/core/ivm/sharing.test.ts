@@ -67,7 +67,7 @@ describe("unbounded views of one filter", () => {
     expect([sorted!.delta(), sorted!.view.generation]).toEqual([undefined, 3])
   })
 
-  it("L7 the rows stay as long as one view shows them, whoever came first, and go with the last", () => {
+  it("L7 the rows stay as long as one view shows them, and not only as long as the first, and go with the last", () => {
     const desk = filled(100)
     const [first, second] = [desk.watch(queries[0]!), desk.watch(queries[3]!)]
     desk.engine.release(first.view)

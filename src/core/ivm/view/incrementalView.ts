@@ -61,9 +61,8 @@ export class IncrementalView
   /** A step will ask for the moves. As in the first fill, of which nothing is a delta: it has an end of its own. */
   private isDirty = true
   private cache: Cache | undefined = undefined
-  private list: SubqueryValues | undefined = undefined
-  /** The views that show its rows in their own way. */
-  sharers: Set<SharedView> | undefined = undefined
+  /** The views that are filed by its values, where it is the result of a subquery; else those that show its rows. */
+  private followers: SubqueryValues | Set<SharedView> | undefined = undefined
   // The rows that show or use it as a subquery.
   reader: ReadResult["reader"] = undefined
   row: ReaderRow = ""
@@ -242,24 +241,37 @@ export class IncrementalView
 
   /** Its values as a list that views are filed by, kept from the first follower on. */
   subqueryValues(): SubqueryValues {
-    return (this.list ??= new SubqueryValues(
-      this.ordered().map((row) => [(row as ViewRow).slot, contentOf(this, row)])
-    ))
+    const { list } = this
+    if (list !== undefined) return list
+    const made = new SubqueryValues(this.ordered().map((row) => [(row as ViewRow).slot, contentOf(this, row)]))
+    this.followers = made
+    return made
+  }
+
+  private get list(): SubqueryValues | undefined {
+    return this.followers instanceof SubqueryValues ? this.followers : undefined
   }
 
   get isFollowed(): boolean {
-    return (this.list !== undefined && this.list.followers.size > 0) || this.sharers !== undefined
+    const { followers } = this
+    return followers instanceof SubqueryValues ? followers.followers.size > 0 : followers !== undefined
+  }
+
+  /** The views that show its rows in their own way. */
+  get sharers(): ReadonlySet<SharedView> | undefined {
+    return this.followers instanceof Set ? this.followers : undefined
   }
 
   /** From here on this view shows its rows too. */
   lend(view: SharedView): void {
-    if (this.sharers === undefined) this.sharers = new Set([view])
-    else this.sharers.add(view)
+    if (this.followers instanceof Set) this.followers.add(view)
+    else this.followers = new Set([view])
   }
 
   /** A view shows its rows no more. */
   takeBack(view: SharedView): void {
-    if (this.sharers?.delete(view) === true && this.sharers.size === 0) this.sharers = undefined
+    if (this.followers instanceof Set && this.followers.delete(view) && this.followers.size === 0)
+      this.followers = undefined
   }
 
   rows(): ReadonlyArray<ResultRow> {
