@@ -2,6 +2,7 @@
  * What a view is made of, and what the engine lends it.
  */
 import type { Scope } from "../surql/evaluate/scope.ts"
+import type { Obj } from "../surql/values/value.ts"
 import type { ChildResult } from "./delta/delta.ts"
 import type { StepLog } from "./delta/stepLog.ts"
 import type { Evaluating } from "./evaluating.ts"
@@ -71,6 +72,8 @@ export interface EngineContext<V = never> {
   readonly turnAt: (place: number) => Turn
   /** How many records the step that runs now writes. */
   readonly writes: () => number
+  /** A record as it was before the step that runs now. */
+  readonly docBefore: (slot: RecordSlot) => Obj | undefined
   /** The number of the step that runs now. */
   readonly step: () => number
 }

@@ -36,13 +36,16 @@ import { Releases } from "./releases.ts"
 import { Sharing, tellSharers } from "./sharing.ts"
 import type { Write } from "./store/recordSlot.ts"
 import { netOf, Store } from "./store/store.ts"
+import { Written } from "./store/written.ts"
 import { Dependencies, rereadAll } from "./view/dependencies.ts"
 import { DirtyRows } from "./view/dirtyRows.ts"
+import { GroupedView } from "./view/groupedView.ts"
 import { IncrementalView } from "./view/incrementalView.ts"
 import { PagedView } from "./view/pagedView.ts"
 import { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
 import { type Rerun, wholeView } from "./view/rerun.ts"
 import { SharedView } from "./view/sharedView.ts"
+import type { Sharer } from "./view/sharer.ts"
 import { type StepLimits, TrackedSource } from "./view/source.ts"
 import type { Told, Touched, View } from "./view/view.ts"
 import { newWorkCounters } from "./workCounters.ts"
@@ -87,6 +90,7 @@ export class Engine {
   private steps = 0
   /** Of the step that runs. */
   private writes = 0
+  private readonly written = new Written()
 
   constructor(options: EngineOptions = {}) {
     this.limits = limitsOf(options)
@@ -120,6 +124,7 @@ export class Engine {
       turnTo: (turn) => this.turns.push(turn) - 1,
       turnAt: (place) => this.turns[place]!,
       writes: () => this.writes,
+      docBefore: (slot) => this.written.before(slot),
       step: () => this.steps
     }
     this.sharing = new Sharing(this.around, (plan, params) => this.lenderFor(plan, params))
@@ -256,6 +261,7 @@ export class Engine {
   private step(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
     this.steps++
     this.writes = writes.length
+    this.written.all = writes
     this.around.moves.clear()
     // By index: lists that are empty are of another kind to V8, and over several kinds it makes an iterator for each
     // loop.
@@ -280,6 +286,7 @@ export class Engine {
     if (relistings.length > 0) this.relistings = []
     if (!this.recomputed.empty) touched = this.runAgain(writes, touched)
     if (this.idle.length > 0) this.releases.tidy()
+    this.written.clear()
     this.evaluating.end()
     return touched ?? none
   }
@@ -311,7 +318,7 @@ export class Engine {
     for (let i = 0; i < dirty.length; i++) {
       const view = dirty[i]!
       this.evaluating.begin(view.watchSlot)
-      const { delta, moved, valueSetDelta } = view.finish()
+      const { before, delta, moved, valueSetDelta } = view.finish()
       if (moved) rereadAll(view, this.dirtyRows, view)
       if (valueSetDelta !== undefined)
         relistAll(
@@ -323,9 +330,10 @@ export class Engine {
         )
       if (delta === undefined) continue
       if (view.uses > 0) touched = append(touched, new ViewChange(view, delta))
-      if (view.sharers !== undefined) touched = tellSharers(view.sharers, delta, touched)
+      if (view.sharers !== undefined) touched = tellSharers(view.sharers, delta, before!, touched)
     }
-    return touched
+    // Groups over the rows of a view are settled behind it.
+    return this.settle(relistings, touched)
   }
 
   private runAgain(writes: ReadonlyArray<Write>, told: Told): Told {
@@ -440,15 +448,21 @@ export class Engine {
 
   private filling(router: ViewRouter, view: IncrementalView | SharedView): Slices<void> {
     if (view instanceof SharedView) return this.lent(view)
+    if (view instanceof GroupedView) return this.lentGroups(view)
     return view instanceof PagedView ? view.fillPage() : router.fill(view, this.store)
   }
 
   /** The first fill of the rows that a view shows. */
-  private *lent({ lender }: SharedView): Slices<void> {
+  private *lent({ lender }: Sharer): Slices<void> {
     for (const held = this.held.get(lender.key)!; held.filling !== undefined; ) {
       this.fillOn(held)
       if (held.filling !== undefined) yield
     }
+  }
+
+  private *lentGroups(view: GroupedView): Slices<void> {
+    yield* this.lent(view)
+    yield* view.fillGroups()
   }
 
   /** A view that is made to lend its rows and for no other end. */
@@ -493,7 +507,7 @@ export class Engine {
   }
 
   private enlist(router: ViewRouter, view: IncrementalView | SharedView): void {
-    if (view instanceof PagedView || view instanceof SharedView) router.unrouted++
+    if (view instanceof PagedView || view instanceof SharedView || view instanceof GroupedView) router.unrouted++
     else {
       router.add(view)
       this.sharing.add(view, router)
@@ -528,13 +542,11 @@ export class Engine {
     view.kept = 0
     if (view instanceof RecomputedView) return this.recomputed.remove(view)
     view.uses = -1
-    if (view instanceof SharedView) {
+    if (view instanceof SharedView || view instanceof GroupedView) {
       router!.unrouted--
       view.lender.takeBack(view)
       this.idle.push(view.lender)
-      return this.dropUnusedRouter(router!)
-    }
-    if (view instanceof PagedView) {
+    } else if (view instanceof PagedView) {
       router!.unrouted--
       view.index.leave(view)
       this.ordered.release(view.plainShape.table!, view.index)
@@ -545,6 +557,7 @@ export class Engine {
         if (!router!.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router!))
     }
     this.dropUnusedRouter(router!)
+    if (view instanceof SharedView) return
     this.releases.add(view)
     // What the last step and the last evaluation came by.
     this.around.moves.clear()
@@ -559,7 +572,9 @@ export class Engine {
 
   /** A view that is made to lend has the slot of the first view that it was made for, and gives it back. */
   private giveBackSlot(view: Held["view"]): void {
-    if (!(view instanceof SharedView) || view.watchSlot !== view.lender.watchSlot) this.evaluating.release(view)
+    const isOwn =
+      !(view instanceof SharedView || view instanceof GroupedView) || view.watchSlot !== view.lender.watchSlot
+    if (isOwn) this.evaluating.release(view)
   }
 }
 

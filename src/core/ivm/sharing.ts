@@ -6,15 +6,15 @@
  * the same arguments, as of one shape without others, nothing is noted of them: a service has a hundred thousand such
  * views.
  */
-import { append } from "../multimap.ts"
 import type { EngineContext, ViewSpec } from "./context.ts"
-import type { Delta } from "./delta/delta.ts"
-import { ViewChange } from "./delta/stepLog.ts"
+import type { Delta, DeltaBuilder } from "./delta/delta.ts"
 import type { ViewRouter } from "./index/router.ts"
 import type { Params } from "./query/lift.ts"
 import { type MembersPlan, membersKey } from "./query/membersPlan.ts"
+import { GroupedView } from "./view/groupedView.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
 import { SharedView } from "./view/sharedView.ts"
+import type { Lent, Sharer } from "./view/sharer.ts"
 import type { Told } from "./view/view.ts"
 
 /** The views of one filter with the same arguments that keep their rows. */
@@ -89,8 +89,8 @@ export class Sharing {
     this.lenderFor = lenderFor
   }
 
-  /** The view as one that shows the rows of another view of the same filter; undefined where it keeps its own. */
-  sharedOf(router: ViewRouter, spec: ViewSpec): SharedView | undefined {
+  /** The view as one that has its rows from another view of the same filter; undefined where it keeps its own. */
+  sharedOf(router: ViewRouter, spec: ViewSpec): SharedView | GroupedView | undefined {
     const { members } = spec.shape
     if (members === undefined || spec.failsAsWhole) return undefined
     const views = this.of(router, members)
@@ -98,7 +98,10 @@ export class Sharing {
     const lender =
       lends ?? (!members.lends && views.isKept(members, spec.params) ? this.lenderFor(members, spec.params) : undefined)
     if (lender === undefined) return undefined
-    const view = new SharedView(spec, this.around, lender)
+    const view =
+      spec.shape.groups === undefined
+        ? new SharedView(spec, this.around, lender)
+        : new GroupedView(spec, this.around, lender)
     lender.lend(view)
     return view
   }
@@ -132,12 +135,10 @@ export class Sharing {
   }
 }
 
-/** Tells the views that show the rows of another view what a step has done to it. */
-export const tellSharers = (sharers: ReadonlySet<SharedView>, delta: Delta, told: Told): Told => {
+/** Tells the views that have their rows from another view what a step has done to it. */
+export const tellSharers = (sharers: ReadonlySet<Sharer>, delta: Delta, moves: DeltaBuilder, told: Told): Told => {
+  const lent: Lent = { delta, moves, brought: new Map() }
   let touched = told
-  for (const view of sharers) {
-    view.moved()
-    touched = append(touched, new ViewChange(view, delta))
-  }
+  for (const view of sharers) touched = view.hear(lent, touched)
   return touched
 }

@@ -3,6 +3,7 @@
  *
  * Why apart from the tests: the default run and the long campaign are the same run, told how often and how long.
  */
+import { GroupedView } from "../../../src/core/ivm/view/groupedView.ts"
 import { SharedView } from "../../../src/core/ivm/view/sharedView.ts"
 import type { Rng } from "../../kit/random.ts"
 import type { Engines } from "../surql/database.ts"
@@ -27,6 +28,8 @@ export interface Totals {
   compared: number
   /** Views that showed the rows of another one. */
   sharing: number
+  /** Groups over the rows of another view. */
+  groupsSharing: number
   /** Answers in which the database's two evaluators differ from each other and from us. */
   readonly disputed: Array<string>
 }
@@ -78,6 +81,7 @@ export const lawRun = async (
         const instance = held.get(`v${i}`)?.instance
         if (instance === undefined) return
         if (instance instanceof SharedView) totals.sharing++
+        if (instance instanceof GroupedView) totals.groupsSharing++
         for (const tag of tags) note(totals, tag, instance.generation - 1)
         if (!tags.has("unlike")) like.push({ query: text, params, view: instance })
       })

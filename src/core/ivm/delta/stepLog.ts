@@ -25,8 +25,8 @@ export interface StepEnd {
   /** Rows that hold it have to hear of it. */
   readonly moved: boolean
   readonly valueSetDelta: ValueSetDelta | undefined
-  /** What it hashed to before; undefined where no row moved. */
-  readonly before: Hash64 | undefined
+  /** What has moved, and what it hashed to before; undefined where no row moved. */
+  readonly before: DeltaBuilder | undefined
 }
 
 /**

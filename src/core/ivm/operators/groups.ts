@@ -122,8 +122,8 @@ class Group {
 export interface GroupOwner {
   /** A step marks a group for the first time. */
   readonly changed: () => void
-  /** Its matching rows. */
-  readonly matching: () => Iterable<ViewRow>
+  /** What its matching rows bring. */
+  readonly entries: () => Iterable<Entry>
   /** A scope to build a row in. */
   readonly buildScope: () => Scope
   /** Fails where rows may not keep so many more bytes. */
@@ -180,7 +180,7 @@ export class Groups {
   }
 
   /** What a row brings; `before` again where that is the same. */
-  private entry(before: Entry | undefined, id: RecordId, sourceIndex: number, { key, values }: Contribution): Entry {
+  entry(before: Entry | undefined, id: RecordId, sourceIndex: number, { key, values }: Contribution): Entry {
     if (this.whole !== undefined && values.length === 0) return nothingBrought
     if (
       before !== undefined &&
@@ -201,9 +201,7 @@ export class Groups {
   }
 
   /** Puts what a row brings now in place of what it brought. */
-  move(leaving: ViewRow | undefined, entering: ViewRow | undefined): void {
-    const before = leaving?.part as Entry | undefined,
-      after = entering?.part as Entry | undefined
+  move(before: Entry | undefined, after: Entry | undefined): void {
     if (before === after) return
     const from = before && this.groupOf(before)
     if (before !== undefined) this.take(from!, before)
@@ -394,8 +392,7 @@ export class Groups {
 
   private putInOrder(): void {
     const byGroup = new Map<Group, Array<Entry>>()
-    for (const { part } of this.owner.matching()) {
-      const entry = part as Entry
+    for (const entry of this.owner.entries()) {
       const group = this.groupOf(entry)
       const entries = byGroup.get(group)
       if (entries === undefined) byGroup.set(group, [entry])

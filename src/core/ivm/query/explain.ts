@@ -21,8 +21,8 @@ export interface PlanFigures {
         readonly filtered: { readonly way: string; readonly rows: number } | undefined
       }
     | undefined
-  /** How many other views show the rows that it keeps. */
-  readonly sharers: number
+  /** How many views show the same rows, which are kept once; 0 where the view has its own. */
+  readonly sharing: number
   /** Rows evaluated. */
   readonly costs: Costs
   /** Why a subquery is run again for each row; undefined where its result is maintained. */
@@ -31,7 +31,7 @@ export interface PlanFigures {
 
 export const planOf = (
   shape: Shape,
-  { costs, declined, groups, matching, page, sharers, shown, tables }: PlanFigures
+  { costs, declined, groups, matching, page, sharing, shown, tables }: PlanFigures
 ): ReadonlyArray<PlanRow> => {
   const row = (operator: string, rows: number, reason: string | null = null): PlanRow => ({
     operator,
@@ -44,7 +44,7 @@ export const planOf = (
     row(`source ${tables.join(", ")}`, matching),
     ...(shape.access?.paths ?? []).map((path) => row(`index ${path.join(".")}`, matching)),
     ...(shape.residual === undefined ? [] : [row("filter", matching)]),
-    ...(sharers === 0 ? [] : [row(`rows of the filter, kept once for ${sharers + 1} views`, matching)]),
+    ...(sharing === 0 ? [] : [row(`rows of the filter, kept once for ${sharing} views`, matching)]),
     ...shape.subqueries.map(({ name, query }) => row(`subquery ${name}`, shown, declined(query) ?? null)),
     ...(shape.splitting === undefined ? [] : [row("split", matching)]),
     ...(shape.groups === undefined

@@ -19,6 +19,7 @@ import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown }
 import type { Hash64 } from "../delta/hash.ts"
 import type { StepEnd } from "../delta/stepLog.ts"
 import { SubqueryValues } from "../index/subqueryValues.ts"
+import type { Entry } from "../operators/groupScan.ts"
 import { type GroupOwner, Groups } from "../operators/groups.ts"
 import { type Kind, ResultSet, severalRows } from "../operators/resultSet.ts"
 import { movePieces, piecesOf } from "../operators/split.ts"
@@ -31,7 +32,7 @@ import type { RecordSlot } from "../store/recordSlot.ts"
 import type { Read, Reader, ReaderRow, ReadResult } from "./dependencies.ts"
 import { type Matching, match } from "./evaluate.ts"
 import { madeOf, type Output } from "./output.ts"
-import type { SharedView } from "./sharedView.ts"
+import type { Sharer } from "./sharer.ts"
 import { contentOf, inOrder, rankingOf, shownRows } from "./showing.ts"
 import { isBehindWindow, isBlind } from "./unread.ts"
 import type { PlanRow, Ranking, ResultRow, RowError, View } from "./view.ts"
@@ -62,7 +63,7 @@ export class IncrementalView
   private isDirty = true
   private cache: Cache | undefined = undefined
   /** The views that are filed by its values, where it is the result of a subquery; else those that show its rows. */
-  private followers: SubqueryValues | Set<SharedView> | undefined = undefined
+  private followers: SubqueryValues | Set<Sharer> | undefined = undefined
   // The rows that show or use it as a subquery.
   reader: ReadResult["reader"] = undefined
   row: ReaderRow = ""
@@ -153,7 +154,8 @@ export class IncrementalView
       if (more !== 0) this.keep(more)
       slot.exchange(before, after)
       if (!this.isHeldElsewhere) this.viewRows = exchanged(this.viewRows, before, after)
-      if (this.groups !== undefined) this.groups.move(before, after)
+      if (this.groups !== undefined)
+        this.groups.move(before?.part as Entry | undefined, after?.part as Entry | undefined)
       else if (this.plainShape.splitting === undefined) this.move(before, after)
       else movePieces(this, piecesOf(before), piecesOf(after))
     }
@@ -258,18 +260,23 @@ export class IncrementalView
   }
 
   /** The views that show its rows in their own way. */
-  get sharers(): ReadonlySet<SharedView> | undefined {
+  get sharers(): ReadonlySet<Sharer> | undefined {
     return this.followers instanceof Set ? this.followers : undefined
   }
 
+  /** How many views show the rows that it keeps, where any does beside it. */
+  get sharing(): number {
+    return this.sharers === undefined ? 0 : this.sharers.size + Math.sign(this.uses)
+  }
+
   /** From here on this view shows its rows too. */
-  lend(view: SharedView): void {
+  lend(view: Sharer): void {
     if (this.followers instanceof Set) this.followers.add(view)
     else this.followers = new Set([view])
   }
 
   /** A view shows its rows no more. */
-  takeBack(view: SharedView): void {
+  takeBack(view: Sharer): void {
     if (this.followers instanceof Set && this.followers.delete(view) && this.followers.size === 0)
       this.followers = undefined
   }
@@ -300,7 +307,7 @@ export class IncrementalView
       costs: this.costs(),
       declined: this.around.declined,
       page: this.pageFigures(),
-      sharers: this.sharers?.size ?? 0
+      sharing: this.sharing
     }
   }
 
@@ -421,7 +428,7 @@ export class IncrementalView
     return row
   }
 
-  private failsWith(text: string, reason: string | undefined): void {
+  protected failsWith(text: string, reason: string | undefined): void {
     if (reason === this.failing?.get(text)) return
     if (reason === undefined) {
       this.failing?.delete(text)
@@ -465,6 +472,10 @@ export class IncrementalView
 
   matching(): Iterable<ViewRow> {
     return this.isHeldElsewhere ? (this.known() as Iterable<ViewRow>) : listOf(this.viewRows)
+  }
+
+  *entries(): Iterable<Entry> {
+    for (const { part } of this.matching()) yield part as Entry
   }
 
   buildScope(): Scope {

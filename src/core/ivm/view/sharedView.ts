@@ -4,19 +4,22 @@
  * What a step changes in the other view it changes in this one, with one hash and one delta for both. Its own are the
  * order and the projection, evaluated when it is read, and the generation. Cost of a change: to say so.
  */
+import { append } from "../../multimap.ts"
 import { noSlot } from "../../view/watch.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
 import type { ChildEntry } from "../delta/delta.ts"
 import { type Hash64, hashText } from "../delta/hash.ts"
+import { ViewChange } from "../delta/stepLog.ts"
 import { planOf } from "../query/explain.ts"
 import type { Params } from "../query/lift.ts"
 import type { Shape } from "../query/shape.ts"
 import type { IncrementalView } from "./incrementalView.ts"
+import type { Lent, Sharer } from "./sharer.ts"
 import { inOrder, rankingOf, type Showing, shownRows } from "./showing.ts"
-import type { PlanRow, Ranking, ResultRow, RowError, View } from "./view.ts"
+import type { PlanRow, Ranking, ResultRow, RowError, Told, View } from "./view.ts"
 import type { ViewRow } from "./viewRow.ts"
 
-export class SharedView implements View, Showing {
+export class SharedView implements View, Showing, Sharer {
   readonly lender: IncrementalView
   generation: number
   /** Its rows in its order, once they were read. */
@@ -97,9 +100,9 @@ export class SharedView implements View, Showing {
     return rankingOf(this, (slot) => this.lender.sourceIndexOf(slot)!)
   }
 
-  /** The rows are others, or another state of theirs. */
-  moved(): void {
+  hear({ delta }: Lent, told: Told): Told {
     this.generation++
     this.sorted = undefined
+    return append(told, new ViewChange(this, delta))
   }
 }

@@ -137,6 +137,8 @@ class Needs {
   readonly calls: Array<Call> = []
   canFail = false
   looksAtFirst = false
+  /** Those whose values are kept as they are. */
+  readonly whole: Array<Expr> = []
   private readonly columnAt = new Map<string, number>()
   private readonly callAt = new Map<string, number>()
 
@@ -146,8 +148,13 @@ class Needs {
     if (known !== undefined) return known
     const value = compile(e)
     this.canFail ||= canFail(e)
+    if (!truth) this.whole.push(e)
     this.columnAt.set(text, this.columns.length)
     return this.columns.push(truth ? (s) => isTruthy(value(s)) : value) - 1
+  }
+
+  get text(): string {
+    return [...this.columnAt.keys()].join()
   }
 
   call(text: string, make: () => Call): Output {
@@ -318,6 +325,10 @@ export interface Grouping {
   readonly of: (scope: Scope) => Contribution
   /** What `of` evaluates can fail. */
   readonly canFail: boolean
+  /** Values of these are columns as they are; of other columns only whether they are true. */
+  readonly columns: ReadonlyArray<Expr>
+  /** What rows bring, as text: equal texts, equal contributions. */
+  readonly text: string
   readonly calls: ReadonlyArray<Call>
   /** Some output looks at the group's first row beyond its columns. */
   readonly looksAtFirst: boolean
@@ -433,6 +444,8 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
     looksAtFirst,
     build,
     canFail: needs.canFail || exprs.some(canFail),
+    columns: needs.whole,
+    text: `${exprs.map(print).join()}: ${needs.text}`,
     gathering: () => {
       const groups = new Map<unknown, Group>()
       const enter = (id: unknown, key: ReadonlyArray<Value>): Group => {

@@ -1,0 +1,154 @@
+/**
+ * Groups over the rows of another view with the same filter: they keep no row.
+ *
+ * What a row brings to its group is evaluated when it is needed: of the record as it was before a step, to be taken
+ * out, and of the record as it is, to be put in. It depends on the record alone, so both come out as they did before.
+ * Views that ask the same of a row, whatever they make of it, have it evaluated once. Cost of a change: two
+ * evaluations for each such question, and for each view its groups.
+ */
+
+import { isSmall } from "../../surql/evaluate/charge.ts"
+import { failureOf } from "../../surql/evaluate/evaluate.ts"
+import type { Slices } from "../../surql/evaluate/scope.ts"
+import { compareStrings } from "../../surql/values/order.ts"
+import type { Obj } from "../../surql/values/value.ts"
+import { payWriting } from "../../surql/written/paid.ts"
+import type { EngineContext, ViewSpec } from "../context.ts"
+import { sliceRows } from "../index/router.ts"
+import type { Entry } from "../operators/groupScan.ts"
+import type { PlanFigures } from "../query/explain.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
+import { IncrementalView } from "./incrementalView.ts"
+import type { Bringing, Lent, Sharer } from "./sharer.ts"
+import type { RowError, Told } from "./view.ts"
+import type { ViewRow } from "./viewRow.ts"
+
+export class GroupedView extends IncrementalView implements Sharer {
+  readonly lender: IncrementalView
+  /** Equal for views that ask the same of a row; undefined where parameters say what is asked. */
+  private readonly asks: string | undefined
+  /** During the first fill the rows that have moved since it began, as they were then; undefined: they were not there. */
+  private missed: Map<RecordSlot, Obj | undefined> | undefined = undefined
+  private isFilled = false
+
+  constructor(spec: ViewSpec, around: EngineContext<IncrementalView>, lender: IncrementalView) {
+    super(spec, around)
+    this.lender = lender
+    this.asks = spec.shape.members!.varies ? undefined : spec.shape.groups!.grouping.text
+  }
+
+  /** The first fill, of the lender's rows as they are when it begins; what moves meanwhile is taken over at its end. */
+  *fillGroups(): Slices<void> {
+    const rows = Array.from(this.lender.matching())
+    const missed = (this.missed = new Map<RecordSlot, Obj | undefined>())
+    let looked = 0
+    for (const { slot, sourceIndex } of rows) {
+      this.exchangeEntries(this.bringing(slot, sourceIndex, undefined, missed.has(slot) ? missed.get(slot) : slot.doc))
+      if (++looked % sliceRows === 0) yield
+    }
+    this.missed = undefined
+    for (const [slot, doc] of missed)
+      this.exchangeEntries(
+        this.bringing(
+          slot,
+          this.lender.sourceIndexOf(slot)!,
+          doc,
+          slot.heldBy(this.lender) === undefined ? undefined : slot.doc
+        )
+      )
+    this.isFilled = true
+    this.begin()
+  }
+
+  hear({ brought, moves }: Lent, told: Told): Told {
+    if (!this.isFilled) this.note(moves)
+    else for (const one of this.broughtBy(moves, brought)) this.exchangeEntries(one)
+    return told
+  }
+
+  private note({ all }: Lent["moves"]): void {
+    const { around, missed } = this
+    if (missed === undefined) return
+    for (const { before, slot } of all) {
+      const record = slot as RecordSlot
+      if (!missed.has(record)) missed.set(record, before === undefined ? undefined : around.docBefore(record))
+    }
+  }
+
+  private broughtBy({ all }: Lent["moves"], brought: Lent["brought"]): ReadonlyArray<Bringing> {
+    const { around, asks } = this
+    const known = asks === undefined ? undefined : brought.get(asks)
+    if (known !== undefined) return known
+    const made = all.map(({ after, before, slot }) => {
+      const record = slot as RecordSlot
+      return this.bringing(
+        record,
+        ((after ?? before) as ViewRow).sourceIndex,
+        before === undefined ? undefined : around.docBefore(record),
+        after === undefined ? undefined : record.doc
+      )
+    })
+    if (asks !== undefined) brought.set(asks, made)
+    return made
+  }
+
+  private bringing(slot: RecordSlot, sourceIndex: number, before: Obj | undefined, after: Obj | undefined): Bringing {
+    const { around } = this
+    around.counters.rows++
+    this.count(around.step())
+    const was = before === undefined ? undefined : this.entryOf(slot, sourceIndex, before, undefined)
+    const old = typeof was === "string" ? undefined : was
+    const is = after === undefined ? undefined : this.entryOf(slot, sourceIndex, after, old)
+    return {
+      text: slot.id.text,
+      before: old,
+      after: typeof is === "string" ? undefined : is,
+      failure: typeof is === "string" ? is : undefined
+    }
+  }
+
+  /** What a state of a record brings, `before` where that is the same; why it fails. */
+  private entryOf(slot: RecordSlot, sourceIndex: number, doc: Obj, before: Entry | undefined): Entry | string {
+    const { around, params, plainShape } = this
+    around.evaluating.begin(this.watchSlot)
+    const scope = around.source.scope(doc, params, slot.id.text)
+    try {
+      const contribution = plainShape.groups!.grouping.of(scope)
+      // The group is found by the text of its key.
+      if (!contribution.key.every(isSmall)) payWriting(scope.budget, contribution.key)
+      return this.groups!.entry(before, slot.id, sourceIndex, contribution)
+    } catch (error) {
+      return failureOf(error).reason
+    }
+  }
+
+  private exchangeEntries({ after, before, failure, text }: Bringing): void {
+    this.groups!.move(before, after)
+    this.failsWith(text, failure)
+  }
+
+  override *entries(): Iterable<Entry> {
+    for (const { slot, sourceIndex } of this.lender.matching()) {
+      const entry = this.entryOf(slot, sourceIndex, slot.doc!, undefined)
+      if (typeof entry !== "string") yield entry
+    }
+  }
+
+  override errors(): ReadonlyArray<RowError> {
+    const rows = [...super.errors(), ...this.lender.errors()]
+    return rows.sort((a, b) => compareStrings(a.id, b.id))
+  }
+
+  /** It keeps none. */
+  override matching(): Iterable<ViewRow> {
+    return []
+  }
+
+  override get matches(): number {
+    return 0
+  }
+
+  override figures(): PlanFigures {
+    return { ...super.figures(), matching: this.lender.matches, sharing: this.lender.sharing }
+  }
+}

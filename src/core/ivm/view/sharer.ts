@@ -1,0 +1,29 @@
+/**
+ * A view that has its rows from another view of the same filter, as that view and the engine know it.
+ */
+import type { Delta, DeltaBuilder } from "../delta/delta.ts"
+import type { Entry } from "../operators/groupScan.ts"
+import type { IncrementalView } from "./incrementalView.ts"
+import type { Told } from "./view.ts"
+
+/** What one row brought and brings, or why it fails. */
+export interface Bringing {
+  readonly text: string
+  readonly before: Entry | undefined
+  readonly after: Entry | undefined
+  readonly failure: string | undefined
+}
+
+/** What a step has done to a view that lends its rows. */
+export interface Lent {
+  readonly delta: Delta
+  readonly moves: DeltaBuilder
+  /** What rows that moved bring to groups, by what is asked of them: it is evaluated once for all views alike. */
+  readonly brought: Map<string, ReadonlyArray<Bringing>>
+}
+
+export interface Sharer {
+  readonly lender: IncrementalView
+  /** Called once for each step that moves the lender's rows, when these are settled. Answers the views that changed. */
+  hear(lent: Lent, told: Told): Told
+}
