@@ -40,6 +40,7 @@ export const newTotals = (): Totals => ({
   queries: 0,
   compared: 0,
   sharing: 0,
+  groupsSharing: 0,
   disputed: []
 })
 
@@ -60,7 +61,7 @@ export const lawRun = async (
   {
     changes = 500,
     quick = false,
-    views = 12
+    views = 14
   }: { readonly changes?: number; readonly quick?: boolean; readonly views?: number } = {}
 ): Promise<string | undefined> => {
   const mask = swarm(random)

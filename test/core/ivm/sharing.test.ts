@@ -155,6 +155,126 @@ describe("unbounded views of one filter", () => {
   })
 })
 
+describe("groups of one filter", () => {
+  const queries = [
+    "SELECT s, count() AS c FROM t WHERE g = 1 GROUP BY s",
+    "SELECT s, count() AS number, math::sum(n) AS total FROM t WHERE g = 1 GROUP BY s ORDER BY total DESC",
+    "SELECT s, count() AS c FROM t WHERE g = 1 GROUP BY s ORDER BY c DESC, s LIMIT 1",
+    "SELECT s, count() AS c FROM t WHERE g = 1 GROUP BY s ORDER BY c DESC, s LIMIT 2 START 1",
+    "SELECT n, math::max(n) AS most FROM t WHERE g = 1 GROUP BY n",
+    "SELECT count() AS all, count(n > 50) AS many, math::mean(n) AS mean FROM t WHERE g = 1 GROUP ALL"
+  ]
+
+  it("L7 have their rows kept once, whatever they group by, aggregate, order and cut", () => {
+    const desk = filled(100)
+    for (const query of queries) desk.watch(query)
+    // The first was alone and has its own; a view without a holder keeps those of all others.
+    expect(held(desk)).toEqual([100, queries.length + 1])
+    for (let i = 0; i < 20; i++) desk.watch(`SELECT s, math::min(n) AS m${i} FROM t WHERE g = 1 GROUP BY s`)
+    expect(held(desk)[0]).toBe(100)
+  })
+
+  it("L7 have them from a view that shows them, where there is one, and keep it as long as they stay", () => {
+    const desk = filled(100)
+    const rows = desk.watch("SELECT * FROM t WHERE g = 1")
+    const groups = queries.map((query) => desk.watch(query))
+    expect(held(desk)).toEqual([50, queries.length + 1])
+    desk.engine.release(rows.view)
+    desk.put("t:1", { g: 1, n: 1_000, s: "s1" })
+    expect(groups.at(-1)!.rows()).toEqual([{ all: 50, many: 26, mean: 3_499 / 50 }])
+    for (const { view } of groups) desk.engine.release(view)
+    expect(held(desk)).toEqual([0, 0])
+  })
+
+  it("L4 a change is looked at once, and what it brings once for those that ask the same", () => {
+    const counters = newWorkCounters()
+    const desk = filled(100, new Engine({ counters }))
+    desk.watch("SELECT * FROM t WHERE g = 1")
+    for (let i = 0; i < 20; i++)
+      desk.watch(`SELECT s, count() AS c${i}, math::sum(n) AS t${i} FROM t WHERE g = 1 GROUP BY s LIMIT ${20 + i}`)
+    Object.assign(counters, newWorkCounters())
+    desk.put("t:1", { g: 1, n: 1_000, s: "s1" })
+    expect([counters.views, counters.rows, counters.groups, desk.affected]).toEqual([1, 2, 20, 21])
+    // A field that no group asks for changes none of them.
+    Object.assign(counters, newWorkCounters())
+    desk.put("t:1", { g: 1, n: 1_000, s: "s1", more: true })
+    expect([counters.views, counters.rows, counters.groups, desk.affected]).toEqual([1, 2, 0, 1])
+  })
+
+  it("L1 L2 follow rows that come, change groups and go, one by one and several in a step", () => {
+    const desk = filled(0)
+    const lone = desk.watch("SELECT s, count() AS c, math::sum(n) AS total FROM t WHERE g = 1 GROUP BY s")
+    const shared = desk.watch("SELECT s, count() AS c, math::sum(n) AS total FROM t WHERE g = 1 GROUP BY s LIMIT 100")
+    const random = (i: number): number => (i * 7919) % 101
+    for (let step = 0; step < 200; step++) {
+      const changes = Array.from({ length: step % 3 === 0 ? 12 : 1 }, (_, i) => {
+        const at = random(step * 12 + i)
+        return change(`t:${at % 20}`, at % 4 === 0 ? undefined : { g: at % 3, n: at, s: `s${at % 5}` })
+      })
+      desk.sendAll(changes)
+      expect(shared.rows()).toEqual(lone.rows())
+      expect(shared.hash()).toBe(lone.hash())
+      expect(shared.delta()).toEqual(lone.delta())
+      expect(shared.view.generation).toBe(lone.view.generation)
+    }
+    expect(held(desk)[1]).toBe(3)
+  })
+
+  it("list rows that their filter fails on, and rows whose key fails", () => {
+    const desk = filled(4)
+    const query = "SELECT string::len(s) AS l, count() AS c FROM t WHERE n + 1 > 0 GROUP BY l"
+    const [lone, shared] = [desk.watch(query), desk.watch(`${query} LIMIT 9`)]
+    desk.put("t:8", { n: "text", s: "s" })
+    desk.put("t:9", { n: 9, s: 5 })
+    expect(shared!.view.errors().map(({ id }) => id)).toEqual(["t:8", "t:9"])
+    expect(shared!.view.errors()).toEqual(lone!.view.errors())
+    expect(shared!.rows()).toEqual([{ l: 2, c: 4 }])
+    desk.put("t:9", { n: 9, s: "five" })
+    desk.remove("t:8")
+    expect([shared!.view.errors(), shared!.rows()]).toEqual([[], lone!.rows()])
+    desk.remove("t:9")
+    expect(shared!.rows()).toEqual([{ l: 2, c: 4 }])
+  })
+
+  it("put equal keys in the order of their rows, and add up floats as the scan does", () => {
+    const desk = filled(0)
+    const text = "SELECT n, math::sum(f) AS f FROM t GROUP BY n"
+    const [lone, shared] = [desk.watch(text), desk.watch(`${text} LIMIT 10`)]
+    for (let i = 0; i < 30; i++) desk.put(`t:${(i * 7) % 30}`, { n: i % 2 === 0 ? 1 : 1.0, f: 0.1 * i + 1e-9 })
+    desk.put("t:0", { n: 2, f: 0.3 })
+    for (let i = 5; i < 15; i++) desk.remove(`t:${i}`)
+    expect(shared!.rows()).toEqual(lone!.rows())
+    expect(shared!.hash()).toBe(lone!.hash())
+  })
+
+  it("keep rows of their own where a row brings what can be kept only with it, or what other records say", () => {
+    const desk = filled(100)
+    desk.watch("SELECT * FROM t WHERE g = 1")
+    for (const query of [
+      "SELECT s, array::distinct(n) AS a FROM t WHERE g = 1 GROUP BY s",
+      "SELECT s, math::max(n * 2) AS a FROM t WHERE g = 1 GROUP BY s",
+      "SELECT in.g AS k, count() AS a FROM t WHERE g = 1 GROUP BY k"
+    ])
+      desk.watch(query)
+    expect(held(desk)[0]).toBe(200)
+  })
+
+  it("say in their plan that the rows are kept once", () => {
+    const desk = filled(100)
+    const views = queries.slice(0, 3).map((query) => desk.watch(query))
+    const operators = views.map(({ view }) => view.plan().map(({ operator, rows }) => `${operator}: ${rows}`))
+    expect(operators[0]!.join()).not.toContain("kept once")
+    expect(operators[2]).toEqual([
+      "source t: 50",
+      "index g: 50",
+      "rows of the filter, kept once for 2 views: 50",
+      "group: 3",
+      "window: 3",
+      "project: 1"
+    ])
+  })
+})
+
 const acquired = (desk: Desk, query: string): ReturnType<Engine["acquireSliced"]> =>
   desk.engine.acquireSliced(Either.getOrThrow(parseSelect(query)), {})
 
@@ -174,4 +294,27 @@ test("a view that comes while the first of its filter is filled shows what that 
   expect([view.size, view.generation, desk.affected]).toEqual([1_998, 2, 1])
   desk.engine.release(view)
   expect(held(desk)).toEqual([0, 0])
+})
+
+test("L2 groups that are filled in slices take over what moves meanwhile, whatever was looked at already", () => {
+  const desk = filled(3_000)
+  desk.watch("SELECT * FROM t WHERE n >= 0")
+  const filling = acquired(desk, "SELECT g, count() AS c, math::sum(n) AS total FROM t WHERE n >= 0 GROUP BY g")
+  for (let slice = 0; filling.next().done === false; slice++) {
+    desk.put(`t:${slice}`, { g: 2, n: 1 })
+    desk.put(`t:${slice}`, { g: 3, n: 2 })
+    desk.put(`t:${2_999 - slice}`, { g: 4, n: 5 })
+    desk.remove(`t:${1_500 + slice}`)
+    desk.put(`t:${5_000 + slice}`, { g: 5, n: 7 })
+    if (slice % 2 === 0) desk.remove(`t:${5_000 + slice}`)
+    desk.put(`t:${1_500 + slice}`, { g: 6, n: 1 })
+    expect(slice).toBeLessThan(100)
+  }
+  const [view, plain] = ["", " LIMIT 50"].map((limit) =>
+    desk.watch(`SELECT g, count() AS c, math::sum(n) AS total FROM t WHERE n >= 0 GROUP BY g${limit}`)
+  )
+  expect(view!.rows()).toHaveLength(6)
+  expect(view!.rows()).toEqual(plain!.rows())
+  desk.put("t:1", { g: 2, n: 100 })
+  expect(view!.rows()).toEqual(plain!.rows())
 })

@@ -44,19 +44,13 @@ const rows: ReadonlyArray<readonly [shown: string, sortable: ReadonlyArray<strin
   ["s, n, id", ["n", "s"]],
   ["*, (n ?? 0) AS b1", ["n", "s"]],
   ["id, n + 1 AS b1", []],
+  ["*, (s + 'x') AS b1", ["n", "s"]],
   ["*, $p AS b1", ["n", "s"]]
 ]
-const keys = ["g", "s", "flag", "g, flag", "type::of(n) AS t", "friend"]
-const aggregates = [
-  "count()",
-  "count(n > 1)",
-  "math::sum(n)",
-  "math::mean(m)",
-  "math::max(n)",
-  "math::min(m)",
-  "array::distinct(s)",
-  "n"
-]
+const keys = ["g", "s", "string::len(s) AS t", "flag", "g, flag", "type::of(n) AS t", "friend"]
+const aggregates = ["count()", "count(n > 1)", "math::sum(n)", "math::mean(m)", "math::max(n)", "math::min(m)"]
+/** Those that are computed over all rows of a group. */
+const folded = ["array::distinct(s)", "n"]
 
 /** Two or three queries with the filter of this one; none where it is of one row. */
 export const siblings = (rng: Rng, mask: Mask, query: Query): ReadonlyArray<Query> => {
@@ -70,12 +64,14 @@ const sibling = (rng: Rng, mask: Mask, { params, tags }: Query, filter: string):
   const window = mask.has("windows") && rng.chance(0.4) ? ` LIMIT ${rng.below(6)}${rng.pick(["", " START 1"])}` : ""
   if (window !== "") own.add("windows")
   const made = (query: string): Query => ({ text: query, params, tags: own })
-  if (mask.has("group") && rng.chance(0.4)) {
+  if (mask.has("group") && rng.chance(0.5)) {
     own.add("group").add("aggregate")
-    const shown = [0, 1, 2].slice(rng.below(3)).map((i) => `${rng.pick(aggregates)} AS b${i}`)
+    const calls = rng.chance(0.85) ? aggregates : [...aggregates, ...folded]
+    const shown = [0, 1, 2].slice(rng.below(3)).map((i) => `${rng.pick(calls)} AS b${i}`)
     if (rng.chance(0.2)) return made(`SELECT ${shown.join(", ")}${filter} GROUP ALL`)
     const key = rng.pick(keys)
-    const by = key.startsWith("type") ? "t" : key
+    const by = key.endsWith(" AS t") ? "t" : key
+    if (key.startsWith("string")) own.delete("total")
     if (key === "friend" && !mask.has("records")) own.add("unlike")
     const order =
       mask.has("order") && rng.chance(0.5) ? ` ORDER BY b2${rng.pick(["", " DESC"])}, ${by.split(", ").at(-1)}` : ""

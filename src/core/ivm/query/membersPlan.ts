@@ -25,6 +25,8 @@ export interface MembersPlan {
   readonly varies: boolean
   /** A view of the shape keeps its members as all others can read them: nothing but the filter decides about them. */
   readonly lends: boolean
+  /** Of groups: what is asked of each row, equal where that is the same; undefined where parameters say it. */
+  readonly asks: string | undefined
 }
 
 /**
@@ -36,6 +38,10 @@ const bringsPlainly = ({ folded, grouping }: GroupPlan): boolean =>
 
 const showsPlainly = (select: Select, { projectionCanFail, windowed }: Omit<Shape, "members">): boolean =>
   !windowed && !projectionCanFail && !select.order.some(({ idiom }) => canFail(idiom))
+
+/** Parameters stand in more than sources, filter and bounds. */
+const hasFreeParams = (select: Select): boolean =>
+  analyze({ ...select, from: [], where: undefined, limit: undefined, start: undefined }).params.length > 0
 
 /** The members plan of a lifted query that is maintained; undefined where its views share nothing. */
 export const membersPlanOf = (select: Select, shape: Omit<Shape, "members">): MembersPlan | undefined => {
@@ -61,7 +67,8 @@ export const membersPlanOf = (select: Select, shape: Omit<Shape, "members">): Me
     text: print(members),
     names,
     varies: analyze(select).params.length > names.length,
-    lends: groups === undefined && isBare
+    lends: groups === undefined && isBare,
+    asks: hasFreeParams(select) ? undefined : groups?.grouping.text
   }
 }
 

@@ -25,16 +25,13 @@ import type { ViewRow } from "./viewRow.ts"
 
 export class GroupedView extends IncrementalView implements Sharer {
   readonly lender: IncrementalView
-  /** Equal for views that ask the same of a row; undefined where parameters say what is asked. */
-  private readonly asks: string | undefined
-  /** During the first fill the rows that have moved since it began, as they were then; undefined: they were not there. */
+  /** During the first fill the rows that have moved since it began, as they were then, undefined where they were not. */
   private missed: Map<RecordSlot, Obj | undefined> | undefined = undefined
   private isFilled = false
 
   constructor(spec: ViewSpec, around: EngineContext<IncrementalView>, lender: IncrementalView) {
     super(spec, around)
     this.lender = lender
-    this.asks = spec.shape.members!.varies ? undefined : spec.shape.groups!.grouping.text
   }
 
   /** The first fill, of the lender's rows as they are when it begins; what moves meanwhile is taken over at its end. */
@@ -76,7 +73,8 @@ export class GroupedView extends IncrementalView implements Sharer {
   }
 
   private broughtBy({ all }: Lent["moves"], brought: Lent["brought"]): ReadonlyArray<Bringing> {
-    const { around, asks } = this
+    const { around } = this
+    const { asks } = this.plainShape.members!
     const known = asks === undefined ? undefined : brought.get(asks)
     if (known !== undefined) return known
     const made = all.map(({ after, before, slot }) => {

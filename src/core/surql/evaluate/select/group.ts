@@ -396,6 +396,11 @@ const groupOf = (key: ReadonlyArray<Value>, columns: number): Group => {
 const groupBytes = 256
 const placeBytes = 8
 
+const askedOf = (keys: ReadonlyArray<Expr>, { text, whole }: Needs): Pick<Grouping, "columns" | "text"> => ({
+  columns: whole,
+  text: `${keys.map(print).join()}: ${text}`
+})
+
 /** Compiles the grouping of a SELECT that has one. */
 export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Grouping => {
   const exprs = group.map((g) => keyExpr(g, select.fields))
@@ -444,8 +449,7 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
     looksAtFirst,
     build,
     canFail: needs.canFail || exprs.some(canFail),
-    columns: needs.whole,
-    text: `${exprs.map(print).join()}: ${needs.text}`,
+    ...askedOf(exprs, needs),
     gathering: () => {
       const groups = new Map<unknown, Group>()
       const enter = (id: unknown, key: ReadonlyArray<Value>): Group => {
