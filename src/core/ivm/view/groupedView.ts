@@ -25,7 +25,7 @@ import type { ViewRow } from "./viewRow.ts"
 
 export class GroupedView extends IncrementalView implements Sharer {
   readonly lender: IncrementalView
-  /** During the first fill the rows that have moved since it began, as they were then, undefined where they were not. */
+  /** During the first fill the rows that have moved since it began, as they were then; undefined: they were none. */
   private missed: Map<RecordSlot, Obj | undefined> | undefined = undefined
   private isFilled = false
 
