@@ -88,6 +88,21 @@ const bundle = async () => {
     logLevel: "warning",
     plugins: [
       {
+        // The page of the API reference is 2 MB of text, a quarter of the package to download. It is in the installed
+        // @effect/platform anyway and is read from there; the exact version is pinned.
+        name: "reference page",
+        setup: ({ onLoad }) =>
+          onLoad({ filter: /platform\/dist\/esm\/internal\/httpApiSwagger\.js$/ }, () => ({
+            contents: [
+              'import { createRequire } from "node:module"',
+              "const require = createRequire(import.meta.url)",
+              'const manifest = require.resolve("@effect/platform/package.json")',
+              'const page = manifest.replace(/package\\.json$/, "dist/cjs/internal/httpApiSwagger.js")',
+              "export const { css, javascript } = require(page)"
+            ].join("\n")
+          }))
+      },
+      {
         // Nothing of ours imports a package for what loading it does, so one of which nothing is used is not loaded: a
         // start costs about a tenth less than with `ws` and `yaml`, which few starts need.
         name: "packages",
