@@ -38,6 +38,12 @@ export const collected = ({ isFull, limitBytes }: Memory, usedBytes: number): Me
 export const isLoadable = ({ limitBytes, usedBytes }: Memory, comingBytes = 0): boolean =>
   usedBytes + comingBytes <= limitBytes * loadableUpTo
 
+/**
+ * How many times its text a stretch of records takes beside the records themselves, on its way from a database: read
+ * ahead, as changes, as text for the own store, and what the collector has not got to.
+ */
+export const passing = 6
+
 /** What the heap of this process may hold: what V8 allows, or less where a share of the machine is less. */
 export const limitOf = (heapBytes: number, machineBytes: number, percent: number): number =>
   Math.min(heapBytes, Math.floor((machineBytes * percent) / 100))

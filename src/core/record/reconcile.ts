@@ -6,6 +6,7 @@
  * disagree about what a difference is.
  */
 
+import { encode } from "../surql/values/encode.ts"
 import { identical } from "../surql/values/order.ts"
 import * as Ids from "../surql/values/recordId.ts"
 import { type Obj, Range, type RecordId, type RecordKey, type Value } from "../surql/values/value.ts"
@@ -75,6 +76,28 @@ export const compare = <K extends Known>(
   for (const known of between) if (!here.has(known.id.text)) differences.push({ id: known.id, known, found: undefined })
   return differences
 }
+
+/** What the records of a stretch may have of text, so that few large ones fill no heap on their way. */
+export const stretchBytes = 2 ** 20
+/** Before anything is known of the records of a table. */
+const firstStretch = 100
+/** Records whose text is measured. */
+const sampled = 8
+
+/** About how much text these records are. */
+export const textBytes = (found: ReadonlyArray<Found>): number => {
+  const step = Math.max(1, Math.floor(found.length / sampled))
+  let bytes = 0
+  let count = 0
+  for (let i = 0; i < found.length; i += step, count++) bytes += encode(found[i]!.doc).length
+  return count === 0 ? 0 : (bytes / count) * found.length
+}
+
+/** How many records the next stretch of a table should have, `most` at most, after these; none of a new table. */
+export const stretchSize = (found: ReadonlyArray<Found>, most: number): number =>
+  found.length === 0
+    ? Math.min(firstStretch, most)
+    : Math.max(1, Math.min(most, Math.floor((stretchBytes * found.length) / textBytes(found))))
 
 /** Keys behind `after` up to `last`; to the end of the table where there is no last. */
 export const stretch = (after: RecordKey | undefined, last: RecordKey | undefined): Range =>

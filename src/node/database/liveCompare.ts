@@ -25,16 +25,13 @@ export interface Suspect<K extends Compare.Known, S> extends Compare.Difference<
  * and repairing it fail with.
  */
 export interface Side<K extends Compare.Known, S, R, W> {
-  /** Records read at once. */
+  /** Records read at once at most. */
   readonly chunkSize: number
   /** What the database declares, as every compare begins. */
   readonly declare: (tables: ReadonlyArray<UpstreamTable>) => void
   readonly names: Effect.Effect<ReadonlyArray<string>, R>
-  readonly between: (
-    table: string,
-    after: RecordKey | undefined,
-    last: RecordKey | undefined
-  ) => Effect.Effect<Iterable<K>, R>
+  /** Those of the table between the ends of the stretch. */
+  readonly between: (table: string, stretch: Stretch) => Effect.Effect<Iterable<K>, R>
   /** Those that are known, by id text. */
   readonly states: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyMap<string, S>, R>
   readonly known: (state: S) => K | undefined
@@ -83,21 +80,23 @@ export interface Stretch {
 
 /**
  * Reads tables stretch by stretch, the next one while `deal` works on one; answers how many records there were. `read`
- * answers records behind a key, `size` of them unless the table ends.
+ * answers records behind a key, `size` of them unless the table ends, which is `most` or fewer where they are large.
  */
 export const eachStretch = <E, E2>(
   tables: Iterable<string>,
-  size: number,
-  read: (table: string, after: RecordKey | undefined) => Effect.Effect<ReadonlyArray<Compare.Found>, E>,
+  most: number,
+  read: (table: string, after: RecordKey | undefined, size: number) => Effect.Effect<ReadonlyArray<Compare.Found>, E>,
   deal: (stretch: Stretch) => Effect.Effect<void, E2>
 ): Effect.Effect<number, E | E2> =>
   Effect.gen(function* () {
     let count = 0
     for (const table of tables) {
       let after: RecordKey | undefined
-      for (let found = yield* read(table, undefined); ; ) {
+      let size = Compare.stretchSize([], most)
+      for (let found = yield* read(table, undefined, size); ; ) {
         const last = found.length < size ? undefined : found.at(-1)?.id.key
-        const next = last === undefined ? undefined : yield* Effect.fork(read(table, last))
+        if (last !== undefined) size = Compare.stretchSize(found, most)
+        const next = last === undefined ? undefined : yield* Effect.fork(read(table, last, size))
         count += found.length
         yield* deal({ table, found, after, last })
         if (next === undefined) break
@@ -158,7 +157,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
       return yield* eachStretch(
         names,
         side.chunkSize,
-        (table, after) => reading(upstream.chunk(table, after, side.chunkSize)),
+        (table, after, size) => reading(upstream.chunk(table, after, size)),
         (stretch) => {
           step?.at(`table ${stretch.table}`)
           step?.add(stretch.found.length)
@@ -218,11 +217,12 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
       return { compared, repaired: ids }
     })
 
-  private differences({ after, found, last, table }: Stretch): Effect.Effect<ReadonlyArray<Compare.Difference<K>>, R> {
+  private differences(stretch: Stretch): Effect.Effect<ReadonlyArray<Compare.Difference<K>>, R> {
     return Effect.gen(this, function* () {
       const { side } = this.parts
+      const { found, table } = stretch
       const between = new Map(
-        Array.from(yield* side.between(table, after, last), (record) => [record.id.text, record] as const)
+        Array.from(yield* side.between(table, stretch), (record) => [record.id.text, record] as const)
       )
       // Keys that the database sorts otherwise are known all the same.
       const others = yield* side.states(found.flatMap(({ id }) => (between.has(id.text) ? [] : [id])))

@@ -16,7 +16,7 @@ import * as Version from "../../core/record/version.ts"
 import * as JsonTypes from "../../core/surql/values/jsonTypes.ts"
 import { identical } from "../../core/surql/values/order.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
-import type { RecordId, RecordKey } from "../../core/surql/values/value.ts"
+import type { RecordId } from "../../core/surql/values/value.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Backoff from "../../node/backoff.ts"
@@ -114,20 +114,21 @@ export const repairOf = (difference: Difference): Repair => {
 
 /** What the replica has behind a key, up to another, by id text. */
 export const between = (
-  { chunkSize, replica }: Pick<CloneOptions, "chunkSize" | "replica">,
+  replica: ReplicaShape,
   table: string,
-  after: RecordKey | undefined,
-  last: RecordKey | undefined
+  { after, found: { length }, last }: Stretch
 ): Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError> =>
   Effect.gen(function* () {
     const found = new Map<string, ReplicaRecord>()
+    // As many as the database has there, which are few where they are large; behind its last one may be many.
+    const size = last === undefined ? Math.max(100, length + 1) : length + 1
     for (let from = after; ; ) {
-      const records = yield* replica.records(table, from, chunkSize)
+      const records = yield* replica.records(table, from, size)
       for (const record of records) {
         if (last !== undefined && Ids.compareKeys(record.id.key, last) > 0) return found
         found.set(record.id.text, record)
       }
-      if (records.length < chunkSize) return found
+      if (records.length < size) return found
       from = records.at(-1)!.id.key
     }
   })
@@ -211,7 +212,7 @@ class Walk {
     return eachStretch(
       tables,
       chunkSize,
-      (table, after) => patiently(`reading table ${table}`)(upstream.chunk(table, after, chunkSize)),
+      (table, after, size) => patiently(`reading table ${table}`)(upstream.chunk(table, after, size)),
       (stretch) =>
         Effect.gen(this, function* () {
           const { found, table } = stretch
@@ -223,10 +224,11 @@ class Walk {
     )
   }
 
-  private differences({ after, found, last, table }: Stretch): Effect.Effect<ReadonlyArray<Difference>, ReplicaError> {
+  private differences(stretch: Stretch): Effect.Effect<ReadonlyArray<Difference>, ReplicaError> {
     return Effect.gen(this, function* () {
       const { replica, upstream } = this.parts
-      const known = yield* between(this.parts, table, after, last)
+      const { found, table } = stretch
+      const known = yield* between(replica, table, stretch)
       const missing = found.filter(({ id }) => !known.has(id.text)).map(({ id }) => id)
       // Keys that the database sorts otherwise are known all the same.
       const others = known.size === 0 ? new Map<string, ReplicaRecord>() : yield* replica.current(missing)

@@ -74,8 +74,8 @@ export const sideOf = (
     // Types stay those of the last clone (D28): SSPs have been told those.
     declare: () => {},
     names: replica.names,
-    between: (table, after, last) =>
-      Effect.map(between({ replica, chunkSize }, table, after, last), (found) =>
+    between: (table, stretch) =>
+      Effect.map(between(replica, table, stretch), (found) =>
         Array.from(found.values()).flatMap((record) => alive(record) ?? [])
       ),
     states: replica.current,

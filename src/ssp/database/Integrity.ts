@@ -125,7 +125,7 @@ const compare = (
     const compared = yield* eachStretch(
       tables,
       chunkSize,
-      (table, after) => upstream.chunk(table, after, chunkSize),
+      (table, after, size) => upstream.chunk(table, after, size),
       ({ after, found, last, table }) => {
         const between = records.rowsBetween(table, Compare.stretch(after, last))
         const here = Compare.compare(found, between, (id) => records.get(id))

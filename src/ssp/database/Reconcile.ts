@@ -41,7 +41,7 @@ import { RegistrationSync } from "./RegistrationSync.ts"
 type Failure = UpstreamError | IngestError
 type Difference = Compare.Difference<Row>
 
-/** Records read at once: a few milliseconds of the database's time, and of ours. */
+/** Records read at once at most: a few milliseconds of the database's time, and of ours. */
 const chunkSize = 1_000
 /** Changes applied in one go: several of these share a commit, and others have their turn between them. */
 const partSize = 200
@@ -193,7 +193,8 @@ class Work {
         chunkSize,
         declare: types.declare,
         names: Effect.sync(() => records.tableNames()),
-        between: (table, after, last) => Effect.sync(() => records.rowsBetween(table, Compare.stretch(after, last))),
+        between: (table, { after, last }) =>
+          Effect.sync(() => records.rowsBetween(table, Compare.stretch(after, last))),
         states: (ids) =>
           Effect.sync(
             () =>
@@ -356,7 +357,7 @@ class Work {
       views: { records }
     } = this.parts
     const memory = heap.measured()
-    if (Memory.isLoadable(memory)) return Effect.void
+    if (Memory.isLoadable(memory, Memory.passing * Compare.stretchBytes)) return Effect.void
     const read = records.tableNames().reduce((count, table) => count + records.size(table), 0)
     return Effect.die(new StartFault({ exitCode: 1, message: Memory.notReadable(memory, read, "database") }))
   })
