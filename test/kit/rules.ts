@@ -57,8 +57,22 @@ const sees: { readonly [room: string]: ReadonlyArray<string> } = {
   testing: ["core/*", "protocol", "ports", "node"],
   // What runs in a browser knows nothing of the service but the wire.
   client: [],
+  views: ["core/*", "protocol"],
   // A door may load the rest of itself.
-  door: ["core/*", "protocol", "ports", "node", "drivers", "ssp", "scheduler", "outbox", "host", "testing", "client"]
+  door: [
+    "core/*",
+    "protocol",
+    "ports",
+    "node",
+    "drivers",
+    "ssp",
+    "scheduler",
+    "outbox",
+    "host",
+    "testing",
+    "client",
+    "views"
+  ]
 }
 
 /**
@@ -254,15 +268,15 @@ const bannedGlobals = new Set([
   "Function"
 ])
 
-/** What the client knows of its runtime, in one file. */
-const clientWorld = "src/client/world.ts"
+/** What the client and the handler of named views know of their runtime, in one file each. */
+const worlds: ReadonlySet<string> = new Set(["src/client/world.ts", "src/views/world.ts"])
 
 /**
  * Outside src/host nothing reads a clock, draws a random number, prints, waits by itself or looks at the environment.
  */
 export const banned: Rule = each((file, fault) => {
   const room = roomOf(file.path)
-  if (room === undefined || room === "host" || file.path === clientWorld) return
+  if (room === undefined || room === "host" || worlds.has(file.path)) return
   for (const { name, node } of globalsOf(file)) {
     const parent = node.parent
     const property = ts.isPropertyAccessExpression(parent) && parent.expression === node ? parent.name.text : undefined

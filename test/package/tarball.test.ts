@@ -106,7 +106,8 @@ describe("the tarball", () => {
       "outbox",
       "outbox/errors",
       "testing",
-      "client"
+      "client",
+      "views"
     ]
     const { code, out } = await run(
       [

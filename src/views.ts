@@ -1,0 +1,44 @@
+/**
+ * The door of named views (library), for an application's server: which views its users may follow, and the handler
+ * that gives them out.
+ *
+ * `const views = defineViews({ posts: { params, query: (params, user: User) => ({ surql, params }) } })`, and
+ * `views.handler({ url, secret, authenticate })` is a function from a Request to a Response, for the route that pages
+ * name in `connect({ views: "/views" })`. A page imports `type Views = ViewsOf<typeof views>`, no code.
+ */
+import * as Declaration from "./views/declaration.ts"
+import { type HandlerOptions, makeHandler, type ViewsHandler } from "./views/handler.ts"
+import { worldOf } from "./views/world.ts"
+
+type AnySchema = Declaration.AnySchema
+type Schemas = { readonly [name: string]: AnySchema }
+/** An intersection, because the compiler infers one set of types from one mapped type. */
+type Declarations<User, Params extends Schemas, Rows> = {
+  readonly [Name in keyof Params]: Declaration.ViewDeclaration<Params[Name], User>
+} & { readonly [Name in keyof Rows]: Declaration.RowDeclaration<Rows[Name]> }
+
+export type ViewUser = Declaration.ViewUser
+export type ViewQuery = Declaration.ViewQuery
+/** Named views with their params and rows, for `connect<ViewsOf<typeof views>>`. */
+export type ViewsOf<
+  Defined extends { readonly declarations: { readonly [name: string]: Declaration.AnyDeclaration } }
+> = Declaration.ViewsOf<Defined>
+export type ViewsHandlerOptions<User extends ViewUser> = HandlerOptions<User>
+
+export interface Views<User extends ViewUser, Declared> {
+  readonly declarations: Declared
+  /** One handler for all of them; it counts views by user, so make one for the process. */
+  handler(options: ViewsHandlerOptions<User>): ViewsHandler
+}
+
+/** Declares named views. Throws where a name cannot be one. */
+export const defineViews = <Params extends Schemas, Rows, User extends ViewUser = ViewUser>(
+  declarations: Declarations<User, Params, Rows>
+): Views<User, Declarations<User, Params, Rows>> => {
+  const faults = Declaration.faultsOf(Object.keys(declarations))
+  if (faults.length > 0) throw new Error(faults.join("; "))
+  return {
+    declarations,
+    handler: (options) => makeHandler(declarations, options, worldOf(options.log))
+  }
+}
