@@ -14,7 +14,13 @@ const campaign = process.env["SVC_CAMPAIGN"] === "1"
 
 export default defineConfig({
   // The examples name the package as others do.
-  resolve: { alias: [{ find: /^surreal-live-sidecar\/(.*)$/, replacement: `${import.meta.dirname}/src/$1.ts` }] },
+  resolve: {
+    alias: [
+      { find: /^surreal-live-sidecar\/(.*)$/, replacement: `${import.meta.dirname}/src/$1.ts` },
+      // In Node the package gives its build for servers, in which no signal ever changes.
+      { find: /^solid-js$/, replacement: `${import.meta.dirname}/node_modules/solid-js/dist/solid.js` }
+    ]
+  },
   test: {
     // CommonJS packages look as they do in Node: the default export is `module.exports`.
     deps: { interopDefault: false },

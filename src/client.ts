@@ -6,9 +6,10 @@
  * view's query answers now. Nothing is imported: no dependency, no Effect. Classes behind it have `#private` fields,
  * which a bundler may give short names; that is a twentieth of what a page loads.
  */
+import type * as Api from "./client/api.ts"
 import type { Fault } from "./client/faults.ts"
 import { Followed, LiveClient, type Options } from "./client/live.ts"
-import type { SharedView, State } from "./client/sharedView.ts"
+import type { State } from "./client/sharedView.ts"
 import { world } from "./client/world.ts"
 
 export type ConnectOptions = Options
@@ -19,20 +20,8 @@ export type LiveState<Row = unknown> = State<Row>
 /** Why a view is not live: a code to decide by and a sentence to understand. */
 export type LiveError = Fault
 
-/** Named views with their params and rows, as `ViewsOf` of `surreal-live-sidecar/views` makes it of a declaration. */
-export type NamedTypes = { readonly [name: string]: { readonly params: object; readonly row: unknown } }
-
-export interface Live<Views extends NamedTypes = NamedTypes> {
-  /** Follows a view by its id, until it is disposed of. Rows are as `Row` says; nothing checks that. */
-  follow<Row = unknown>(view: string): LiveView<Row>
-  /** Follows a named view of the application's handler. */
-  follow<Name extends keyof Views & string>(name: Name, params: Views[Name]["params"]): LiveView<Views[Name]["row"]>
-  /** The view that all share, which is followed once it is held; for bindings. */
-  view(name: string, params?: object): SharedView
-  /** Lets go of everything. */
-  close(): void
-  [Symbol.dispose](): void
-}
+export type NamedTypes = Api.NamedTypes
+export type Live<Views extends NamedTypes = NamedTypes> = Api.Live<Views>
 
 /**
  * A client. It opens no connection before a view is followed. Throws where the options make no sense; whatever goes

@@ -232,7 +232,11 @@ const runtimes = [
 ]
 
 /** Files of the client that bind it to a library, which is an optional peer, and the library. */
-const bindings: { readonly [file: string]: string } = {}
+const bindings: { readonly [file: string]: string } = {
+  "src/client/react.ts": "react",
+  "src/client/solid.ts": "solid-js",
+  "src/client/tanstack-db.ts": "@tanstack/db"
+}
 
 /** The client has no dependency; a binding knows its own library. */
 export const clientAlone: Rule = each((file, fault) => {

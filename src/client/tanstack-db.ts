@@ -1,0 +1,62 @@
+/**
+ * A view as a TanStack DB collection: `createCollection(viewCollection({ live, view, getKey }))`.
+ *
+ * Rows that did not change are the same objects, so what became of the rows is found by comparing references, and the
+ * collection is told of those that changed alone. The order of the view is not the collection's: a query of TanStack DB
+ * says its own.
+ */
+import type { CollectionConfig, SyncConfig } from "@tanstack/db"
+import type { Viewing } from "./api.ts"
+
+export interface ViewCollectionOptions<Row extends object> {
+  readonly live: Viewing
+  /** Id of the view, or its name with `params`. */
+  readonly view: string
+  readonly params?: object
+  /** Of rows with one key the last is kept. */
+  readonly getKey: (row: Row) => string | number
+}
+
+type Sync<Row extends object> = SyncConfig<Row, string | number>["sync"]
+
+const syncOf =
+  <Row extends object>({ getKey, live, params, view }: ViewCollectionOptions<Row>): Sync<Row> =>
+  ({ begin, commit, markError, markReady, write }) => {
+    const shared = live.view(view, params)
+    let told: ReadonlyArray<unknown> | undefined
+    let known = new Map<string | number, Row>()
+    const tell = (): void => {
+      const { error, rows, status } = shared.state
+      if (status === "loading") return
+      if (status === "error" && told === undefined) return markError(new Error(error?.message, { cause: error }))
+      if (rows !== told) {
+        const fresh = new Map((rows as ReadonlyArray<Row>).map((row) => [getKey(row), row] as const))
+        begin()
+        for (const [key, value] of known) if (!fresh.has(key)) write({ type: "delete", value })
+        for (const [key, value] of fresh) {
+          const before = known.get(key)
+          if (before !== value) write({ type: before === undefined ? "insert" : "update", value })
+        }
+        commit()
+        known = fresh
+        told = rows
+      }
+      markReady()
+    }
+    const stop = shared.subscribe(tell)
+    const release = shared.hold()
+    tell()
+    return () => {
+      stop()
+      release()
+    }
+  }
+
+/** Options for `createCollection`. It only reads: `onInsert` and the others are the application's to add. */
+export const viewCollection = <Row extends object>(
+  options: ViewCollectionOptions<Row>
+): CollectionConfig<Row, string | number> => ({
+  id: `${options.view} ${JSON.stringify(options.params ?? {})}`,
+  getKey: options.getKey,
+  sync: { sync: syncOf(options), rowUpdateMode: "full" }
+})
