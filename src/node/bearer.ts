@@ -21,6 +21,12 @@ const sameText = (given: string, expected: string): boolean => {
 
 const scheme = /^bearer +/i
 
+/** What is behind `Bearer`; undefined where the header is of another scheme. */
+export const givenIn = (authorization: string | undefined): string | undefined => {
+  const match = authorization === undefined ? null : scheme.exec(authorization)
+  return match === null ? undefined : authorization!.slice(match[0].length).trimEnd()
+}
+
 /**
  * The owner of the secret in `Bearer <secret>`; the scheme in any letter case, one or more blanks. Undefined: an
  * unknown secret. All secrets are compared, whichever fits. `secrets` is asked at each request.
@@ -28,10 +34,8 @@ const scheme = /^bearer +/i
 export const makeHolderOf =
   (secrets: () => ReadonlyArray<KnownSecret>) =>
   (authorization: string | undefined): KnownSecret | undefined => {
-    if (authorization === undefined) return undefined
-    const match = scheme.exec(authorization)
-    if (match === null) return undefined
-    const given = authorization.slice(match[0].length).trimEnd()
+    const given = givenIn(authorization)
+    if (given === undefined) return undefined
     const known = secrets()
     const hash = known.some(({ sha256 }) => sha256 !== undefined) ? hashOf(given) : ""
     let found: KnownSecret | undefined

@@ -10,22 +10,28 @@ import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect, Runtime } from "effect"
 import { Audit, addressOf, unknownAddress } from "../ports/Audit.ts"
 import type { Answer } from "../ports/Front.ts"
-import { accessOf, type Declaring, scopeOf } from "../protocol/access.ts"
-import type { makeJudge } from "./bearer.ts"
+import { accessOf, type Caller, type Declaring, scopeOf, takingTokens } from "../protocol/access.ts"
+import type { Judged, makeJudge } from "./bearer.ts"
 import { toAnswer } from "./httpAnswers.ts"
+import { callerOf, type ViewTokens } from "./viewTokens.ts"
 
-/** For the bearer middleware of an Api. */
-export const make = (api: Declaring, judge: ReturnType<typeof makeJudge>) => {
+/** For the bearer middleware of an Api; without `tokens` none is taken. */
+export const make = (api: Declaring, judge: ReturnType<typeof makeJudge>, tokens?: ViewTokens) => {
   const access = accessOf(api)
+  const takesTokens = takingTokens(api)
+  /** Of a token, if one is given where tokens are taken. */
+  const byToken = (asked: string, authorization: string | undefined, view: string | undefined): Judged | undefined =>
+    tokens === undefined || !takesTokens.has(asked) ? undefined : callerOf(tokens, authorization, view)
   return Effect.map(Audit, ({ turnedAway }) =>
     Effect.flatMap(
       Effect.all([HttpServerRequest.HttpServerRequest, HttpRouter.RouteContext]),
-      ([request, { route }]) => {
+      ([request, { params, route }]) => {
         const asked = `${route.method} ${route.path}`
         const scope = access.get(asked)
         if (scope === undefined || scope === "open")
           return Effect.dieMessage(`broken invariant: ${asked} asks for a secret and declares no scope`)
-        const judged = judge(request.headers["authorization"], scope)
+        const { authorization } = request.headers
+        const judged = byToken(asked, authorization, params["view_id"]) ?? judge(authorization, scope)
         if ("caller" in judged) return Effect.succeed(judged.caller)
         return Effect.zipRight(
           turnedAway({ object: asked, secret: judged.name, address: addressOf(request), outcome: judged.turned.code }),
@@ -41,12 +47,24 @@ export const make = (api: Declaring, judge: ReturnType<typeof makeJudge>) => {
  * answer.
  */
 export const makeHot = (api: Declaring, asked: string, judge: ReturnType<typeof makeJudge>) =>
+  Effect.map(makeHotCaller(api, asked, judge), (callerOf) => (authorization: string | undefined, address?: string) => {
+    const caller = callerOf(authorization, address)
+    return "status" in caller ? caller : undefined
+  })
+
+/** The same, answering the caller who is let in; by a token where `tokens` are given. */
+export const makeHotCaller = (
+  api: Declaring,
+  asked: string,
+  judge: ReturnType<typeof makeJudge>,
+  tokens?: ViewTokens
+) =>
   Effect.map(Effect.all([Audit, Effect.runtime<never>()]), ([{ turnedAway }, runtime]) => {
     const scope = scopeOf(api, asked)
     const runFork = Runtime.runFork(runtime)
-    return (authorization: string | undefined, address = unknownAddress): Answer | undefined => {
-      const judged = judge(authorization, scope)
-      if ("caller" in judged) return undefined
+    return (authorization: string | undefined, address = unknownAddress): Caller["Type"] | Answer => {
+      const judged = (tokens && callerOf(tokens, authorization, undefined)) ?? judge(authorization, scope)
+      if ("caller" in judged) return judged.caller
       runFork(turnedAway({ object: asked, secret: judged.name, address, outcome: judged.turned.code }))
       return toAnswer(judged.turned)
     }

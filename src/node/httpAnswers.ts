@@ -9,7 +9,7 @@ import * as HttpApiError from "@effect/platform/HttpApiError"
 import * as HttpServerError from "@effect/platform/HttpServerError"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Cause, Effect, Stream } from "effect"
+import { Cause, Effect, ParseResult, Stream } from "effect"
 import { maxDepth } from "../core/record/jsonDepth.ts"
 import type { Answer } from "../ports/Front.ts"
 import type { BodyRefused } from "../ports/RequestBody.ts"
@@ -108,6 +108,14 @@ const faultsOf = (
   }
   return [...byPath].map(([path, reason]) => ({ path, reason }))
 }
+
+/** What the schema of a body does not take, for routes that decode it themselves. */
+export const undecodable = (error: ParseResult.ParseError) =>
+  invalidRequest(
+    faultsOf(
+      new HttpApiError.HttpApiDecodeError({ issues: ParseResult.ArrayFormatter.formatErrorSync(error), message: "" })
+    )
+  )
 
 const decodable = (path: string): boolean => {
   try {

@@ -61,10 +61,11 @@ const pageHeaders = (response: HttpServerResponse.HttpServerResponse): Cors.Head
 
 /** `app` for these origins. */
 export const around =
-  (origins: ReadonlyArray<string>) =>
+  (allowed: Cors.Origins) =>
   <E, R>(app: HttpApp.Default<E, R>): HttpApp.Default<E, R> =>
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers, method }) => {
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers, method, url }) => {
       const { origin } = headers
+      const origins = Cors.originsFor(allowed, url.split("?", 1)[0] ?? "")
       const asked = Cors.preflight(origins, method, origin, headers["access-control-request-method"])
       if (asked !== undefined) return Effect.succeed(HttpServerResponse.empty({ status: 204, headers: asked }))
       const cors = Cors.headersFor(origins, origin)

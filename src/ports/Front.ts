@@ -87,6 +87,26 @@ export class HotReads extends Context.Reference<HotReads>()("ports/HotReads", {
   defaultValue: (): ((asked: ReadAsked, reply: ReadReply) => boolean) => () => false
 }) {}
 
+/** A `POST` whose answer goes on, answered by callbacks. */
+export interface HotStream {
+  /** Exact. */
+  readonly path: string
+  readonly maxBodyBytes: number
+  /** Refuses before the body is read, or takes it: what it answers then refuses too, or the stream is open. */
+  readonly admit: (
+    authorization: string | undefined,
+    registration: string | undefined,
+    address?: string
+  ) => Answer | ((body: string, open: ReadReply["stream"]) => Answer | undefined)
+  readonly tooLarge: Answer
+  readonly notText: Answer
+}
+
+/** The streams that a server may open by callback; one that does not serves the declared routes. */
+export class HotStreams extends Context.Reference<HotStreams>()("ports/HotStreams", {
+  defaultValue: (): ReadonlyArray<HotStream> => []
+}) {}
+
 /** What the process ends with: the fault itself where a loop named one. */
 const asFault = (cause: Cause.Cause<unknown>): StartFault => {
   const error = Cause.squash(cause)

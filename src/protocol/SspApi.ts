@@ -12,7 +12,7 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { audits, Caller, needs, open } from "./access.ts"
+import { audits, Caller, needs, open, opensViews } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
@@ -23,6 +23,7 @@ import { withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
 import * as Progress from "./progress.ts"
 import * as StreamEvents from "./streamEvents.ts"
+import * as ViewAccess from "./viewAccess.ts"
 import * as Wire from "./wire.ts"
 
 /**
@@ -102,7 +103,7 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .addError(Errors.ViewQuarantined)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
+  .annotateContext(opensViews)
   .annotateContext(
     doc(
       "Read a view (extension)",
@@ -122,8 +123,79 @@ const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .addError(Errors.Overloaded)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
+  .annotateContext(opensViews)
   .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId}`))
+
+const openStream = HttpApiEndpoint.post("openStream")`/stream`
+  .setPayload(ViewAccess.StreamOpening)
+  .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.manyStream] }))
+  .middleware(JsonBody)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(opensViews)
+  .annotateContext(
+    doc(
+      "Follow several views over one connection (extension)",
+      `${StreamEvents.manyDescribed} At most SVC_STREAM_VIEWS at a time.`
+    )
+  )
+
+const changeStream = HttpApiEndpoint.post("changeStream")`/stream/${HttpApiSchema.param("stream_id", Schema.String)}`
+  .setPayload(ViewAccess.StreamChange)
+  .addSuccess(ViewAccess.StreamChanged)
+  .addError(Errors.StreamNotFound)
+  .middleware(JsonBody)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(opensViews)
+  .annotateContext(
+    doc(
+      "Add and drop views of an open stream (extension)",
+      "And renew the tokens of those it goes on with. The events of a view that is added may come before this answer. Places are never given twice."
+    )
+  )
+
+const token = HttpApiEndpoint.post("token")`/view/token`
+  .setPayload(ViewAccess.TokenAsked)
+  .addSuccess(ViewAccess.TokenGiven)
+  .middleware(JsonBody)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc(
+      "A token for some views (extension)",
+      "For a browser: it opens reading, streaming and touching of these views, registered or not, and nothing else (D49). At most SVC_STREAM_VIEWS of them. 403 where no secret with the scope read is known in the clear, since those sign."
+    )
+  )
+
+const revoke = HttpApiEndpoint.post("revoke")`/view/token/revoke`
+  .setPayload(ViewAccess.TokenRevoked)
+  .addSuccess(Wire.Ok)
+  .middleware(JsonBody)
+  .middleware(Bearer)
+  .annotateContext(audits("view.token.revoke", "read"))
+  .annotateContext(
+    doc(
+      "Revoke the tokens of a subject (extension)",
+      "Those given so far open nothing more at this process, and streams that go on with one end with `revoked`."
+    )
+  )
+
+const touch = HttpApiEndpoint.post("touch")`/view/touch`
+  .setPayload(ViewAccess.Touch)
+  .addSuccess(ViewAccess.Touched)
+  .addError(Errors.Overloaded)
+  .addError(Errors.StoreFailed)
+  .middleware(JsonBody)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(opensViews)
+  .annotateContext(
+    doc(
+      "Let views live on (extension)",
+      "Their time to live begins again (D14), as with a refresh by `POST /view/register`. Views that are not there, or that the token does not name, are left out of the answer."
+    )
+  )
 
 const free = HttpApiEndpoint.post("free")`/view/free`
   .setPayload(Wire.ViewFreeing)
@@ -303,6 +375,11 @@ class View extends HttpApiGroup.make("view")
   .add(free)
   .add(view)
   .add(stream)
+  .add(openStream)
+  .add(changeStream)
+  .add(token)
+  .add(revoke)
+  .add(touch)
   .add(views)
   .annotate(OpenApi.Description, "Live views out.") {}
 class Monitor extends HttpApiGroup.make("monitor")

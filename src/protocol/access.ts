@@ -7,12 +7,16 @@
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Context, Option } from "effect"
 import type { Scope } from "../core/access/scopes.ts"
+import type { ViewGrant } from "../core/access/viewToken.ts"
 
 /** The scope that an endpoint asks for; `open` asks for none. */
 export class Access extends Context.Tag("protocol/Access")<Access, Scope | "open">() {}
 
 /** What an endpoint does that an operator wants to know afterwards: the operation of its audit lines (D53). */
 export class Audited extends Context.Tag("protocol/Audited")<Audited, string>() {}
+
+/** An endpoint that a token for views opens too, as far as the token names what is asked for (D49). */
+export class TakesToken extends Context.Tag("protocol/TakesToken")<TakesToken, true>() {}
 
 /** The caller, once the guard has admitted the request. */
 export class Caller extends Context.Tag("protocol/Caller")<
@@ -22,6 +26,8 @@ export class Caller extends Context.Tag("protocol/Caller")<
     readonly name: string
     /** The only SSP that the caller may speak for; undefined for any. */
     readonly onlySsp: string | undefined
+    /** What the token opens that the caller has in place of a secret. */
+    readonly grant?: ViewGrant
   }
 >() {}
 
@@ -41,6 +47,9 @@ export const needs = (scope: Scope) =>
 
 /** For an endpoint with a bearer that changes something an operator owns. */
 export const audits = (operation: string, scope: Scope) => Context.add(needs(scope), Audited, operation)
+
+/** For an endpoint that reads views, by a secret or by a token for them. */
+export const opensViews = Context.add(needs("read"), TakesToken, true)
 
 /** For an endpoint without a bearer. */
 export const open: Context.Context<Access> = Context.make(Access, "open")
@@ -69,6 +78,16 @@ export const auditedOf = (api: Declaring): ReadonlyMap<string, string> =>
           onNone: () => [],
           onSome: (operation) => [[`${method} ${path}`, operation] as const]
         })
+      )
+    )
+  )
+
+/** Endpoints that take tokens, by method and path as declared. */
+export const takingTokens = (api: Declaring): ReadonlySet<string> =>
+  new Set(
+    Object.values(api.groups).flatMap((group) =>
+      Object.values(group.endpoints).flatMap(({ annotations, method, path }) =>
+        Option.isSome(Context.getOption(annotations, TakesToken)) ? [`${method} ${path}`] : []
       )
     )
   )

@@ -27,6 +27,7 @@ const statuses = {
   VIEW_NOT_FOUND: 404,
   SSP_NOT_REGISTERED: 404,
   JOB_NOT_FOUND: 404,
+  STREAM_NOT_FOUND: 404,
   VIEW_QUARANTINED: 409,
   JOB_STATUS: 409,
   BUFFER_OVERFLOW: 409,
@@ -143,6 +144,7 @@ export const ReplicaFailed = plain(
 export const QueryFailed = plain("QUERY_FAILED", "The query failed while it ran.")
 export const StoreFailed = plain("STORE_FAILED", "The store refused a write; nothing was applied.")
 export const JobNotFound = plain("JOB_NOT_FOUND", "No job of a job table has this id (extension).")
+export const StreamNotFound = plain("STREAM_NOT_FOUND", "No stream of several views is open under this id (extension).")
 export const JobStatus = detailed(
   "JOB_STATUS",
   Schema.Struct({ status: Schema.String }),

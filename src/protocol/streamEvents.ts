@@ -101,7 +101,9 @@ export const endReasons = {
   shutdown: "the process stops",
   behind: "the client fell out of the buffer",
   quarantined: "its query is set aside (D48)",
-  tooLarge: "its rows take more than they may; `message` names limit and setting"
+  tooLarge: "its rows take more than they may; `message` names limit and setting",
+  unauthorized: "the token it was followed with has expired",
+  revoked: "that token was revoked"
 } as const
 
 export const End = Schema.Struct({
@@ -113,6 +115,20 @@ export const End = Schema.Struct({
     .map(([reason, meaning]) => `\`${reason}\`: ${meaning}`)
     .join("; ")}. A client comes back at once after moved, rebootstrap, replaced, reset, shutdown and behind`,
   examples: [{ reason: "moved" }]
+})
+
+export const Opened = Schema.Struct({
+  stream: Schema.String.annotations({ description: "Names the stream in `POST /stream/:stream_id`" })
+}).annotations({
+  identifier: "StreamOpened",
+  description: "The first event of a stream of several views",
+  examples: [{ stream: "4f1c0b6e8a2d4c7f9b3e5d6a7c8b9e0f" }]
+})
+
+export const Refused = Schema.Struct({ code: Schema.String, message: Schema.String }).annotations({
+  identifier: "StreamRefused",
+  description: "A view that this stream does not follow, and why: what the view's own stream would be refused with",
+  examples: [{ code: "VIEW_NOT_FOUND", message: 'no view is registered under "gone"' }]
 })
 
 /** The events of both kinds of stream, by name. */
@@ -128,5 +144,9 @@ export const lastEventId =
 export const described =
   "Server-sent events: `snapshot`, `delta`, `end`; the schemas of their `data` are StreamDelta, StreamEnd and (the snapshot) ViewResult, with `format=rows` StreamRowsSnapshot and StreamRowsDelta. Lines that begin with a colon are heartbeats, one every 15 s at least. "
 
+/** Of a stream of several views, in words. */
+export const manyDescribed =
+  "Server-sent events of several views over one connection. The first is `open` (StreamOpened). Then each view has its place, counted from 0 in the order of asking, and the events of its own stream, with a line `view: <place>` in front; `refused` (StreamRefused) where it is not followed. A view that ends or is refused leaves the others as they are."
+
 /** For the OpenAPI document: no endpoint names them, since a stream is a text to it. */
-export const streamSchemas = [Delta, RowsSnapshot, RowsDelta, End]
+export const streamSchemas = [Delta, RowsSnapshot, RowsDelta, End, Opened, Refused]

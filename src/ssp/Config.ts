@@ -146,8 +146,21 @@ export const knobs = {
     "SVC_MAX_STREAMS",
     1000,
     { min: 1, max: 1_000_000 },
-    { unit: "streams", meaning: "Most open event streams; beyond it 503." }
+    { unit: "streams", meaning: "Most views that are followed over event streams; beyond it 503." }
   ),
+  streamViews: Settings.integer(
+    "SVC_STREAM_VIEWS",
+    100,
+    { min: 1, max: 10_000 },
+    { unit: "views", meaning: "Most views at a time on one connection of `POST /stream`, and in one token." }
+  ),
+  viewTokenTtlSecs: Settings.integer(
+    "SVC_VIEW_TOKEN_TTL",
+    900,
+    { min: 10, max: 86_400 },
+    { unit: "s", meaning: "Longest time that a token for views is good for." }
+  ),
+  browserOrigins: Settings.browserOrigins,
   maxTombstones: Settings.integer(
     "SVC_MAX_TOMBSTONES",
     defaultTombstones,
@@ -305,6 +318,7 @@ export interface SspConfigShape
     | "storeServicePass"
     | "storeServiceUser"
     | "corsOrigins"
+    | "browserOrigins"
     | "sspId"
     | "dataDir"
     | "advertiseAddr"
@@ -323,6 +337,7 @@ export interface SspConfigShape
   /** Reads the files that hold secrets anew. */
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
   readonly corsOrigins: ReadonlyArray<string>
+  readonly browserOrigins: ReadonlyArray<string>
   /** As it is when it is read: a reload replaces it. */
   readonly storePass: Redacted.Redacted<string> | undefined
   readonly storeServicePass: Redacted.Redacted<string> | undefined
@@ -464,6 +479,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
       storeServicePass,
       advertiseAddr,
       corsOrigins,
+      browserOrigins,
       schedulerAuthSecret,
       tlsCaFile: _ca,
       tlsCertFile: _cert,
@@ -484,6 +500,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
       schedulerSecret: () => Configuration.redacted(toScheduler()),
       reloadSecrets: () => secrets.reload(),
       corsOrigins: corsOrigins ?? [],
+      browserOrigins: browserOrigins ?? [],
       get storePass() {
         return Configuration.redacted(password())
       },

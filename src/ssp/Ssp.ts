@@ -22,7 +22,9 @@ import * as SchemaFollowing from "./database/schemaFollowing.ts"
 import { storeText } from "./database/storeText.ts"
 import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import * as EdgesWhenReady from "./edges/whenReady.ts"
+import { Browsers } from "./http/Browsers.ts"
 import * as Http from "./http/Http.ts"
+import * as HttpBrowsers from "./http/HttpBrowsers.ts"
 import * as HttpIngest from "./http/HttpIngest.ts"
 import * as HttpReads from "./http/HttpReads.ts"
 import * as Figures from "./http/nodeFigures.ts"
@@ -42,10 +44,12 @@ export const layerOver = Layer.mergeAll(
   Http.layer,
   HttpIngest.layerHot,
   HttpReads.layer,
+  HttpBrowsers.layerHot,
   Expiry.layer,
   Reconciling.layer,
   SchemaFollowing.layer
 ).pipe(
+  Layer.provide(Browsers.layer),
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(IngestTimes.layer),

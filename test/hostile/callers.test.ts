@@ -82,7 +82,7 @@ describe("an SSP, which asks for its secret", () => {
 describe("addresses at a server without a secret", () => {
   const rules: Callers.CallerRules = {
     isOpen: true,
-    corsOrigins: [],
+    origins: { all: [], browser: [] },
     hosts: undefined,
     asksCertificates: false,
     nodePaths: [],

@@ -9,6 +9,7 @@
  */
 
 import { shown } from "../shown.ts"
+import * as Cors from "./cors.ts"
 import * as Hosts from "./hosts.ts"
 import { clientOf } from "./rateLimit.ts"
 
@@ -16,7 +17,7 @@ export interface CallerRules {
   /** No secret is asked for. */
   readonly isOpen: boolean
   /** Origins whose pages may call; `*` alone for any. */
-  readonly corsOrigins: ReadonlyArray<string>
+  readonly origins: Cors.Origins
   /** Names an open server is asked under, beside those that cannot belong to others. */
   readonly hosts: ReadonlyArray<string> | undefined
   /** Paths that hold no data and change nothing, which pages may load from anywhere. */
@@ -136,8 +137,10 @@ export const refusal = (
     }
   }
   if (origin === undefined || rules.staticPaths.has(path)) return undefined
-  if (!isSameOrigin(origin, host) && !isListedOrigin(origin, rules.corsOrigins)) {
-    return forbidden(`pages of the origin ${shown(origin)} may not call this server; list it in SVC_CORS_ORIGINS`)
+  if (!isSameOrigin(origin, host) && !isListedOrigin(origin, Cors.originsFor(rules.origins, path))) {
+    return forbidden(
+      `pages of the origin ${shown(origin)} may not call this server; list it in SVC_CORS_ORIGINS, or in SVC_BROWSER_ORIGINS where it only follows views`
+    )
   }
   if (method === "POST" && !isJson(contentType))
     return { code: "UNSUPPORTED_MEDIA_TYPE", message: "a body that a page sends must be application/json" }

@@ -57,3 +57,19 @@ export const preflight = (
         "access-control-max-age": "600"
       }
 }
+
+/** Which origins may call: everything, and what browsers get at views with (D49). */
+export interface Origins {
+  readonly all: ReadonlyArray<string>
+  readonly browser: ReadonlyArray<string>
+}
+
+/** Reading, following and touching views. `/view/token` is not among them: a page is given its token. */
+const browserPaths =
+  /^\/(?:stream(?:\/[^/]+)?|view\/(?:touch|(?!(?:register|unregister|token|free)$)[^/]+(?:\/stream)?))$/
+
+/** The origins that may call a path; without a query. */
+export const originsFor = ({ all, browser }: Origins, path: string): ReadonlyArray<string> => {
+  if (browser.length === 0 || all[0] === "*" || !browserPaths.test(path)) return all
+  return browser[0] === "*" ? browser : [...all, ...browser]
+}

@@ -20,8 +20,8 @@ export interface KnownSecret {
   readonly sha256: string | undefined
 }
 
-/** Names of callers: with the one secret of the specification, asked for none, and with an unknown secret. */
-export const reserved = { one: "default", open: "none", unknown: "unknown" } as const
+/** Names of callers: with the one secret of the specification, asked for none, with an unknown secret, with a token. */
+export const reserved = { one: "default", open: "none", unknown: "unknown", token: "token" } as const
 
 const fewestCharacters = 16
 /** Each request is compared with all of them. */

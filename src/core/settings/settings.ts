@@ -225,16 +225,11 @@ export const auditTurnedPerMinute = integer(
 
 const origin = /^https?:\/\/[a-z0-9._[\]:-]+$/
 
-/** Origins as browsers send them: scheme, host and port, nothing behind. */
-export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
-  ...documented("SVC_CORS_ORIGINS", {
-    meaning:
-      "Origins whose pages may call this service from a browser; `*` for any. Cookies are never asked for: a page needs the secret."
-  }),
+const originList = {
   fallback: undefined,
   defaultText: "none",
   allowed: "origins as `https://app.example.com`, separated by commas, or `*` alone",
-  read: (text) => {
+  read: (text: string) => {
     const all = text
       .split(/[\s,]+/)
       .filter((each) => each !== "")
@@ -247,6 +242,23 @@ export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
   }
 }
 
+/** Origins as browsers send them: scheme, host and port, nothing behind. */
+export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
+  ...documented("SVC_CORS_ORIGINS", {
+    meaning:
+      "Origins whose pages may call this service from a browser; `*` for any. Cookies are never asked for: a page needs the secret."
+  }),
+  ...originList
+}
+
+/** Of pages that follow views with tokens. */
+export const browserOrigins: Knob<ReadonlyArray<string> | undefined> = {
+  ...documented("SVC_BROWSER_ORIGINS", {
+    meaning:
+      "Origins whose pages may read, follow and touch views from a browser, with a token for them, and call nothing else; `*` for any."
+  }),
+  ...originList
+}
 /** Names of SSPs and schedulers, and of the secrets of SSPs. */
 export const nodeName = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/
 export const nodeNameAllowed = "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot"

@@ -15,14 +15,22 @@ import { clientOf, RateLimit } from "../../core/access/rateLimit.ts"
 import * as Settings from "../../core/settings/settings.ts"
 import { toAnswer } from "../../node/httpAnswers.ts"
 import type { Tls } from "../../node/tls.ts"
-import { type Answer, HotReads, type HotRoute, HotRoutes, Serving } from "../../ports/Front.ts"
+import {
+  type Answer,
+  HotReads,
+  type HotRoute,
+  HotRoutes,
+  type HotStream,
+  HotStreams,
+  Serving
+} from "../../ports/Front.ts"
 import * as Pages from "../../ports/Pages.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { registrationHeader } from "../../protocol/wire.ts"
 import { BodyBudget, boundsOf } from "./bodyBudget.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
 import { answerBrokenRequests, Connections, endsWithConnection } from "./connections.ts"
-import { serveRead } from "./hotReads.ts"
+import { type ReadParts, serveRead, streamReply } from "./hotReads.ts"
 import { type NoText, readBody } from "./readBody.ts"
 import * as TlsServer from "./tlsServer.ts"
 
@@ -44,6 +52,8 @@ export interface ListenOptions {
   readonly rateLimit?: number
   /** Origins whose pages may call; the declared routes see to it by themselves. */
   readonly corsOrigins?: ReadonlyArray<string>
+  /** Origins whose pages may read views. */
+  readonly browserOrigins?: ReadonlyArray<string>
   /** Whether no caller is asked for a secret; false when absent. */
   readonly isOpen?: boolean
   /** Names under which an open server may be asked, beside addresses and reserved names. */
@@ -120,7 +130,7 @@ const internal: Answer = {
 const traceOf = ({ headers: { traceparent } }: IncomingMessage): string | undefined =>
   typeof traceparent === "string" ? traceparent : undefined
 
-const noTextAnswer = (route: HotRoute, { message = "", reason }: NoText): Answer =>
+const noTextAnswer = (route: Pick<HotRoute, "tooLarge" | "notText">, { message = "", reason }: NoText): Answer =>
   reason === "too large"
     ? route.tooLarge
     : reason === "not utf-8"
@@ -161,6 +171,41 @@ const serveHot = (
   })
 }
 
+/** As {@link serveHot}, with an answer that goes on. */
+const serveStream = (
+  route: HotStream,
+  { declared: _, ...parts }: ReadParts,
+  request: IncomingMessage,
+  response: ServerResponse
+): void => {
+  const guarded = (work: () => Answer | undefined): void => {
+    try {
+      const refused = work()
+      if (refused !== undefined) send(response, refused)
+    } catch (error) {
+      parts.onDefect(error)
+      if (response.headersSent) response.destroy()
+      else send(response, internal)
+    }
+  }
+  guarded(() => {
+    const registration = request.headers[registrationHeader]
+    const admitted = route.admit(
+      request.headers.authorization,
+      typeof registration === "string" ? registration : undefined,
+      request.socket.remoteAddress
+    )
+    if (typeof admitted !== "function") return admitted
+    readBody(request, route.maxBodyBytes, (body) =>
+      guarded(() => {
+        if (typeof body !== "string") return noTextAnswer(route, body)
+        return response.socket === null ? undefined : admitted(body, streamReply(parts.silenceMs, request, response))
+      })
+    )
+    return undefined
+  })
+}
+
 const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): Callers.Caller => ({
   method,
   path: url.split("?", 1)[0] ?? "",
@@ -182,6 +227,7 @@ const makeAdmission = (
   limits: ConnectionLimits
 ) => {
   const {
+    browserOrigins = [],
     corsOrigins = [],
     hosts,
     isOpen = false,
@@ -192,9 +238,10 @@ const makeAdmission = (
   } = options
   const stopping = stoppingAnswer(stoppingCode)
   const limit = rateLimit > 0 ? new RateLimit(rateLimit) : undefined
-  const rules = { isOpen, corsOrigins, hosts, staticPaths, nodePaths, asksCertificates: tls?.isMutual ?? false }
+  const origins = { all: corsOrigins, browser: browserOrigins }
+  const rules = { isOpen, origins, hosts, staticPaths, nodePaths, asksCertificates: tls?.isMutual ?? false }
   return (request: IncomingMessage, response: ServerResponse): Answer | undefined => {
-    const cors = Cors.headersFor(corsOrigins, request.headers.origin)
+    const cors = Cors.headersFor(Cors.originsFor(origins, request.url?.split("?", 1)[0] ?? ""), request.headers.origin)
     if (cors !== undefined) for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
     if (isStopping()) return stopping
     const beyond = limits.refusal(request.socket)
@@ -220,6 +267,7 @@ const makeAdmission = (
  */
 const makeListener = (
   routes: ReadonlyArray<HotRoute>,
+  streams: typeof HotStreams.Service,
   reads: typeof HotReads.Service,
   rest: RequestListener,
   admit: ReturnType<typeof makeAdmission>,
@@ -237,7 +285,10 @@ const makeListener = (
     if (refused !== undefined) return send(response, refused)
     const route = hot.get(`${request.method} ${request.url}`)
     if (route !== undefined) return serveHot(route, request, response, onDefect)
-    if (request.method === "GET" && serveRead({ reads, declared, silenceMs, onDefect }, request, response)) return
+    const parts = { reads, declared, silenceMs, onDefect }
+    const stream = request.method === "POST" ? streams.find(({ path }) => path === request.url) : undefined
+    if (stream !== undefined) return serveStream(stream, parts, request, response)
+    if (request.method === "GET" && serveRead(parts, request, response)) return
     declared(request, response)
   }
 }
@@ -317,6 +368,7 @@ export const layer = (options: ListenOptions) =>
       const { connections, limits, server } = makeServer(options, limitMs)
       const listener = makeListener(
         yield* HotRoutes,
+        yield* HotStreams,
         yield* HotReads,
         handler,
         makeAdmission(options, new Set([...openPages, ...(yield* Pages.paths)]), () => stopped, limits),

@@ -23,6 +23,20 @@ const one = (header: string | ReadonlyArray<string> | undefined): string | undef
 /** As on declared routes; those for pages of other origins are there before, as for every request. */
 const always = { "x-content-type-options": "nosniff" }
 
+/** Opens an answer that goes on. */
+export const streamReply =
+  (silenceMs: number, request: IncomingMessage, response: ServerResponse): ReadReply["stream"] =>
+  (headers, { drained, gone }): Sink => {
+    request.socket.setTimeout(silenceMs)
+    response.writeHead(200, { ...always, "content-type": "text/event-stream", ...headers })
+    response.on("drain", drained)
+    response.once("close", gone)
+    return {
+      write: (bytes) => response.write(bytes),
+      end: () => void response.end()
+    }
+  }
+
 const replyOf = (
   { declared, silenceMs }: ReadParts,
   request: IncomingMessage,
@@ -38,16 +52,7 @@ const replyOf = (
     if (response.writableLength > 0) request.socket.setTimeout(silenceMs)
   },
   notModified: (headers) => void response.writeHead(304, { ...always, ...headers }).end(),
-  stream: (headers, { drained, gone }): Sink => {
-    request.socket.setTimeout(silenceMs)
-    response.writeHead(200, { ...always, "content-type": "text/event-stream", ...headers })
-    response.on("drain", drained)
-    response.once("close", gone)
-    return {
-      write: (bytes) => response.write(bytes),
-      end: () => void response.end()
-    }
-  },
+  stream: streamReply(silenceMs, request, response),
   whenGone: (abandon) => void response.once("close", abandon),
   pass: () => declared(request, response)
 })

@@ -314,7 +314,7 @@ export const layer = Layer.mergeAll(
       Effect.all([SchedulerConfig, Pages.paths, IngestRoute.refusals]),
       ([{ corsOrigins }, paths, refused]) =>
         (app) =>
-          WebHeaders.around(corsOrigins)(
+          WebHeaders.around({ all: corsOrigins, browser: [] })(
             IngestRoute.counted(refused)(Bodies.answerEverything(Bodies.allowedBy(SchedulerApi, paths))(app))
           )
     )

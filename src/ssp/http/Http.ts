@@ -20,6 +20,7 @@ import { NodeFigures } from "../../ports/NodeFigures.ts"
 import * as Pages from "../../ports/Pages.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
+import { Caller } from "../../protocol/access.ts"
 import { taskOf } from "../../protocol/progress.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
@@ -29,6 +30,7 @@ import * as Assigned from "../views/assigned.ts"
 import * as ResultTag from "../views/resultTag.ts"
 import { Views } from "../views/Views.ts"
 import type { ViewAnswer, ViewPlaced } from "../views/viewTypes.ts"
+import * as Browsers from "./HttpBrowsers.ts"
 import { mapped } from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import * as Ingest from "./HttpIngest.ts"
@@ -88,6 +90,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     const { assignments, loaded } = yield* Lifecycle
     const warned = yield* cautioned
     const serving = yield* Serving
+    const browsers = yield* Browsers.make
     const audited = yield* Audit.make(SspApi)
     const answered = (answer: ViewAnswer | ViewPlaced, headers = {}) =>
       Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces, { headers }))
@@ -143,15 +146,25 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
       .handle("view", ({ path, request, urlParams }) =>
         Effect.flatMap(mapped(views.read(path.view_id, urlParams.format)), (answer) => tagged(request, answer))
       )
+      .handle("openStream", ({ payload }) => browsers.openStream(payload))
+      .handle("changeStream", ({ path, payload }) => browsers.changeStream(path.stream_id, payload))
+      .handle("token", ({ payload }) => browsers.token(payload))
+      .handle("revoke", ({ payload: { subject } }) => audited(subject)(Effect.as(browsers.revoke(subject), ok)))
+      .handle("touch", ({ payload }) => browsers.touch(payload), whole)
       .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
         views.list({ after, limit, search })
       )
       .handleRaw("stream", ({ path, request, urlParams }) =>
         request.method === "HEAD"
           ? Effect.as(mapped(views.read(path.view_id, "flat")), EventStream.respond(Stream.empty, serving.stopping))
-          : Effect.map(
+          : Effect.zipWith(
               mapped(views.stream(path.view_id, urlParams.format, request.headers["last-event-id"])),
-              (events) => EventStream.respond(events, serving.stopping)
+              Caller,
+              (events, { grant }) =>
+                EventStream.respond(
+                  grant === undefined ? events : EventStream.untilExpired(events, grant.expiresAtMs),
+                  serving.stopping
+                )
             )
       )
   })
@@ -202,9 +215,9 @@ export const layer = Layer.mergeAll(
     SspApi,
     Effect.map(
       Effect.all([SspConfig, Pages.paths, IngestRoute.refusals]),
-      ([{ corsOrigins }, paths, refused]) =>
+      ([{ browserOrigins, corsOrigins }, paths, refused]) =>
         (app) =>
-          WebHeaders.around(corsOrigins)(
+          WebHeaders.around({ all: corsOrigins, browser: browserOrigins })(
             IngestRoute.counted(refused)(Bodies.answerEverything(Bodies.allowedBy(SspApi, paths))(app))
           )
     )

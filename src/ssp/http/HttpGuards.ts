@@ -12,6 +12,7 @@ import { Bearer, Ready, SspApi } from "../../protocol/SspApi.ts"
 import { registrationHeader } from "../../protocol/wire.ts"
 import { SspConfig, type SspConfigShape } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
+import { Browsers } from "./Browsers.ts"
 import * as Errors from "./HttpErrors.ts"
 
 /** What the hot route and the middleware judge by. */
@@ -20,7 +21,9 @@ export const judgeOf = ({ bearers }: Pick<SspConfigShape, "bearers">) => makeJud
 const layerBearer = Layer.effect(
   Bearer,
   Effect.map(
-    Effect.flatMap(SspConfig, (config) => Guard.make(SspApi, judgeOf(config))),
+    Effect.flatMap(Effect.all([SspConfig, Browsers]), ([config, { tokens }]) =>
+      Guard.make(SspApi, judgeOf(config), tokens)
+    ),
     (check) => Bearer.of({ bearer: () => check })
   )
 )

@@ -8,8 +8,9 @@
  * to tell for long. A comment every 15 s keeps proxies from closing, and lets the server notice clients that are gone.
  */
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Chunk, Duration, type Effect, Schedule, Stream } from "effect"
+import { Chunk, Clock, Duration, Effect, Schedule, Stream } from "effect"
 import { bytesOf, joined } from "../views/streams/eventBytes.ts"
+import { endOf } from "../views/streams/feed.ts"
 import type { ViewEvent } from "../views/viewTypes.ts"
 
 export const heartbeatEvery = Duration.seconds(15)
@@ -35,6 +36,23 @@ export const untilStopping = (
       Stream.concat(Stream.suspend(() => (ended ? Stream.empty : Stream.make(bytesOf(shutdown)))))
     )
   })
+
+/** The events as long as the token is good that they are followed with. */
+export const untilExpired = (events: Stream.Stream<ViewEvent>, expiresAtMs: number): Stream.Stream<ViewEvent> =>
+  Stream.unwrap(
+    Effect.map(Clock.currentTimeMillis, (nowMs) => {
+      let ended = false
+      return events.pipe(
+        Stream.tap(({ event }) =>
+          Effect.sync(() => {
+            ended ||= event === "end"
+          })
+        ),
+        Stream.interruptAfter(Duration.millis(Math.max(0, expiresAtMs - nowMs))),
+        Stream.concat(Stream.suspend(() => (ended ? Stream.empty : Stream.make(endOf("unauthorized")))))
+      )
+    })
+  )
 
 export const opening = encoder.encode(": open\n\n")
 

@@ -88,6 +88,10 @@ export class Views extends Context.Tag("ssp/views/Views")<
       registration: ViewRegistration
     ) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed | ViewQuarantined>
     /**
+     * Begins a view's time to live again, as a registration of the same does (D9); false where there is no such view.
+     */
+    readonly touch: (id: string, nowMs: number) => Effect.Effect<boolean, Overloaded | StoreFailed>
+    /**
      * Succeeds for an unknown id too (D16). `deleted`: the caller has removed the registration from the database, or
      * keeps it for another SSP.
      */
@@ -124,6 +128,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
       lastEventId: string | undefined,
       taker: Taker
     ) => Following | undefined
+    /** Why a view cannot be followed now; undefined where it can. */
+    readonly refusal: (id: string) => ViewNotFound | ViewQuarantined | Overloaded | undefined
     /**
      * {@link read} and {@link written} by callback, for the hot route; false where {@link read} refuses. `done` is
      * called once, with undefined where another view has taken the place meanwhile: ask again. Where that may be later,

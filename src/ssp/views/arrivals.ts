@@ -13,7 +13,7 @@ import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import type { Committer, Surroundings } from "./committer.ts"
 import type { Reading } from "./reading.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
-import { formatGiven, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
+import { formatGiven, formatNamed, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import { fullHeap } from "./viewLimits.ts"
 import {
   Overloaded,
@@ -86,6 +86,23 @@ export class Arrivals {
     })
   }
 
+  /** Registers a view again as it is, so that its time to live begins again. */
+  refresh({ stored }: Registered, nowMs: number): Effect.Effect<void, Overloaded | StoreFailed> {
+    const { clientId, format, id, key, params, surql, ttlMs } = stored
+    const registration: ViewRegistration = {
+      id,
+      surql,
+      clientId,
+      ttlMs,
+      params: JSON.parse(params) as ViewRegistration["params"],
+      lastActiveAtMs: nowMs,
+      format: formatNamed(format),
+      isRefresh: true
+    }
+    // A query that is served is not refused.
+    return Effect.asVoid(Effect.catchTag(this.register(registration, key), "QueryRefused", Effect.die))
+  }
+
   /** Counts a registration of a new id while it goes on, so that views on their way cannot pass the limit together. */
   private counted(registering: Answer): Answer {
     const known = this.at.registry.size + this.arriving
@@ -139,7 +156,8 @@ export class Arrivals {
     const acquired = yield* acquire(this.at, registration)
     if (Either.isLeft(acquired)) return Either.left(acquired.left)
     const instance = acquired.right
-    if (registration.assignment !== undefined) return Either.right({ instance, shown: undefined })
+    if (registration.assignment !== undefined || registration.isRefresh === true)
+      return Either.right({ instance, shown: undefined })
     let shown: Shown | undefined
     try {
       shown = yield* registry.instanceSliced(instance, registration.format ?? "flat")

@@ -30,6 +30,17 @@ export interface Registered {
   rowsFeed: Feed | undefined
 }
 
+/** At its first generation here. */
+export const registeredOf = (
+  view: Pick<Registered, "stored" | "instance" | "assignment" | "incarnation">,
+  generation: number
+): Registered => ({
+  ...view,
+  generationOffset: generation - view.instance.generation,
+  feed: undefined,
+  rowsFeed: undefined
+})
+
 export const generationOf = (view: Registered): number => view.instance.generation + view.generationOffset
 
 /** As it is kept: empty where the registration names none. */

@@ -30,7 +30,7 @@ import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
 import { Reading } from "./reading.ts"
 import { type Filling, ParsedQueries } from "./registering.ts"
-import { generationOf, type Registered, Registry } from "./registry.ts"
+import { generationOf, type Registered, Registry, registeredOf } from "./registry.ts"
 import { type Incoming, replaceAll } from "./replacing.ts"
 import { define, type Planned, serve, type Unserved } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
@@ -368,6 +368,15 @@ class ViewService {
     return aside === undefined ? this.turns.inTurn(key, this.arrivals.register(registration, key)) : Effect.fail(aside)
   }
 
+  readonly touch: Views["Type"]["touch"] = (id, nowMs) => {
+    const key = viewKey(id) ?? ""
+    const again = Effect.suspend(() => {
+      const view = this.registry.get(key)
+      return view === undefined ? Effect.succeed(false) : Effect.as(this.arrivals.refresh(view, nowMs), true)
+    })
+    return this.turns.inTurn(key, again)
+  }
+
   readonly unregister: Views["Type"]["unregister"] = (id, deleted = false, reason = "unregistered") => {
     const key = viewKey(id)
     const remove = this.remove(() => (key === undefined ? [] : [key]), reason)
@@ -466,6 +475,13 @@ class ViewService {
       : this.streams.follow(view, id, format, lastEventId, taker)
   }
 
+  readonly refusal: Views["Type"]["refusal"] = (id) => {
+    const key = viewKey(id) ?? ""
+    return this.registry.get(key) === undefined
+      ? (this.setAside.why(key, id) ?? new ViewNotFound({ id }))
+      : this.streams.full
+  }
+
   readonly look: Views["Type"]["look"] = (id, format, ifNoneMatch, done) => {
     const view = this.registry.get(viewKey(id) ?? "")
     return view !== undefined && (this.reading.answer(view, id, format, ifNoneMatch, done) ?? true)
@@ -533,29 +549,13 @@ class ViewService {
   }
 
   private put(stored: StoredView, instance: View, generation: number, assignment: number | undefined): Registered {
-    const view = this.registered(stored, instance, generation, assignment)
+    const incarnation = `${this.start}-${(this.incarnations++).toString(36)}`
+    const view = registeredOf({ stored, instance, assignment, incarnation }, generation)
     this.setAside.forget(stored.key)
     this.unserved.delete(stored.key)
     this.registry.put(view)
     this.edges.open(stored, instance, assignment)
     return view
-  }
-
-  private registered(
-    stored: StoredView,
-    instance: View,
-    generation: number,
-    assignment: number | undefined
-  ): Registered {
-    return {
-      stored,
-      instance,
-      assignment,
-      generationOffset: generation - instance.generation,
-      incarnation: `${this.start}-${(this.incarnations++).toString(36)}`,
-      feed: undefined,
-      rowsFeed: undefined
-    }
   }
 
   /** Removes views, deciding which only when nothing else is half-way: a refresh that came first wins. */

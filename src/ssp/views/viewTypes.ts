@@ -31,6 +31,8 @@ export interface ViewRegistration {
   readonly format: Format | null
   /** The scheduler's number of its placing (D21); undefined where a client registered it here directly. */
   readonly assignment?: number | undefined
+  /** Whether only the time of a view that is there begins again: no result is answered, and none is read. */
+  readonly isRefresh?: boolean
   /** Asked when the view is put in place: a placing that is over by then is refused. */
   readonly still?: () => boolean
 }
@@ -55,6 +57,8 @@ export interface ViewAnswer {
 export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors">
 
 export type EndReason =
+  | "unauthorized"
+  | "revoked"
   | "unregistered"
   | "expired"
   | "replaced"

@@ -1,0 +1,66 @@
+/**
+ * Tokens for views (D49): `svc1.<payload>.<HMAC-SHA256>`, both parts in base64url, for reading the views they name.
+ *
+ * The key is derived from a secret, so a token is as good as its signature under one of the secrets in force and
+ * nothing is stored. Only secrets that the process knows in the clear sign: whoever may read the settings reads the
+ * hash of another, and could sign with that.
+ */
+import { hmac } from "@noble/hashes/hmac.js"
+import { sha256 } from "@noble/hashes/sha2.js"
+import { utf8ToBytes } from "@noble/hashes/utils.js"
+import { Either, Encoding } from "effect"
+
+/** What a token says; times in Unix milliseconds. */
+export interface ViewGrant {
+  readonly views: ReadonlyArray<string>
+  readonly subject: string | undefined
+  readonly issuedAtMs: number
+  readonly expiresAtMs: number
+}
+
+/** Names of its fields as they are signed: short, because a token travels with each request. */
+interface Payload {
+  readonly v: ReadonlyArray<string>
+  readonly s?: string
+  readonly i: number
+  readonly x: number
+}
+
+const prefix = "svc1."
+
+/** Longer ones fit no request line or header that proxies let through. */
+export const maxLength = 7_168
+
+/** Whether a bearer is meant as one of these; that it is good is another question. */
+export const isMeant = (bearer: string): boolean => bearer.startsWith(prefix)
+
+const keyOf = (secret: string): Uint8Array => hmac(sha256, utf8ToBytes(secret), utf8ToBytes("svc view tokens, 1"))
+
+const signatureOf = (secret: string, payload: string): Uint8Array =>
+  hmac(sha256, keyOf(secret), utf8ToBytes(prefix + payload))
+
+export const sign = (secret: string, { expiresAtMs, issuedAtMs, subject, views }: ViewGrant): string => {
+  const said: Payload = { v: views, ...(subject === undefined ? {} : { s: subject }), i: issuedAtMs, x: expiresAtMs }
+  const payload = Encoding.encodeBase64Url(JSON.stringify(said))
+  return `${prefix}${payload}.${Encoding.encodeBase64Url(signatureOf(secret, payload))}`
+}
+
+const isSame = (a: Uint8Array, b: Uint8Array): boolean => {
+  let difference = a.length ^ b.length
+  for (let n = 0; n < a.length; n++) difference |= a[n]! ^ b[n % b.length]!
+  return difference === 0
+}
+
+/** What it says, where one of the secrets has signed it; all are compared, whichever fits. Whether it has expired is not asked. */
+export const read = (secrets: ReadonlyArray<string>, token: string): ViewGrant | undefined => {
+  if (!isMeant(token) || token.length > maxLength) return undefined
+  const [payload = "", signature = "", ...more] = token.slice(prefix.length).split(".")
+  const given = Encoding.decodeBase64Url(signature)
+  if (more.length > 0 || Either.isLeft(given)) return undefined
+  let isSigned = false
+  for (const secret of secrets) isSigned = isSame(given.right, signatureOf(secret, payload)) || isSigned
+  if (!isSigned) return undefined
+  // Signed by this service, so it is what `sign` has written.
+  const said = JSON.parse(Either.getOrThrow(Encoding.decodeBase64UrlString(payload))) as Payload
+  return { views: said.v, subject: said.s, issuedAtMs: said.i, expiresAtMs: said.x }
+}

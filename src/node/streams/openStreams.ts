@@ -1,0 +1,96 @@
+/**
+ * The streams of several views that are open on one process, by their ids (D50).
+ *
+ * An id is random and told to the opener only, so that a stream is changed by those who have it and a bearer that is
+ * let in.
+ */
+import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
+import type { Sink } from "../../ports/Front.ts"
+import { invalidRequest } from "../httpAnswers.ts"
+import { type AskedView, MultiStream, type MultiStreamParts, type NoLeave } from "./multiStream.ts"
+
+export interface StreamChange {
+  readonly add?: ReadonlyArray<AskedView> | undefined
+  readonly drop?: ReadonlyArray<number> | undefined
+  readonly renew?: ReadonlyArray<readonly [number, string]> | undefined
+}
+
+export type Invalid = ReturnType<typeof invalidRequest>
+
+export interface NoStream {
+  readonly code: "STREAM_NOT_FOUND"
+  readonly message: string
+}
+
+export const setting = "SVC_STREAM_VIEWS"
+
+/** Places of one stream over all its time. Both sides count them, so they are never given twice. */
+const maxPlaces = 100_000
+
+export class OpenStreams {
+  private readonly maxViews: number
+  private readonly all = new Map<string, MultiStream>()
+
+  constructor(maxViews: number) {
+    this.maxViews = maxViews
+  }
+
+  /** Why a stream with so many views is not opened. */
+  refusal(views: ReadonlyArray<AskedView>): Invalid | undefined {
+    return views.length <= this.maxViews ? undefined : this.tooMany("views", views.length)
+  }
+
+  /** Opens a stream of views that {@link refusal} lets in; answers what the sink calls. */
+  open(views: ReadonlyArray<AskedView>, parts: MultiStreamParts, sink: Sink): MultiStream {
+    const stream = new MultiStream(bytesToHex(randomBytes(16)), parts, sink)
+    this.all.set(stream.id, stream)
+    for (const view of views) stream.add(view)
+    return stream
+  }
+
+  /** The client of a stream is gone. */
+  gone(stream: MultiStream): void {
+    this.all.delete(stream.id)
+    stream.gone()
+  }
+
+  /** All of a change, or none of it with the reason. */
+  change(
+    id: string,
+    { add = [], drop = [], renew = [] }: StreamChange
+  ): { readonly places: ReadonlyArray<number> } | Invalid | NoLeave | NoStream {
+    const stream = this.all.get(id)
+    if (stream === undefined || stream.size + add.length > maxPlaces)
+      return { code: "STREAM_NOT_FOUND", message: "there is no such stream, or not any more; open a new one" }
+    const most = stream.live + add.length - new Set(drop).size
+    if (most > this.maxViews) return this.tooMany("add", most)
+    for (const [place, token] of renew) {
+      const refused = stream.renew(place, token)
+      if (refused !== undefined) return refused
+    }
+    for (const place of drop) stream.drop(place)
+    return { places: add.map((view) => stream.add(view)) }
+  }
+
+  beat(): void {
+    for (const stream of this.all.values()) stream.beat()
+  }
+
+  expire(nowMs: number): void {
+    for (const stream of this.all.values()) stream.expire(nowMs)
+  }
+
+  revoke(subject: string): void {
+    for (const stream of this.all.values()) stream.revoke(subject)
+  }
+
+  stop(): void {
+    for (const stream of this.all.values()) stream.stop()
+  }
+
+  private tooMany(path: string, count: number): Invalid {
+    return invalidRequest([
+      { path, reason: `would make ${count} views of one stream, the limit is ${this.maxViews} (setting ${setting})` }
+    ])
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * The tokens of one process: gives them, judges them, and knows which subjects' were revoked (D49).
+ *
+ * A revocation is known to this process until the last token that it concerns has expired; another process, and this
+ * one after a restart, lets such a token in until then.
+ */
+import { type KnownSecret, reserved } from "../core/access/scopedSecrets.ts"
+import * as ViewToken from "../core/access/viewToken.ts"
+import { givenIn, type Judged } from "./bearer.ts"
+import type { Leave, NoLeave } from "./streams/multiStream.ts"
+
+export interface ViewTokenParts {
+  readonly secrets: () => ReadonlyArray<KnownSecret>
+  readonly ttlMs: number
+  readonly nowMs: () => number
+}
+
+/** Subjects whose tokens were revoked; the longest ago is forgotten beyond it. */
+const maxRevoked = 100_000
+
+const fault = (message: string): NoLeave => ({ code: "UNAUTHORIZED", message })
+
+const unknown = fault("the token is not one that a secret of this service has signed")
+
+export class ViewTokens {
+  private readonly parts: ViewTokenParts
+  /** By subject; the order is that of the times. */
+  private readonly revokedAtMs = new Map<string, number>()
+
+  constructor(parts: ViewTokenParts) {
+    this.parts = parts
+  }
+
+  /** What is signed with: secrets that may read, as far as they are known in the clear. */
+  private get signing(): ReadonlyArray<string> {
+    return this.parts
+      .secrets()
+      .flatMap(({ scopes, text }) => (text !== undefined && scopes.includes("read") ? [text] : []))
+  }
+
+  /** A token and its time; undefined where no secret can sign it. */
+  give(
+    views: ReadonlyArray<string>,
+    subject: string | undefined,
+    ttlMs = this.parts.ttlMs
+  ): { readonly token: string; readonly expires_in_ms: number } | undefined {
+    const [secret] = this.signing
+    if (secret === undefined) return undefined
+    const issuedAtMs = this.parts.nowMs()
+    const forMs = Math.min(ttlMs, this.parts.ttlMs)
+    const grant = { views, subject, issuedAtMs, expiresAtMs: issuedAtMs + forMs }
+    return { token: ViewToken.sign(secret, grant), expires_in_ms: forMs }
+  }
+
+  /** What the token opens now. */
+  judge(token: string): ViewToken.ViewGrant | NoLeave {
+    const grant = ViewToken.read(this.signing, token)
+    if (grant === undefined) return unknown
+    const { expiresAtMs, issuedAtMs, subject } = grant
+    if (expiresAtMs <= this.parts.nowMs()) return fault("the token has expired; ask for another")
+    const revokedAtMs = subject === undefined ? undefined : this.revokedAtMs.get(subject)
+    if (revokedAtMs !== undefined && issuedAtMs <= revokedAtMs) return fault("the token was revoked")
+    return grant
+  }
+
+  /** Tokens given to the subject so far are let in no more. */
+  revoke(subject: string): void {
+    const nowMs = this.parts.nowMs()
+    for (const [each, atMs] of this.revokedAtMs) {
+      if (atMs + this.parts.ttlMs > nowMs && this.revokedAtMs.size < maxRevoked) break
+      this.revokedAtMs.delete(each)
+    }
+    this.revokedAtMs.delete(subject)
+    this.revokedAtMs.set(subject, nowMs)
+  }
+}
+
+const notNamed = fault("the token does not name this view")
+
+/** Whether a token's grant is for a view. */
+export const opens = ({ views }: ViewToken.ViewGrant, view: string): boolean => views.includes(view)
+
+/** The caller by a token for this view, if one is asked for; undefined where the bearer is not meant as a token. */
+export const callerOf = (
+  tokens: ViewTokens,
+  authorization: string | undefined,
+  view: string | undefined
+): Judged | undefined => {
+  const given = givenIn(authorization)
+  if (given === undefined || !ViewToken.isMeant(given)) return undefined
+  const grant = tokens.judge(given)
+  if ("code" in grant) return { turned: grant, name: reserved.token }
+  return view === undefined || opens(grant, view)
+    ? { caller: { name: reserved.token, onlySsp: undefined, grant } }
+    : { turned: notNamed, name: reserved.token }
+}
+
+/** Whether a view may be followed by a caller, or by a token of its own. */
+export const leaveFor = (
+  tokens: ViewTokens,
+  caller: ViewToken.ViewGrant | undefined,
+  view: string,
+  token: string | undefined
+): Leave | NoLeave => {
+  const grant = token === undefined ? caller : tokens.judge(token)
+  if (grant === undefined) return byASecret
+  if ("code" in grant) return grant
+  return opens(grant, view) ? grant : notNamed
+}
+
+const byASecret: Leave = { expiresAtMs: undefined, subject: undefined }
