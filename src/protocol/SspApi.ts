@@ -140,7 +140,9 @@ const openStream = HttpApiEndpoint.post("openStream")`/stream`
     )
   )
 
-const changeStream = HttpApiEndpoint.post("changeStream")`/stream/${HttpApiSchema.param("stream_id", Schema.String)}`
+const changeStream = HttpApiEndpoint.post(
+  "changeStream"
+)`/stream/${HttpApiSchema.param("stream_id", Schema.String.annotations({ examples: [Examples.streamId] }))}`
   .setPayload(ViewAccess.StreamChange)
   .addSuccess(ViewAccess.StreamChanged)
   .addError(Errors.StreamNotFound)
@@ -173,7 +175,7 @@ const revoke = HttpApiEndpoint.post("revoke")`/view/token/revoke`
   .addSuccess(Wire.Ok)
   .middleware(JsonBody)
   .middleware(Bearer)
-  .annotateContext(audits("view.token.revoke", "read"))
+  .annotateContext(audits("view.token.revoke", "register"))
   .annotateContext(
     doc(
       "Revoke the tokens of a subject (extension)",
@@ -375,13 +377,15 @@ class View extends HttpApiGroup.make("view")
   .add(free)
   .add(view)
   .add(stream)
+  .add(views)
+  .annotate(OpenApi.Description, "Live views out.") {}
+class Browser extends HttpApiGroup.make("browser")
   .add(openStream)
   .add(changeStream)
   .add(token)
   .add(revoke)
   .add(touch)
-  .add(views)
-  .annotate(OpenApi.Description, "Live views out.") {}
+  .annotate(OpenApi.Description, "Live views for pages: several over one connection, tokens.") {}
 class Monitor extends HttpApiGroup.make("monitor")
   .add(health)
   .add(version)
@@ -411,6 +415,7 @@ export const nodePaths: ReadonlyArray<string> = ["/ingest", "/job/execute"]
 export class SspApi extends HttpApi.make("ssp")
   .add(Data)
   .add(View)
+  .add(Browser)
   .add(Monitor)
   .add(Integrities)
   .add(Job)

@@ -107,9 +107,11 @@ export const rowsStream = [
   event("end", undefined, { reason: "moved" })
 ].join("")
 
+export const streamId = "4f1c0b6e8a2d4c7f9b3e5d6a7c8b9e0f"
+
 /** Of several views: the first follows, the second is not there. */
 export const manyStream = [
-  event("open", undefined, { stream: "4f1c0b6e8a2d4c7f9b3e5d6a7c8b9e0f" }),
+  event("open", undefined, { stream: streamId }),
   `view: 0\n${event("snapshot", "m1x2-0.2", rowsSnapshot)}`,
   `view: 1\n${event("refused", undefined, { code: "VIEW_NOT_FOUND", message: 'no view is registered under "gone"' })}`,
   `view: 0\n${event("delta", "m1x2-0.3", rowsDelta)}`

@@ -122,7 +122,7 @@ export const Opened = Schema.Struct({
 }).annotations({
   identifier: "StreamOpened",
   description: "The first event of a stream of several views",
-  examples: [{ stream: "4f1c0b6e8a2d4c7f9b3e5d6a7c8b9e0f" }]
+  examples: [{ stream: Examples.streamId }]
 })
 
 export const Refused = Schema.Struct({ code: Schema.String, message: Schema.String }).annotations({

@@ -119,6 +119,7 @@ describe("an SSP", () => {
       "ok"
     ],
     "POST /view/unregister": ["/view/unregister", { id: "incantation:v" }, "incantation:v", "ok"],
+    "POST /view/token/revoke": ["/view/token/revoke", { subject: "user:ann" }, "user:ann", "ok"],
     "POST /view/free": ["/view/free", { id: "incantation:v" }, "incantation:v", "VIEW_NOT_FOUND"],
     "POST /reset": ["/reset", {}, "", "ok"],
     "POST /reconcile": ["/reconcile", {}, "", "INVALID_REQUEST"],

@@ -102,9 +102,13 @@ const keysOf = (value: unknown): unknown => {
 }
 
 /** A stream goes on for ever: its beginning. */
-const begunStream = async (url: string, path: string): Promise<Answer> => {
+const begunStream = async (url: string, path: string, body: unknown): Promise<Answer> => {
   const abort = new AbortController()
-  const answer = await fetch(url + path, { headers: { authorization: `Bearer ${secret}` }, signal: abort.signal })
+  const answer = await fetch(url + path, {
+    headers: { authorization: `Bearer ${secret}` },
+    signal: abort.signal,
+    ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
+  })
   const { value } = await answer.body!.getReader().read()
   abort.abort()
   return {
@@ -115,8 +119,11 @@ const begunStream = async (url: string, path: string): Promise<Answer> => {
   }
 }
 
-/** What cannot succeed here: nobody compares with a database where there is none, and no view is set aside. */
-const refused = new Set(["integrity.compare", "integrity.reconcile", "view.free"])
+/**
+ * What cannot succeed here: nobody compares with a database where there is none, no view is set aside, and ids of
+ * streams are never told before.
+ */
+const refused = new Set(["integrity.compare", "integrity.reconcile", "view.free", "browser.changeStream"])
 
 const orders = {
   ssp: [
@@ -128,6 +135,11 @@ const orders = {
     "data.ingest",
     "view.view",
     "view.stream",
+    "browser.openStream",
+    "browser.changeStream",
+    "browser.token",
+    "browser.revoke",
+    "browser.touch",
     "view.views",
     "monitor.debugView",
     "monitor.debugDeps",
@@ -270,8 +282,8 @@ const suite = (
           ? [undefined]
           : examplesIn(operation.requestBody.content)) {
           const answer =
-            id === "view.stream"
-              ? await begunStream(url, path)
+            id === "view.stream" || id === "browser.openStream"
+              ? await begunStream(url, path, body)
               : await request(url, {
                   method: operation.method,
                   path,

@@ -136,10 +136,18 @@ describe("what the declarations say", () => {
       ["GET /health", "GET /livez", "GET /readyz"]
     ])
   })
-  it("D15 read changes nothing: what it opens is GET, or the query that cannot write", () => {
+  it("D15 read changes nothing: what it opens is GET, the query that cannot write, or following and keeping of views", () => {
     expect(
       [...having(SspApi, "read"), ...having(SchedulerApi, "read")].filter((asked) => !asked.startsWith("GET "))
-    ).toEqual(["POST /proxy/query", "POST /proxy/signin", "POST /proxy/use"])
+    ).toEqual([
+      "POST /stream",
+      "POST /stream/:stream_id",
+      "POST /view/token",
+      "POST /view/touch",
+      "POST /proxy/query",
+      "POST /proxy/signin",
+      "POST /proxy/use"
+    ])
   })
   it("D15 the OpenAPI documents name the scope of every operation", () => {
     for (const api of [SspApi, SchedulerApi]) {

@@ -175,6 +175,7 @@ const valueModules = new Set([
   "Data",
   "Duration",
   "Either",
+  "Encoding",
   "Equal",
   "Equivalence",
   "Function",

@@ -30,7 +30,7 @@ import * as Assigned from "../views/assigned.ts"
 import * as ResultTag from "../views/resultTag.ts"
 import { Views } from "../views/Views.ts"
 import type { ViewAnswer, ViewPlaced } from "../views/viewTypes.ts"
-import * as Browsers from "./HttpBrowsers.ts"
+import * as HttpBrowsers from "./HttpBrowsers.ts"
 import { mapped } from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import * as Ingest from "./HttpIngest.ts"
@@ -90,7 +90,6 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     const { assignments, loaded } = yield* Lifecycle
     const warned = yield* cautioned
     const serving = yield* Serving
-    const browsers = yield* Browsers.make
     const audited = yield* Audit.make(SspApi)
     const answered = (answer: ViewAnswer | ViewPlaced, headers = {}) =>
       Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces, { headers }))
@@ -146,11 +145,6 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
       .handle("view", ({ path, request, urlParams }) =>
         Effect.flatMap(mapped(views.read(path.view_id, urlParams.format)), (answer) => tagged(request, answer))
       )
-      .handle("openStream", ({ payload }) => browsers.openStream(payload))
-      .handle("changeStream", ({ path, payload }) => browsers.changeStream(path.stream_id, payload))
-      .handle("token", ({ payload }) => browsers.token(payload))
-      .handle("revoke", ({ payload: { subject } }) => audited(subject)(Effect.as(browsers.revoke(subject), ok)))
-      .handle("touch", ({ payload }) => browsers.touch(payload), whole)
       .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
         views.list({ after, limit, search })
       )
@@ -227,7 +221,7 @@ export const layer = Layer.mergeAll(
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(
   Layer.provideMerge(layerApi),
-  Layer.provide([layerData, layerView, layerMonitor, HttpJobs.layer, HttpIntegrity.layer]),
+  Layer.provide([layerData, layerView, HttpBrowsers.layer, layerMonitor, HttpJobs.layer, HttpIntegrity.layer]),
   Layer.provide(Guards.layer),
   Layer.provideMerge(Bodies.layerRouting)
 )

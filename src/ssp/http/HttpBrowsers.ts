@@ -1,9 +1,9 @@
 /**
- * The routes of {@link Browsers}: `POST /stream` by callback, for the server's hot streams, and what the declared
- * handlers answer.
+ * The routes of {@link Browsers}; `POST /stream` by callback too, for the server's hot streams.
  */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Clock, Effect, Either, Layer, Option, Schema } from "effect"
+import { Clock, Effect, Either, Layer, Schema } from "effect"
 import { maxLength } from "../../core/access/viewToken.ts"
 import * as Guard from "../../node/guard.ts"
 import * as Answers from "../../node/httpAnswers.ts"
@@ -11,7 +11,7 @@ import * as Bodies from "../../node/httpBodies.ts"
 import * as OpenStreams from "../../node/streams/openStreams.ts"
 import { streamOf } from "../../node/streams/pulledSink.ts"
 import { opens } from "../../node/viewTokens.ts"
-import type { Audit } from "../../ports/Audit.ts"
+import * as Audit from "../../ports/Audit.ts"
 import { type Answer, HotStreams, type ReadReply } from "../../ports/Front.ts"
 import { Caller } from "../../protocol/access.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
@@ -39,7 +39,7 @@ const read = (body: string): Either.Either<Opening, Parameters<typeof Answers.to
 
 const path = "/stream"
 
-export const layerHot: Layer.Layer<HotStreams, never, Browsers | Lifecycle | SspConfig | Audit> = Layer.effect(
+export const layerHot: Layer.Layer<HotStreams, never, Browsers | Lifecycle | SspConfig | Audit.Audit> = Layer.effect(
   HotStreams,
   Effect.gen(function* () {
     const { open, streams, tokens } = yield* Browsers
@@ -78,51 +78,64 @@ export const layerHot: Layer.Layer<HotStreams, never, Browsers | Lifecycle | Ssp
   })
 )
 
-/** What the declared routes do. */
-export const make = Effect.gen(function* () {
-  const { open, revoke, streams, tokens } = yield* Browsers
-  const { streamViews } = yield* SspConfig
-  const views = yield* Views
-  return {
-    openStream: (opening: Opening) =>
-      Effect.gen(function* () {
-        const { grant } = yield* Caller
-        const refused = streams.refusal(opening.views)
-        if (refused !== undefined) return yield* Effect.fail(refused)
-        return HttpServerResponse.stream(
-          streamOf((sink) => open(opening, grant, sink)),
-          { contentType: "text/event-stream", headers: streamHeaders }
-        )
-      }),
-    changeStream: (id: string, change: OpenStreams.StreamChange) =>
-      Effect.suspend(() => {
-        const changed = streams.change(id, change)
-        return "code" in changed ? Effect.fail(changed) : Effect.succeed(changed)
-      }),
-    token: ({ subject, ttl_ms, views: named }: typeof ViewAccess.TokenAsked.Type) =>
-      Effect.gen(function* () {
-        if (named.length > streamViews)
-          return yield* Effect.fail(
-            wrongViews(`names ${named.length} views, the limit is ${streamViews} (setting ${OpenStreams.setting})`)
+export const layer = HttpApiBuilder.group(SspApi, "browser", (handlers) =>
+  Effect.gen(function* () {
+    const { open, revoke, streams, tokens } = yield* Browsers
+    const { streamViews } = yield* SspConfig
+    const views = yield* Views
+    const audited = yield* Audit.make(SspApi)
+    return handlers
+      .handle("openStream", ({ payload }) =>
+        Effect.gen(function* () {
+          const { grant } = yield* Caller
+          const refused = streams.refusal(payload.views)
+          if (refused !== undefined) return yield* Effect.fail(refused)
+          return HttpServerResponse.stream(
+            streamOf((sink) => open(payload, grant, sink)),
+            { contentType: "text/event-stream", headers: streamHeaders }
           )
-        const given = tokens.give(named, subject, ttl_ms)
-        if (given === undefined) return yield* Effect.fail(unsigned)
-        return given.token.length <= maxLength
-          ? given
-          : yield* Effect.fail(
-              wrongViews(`has ids that take a token of more than ${maxLength} characters (fixed); ask for several`)
+        })
+      )
+      .handle("changeStream", ({ path: { stream_id }, payload }) =>
+        Effect.suspend(() => {
+          const changed = streams.change(stream_id, payload)
+          return "code" in changed ? Effect.fail(changed) : Effect.succeed(changed)
+        })
+      )
+      .handle("token", ({ payload: { subject, ttl_ms, views: named } }) =>
+        Effect.gen(function* () {
+          if (named.length > streamViews)
+            return yield* Effect.fail(
+              wrongViews(`names ${named.length} views, the limit is ${streamViews} (setting ${OpenStreams.setting})`)
             )
-      }),
-    revoke: (subject: string) => Effect.sync(() => revoke(subject)),
-    touch: ({ views: named }: typeof ViewAccess.Touch.Type) =>
-      Effect.gen(function* () {
-        const { grant } = yield* Caller
-        const nowMs = yield* Clock.currentTimeMillis
-        const asked = [...new Set(named)].filter((view) => grant === undefined || opens(grant, view))
-        const touched = yield* Effect.forEach(asked, (view) =>
-          Effect.map(mapped(views.touch(view, nowMs)), (isThere) => (isThere ? Option.some(view) : Option.none()))
+          const given = tokens.give(named, subject, ttl_ms)
+          if (given === undefined) return yield* Effect.fail(unsigned)
+          return given.token.length <= maxLength
+            ? given
+            : yield* Effect.fail(
+                wrongViews(`has ids that take a token of more than ${maxLength} characters (fixed); ask for several`)
+              )
+        })
+      )
+      .handle("revoke", ({ payload: { subject } }) =>
+        audited(subject)(
+          Effect.sync(() => {
+            revoke(subject)
+            return { status: "ok" as const }
+          })
         )
-        return { touched: touched.flatMap((each) => Option.toArray(each)) }
-      })
-  }
-})
+      )
+      .handle(
+        "touch",
+        ({ payload }) =>
+          Effect.gen(function* () {
+            const { grant } = yield* Caller
+            const nowMs = yield* Clock.currentTimeMillis
+            const asked = [...new Set(payload.views)].filter((view) => grant === undefined || opens(grant, view))
+            const touched = yield* Effect.filter(asked, (view) => mapped(views.touch(view, nowMs)))
+            return { touched }
+          }),
+        { uninterruptible: true }
+      )
+  })
+)
