@@ -31,7 +31,7 @@ export class ViewTokens {
     this.parts = parts
   }
 
-  /** What is signed with: secrets that may read, as far as they are known in the clear. */
+  /** The secrets that sign: those that may read, as far as they are known in the clear. */
   private get signing(): ReadonlyArray<string> {
     return this.parts
       .secrets()

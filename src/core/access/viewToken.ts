@@ -51,7 +51,10 @@ const isSame = (a: Uint8Array, b: Uint8Array): boolean => {
   return difference === 0
 }
 
-/** What it says, where one of the secrets has signed it; all are compared, whichever fits. Whether it has expired is not asked. */
+/**
+ * The grant of a token that one of the secrets has signed; all are compared, whichever fits. Whether it has expired is
+ * not asked.
+ */
 export const read = (secrets: ReadonlyArray<string>, token: string): ViewGrant | undefined => {
   if (!isMeant(token) || token.length > maxLength) return undefined
   const [payload = "", signature = "", ...more] = token.slice(prefix.length).split(".")
