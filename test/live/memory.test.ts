@@ -5,6 +5,7 @@
  * Heaps are small so that they fill in seconds; nothing here depends on how large a record is in memory.
  */
 import { describe, expect, it } from "vitest"
+import { install } from "../kit/changeTable.ts"
 import { send } from "../kit/contract.ts"
 import { Door, freePort, schedulerEnv, secret, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
@@ -174,6 +175,40 @@ describe("D43 an SSP whose heap is too small for the database's records", () => 
     if (!campaign) return
     const large = await shop.start({ env, command: heapOf(4 * heapMebibytes) })
     await until("it holds them", async () => (await recordsOf(large)) === count)
+  })
+})
+
+describe("D43 an SSP that starts again where more has been written than the heap holds", () => {
+  it("ends with 1 and says how far it came", async ({ onTestFinished }) => {
+    const shop = workshop(onTestFinished)
+    const server = await RpcServer.start()
+    onTestFinished(() => server.kill())
+    await server.ask("n", "d", `DEFINE TABLE item; ${install("item")}; CREATE item:0 SET text = 'first'`)
+    const env = {
+      STORE_ADDR: `127.0.0.1:${server.port}`,
+      STORE_NS: "n",
+      STORE_DB: "d",
+      STORE_USER: server.user,
+      STORE_PASS: server.pass,
+      SVC_DATABASE_LEASE_SECS: "2"
+    }
+    const options = { dataDir: shop.folder(), env }
+    const first = await shop.start(options)
+    await until("it is ready", async () => (await recordsOf(first)) === 1)
+    await first.close()
+    await server.ask(
+      "n",
+      "d",
+      "FOR $n IN 1..$count { CREATE type::record('item', $n) SET text = $text + <string>$n }",
+      {
+        count: 130 * heapMebibytes,
+        text
+      }
+    )
+    const again = await shop.run({ ...options, command: heapOf(0.8 * heapMebibytes) })
+    expect(again.exit, again.logs.slice(-2000)).toEqual({ code: 1, signal: null })
+    expect(again.logs).toMatch(/too small for the database's records: with [1-9]\d* of them read \d+ MiB are in use/)
+    expect(again.logs, "by the change table alone").not.toContain("compared ")
   })
 })
 

@@ -141,6 +141,21 @@ interface ReconcileDependencies {
   readonly heap: HeapShape
 }
 
+/**
+ * Ends a start that has no room for more of the database, so many bytes among it, where V8 would end it without a
+ * word (D43).
+ */
+const fits = (
+  heap: HeapShape,
+  records: Pick<Views["Type"]["records"], "tableNames" | "size">,
+  comingBytes: number
+): Effect.Effect<void> => {
+  const memory = heap.measured()
+  if (Memory.isLoadable(memory, comingBytes)) return Effect.void
+  const read = records.tableNames().reduce((count, table) => count + records.size(table), 0)
+  return Effect.die(new StartFault({ exitCode: 1, message: Memory.notReadable(memory, read, "database") }))
+}
+
 /** Runs effects again until they succeed, with full jitter; ten failures in a row are told once. */
 const patience = (exhausted: Effect.Effect<void>) => {
   let failures = 0
@@ -302,11 +317,13 @@ class Work {
       const left: Array<RecordId> = []
       let rows = 0
       let enough = true
+      let size = Compare.stretchSize([], changesPerRead)
       for (;;) {
-        const read = yield* this.take(changesPerRead, done, left)
+        const read = yield* this.take(size, done, left)
         if (read === undefined) return undefined
+        if (read.records.length > 0) size = Compare.stretchSize(read.records, changesPerRead)
         // As they were in this read, deletions too: what came later has rows of its own, and is another state.
-        yield* this.write(
+        yield* this.load(
           namedIn(read)
             .map(({ found, id }) => ({ id, known: views.records.get(id), found }))
             .filter(({ found, known }) => Compare.differs(known, found))
@@ -343,27 +360,25 @@ class Work {
     return this.live
       .each(
         patiently,
-        (differences) =>
-          Effect.map(Effect.zipLeft(patiently(this.apply(differences)), this.fits), (count) => void (written += count)),
+        (differences) => Effect.map(patiently(this.apply(differences)), (count) => void (written += count)),
         step
       )
       .pipe(Effect.map((compared) => ({ compared, written })))
   }
 
-  /** Ends a start that has no room for the rest, where V8 would end it without a word (D43). */
-  private readonly fits: Effect.Effect<void> = Effect.suspend(() => {
-    const {
-      heap,
-      views: { records }
-    } = this.parts
-    const memory = heap.measured()
-    if (Memory.isLoadable(memory, Memory.passing * Compare.stretchBytes)) return Effect.void
-    const read = records.tableNames().reduce((count, table) => count + records.size(table), 0)
-    return Effect.die(new StartFault({ exitCode: 1, message: Memory.notReadable(memory, read, "database") }))
-  })
+  /** What of a start differs, written; the start ends where there is no room for a further stretch. */
+  private load(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
+    // A start that finds everything here already is not refused: it has loaded that.
+    if (differences.length === 0) return Effect.succeed(0)
+    const { heap, views } = this.parts
+    return Effect.zipLeft(
+      this.write(differences),
+      Effect.suspend(() => fits(heap, views.records, Memory.passing * Compare.stretchBytes))
+    )
+  }
 
   private apply(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
-    return Effect.flatMap(withoutStrays(differences, this.parts.upstream.find), (real) => this.write(real))
+    return Effect.flatMap(withoutStrays(differences, this.parts.upstream.find), (real) => this.load(real))
   }
 
   private write(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
