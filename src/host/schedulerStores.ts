@@ -6,27 +6,34 @@
  * code that belongs to it.
  */
 
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Effect, Layer, type Redacted } from "effect"
+import { Context, Effect, Layer, type Redacted } from "effect"
 import * as SqlitePool from "../drivers/sqlitePool.ts"
 import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import type { PoolStore } from "../ports/PoolStore.ts"
-import { type Replica, startFault as replicaFault } from "../ports/Replica.ts"
+import { Replica, startFault as replicaFault } from "../ports/Replica.ts"
 import { exitCodeOf, StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
-import { type Wal, startFault as walFault } from "../ports/Wal.ts"
+import { Wal, startFault as walFault } from "../ports/Wal.ts"
 import { privateFolder } from "./process/privateFolder.ts"
 import { remembering } from "./remembering.ts"
 import { layerReplica } from "./sqlite/ReplicaFile.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { AuthLevel } from "./surreal/SurrealLink.ts"
 import { layerFile } from "./wal/WalFile.ts"
+import { layerPostgres } from "./wal/walPostgres.ts"
 
 export interface SchedulerPaths {
   readonly replicaDbPath: string
   readonly walPath: string
   readonly database: SourceDatabase | undefined
+  /** The log instead of the file; absent: the file. */
+  readonly logUrl?: Redacted.Redacted<string> | undefined
+  readonly logDurability?: "flushed" | "relaxed"
+  readonly leaseMs?: number
+  readonly schedulerId?: string
 }
 
 /** The database to clone, as `SchedulerConfig` has it. */
@@ -78,10 +85,32 @@ const upstreamOf = (folder: string, database: SourceDatabase | undefined): Layer
   return Layer.provide(remembering(folder, SurrealUpstream.layer), client)
 }
 
+/**
+ * A replica says which log on a server it is of: positions of another log would be taken for its own. One of the file
+ * log says nothing.
+ */
+const ofOneLog = (folder: string, logId: string | undefined): Effect.Effect<void, StartFault, Replica> =>
+  Effect.gen(function* () {
+    const mark = join(folder, "log.id")
+    const marked = existsSync(mark) ? readFileSync(mark, "utf8").trim() || undefined : undefined
+    if (marked === logId) return
+    const applied = yield* Effect.mapError((yield* Replica).applied, replicaFault)
+    if (marked === undefined && applied === 0 && logId !== undefined) return writeFileSync(mark, `${logId}\n`)
+    const text = (id: string | undefined): string => (id === undefined ? "the log in a file" : `the log ${id}`)
+    return yield* new StartFault({
+      exitCode: 3,
+      message: `the replica in ${folder} is of ${text(marked)}, and ${logId === undefined ? "SVC_LOG_URL is not set" : `SVC_LOG_URL names ${text(logId)}`}. Set SVC_LOG_URL as it was, or SVC_SCHEDULER_REPLICA_DB_PATH to another folder`
+    })
+  })
+
 /** The replica first: its lock keeps a second scheduler out before anything is touched. */
 export const layer = ({
   database,
+  leaseMs = 3_000,
+  logDurability,
+  logUrl,
   replicaDbPath,
+  schedulerId = "a scheduler",
   walPath
 }: SchedulerPaths): Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault> => {
   const replica = layerReplica(replicaDbPath).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
@@ -89,8 +118,13 @@ export const layer = ({
     Layer.provide(Layer.fresh(layerSqlite(join(replicaDbPath, "pool.db")))),
     Layer.catchAll((error) => Layer.fail(poolFault(error)))
   )
-  const wal = Layer.unwrapEffect(
+  const file = Layer.unwrapEffect(
     Effect.as(folderOf(walPath), layerFile(walPath).pipe(Layer.catchAll((error) => Layer.fail(walFault(error)))))
   )
+  const log =
+    logUrl === undefined
+      ? file
+      : layerPostgres({ url: logUrl, holder: schedulerId, leaseMs, isRelaxed: logDurability === "relaxed" })
+  const wal = Layer.tap(log, (context) => ofOneLog(replicaDbPath, logUrl && Context.get(context, Wal).logId))
   return Layer.mergeAll(pool, wal, upstreamOf(replicaDbPath, database), layerNamed).pipe(Layer.provideMerge(replica))
 }

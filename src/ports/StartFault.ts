@@ -11,7 +11,7 @@ export const exitCodes = {
   1: "anything else",
   2: "configuration fault",
   3: "damaged data",
-  4: "another service follows the database now",
+  4: "another service follows the database now, or has the log",
   5: "a turn of the event loop longer than SVC_MAX_TURN_MS"
 } as const
 

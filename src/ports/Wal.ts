@@ -9,13 +9,24 @@ import { Context, Data, Effect, Layer, Stream } from "effect"
 import { isOneLine, type WalRecord } from "../core/wal/walFormat.ts"
 import { exitCodeOf, StartFault } from "./StartFault.ts"
 
-export type WalReason = "full" | "failed" | "damaged" | "newer" | "locked" | "dropped" | "overloaded" | "closed"
+export type WalReason =
+  | "full"
+  | "failed"
+  | "damaged"
+  | "newer"
+  | "locked"
+  | "dropped"
+  | "overloaded"
+  | "closed"
+  | "fenced"
+  | "unreachable"
 
 /**
  * The log could not do its work. `full`: no room on the disk; `failed`: any other fault of the disk; both keep the log
  * as it is and are gone when the fault is. `damaged`: a file is not as it was written; `newer`: written by a later
  * version; `locked`: another process has it; `dropped`: the position lies before the kept records; `overloaded`: too
- * much is waiting; `closed`: it is shut down.
+ * much is waiting; `closed`: it is shut down; `fenced`: another process has taken the log over, nothing was added;
+ * `unreachable`: the server that keeps it does not answer. A failure is definite: nothing of the call was added.
  */
 export class WalFailed extends Data.TaggedError("WalFailed")<{
   readonly reason: WalReason
@@ -46,6 +57,11 @@ export interface WalShape {
   readonly read: (afterSeq: number) => Stream.Stream<WalRecord, WalFailed>
   /** Records before `seq` are needed no longer; they go when the piece they are in goes. */
   readonly dropBefore: (seq: number) => Effect.Effect<void, WalFailed>
+  /**
+   * Fails when the process must end: another one has taken the log over, or it is unknown what the log holds. Absent
+   * where neither can be.
+   */
+  readonly lost?: Effect.Effect<never, StartFault>
   /** The bytes it takes of its disk, and those left there (undefined: unknown); absent where it is on none. */
   readonly usage?: Effect.Effect<{ readonly bytes: number; readonly freeBytes: number | undefined }>
 }

@@ -10,6 +10,7 @@ import * as Hosts from "../core/access/hosts.ts"
 import * as ScopedSecrets from "../core/access/scopedSecrets.ts"
 import { defaultStrategy, strategyNames } from "../core/cluster/balance.ts"
 import * as Address from "../core/settings/address.ts"
+import * as LogUrl from "../core/settings/logUrl.ts"
 import * as Settings from "../core/settings/settings.ts"
 import { limits } from "../core/surql/evaluate/scope.ts"
 import { besides, inForce, readFile, redacted, refused, sameSecretFaults, uuid } from "../node/configuration.ts"
@@ -103,6 +104,28 @@ export const knobs = {
     defaultText: "./data/event_wal.log",
     allowed: "a path"
   }),
+  logUrl: {
+    ...Settings.secret("SVC_LOG_URL", {
+      meaning:
+        "PostgreSQL that keeps the log instead of SVC_SCHEDULER_WAL_PATH (14 or later; optional package `@effect/sql-pg`), as `postgres://user:password@host/database?log=name`; each cluster has a log name of its own, `svc` where none is given. Replica and pool stay in their folder."
+    }),
+    allowed: LogUrl.allowed,
+    read: (text: string) => (LogUrl.parse(text) === undefined ? undefined : text)
+  },
+  logDurability: Settings.choice("SVC_LOG_DURABILITY", ["flushed", "relaxed"], "flushed", {
+    meaning:
+      "`flushed`: a PostgreSQL that has `fsync` or `synchronous_commit` off is refused; `relaxed`: it is taken, and a power failure may lose what was answered."
+  }),
+  leaseMs: Settings.integer(
+    "SVC_LEASE_MS",
+    3000,
+    { min: 1000, max: 600_000 },
+    {
+      unit: "ms",
+      meaning:
+        "Silence of the scheduler that has the log of SVC_LOG_URL after which a start takes it over; before, the start is refused."
+    }
+  ),
   sspPollIntervalMs: Settings.integer(
     "SVC_SCHEDULER_SSP_POLL_INTERVAL_MS",
     3000,
@@ -351,6 +374,8 @@ type Plain = Omit<
   | "loadBalance"
   | "replicaDbPath"
   | "walPath"
+  | "logUrl"
+  | "logDurability"
   | keyof Tls.TlsSettings
 >
 
@@ -363,6 +388,11 @@ export interface SchedulerConfigShape extends Plain {
   readonly tls: Tls.Tls | undefined
   readonly replicaDbPath: string
   readonly walPath: string
+  /** Undefined: the log is the file at `walPath`. */
+  readonly logUrl: Redacted.Redacted<string> | undefined
+  readonly logDurability: NonNullable<Read["logDurability"]>
+  /** The log as people are told of it; no password is in it. */
+  readonly logName: string
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** Names an open server may be asked under. */
   readonly hosts: ReadonlyArray<string> | undefined
@@ -522,6 +552,9 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       listen: { host: ingestHost, port: values.ingestPort },
       replicaDbPath: values.replicaDbPath ?? "./data/replica",
       walPath: values.walPath ?? "./data/event_wal.log",
+      logUrl: redacted(values.logUrl),
+      logDurability: values.logDurability ?? "flushed",
+      logName: LogUrl.parse(values.logUrl ?? "")?.shown ?? values.walPath ?? "./data/event_wal.log",
       allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
       hosts: hosts === undefined ? undefined : Hosts.parseList(hosts),
       sspSecret: (ssp) => redacted(ScopedSecrets.ofSsp(scoped() ?? [], ssp) ?? toSsp()),

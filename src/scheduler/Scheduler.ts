@@ -78,7 +78,7 @@ export const serve = (config: SchedulerConfigShape) =>
     for (const warning of config.warnings) yield* Effect.logWarning(warning)
     const port = yield* serving.port
     yield* Effect.logInfo(
-      `scheduler ${config.schedulerId} ${version} listens on ${config.listen.host ?? "all interfaces"}, port ${port}: log ${config.walPath}, replica ${config.replicaDbPath}, ${sourceText(config)}`
+      `scheduler ${config.schedulerId} ${version} listens on ${config.listen.host ?? "all interfaces"}, port ${port}: log ${config.logName}, replica ${config.replicaDbPath}, ${sourceText(config)}`
     )
     return yield* serving.crashed
   })

@@ -135,8 +135,11 @@ interface PipelineDependencies {
   readonly run: <A>(effect: Effect.Effect<A>, done: (value: A) => void) => void
 }
 
+/** The change may be sent again. */
+const busy: ReadonlySet<WalFailed["reason"]> = new Set(["overloaded", "closed", "fenced", "unreachable"])
+
 const refusalOf = (error: WalFailed | ReplicaError): Refusal =>
-  error._tag === "WalFailed" && (error.reason === "overloaded" || error.reason === "closed")
+  error._tag === "WalFailed" && busy.has(error.reason)
     ? new Errors.Overloaded({ message: error.message, retryAfterSecs: 1 })
     : new Errors.ReplicaFailed({
         message: `${error._tag === "WalFailed" ? "the log" : "the replica"} did not take the change, nothing was delivered: ${error.message}`
@@ -401,6 +404,8 @@ const make: Effect.Effect<
   const runtime = yield* Effect.runtime()
   const clock = yield* Effect.clock
   const gauge = { meters: yield* Meters, clock }
+  const log = yield* Wal
+  if (log.lost !== undefined) yield* Effect.forkScoped(Effect.catchAllCause(log.lost, serving.crash))
   const run: PipelineDependencies["run"] = (effect, done) => {
     const finished = Effect.flatMap(effect, (value) => Effect.sync(() => done(value)))
     Runtime.runFork(runtime)(Effect.catchAllCause(finished, (cause) => serving.crash(cause)))
@@ -412,7 +417,7 @@ const make: Effect.Effect<
     pool,
     jobs: yield* JobFeed,
     replica: Metered.replica(yield* Replica, gauge),
-    wal: Metered.wal(yield* Wal, gauge),
+    wal: Metered.wal(log, gauge),
     turn: yield* Turn,
     declared,
     waiters,

@@ -359,9 +359,9 @@ const open = Effect.gen(function* () {
   const store = yield* PoolStore
   const { epoch, lastLogId, saved } = yield* Effect.mapError(store.open(wal.logId, config.jobResults), fromStore)
   const upstream = yield* Upstream
-  const log = yield* Recovery.recover(config, wal, replica, upstream.present)
+  const log = yield* Recovery.recover({ ...config, walPath: config.logName }, wal, replica, upstream.present)
   if (lastLogId !== undefined && lastLogId !== wal.logId)
-    yield* Effect.logWarning(`the log at ${config.walPath} is a new one: every SSP bootstraps again`)
+    yield* Effect.logWarning(`the log at ${config.logName} is a new one: every SSP bootstraps again`)
   // A whole replica serves while it is compared with the database; only missing records must be there first (D25).
   const cloned = !upstream.present || (yield* Effect.mapError(replica.whole, startFault))
   return {

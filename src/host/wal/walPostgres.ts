@@ -1,0 +1,73 @@
+/**
+ * The WAL in PostgreSQL, as a layer over the optional driver, which is loaded only where a log's address is set.
+ *
+ * The driver's types are not asked of who has not installed it, hence its one function is declared here.
+ */
+
+import { randomUUID } from "node:crypto"
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { SqlClient as Sql } from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import { type ConfigError, Effect, Layer, Redacted } from "effect"
+import * as LogUrl from "../../core/settings/logUrl.ts"
+import * as PostgresWal from "../../drivers/postgresWal.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import { startFault, Wal } from "../../ports/Wal.ts"
+
+export interface PostgresLog {
+  readonly url: Redacted.Redacted<string>
+  readonly holder: string
+  readonly leaseMs: number
+  readonly isRelaxed: boolean
+}
+
+interface Driver {
+  readonly layer: (config: {
+    readonly url: Redacted.Redacted<string>
+    readonly connectTimeout: number
+    readonly maxConnections: number
+    readonly applicationName: string
+  }) => Layer.Layer<SqlClient.SqlClient, ConfigError.ConfigError | SqlError>
+}
+
+const optional = "@effect/sql-pg/PgClient"
+const load = (): Promise<Driver> => import(/* @vite-ignore */ optional)
+
+const driver = (from: () => Promise<Driver>): Effect.Effect<Driver, StartFault> =>
+  Effect.tryPromise({
+    try: from,
+    catch: (error) =>
+      new StartFault({
+        exitCode: 2,
+        message: `SVC_LOG_URL asks for a log in PostgreSQL, which needs the optional package @effect/sql-pg: npm install @effect/sql-pg@0.53.0 (${error instanceof Error ? error.message.split("\n")[0] : String(error)})`
+      })
+  })
+
+/** Opens the log, and takes it over from a scheduler that is silent. */
+export const layerPostgres = (
+  { holder, isRelaxed, leaseMs, url }: PostgresLog,
+  from: () => Promise<Driver> = load
+): Layer.Layer<Wal, StartFault> =>
+  Layer.unwrapEffect(
+    Effect.map(driver(from), ({ layer }) => {
+      const { log, shown, url: address } = LogUrl.parse(Redacted.value(url))!
+      const client = layer({
+        url: Redacted.make(address),
+        connectTimeout: 5_000,
+        maxConnections: 4,
+        applicationName: "scheduler"
+      }).pipe(
+        Layer.catchAll((error) => {
+          const why = "cause" in error && error.cause instanceof Error ? error.cause.message : String(error)
+          const message = `the log at ${shown} (SVC_LOG_URL) cannot be reached: ${why || "no connection"}`
+          return Layer.fail(new StartFault({ exitCode: 1, message }))
+        })
+      )
+      const options = { log, shown, holder, leaseMs, isRelaxed, newLogId: randomUUID() }
+      const wal = Layer.scoped(
+        Wal,
+        Effect.flatMap(Sql, (sql) => Effect.mapError(PostgresWal.open(sql, options), startFault))
+      )
+      return Layer.provide(wal, Layer.fresh(client))
+    })
+  )
