@@ -181,6 +181,14 @@ export const tried: ReadonlyArray<Tried> = [
     }
   },
   {
+    setting: "SVC_STREAM_VIEWS",
+    on: ssp,
+    small: 2,
+    status: 400,
+    code: "INVALID_REQUEST",
+    exceed: (at) => asking(at).post("/stream", { views: [{ view: "a" }, { view: "b" }, { view: "c" }] })
+  },
+  {
     setting: "SVC_MAX_STREAMS",
     on: ssp,
     small: 2,
@@ -387,6 +395,8 @@ export const shown: ReadonlyArray<Shown> = [
 /** Numeric settings that bound nothing of what others may take: how often, how long, how many at a time. */
 export const pace: ReadonlySet<string> = new Set([
   "TTL_CLEANUP_INTERVAL_SECS",
+  "SVC_VIEW_TOKEN_TTL",
+  "SVC_LEASE_MS",
   "HEARTBEAT_INTERVAL_MS",
   "SVC_STATE_DEBOUNCE_MS",
   "SVC_JOB_RETRY_BASE_MS",

@@ -36,6 +36,7 @@ describe("D6 errors", () => {
       SSP_NOT_REGISTERED: 404,
       SSP_UNREACHABLE: 502,
       JOB_NOT_FOUND: 404,
+      STREAM_NOT_FOUND: 404,
       JOB_STATUS: 409,
       VIEW_QUARANTINED: 409,
       BUFFER_OVERFLOW: 409,
