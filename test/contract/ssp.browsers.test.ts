@@ -2,9 +2,11 @@
  * How browsers get at views (D49, D50): several views over one connection, tokens, touching; hot and declared alike.
  */
 import { request as node } from "node:http"
+import { Schema } from "effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { SseParser } from "../../src/client/sse.ts"
 import { connect } from "../../src/client.ts"
+import { defineViews } from "../../src/views.ts"
 import { expectError, send } from "../kit/contract.ts"
 import { Door, secret, sleep, until } from "../kit/Door.ts"
 import { type Answer, bodyOf, request } from "../kit/http.ts"
@@ -221,7 +223,7 @@ describe("the client", () => {
     closing.push(() => live.close())
     const short = live.follow<{ readonly n: number }>("short")
     await until("live", () => short.status === "live")
-    for (let n = 10; n < 16; n++) {
+    for (let n = 10; n < 14; n++) {
       await post("/ingest", create(`a:${n}`, { n }))
       await until(
         `${n} is shown`,
@@ -233,5 +235,39 @@ describe("the client", () => {
     short.dispose()
     live.close()
     await until("it lapses", async () => (await send(door, { ask: "GET /view/short" })).status === 404)
+  })
+  it("D49 follows a named view that the application's handler registers, as its user, and no other", async () => {
+    const views = defineViews({
+      mine: {
+        params: Schema.Struct({ least: Schema.Number }),
+        query: ({ least }, user: { readonly id: string }) => ({
+          surql: "SELECT * FROM task WHERE owner = $owner AND n >= $least",
+          params: { owner: user.id, least }
+        })
+      }
+    })
+    const route = views.handler({ url: door.url, secret, publicUrl: door.url, authenticate: () => ({ id: "ann" }) })
+    const live = connect({
+      views: async (view, params) => {
+        const asked = new Request("http://app.test/views", {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ view, params })
+        })
+        const answer = await route(asked)
+        expect(answer.status).toBe(200)
+        return (await answer.json()) as never
+      }
+    })
+    closing.push(() => live.close())
+    const mine = live.follow("mine", { least: 2 })
+    await until(`live: ${JSON.stringify(mine.error)}`, () => mine.status === "live")
+    await post("/ingest", [
+      create("task:1", { owner: "ann", n: 1 }),
+      create("task:2", { owner: "ann", n: 2 }),
+      create("task:3", { owner: "bob", n: 3 })
+    ])
+    await until("the row", () => mine.rows.length > 0)
+    expect(mine.rows).toEqual([{ id: "task:2", owner: "ann", n: 2 }])
   })
 })
