@@ -122,6 +122,7 @@ describe("several views over one connection", () => {
     await heard(many, ["- open", "0 snapshot", "1 snapshot", "2 snapshot"])
     const path = `/stream/${streamOf(many)}`
     expectError(await post(path, { add: [{ view: "a" }] }), 400, "INVALID_REQUEST")
+    expectError(await post(path, { add: [{ view: "a" }], drop: [99] }), 400, "INVALID_REQUEST")
     expect((await post(path, { add: [{ view: "a" }], drop: [1] })).json).toEqual({ places: [3] })
     expectError(await post("/stream/0123", { drop: [0] }), 404, "STREAM_NOT_FOUND")
     expectError(await post(path, { drop: [-1] }), 400, "INVALID_REQUEST")

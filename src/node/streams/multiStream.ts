@@ -101,7 +101,7 @@ export class MultiStream {
     }
     place.followed = followed
     this.live++
-    this.expiresAtMs = Math.min(this.expiresAtMs, place.leave.expiresAtMs ?? Number.POSITIVE_INFINITY)
+    this.expireBy(place.leave)
     followed.resume()
     return n
   }
@@ -113,14 +113,21 @@ export class MultiStream {
     place.followed?.close()
   }
 
-  /** A new token for the view at this place; why not, where it is not good. */
-  renew(n: number, token: string): NoLeave | undefined {
+  /** Whether a view is followed at this place. */
+  isLive(n: number): boolean {
+    return this.places[n] !== undefined
+  }
+
+  /** Takes a new token for the view at this place when it is called; undefined where that view is over. */
+  renewal(n: number, token: string): (() => void) | NoLeave | undefined {
     const place = this.places[n]
     if (place === undefined) return undefined
     const leave = this.parts.admit(place.view, token)
     if ("code" in leave) return leave
-    place.leave = leave
-    return undefined
+    return () => {
+      place.leave = leave
+      this.expireBy(leave)
+    }
   }
 
   readonly drained = (): void => {
@@ -159,6 +166,10 @@ export class MultiStream {
   stop(): void {
     for (const [n, place] of this.places.entries()) if (place !== undefined) this.endOne(n, "shutdown")
     this.sink.end()
+  }
+
+  private expireBy({ expiresAtMs = Number.POSITIVE_INFINITY }: Leave): void {
+    this.expiresAtMs = Math.min(this.expiresAtMs, expiresAtMs)
   }
 
   private endOne(n: number, reason: string): void {

@@ -40,7 +40,7 @@ export class OpenStreams {
     return views.length <= this.maxViews ? undefined : this.tooMany("views", views.length)
   }
 
-  /** Opens a stream of views that {@link refusal} lets in; answers what the sink calls. */
+  /** Opens a stream of views that {@link refusal} lets in. */
   open(views: ReadonlyArray<AskedView>, parts: MultiStreamParts, sink: Sink): MultiStream {
     const stream = new MultiStream(bytesToHex(randomBytes(16)), parts, sink)
     this.all.set(stream.id, stream)
@@ -62,12 +62,15 @@ export class OpenStreams {
     const stream = this.all.get(id)
     if (stream === undefined || stream.size + add.length > maxPlaces)
       return { code: "STREAM_NOT_FOUND", message: "there is no such stream, or not any more; open a new one" }
-    const most = stream.live + add.length - new Set(drop).size
+    const most = stream.live + add.length - [...new Set(drop)].filter((place) => stream.isLive(place)).length
     if (most > this.maxViews) return this.tooMany("add", most)
+    const renewals: Array<() => void> = []
     for (const [place, token] of renew) {
-      const refused = stream.renew(place, token)
-      if (refused !== undefined) return refused
+      const renewal = stream.renewal(place, token)
+      if (typeof renewal === "function") renewals.push(renewal)
+      else if (renewal !== undefined) return renewal
     }
+    for (const take of renewals) take()
     for (const place of drop) stream.drop(place)
     return { places: add.map((view) => stream.add(view)) }
   }
