@@ -1,0 +1,188 @@
+/**
+ * Leadership of a log that several schedulers can reach: what each one does, decided from the log's own row.
+ *
+ * Safety rests neither on this file nor on a clock: a take-over is a conditional write that expects the row as it was
+ * read last, and every append expects epoch and position, so the engine refuses a process that lags or stood still.
+ * Decided here is when to try, when to stop answering, when to end, and what an attempt has come to whose answer was
+ * lost. A clock is a process's own, only grows, and is never compared with another's.
+ */
+
+/** The log's row: whose term it is, how far the log goes, and a number that grows while the leader lives. */
+export interface Frame {
+  readonly epoch: number
+  readonly lastSeq: number
+  readonly beat: number
+  /** The process that leads, by a name that no other start has; undefined: it has handed over, or there was none. */
+  readonly leader: string | undefined
+}
+
+export interface Rules {
+  /** The name of this process, as {@link Frame} has it. */
+  readonly self: string
+  /** Silence of a leader after which another takes over. */
+  readonly leaseMs: number
+}
+
+export interface Follower {
+  readonly role: "follower"
+  /** As it was read last. */
+  readonly frame: Frame | undefined
+  readonly lookedAt: number
+  /** How long the row has been seen to stand still. */
+  readonly silentMs: number
+  /** A take-over is on its way. */
+  readonly claims: boolean
+}
+
+export interface Leader {
+  readonly role: "leader"
+  readonly epoch: number
+  /** When the last write was begun that the engine has accepted in this term. */
+  readonly heardAt: number
+  readonly beatAt: number
+}
+
+/** `fenced`: another leads, or may; `stopped`: told to. Neither comes back in this process. */
+export type Term =
+  | Follower
+  | Leader
+  | { readonly role: "fenced"; readonly message: string }
+  | { readonly role: "stopped" }
+
+/** Times are of this process's clock, in milliseconds; `sentAt` is when the call was begun that the fact answers. */
+export type Fact =
+  /** The row was read. */
+  | { readonly tag: "Looked"; readonly sentAt: number; readonly frame: Frame }
+  /** A take-over was answered: the row as it made it, or undefined where it was refused. */
+  | { readonly tag: "Claimed"; readonly sentAt: number; readonly frame: Frame | undefined }
+  /** A take-over may have been carried out. */
+  | { readonly tag: "ClaimUnknown" }
+  /** An append or a beat of this term was accepted. */
+  | { readonly tag: "Accepted"; readonly sentAt: number }
+  /** One was refused, because the epoch is another's. */
+  | { readonly tag: "Superseded" }
+  | { readonly tag: "Tick" }
+  | { readonly tag: "Stopped" }
+
+export type Order =
+  /** Take over, if the row is still this one. */
+  | { readonly tag: "Claim"; readonly expected: Frame }
+  /** Begin the term: read the rest of the log, through `frame.lastSeq`, and open for writing. */
+  | { readonly tag: "Lead"; readonly frame: Frame }
+  | { readonly tag: "Beat" }
+  /** Give the log back, if it is this process's. */
+  | { readonly tag: "HandOver" }
+  /** End the process: another leads. */
+  | { readonly tag: "End"; readonly message: string }
+
+type Decision = readonly [term: Term, orders: ReadonlyArray<Order>]
+
+export const initial: Follower = {
+  role: "follower",
+  frame: undefined,
+  lookedAt: Number.NEGATIVE_INFINITY,
+  silentMs: 0,
+  claims: false
+}
+
+/** A leader writes at least so often, and of the time between two looks no more than this counts as its silence. */
+export const beatMs = ({ leaseMs }: Rules): number => leaseMs / 3
+
+/** Without an accepted write for so long a leader answers nothing any more. */
+export const patienceMs = ({ leaseMs }: Rules): number => 0.8 * leaseMs
+
+/** Whether this process may speak as the leader. */
+export const mayAnswer = (rules: Rules, term: Term, now: number): boolean =>
+  term.role === "leader" && now - term.heardAt < patienceMs(rules)
+
+const isSame = (a: Frame | undefined, b: Frame): boolean =>
+  a !== undefined && a.epoch === b.epoch && a.lastSeq === b.lastSeq && a.beat === b.beat && a.leader === b.leader
+
+const lead = (frame: Frame, heardAt: number): Decision => [
+  { role: "leader", epoch: frame.epoch, heardAt, beatAt: heardAt },
+  [{ tag: "Lead", frame }]
+]
+
+const fenced = (message: string): Decision => [{ role: "fenced", message }, [{ tag: "End", message }]]
+
+/** A process that stood still, or could not reach the engine, has not seen that the leader was silent meanwhile. */
+const looked = (
+  rules: Rules,
+  term: Follower,
+  now: number,
+  { frame, sentAt }: Fact & { readonly tag: "Looked" }
+): Decision => {
+  // A take-over of this process whose answer was lost.
+  if (frame.leader === rules.self) return lead(frame, sentAt)
+  const silentMs = isSame(term.frame, frame) ? term.silentMs + Math.min(now - term.lookedAt, beatMs(rules)) : 0
+  const next: Follower = { ...term, frame, lookedAt: now, silentMs }
+  const isDue = frame.leader === undefined || silentMs >= rules.leaseMs
+  return isDue && !term.claims ? [{ ...next, claims: true }, [{ tag: "Claim", expected: frame }]] : [next, []]
+}
+
+const asFollower = (rules: Rules, term: Follower, now: number, fact: Fact): Decision => {
+  switch (fact.tag) {
+    case "Looked":
+      return looked(rules, term, now, fact)
+    case "Claimed":
+      return fact.frame === undefined ? [{ ...term, claims: false, silentMs: 0 }, []] : lead(fact.frame, fact.sentAt)
+    case "ClaimUnknown":
+      return [{ ...term, claims: false }, []]
+    case "Stopped":
+      return [{ role: "stopped" }, term.claims ? [{ tag: "HandOver" }] : []]
+    default:
+      return [term, []]
+  }
+}
+
+const asLeader = (rules: Rules, term: Leader, now: number, fact: Fact): Decision => {
+  switch (fact.tag) {
+    case "Accepted":
+      return [{ ...term, heardAt: Math.max(term.heardAt, fact.sentAt) }, []]
+    case "Superseded":
+      return fenced("another scheduler has taken the log over")
+    case "Stopped":
+      return [{ role: "stopped" }, [{ tag: "HandOver" }]]
+    case "Tick":
+      if (now - term.heardAt >= rules.leaseMs)
+        return fenced(`no write was answered for ${rules.leaseMs} ms (SVC_LEASE_MS), so another scheduler may lead`)
+      return now - Math.max(term.heardAt, term.beatAt) >= beatMs(rules)
+        ? [{ ...term, beatAt: now }, [{ tag: "Beat" }]]
+        : [term, []]
+    default:
+      return [term, []]
+  }
+}
+
+/** What a fact does to a term at `now`. */
+export const decide = (rules: Rules, term: Term, now: number, fact: Fact): Decision => {
+  switch (term.role) {
+    case "follower":
+      return asFollower(rules, term, now, fact)
+    case "leader":
+      return asLeader(rules, term, now, fact)
+    default:
+      return [term, []]
+  }
+}
+
+/** An append: `count` records behind `lastSeq`, in the writer's epoch. */
+export interface Attempt {
+  readonly epoch: number
+  readonly lastSeq: number
+  readonly count: number
+}
+
+/**
+ * What an append has come to whose answer was lost, by the row as it is afterwards. `absent`: not yet, and it may still
+ * be on its way, so the same records go out again, at the same position, and no others: the engine takes one of the
+ * two. `damaged`: records are there, or gone, that no one writer can have written.
+ */
+export const outcomeOf = (
+  { count, epoch, lastSeq }: Attempt,
+  frame: Pick<Frame, "epoch" | "lastSeq">
+): "there" | "absent" | "superseded" | "damaged" => {
+  if (frame.epoch !== epoch) return "superseded"
+  if (frame.lastSeq === lastSeq) return "absent"
+  return frame.lastSeq === lastSeq + count ? "there" : "damaged"
+}
