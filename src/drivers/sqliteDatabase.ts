@@ -37,10 +37,10 @@ const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseEr
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 2
 /** Records in one chunk, the first and the largest; between them as many as are near {@link chunkChars}. */
-const firstChunk = 100
+const firstChunk = 16
 const largestChunk = 2_000
 /** A start near the end of its heap must be able to hold a chunk beside what it has loaded (D43). */
-const chunkChars = 512 * 1024
+const chunkChars = 128 * 1024
 
 const nextChunk = (size: number, rows: ReadonlyArray<{ readonly content: string | null }>): number => {
   const chars = rows.reduce((sum, { content }) => sum + (content?.length ?? 0), 1)

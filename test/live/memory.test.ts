@@ -20,17 +20,24 @@ const heapOf = (mebibytes: number, door = "ssp"): ReadonlyArray<string> => [
   `dist/${door}.js`
 ]
 /** Grows with `npm run campaign`. */
-const heapMebibytes = 80 * Math.min(4, runs(1))
-const text = "x".repeat(4000)
+const heapMebibytes = 64 * Math.min(4, runs(1))
+/** Few large records fill a heap as well as many small ones, and sooner. Its texts are short beside a page of V8's. */
+const text = Array.from({ length: 5 }, (_, i) => `${i}`.padEnd(4_000, "x"))
+const batch = 20
+/** So many of them are more than the heap of an SSP holds. */
+const tooMany = 30 * heapMebibytes
 const message = /^\d+ MiB of memory are in use, .*limit of \d+ MiB.*SVC_MAX_MEMORY/
 
 const ingest = (door: Door, body: unknown) => send(door, { ask: "POST /ingest", body: body as never })
 
+/** As many as one request takes. */
+const records = (from: number) =>
+  Array.from({ length: batch }, (_, i) => create(`t:${from + i}`, { text, n: from + i }))
+
 /** Feeds records until a batch is refused; answers how many were taken. */
 const fill = async (door: Door): Promise<number> => {
-  for (let taken = 0; ; taken += 50) {
-    const batch = Array.from({ length: 50 }, (_, i) => create(`t:${taken + i}`, { text: `${text}${taken + i}` }))
-    const answer = await ingest(door, batch)
+  for (let taken = 0; ; taken += batch) {
+    const answer = await ingest(door, records(taken))
     if (answer.status === 200) continue
     expect([answer.status, answer.json]).toEqual([503, { code: "OVERLOADED", message: expect.stringMatching(message) }])
     return taken
@@ -52,7 +59,7 @@ const serving = async (
   const scheduler = await Door.spawn({
     command: options.command,
     dataDir: folder,
-    env: { ...schedulerEnv(folder, port), ...options.env }
+    env: { ...schedulerEnv(folder, port), SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "50", ...options.env }
   })
   onTestFinished(() => scheduler.close())
   await until(
@@ -72,7 +79,7 @@ describe("D43 an SSP that is fed past its heap", () => {
     const options = { dataDir: shop.folder(), env: { STORE_ADDR: undefined }, command: heapOf(heapMebibytes) }
     const first = await shop.start(options)
     const taken = await fill(first)
-    expect(taken).toBeGreaterThan(1000)
+    expect(taken).toBeGreaterThan(10 * batch)
     const view = await send(first, { ask: "POST /view/register", body: registration("v", "SELECT * FROM t LIMIT 3") })
     expect([view.status, view.json]).toMatchObject([503, { code: "OVERLOADED" }])
     expect((await ingest(first, change("UPDATE", "t:1", { text: "less" }))).status).toBe(200)
@@ -84,7 +91,7 @@ describe("D43 an SSP that is fed past its heap", () => {
     expect(metrics.text).toMatch(/^svc_memory_full 1$/m)
     await first.kill()
 
-    const tooSmall = await shop.run({ ...options, command: heapOf(heapMebibytes / 2 + 10) })
+    const tooSmall = await shop.run({ ...options, command: heapOf(0.75 * heapMebibytes) })
     expect(tooSmall.exit).toEqual({ code: 1, signal: null })
     const needed = /of (\d+) records .*--max-old-space-size=(\d+)/.exec(tooSmall.logs)
     expect(Number(needed?.[1]), "tombstones are counted").toBe(taken)
@@ -130,20 +137,16 @@ describe("D43 an SSP whose heap is too small for the scheduler's records", () =>
     const { env, post } = await serving(shop, onTestFinished, {
       command: [process.execPath, "dist/scheduler.js"],
       // A page must be small beside the heap, as it is beside a usual one.
-      env: { SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE: "100" }
+      env: { SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE: "20" }
     })
-    const count = 400 * heapMebibytes
-    for (let at = 0; at < count; at += 200) {
-      const batch = Array.from({ length: 200 }, (_, i) => create(`t:${at + i}`, { text: `${text}${at + i}` }))
-      expect((await post("/ingest", batch)).status).toBe(200)
-    }
+    for (let at = 0; at < tooMany; at += batch) expect((await post("/ingest", records(at))).status).toBe(200)
     const tooSmall = await shop.run({ env, command: heapOf(heapMebibytes) })
     expect(tooSmall.exit, tooSmall.logs.slice(-2000)).toEqual({ code: 1, signal: null })
     expect(tooSmall.logs).toMatch(
       /the heap's limit of \d+ MiB is too small for the scheduler's records: with [1-9]\d* of them read \d+ MiB are in use.*--max-old-space-size.*SVC_MAX_MEMORY/
     )
     const large = await shop.start({ env, command: heapOf(4 * heapMebibytes) })
-    await until("it holds them", async () => (await recordsOf(large)) === count)
+    await until("it holds them", async () => (await recordsOf(large)) === tooMany)
   })
 })
 
@@ -154,11 +157,9 @@ describe("D43 an SSP whose heap is too small for the database's records", () => 
     const shop = workshop(onTestFinished)
     const server = await RpcServer.start()
     onTestFinished(() => server.kill())
-    // A stretch of records must be small beside the heap, as it is beside a usual one.
-    const count = 600 * heapMebibytes
-    await server.ask("n", "d", "FOR $n IN 0..$count { CREATE type::record('t', $n) SET text = $text + <string>$n }", {
-      count,
-      text: text.slice(0, 1_000)
+    await server.ask("n", "d", "FOR $n IN 0..$count { CREATE type::record('t', $n) SET text = $text }", {
+      count: tooMany,
+      text
     })
     const env = {
       STORE_ADDR: `127.0.0.1:${server.port}`,
@@ -167,14 +168,14 @@ describe("D43 an SSP whose heap is too small for the database's records", () => 
       STORE_USER: server.user,
       STORE_PASS: server.pass
     }
-    const tooSmall = await shop.run({ env, command: heapOf(0.8 * heapMebibytes) })
+    const tooSmall = await shop.run({ env, command: heapOf(heapMebibytes) })
     expect(tooSmall.exit, tooSmall.logs.slice(-2000)).toEqual({ code: 1, signal: null })
     expect(tooSmall.logs).toMatch(
       /the heap's limit of \d+ MiB is too small for the database's records: with [1-9]\d* of them read \d+ MiB are in use.*--max-old-space-size.*SVC_MAX_MEMORY/
     )
     if (!campaign) return
     const large = await shop.start({ env, command: heapOf(4 * heapMebibytes) })
-    await until("it holds them", async () => (await recordsOf(large)) === count)
+    await until("it holds them", async () => (await recordsOf(large)) === tooMany)
   })
 })
 
@@ -199,13 +200,13 @@ describe("D43 an SSP that starts again where more has been written than the heap
     await server.ask(
       "n",
       "d",
-      "FOR $n IN 1..$count { CREATE type::record('item', $n) SET text = $text + <string>$n }",
+      "FOR $n IN 1..$count { CREATE type::record('item', $n) SET text = $text }",
       {
-        count: 130 * heapMebibytes,
+        count: tooMany,
         text
       }
     )
-    const again = await shop.run({ ...options, command: heapOf(0.8 * heapMebibytes) })
+    const again = await shop.run({ ...options, command: heapOf(heapMebibytes) })
     expect(again.exit, again.logs.slice(-2000)).toEqual({ code: 1, signal: null })
     expect(again.logs).toMatch(/too small for the database's records: with [1-9]\d* of them read \d+ MiB are in use/)
     expect(again.logs, "by the change table alone").not.toContain("compared ")
@@ -221,7 +222,7 @@ describe("D43 a scheduler whose heap is full", () => {
       "an SSP is ready",
       async () => (await post("/view/register", registration("v0", "SELECT * FROM t"))).status === 200
     )
-    const params = { text: "y".repeat(500_000) }
+    const params = { text: "y".repeat(1_000_000) }
     let registered = 0
     for (;;) {
       const answer = await post(

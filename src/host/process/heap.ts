@@ -19,7 +19,7 @@ const mebibyte = 2 ** 20
 /** What V8 adds to `--max-old-space-size` for young objects: three halves of the largest size. */
 const youngBytes = 48 * mebibyte
 /** Between two collections that are asked for while the heap is full, and how many times as long as the last took. */
-const pauseMs = 5_000
+const pauseMs = 1_000
 const pauseFactor = 20
 /** A start looks again when it has made so much of the limit since the last collection. */
 const worthACollection = 0.01
