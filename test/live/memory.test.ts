@@ -197,15 +197,10 @@ describe("D43 an SSP that starts again where more has been written than the heap
     const first = await shop.start(options)
     await until("it is ready", async () => (await recordsOf(first)) === 1)
     await first.close()
-    await server.ask(
-      "n",
-      "d",
-      "FOR $n IN 1..$count { CREATE type::record('item', $n) SET text = $text }",
-      {
-        count: tooMany,
-        text
-      }
-    )
+    await server.ask("n", "d", "FOR $n IN 1..$count { CREATE type::record('item', $n) SET text = $text }", {
+      count: tooMany,
+      text
+    })
     const again = await shop.run({ ...options, command: heapOf(heapMebibytes) })
     expect(again.exit, again.logs.slice(-2000)).toEqual({ code: 1, signal: null })
     expect(again.logs).toMatch(/too small for the database's records: with [1-9]\d* of them read \d+ MiB are in use/)
