@@ -19,6 +19,7 @@ import { registrationHeader } from "../protocol/wire.ts"
 import { json, type Sent, type Transport, transportOf } from "./shared/httpSend.ts"
 import { isTls, makeJudge } from "./shared/judge.ts"
 import * as SspPass from "./shared/sspPass.ts"
+import * as SspStream from "./shared/sspStream.ts"
 
 /** The first time an SSP is asked for hashes it computes all of them. */
 const hashesTimeoutMs = 60_000
@@ -182,7 +183,8 @@ const makeAsking = (
   return { asked, get, hashes, post }
 }
 
-const make = ({ clientAt, send }: Transport, names: typeof Names.Service, options: Options): SspClientShape => {
+const make = (transport: Transport, names: typeof Names.Service, options: Options): SspClientShape => {
+  const { clientAt, send } = transport
   const { allowedHosts, isTlsOnly = false, timeoutMs } = options
   const { addressesOf, judge } = makeJudge(names, allowedHosts, isTlsOnly)
   const { asked, get, hashes, post } = makeAsking(send, judge, options)
@@ -206,6 +208,21 @@ const make = ({ clientAt, send }: Transport, names: typeof Names.Service, option
     roots: (target) => hashes(target, Integrity.Tables, {}),
     node: (target, table, level, index) =>
       hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),
+    openStream: SspStream.opener(transport, judge, options),
+    changeStream: ({ ssp, url }, stream, body) =>
+      asked(
+        { url },
+        {
+          method: "POST",
+          url: `${url}/stream/${encodeURIComponent(stream)}`,
+          headers: { "content-type": json },
+          body,
+          withinMs: timeoutMs
+        },
+        options.secret(ssp),
+        ({ status }) => status === 200,
+        () => false
+      ),
     pass: SspPass.make(clientAt, judge, timeoutMs)
   }
 }

@@ -34,6 +34,23 @@ export class SspUnreachable extends Data.TaggedError("SspUnreachable")<{
   readonly refused: boolean
 }> {}
 
+/** What hears an answer that goes on. */
+export interface Heard {
+  /** Once, first. */
+  readonly head: (status: number) => void
+  readonly data: (bytes: Uint8Array) => void
+  /** Once, last, unless it was closed; `error` where it broke off or never came. */
+  readonly end: (error: unknown) => void
+}
+
+/** An answer that goes on. */
+export interface Flow {
+  readonly pause: () => void
+  readonly resume: () => void
+  /** Nothing is heard any more. */
+  readonly close: () => void
+}
+
 /** An SSP in one registration. */
 export interface Target {
   readonly ssp: string
@@ -64,6 +81,14 @@ export interface SspClientShape {
     level: number,
     index: number
   ) => Effect.Effect<typeof Integrity.Node.Type | undefined>
+  /** Opens a stream of several views (`POST /stream`) with the scheduler's secret; refused by the rules of D15. */
+  readonly openStream: (
+    target: Pick<Target, "ssp" | "url">,
+    body: string,
+    heard: Heard
+  ) => Effect.Effect<Flow, SspUnreachable>
+  /** Changes such a stream; false: it is to be opened anew. */
+  readonly changeStream: (target: Pick<Target, "ssp" | "url">, stream: string, body: string) => Effect.Effect<boolean>
   /** A caller's request to an SSP, with the caller's own credentials. */
   readonly pass: (ssp: string, url: string, asked: Passed) => Effect.Effect<PassedAnswer, SspUnreachable>
 }

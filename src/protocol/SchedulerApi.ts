@@ -13,7 +13,8 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { audits, Caller, needs, open } from "./access.ts"
+import { audits, Caller, needs, open, opensViews } from "./access.ts"
+import * as BrowserEndpoints from "./browserEndpoints.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
@@ -37,6 +38,23 @@ export class SchedulerBearer extends HttpApiMiddleware.Tag<SchedulerBearer>()("S
       HttpApiSecurity.annotate(
         OpenApi.Description,
         "The value of SVC_SCHEDULER_AUTH_SECRET, or a secret of SVC_AUTH_SECRETS with the scope that the operation names; asked for only where one of the two is set"
+      )
+    )
+  }
+}) {}
+
+/**
+ * As {@link SchedulerBearer}, or a token; where the scheduler asks for no secret, the one that SSPs ask for (D49): who
+ * could not read a view at its SSP cannot here.
+ */
+export class ViewBearer extends HttpApiMiddleware.Tag<ViewBearer>()("SchedulerApi/ViewBearer", {
+  failure: Schema.Union(Errors.Unauthorized, Errors.ScopeRequired),
+  provides: Caller,
+  security: {
+    view: HttpApiSecurity.bearer.pipe(
+      HttpApiSecurity.annotate(
+        OpenApi.Description,
+        "As `bearer`, or a token of `POST /view/token` for the views that are asked for; where no secret is set here, the value of SVC_AUTH_SECRET"
       )
     )
   }
@@ -184,7 +202,7 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .addError(Errors.SspNotReady)
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(opensViews)
   .annotateContext(
     doc("Read a view (extension)", `The current result (D11), with \`ETag\` and 304 as the SSP answers them. ${passed}`)
   )
@@ -204,7 +222,7 @@ const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .addError(Errors.Overloaded)
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
+  .annotateContext(opensViews)
   .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId} ${passed}`))
 
 const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
@@ -217,6 +235,16 @@ const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
   .middleware(SchedulerBearer)
   .annotateContext(needs("read"))
   .annotateContext(doc("Look inside a view (extension)", `Cache, dependencies and plan (D13). ${passed}`))
+
+const openStream = BrowserEndpoints.openStream.middleware(JsonBody).middleware(ViewBearer)
+
+const changeStream = BrowserEndpoints.changeStream.middleware(JsonBody).middleware(ViewBearer)
+
+const token = BrowserEndpoints.token.middleware(JsonBody).middleware(ViewBearer)
+
+const revoke = BrowserEndpoints.revoke.middleware(JsonBody).middleware(ViewBearer)
+
+const touch = BrowserEndpoints.touch.middleware(JsonBody).middleware(ViewBearer)
 
 const overview = HttpApiEndpoint.get("overview")`/overview`
   .addSuccess(Overview.SchedulerOverview)
@@ -406,6 +434,13 @@ class View extends HttpApiGroup.make("view")
   .add(view)
   .add(stream)
   .annotate(OpenApi.Description, "Views and the SSPs that hold them.") {}
+class Browser extends HttpApiGroup.make("browser")
+  .add(openStream)
+  .add(changeStream)
+  .add(token)
+  .add(revoke)
+  .add(touch)
+  .annotate(OpenApi.Description, BrowserEndpoints.description) {}
 class Ssp extends HttpApiGroup.make("ssp")
   .add(join)
   .add(heartbeat)
@@ -439,6 +474,7 @@ export const nodePaths: ReadonlyArray<string> = ["/ssp/", "/job/result", "/proxy
 export class SchedulerApi extends HttpApi.make("scheduler")
   .add(Data)
   .add(View)
+  .add(Browser)
   .add(Ssp)
   .add(Job)
   .add(Monitor)

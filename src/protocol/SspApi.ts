@@ -13,6 +13,7 @@ import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import { audits, Caller, needs, open, opensViews } from "./access.ts"
+import * as BrowserEndpoints from "./browserEndpoints.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
@@ -23,7 +24,6 @@ import { withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
 import * as Progress from "./progress.ts"
 import * as StreamEvents from "./streamEvents.ts"
-import * as ViewAccess from "./viewAccess.ts"
 import * as Wire from "./wire.ts"
 
 /**
@@ -126,78 +126,19 @@ const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .annotateContext(opensViews)
   .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId}`))
 
-const openStream = HttpApiEndpoint.post("openStream")`/stream`
-  .setPayload(ViewAccess.StreamOpening)
-  .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.manyStream] }))
-  .middleware(JsonBody)
-  .middleware(Ready)
-  .middleware(Bearer)
-  .annotateContext(opensViews)
-  .annotateContext(
-    doc(
-      "Follow several views over one connection (extension)",
-      `${StreamEvents.manyDescribed} At most SVC_STREAM_VIEWS at a time.`
-    )
-  )
+const openStream = BrowserEndpoints.openStream.middleware(JsonBody).middleware(Ready).middleware(Bearer)
 
-const changeStream = HttpApiEndpoint.post(
-  "changeStream"
-)`/stream/${HttpApiSchema.param("stream_id", Schema.String.annotations({ examples: [Examples.streamId] }))}`
-  .setPayload(ViewAccess.StreamChange)
-  .addSuccess(ViewAccess.StreamChanged)
-  .addError(Errors.StreamNotFound)
-  .middleware(JsonBody)
-  .middleware(Ready)
-  .middleware(Bearer)
-  .annotateContext(opensViews)
-  .annotateContext(
-    doc(
-      "Add and drop views of an open stream (extension)",
-      "And renew the tokens of those it goes on with. The events of a view that is added may come before this answer. Places are never given twice."
-    )
-  )
+const changeStream = BrowserEndpoints.changeStream.middleware(JsonBody).middleware(Ready).middleware(Bearer)
 
-const token = HttpApiEndpoint.post("token")`/view/token`
-  .setPayload(ViewAccess.TokenAsked)
-  .addSuccess(ViewAccess.TokenGiven)
-  .middleware(JsonBody)
-  .middleware(Bearer)
-  .annotateContext(needs("read"))
-  .annotateContext(
-    doc(
-      "A token for some views (extension)",
-      "For a browser: it opens reading, streaming and touching of these views, registered or not, and nothing else (D49). At most SVC_STREAM_VIEWS of them. 403 where no secret with the scope read is known in the clear, since those sign."
-    )
-  )
+const token = BrowserEndpoints.token.middleware(JsonBody).middleware(Bearer)
 
-const revoke = HttpApiEndpoint.post("revoke")`/view/token/revoke`
-  .setPayload(ViewAccess.TokenRevoked)
-  .addSuccess(Wire.Ok)
-  .middleware(JsonBody)
-  .middleware(Bearer)
-  .annotateContext(audits("view.token.revoke", "register"))
-  .annotateContext(
-    doc(
-      "Revoke the tokens of a subject (extension)",
-      "Those given so far open nothing more at this process, and streams that go on with one end with `revoked`."
-    )
-  )
+const revoke = BrowserEndpoints.revoke.middleware(JsonBody).middleware(Bearer)
 
-const touch = HttpApiEndpoint.post("touch")`/view/touch`
-  .setPayload(ViewAccess.Touch)
-  .addSuccess(ViewAccess.Touched)
-  .addError(Errors.Overloaded)
+const touch = BrowserEndpoints.touch
   .addError(Errors.StoreFailed)
   .middleware(JsonBody)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(opensViews)
-  .annotateContext(
-    doc(
-      "Let views live on (extension)",
-      "Their time to live begins again (D14), as with a refresh by `POST /view/register`. Views that are not there, or that the token does not name, are left out of the answer."
-    )
-  )
 
 const free = HttpApiEndpoint.post("free")`/view/free`
   .setPayload(Wire.ViewFreeing)
@@ -385,7 +326,7 @@ class Browser extends HttpApiGroup.make("browser")
   .add(token)
   .add(revoke)
   .add(touch)
-  .annotate(OpenApi.Description, "Live views for pages: several over one connection, tokens.") {}
+  .annotate(OpenApi.Description, BrowserEndpoints.description) {}
 class Monitor extends HttpApiGroup.make("monitor")
   .add(health)
   .add(version)

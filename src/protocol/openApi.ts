@@ -24,7 +24,7 @@ const isDecodeErrorRef = (item: unknown): boolean =>
 export const withoutDecodeError = (spec: Record<string, unknown>): Record<string, unknown> =>
   without(spec) as Record<string, unknown>
 
-/** A bearer that is asked for only where a secret is set: without one is a way in too. */
+/** The scheme `bearer` is asked for only where a secret is set: without one is a way in too. */
 export const optionalBearer = (spec: Record<string, unknown>): Record<string, unknown> =>
   optional(spec) as Record<string, unknown>
 
@@ -34,7 +34,7 @@ const optional = (value: unknown): unknown => {
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [
       key,
-      key === "security" && Array.isArray(item) && item.length > 0
+      key === "security" && Array.isArray(item) && item.some((way) => "bearer" in (way as object))
         ? [{}, ...(item as ReadonlyArray<unknown>)]
         : optional(item)
     ])

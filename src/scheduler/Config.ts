@@ -251,6 +251,7 @@ export const knobs = {
     { unit: "changes", meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED." }
   ),
   ...Settings.server,
+  ...Settings.browser,
   queryRowSteps: Settings.integer(
     limits.rowSteps.setting,
     limits.rowSteps.value,
@@ -329,9 +330,6 @@ const sspNames = [
   "SVC_STREAM_BUFFER",
   "SVC_MAX_VIEWS",
   "SVC_MAX_STREAMS",
-  "SVC_STREAM_VIEWS",
-  "SVC_VIEW_TOKEN_TTL",
-  "SVC_BROWSER_ORIGINS",
   "SVC_SLOW_EVALUATION_MS",
   "SVC_JOB_RETRY_BASE_MS",
   "SVC_JOB_MAX_RETRIES",
@@ -369,6 +367,7 @@ type Plain = Omit<
   | "schedulerAuthSecret"
   | "schedulerAuthSecretPrevious"
   | "corsOrigins"
+  | "browserOrigins"
   | "schedulerId"
   | "logLevel"
   | "loadBalance"
@@ -400,9 +399,15 @@ export interface SchedulerConfigShape extends Plain {
   readonly sspSecret: (ssp: string) => Redacted.Redacted<string> | undefined
   /** Secrets that are let in now; undefined: no secret is asked for. */
   readonly bearers: (() => ReadonlyArray<ScopedSecrets.KnownSecret>) | undefined
+  /**
+   * Secrets that let in to what pages use, and sign its tokens: {@link bearers}, or where no secret is asked for, the
+   * one that SSPs ask for, since SSPs would answer its holder only.
+   */
+  readonly viewSecrets: () => ReadonlyArray<ScopedSecrets.KnownSecret>
   /** Reads the files that hold secrets anew. */
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
   readonly corsOrigins: ReadonlyArray<string>
+  readonly browserOrigins: ReadonlyArray<string>
   readonly schedulerId: string
   readonly logLevel: NonNullable<Read["logLevel"]>
   readonly jobTables: ReadonlySet<string>
@@ -522,6 +527,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     const {
       authSecret,
       authSecrets,
+      browserOrigins,
       corsOrigins,
       schedulerAuthSecret,
       schedulerAuthSecretPrevious,
@@ -544,6 +550,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     const previous = secrets.hold(knobs.schedulerAuthSecretPrevious, schedulerAuthSecretPrevious)
     const scoped = secrets.hold(knobs.authSecrets, authSecrets)
     const asks = schedulerAuthSecret !== undefined || authSecrets !== undefined
+    const bearers = asks ? secrets.derive(() => inForce(current(), previous(), scoped())) : undefined
     return Effect.succeed({
       ...rest,
       tls,
@@ -558,9 +565,11 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
       hosts: hosts === undefined ? undefined : Hosts.parseList(hosts),
       sspSecret: (ssp) => redacted(ScopedSecrets.ofSsp(scoped() ?? [], ssp) ?? toSsp()),
-      bearers: asks ? secrets.derive(() => inForce(current(), previous(), scoped())) : undefined,
+      bearers,
+      viewSecrets: bearers ?? secrets.derive(() => inForce(toSsp(), undefined, undefined)),
       reloadSecrets: () => secrets.reload(),
       corsOrigins: corsOrigins ?? [],
+      browserOrigins: browserOrigins ?? [],
       schedulerId: values.schedulerId ?? `scheduler-${id}`,
       logLevel: values.logLevel ?? "info",
       jobTables: new Set([...file.jobTables.map(({ table }) => table), ...file.tablesWithoutBackend]),

@@ -14,6 +14,7 @@ import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
 import * as Http from "./http/Http.ts"
+import * as HttpBrowsers from "./http/HttpBrowsers.ts"
 import * as HttpIngest from "./http/HttpIngest.ts"
 import * as Figures from "./http/nodeFigures.ts"
 import { Declared } from "./ingest/Declared.ts"
@@ -30,6 +31,7 @@ import * as Reconcile from "./replica/Reconcile.ts"
 import { RecordTrees } from "./replica/RecordTrees.ts"
 import * as SspComparison from "./replica/SspComparison.ts"
 import * as SchemaFollowing from "./replica/schemaFollowing.ts"
+import * as FollowedViews from "./streams/FollowedViews.ts"
 
 const layerProxy = Layer.unwrapEffect(
   Effect.map(SchedulerConfig, ({ queryBytes, queryBytesTotal, queryRowSteps, queryRows, querySteps }) =>
@@ -45,10 +47,12 @@ const layerAudit = Layer.unwrapEffect(
 export const layer = Layer.mergeAll(
   Http.layer,
   HttpIngest.layerHot,
+  HttpBrowsers.layerHot,
   SspComparison.layer,
   IntegrityNodes.layer,
   SchemaFollowing.layer
 ).pipe(
+  Layer.provide(FollowedViews.layer),
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(Reconcile.layer),

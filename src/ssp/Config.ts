@@ -148,19 +148,7 @@ export const knobs = {
     { min: 1, max: 1_000_000 },
     { unit: "streams", meaning: "Most views that are followed over event streams; beyond it 503." }
   ),
-  streamViews: Settings.integer(
-    "SVC_STREAM_VIEWS",
-    100,
-    { min: 1, max: 10_000 },
-    { unit: "views", meaning: "Most views at a time on one connection of `POST /stream`, and in one token." }
-  ),
-  viewTokenTtlSecs: Settings.integer(
-    "SVC_VIEW_TOKEN_TTL",
-    900,
-    { min: 10, max: 86_400 },
-    { unit: "s", meaning: "Longest time that a token for views is good for." }
-  ),
-  browserOrigins: Settings.browserOrigins,
+  ...Settings.browser,
   maxTombstones: Settings.integer(
     "SVC_MAX_TOMBSTONES",
     defaultTombstones,

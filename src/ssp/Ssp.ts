@@ -22,7 +22,6 @@ import * as SchemaFollowing from "./database/schemaFollowing.ts"
 import { storeText } from "./database/storeText.ts"
 import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import * as EdgesWhenReady from "./edges/whenReady.ts"
-import { Browsers } from "./http/Browsers.ts"
 import * as Http from "./http/Http.ts"
 import * as HttpBrowsers from "./http/HttpBrowsers.ts"
 import * as HttpIngest from "./http/HttpIngest.ts"
@@ -49,7 +48,7 @@ export const layerOver = Layer.mergeAll(
   Reconciling.layer,
   SchemaFollowing.layer
 ).pipe(
-  Layer.provide(Browsers.layer),
+  Layer.provide(HttpBrowsers.layerBrowsers),
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(IngestTimes.layer),

@@ -175,6 +175,7 @@ describe("a scheduler", () => {
       "NO_SSP_AVAILABLE"
     ],
     "POST /view/unregister": ["/view/unregister", { id: "incantation:v" }, "incantation:v", "VIEW_NOT_FOUND"],
+    "POST /view/token/revoke": ["/view/token/revoke", { subject: "user:ann" }, "user:ann", "ok"],
     "POST /view/free": ["/view/free", { id: "incantation:v" }, "incantation:v", "VIEW_NOT_FOUND"],
     "POST /query/register": [
       "/query/register",

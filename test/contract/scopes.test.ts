@@ -146,7 +146,11 @@ describe("what the declarations say", () => {
       "POST /view/touch",
       "POST /proxy/query",
       "POST /proxy/signin",
-      "POST /proxy/use"
+      "POST /proxy/use",
+      "POST /stream",
+      "POST /stream/:stream_id",
+      "POST /view/token",
+      "POST /view/touch"
     ])
   })
   it("D15 the OpenAPI documents name the scope of every operation", () => {
@@ -154,7 +158,9 @@ describe("what the declarations say", () => {
       const { paths } = OpenApi.fromApi(api as never) as unknown as {
         readonly paths: {
           readonly [path: string]: {
-            readonly [method: string]: { readonly security: ReadonlyArray<{ readonly bearer?: ReadonlyArray<string> }> }
+            readonly [method: string]: {
+              readonly security: ReadonlyArray<{ readonly [scheme: string]: ReadonlyArray<string> }>
+            }
           }
         }
       }
@@ -163,7 +169,7 @@ describe("what the declarations say", () => {
           ([method, { security }]) =>
             [
               `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ":$1")}`,
-              security.flatMap(({ bearer }) => bearer ?? [])[0] ?? "open"
+              security.flatMap(({ bearer, view }) => bearer ?? view ?? [])[0] ?? "open"
             ] as const
         )
       )

@@ -1,15 +1,14 @@
 /**
  * How browsers get at views (D49, D50): several views over one connection, tokens, touching; hot and declared alike.
  */
-import { request as node } from "node:http"
 import { Schema } from "effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { SseParser } from "../../src/client/sse.ts"
 import { connect } from "../../src/client.ts"
 import { defineViews } from "../../src/views.ts"
 import { expectError, send } from "../kit/contract.ts"
 import { Door, secret, sleep, until } from "../kit/Door.ts"
 import { type Answer, bodyOf, request } from "../kit/http.ts"
+import { brief, eventsOf, follow as followAt, hangUp, heard, type Many, streamOf } from "../kit/manyStream.ts"
 import { create, registration } from "../kit/registration.ts"
 
 const hashed = "only-known-by-its-hash"
@@ -26,6 +25,7 @@ beforeAll(async () => {
   }
 })
 afterEach(() => {
+  hangUp()
   for (const close of closing.splice(0)) close()
 })
 afterAll(() => door.close())
@@ -35,44 +35,7 @@ const post = (path: string, body: unknown, token = secret): Promise<Answer> =>
 const tokenFor = async (views: ReadonlyArray<string>, more: object = {}): Promise<string> =>
   String(bodyOf(await post("/view/token", { views, ...more }))["token"])
 
-interface Many {
-  readonly status: number
-  readonly headers: { readonly [name: string]: unknown }
-  text: string
-  isOver: boolean
-}
-
-/** Opens a stream of several views; `?` behind the path has the declared route serve it. */
-const follow = (body: object, token = secret, path = "/stream"): Promise<Many> =>
-  new Promise((done, failed) => {
-    const sent = node(new URL(path, door.url), {
-      method: "POST",
-      agent: false,
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" }
-    })
-    closing.push(() => sent.destroy())
-    sent.on("response", (response) => {
-      const { connection: _, date: __, "keep-alive": ___, "transfer-encoding": ____, ...headers } = response.headers
-      const many: Many = { status: response.statusCode ?? 0, headers, text: "", isOver: false }
-      response.setEncoding("utf8").on("data", (text: string) => void (many.text += text))
-      for (const event of ["close", "error"]) response.on(event, () => void (many.isOver = true))
-      done(many)
-    })
-    sent.on("error", failed)
-    sent.end(JSON.stringify(body))
-  })
-
-const eventsOf = ({ text }: Many) =>
-  new SseParser().push(new TextEncoder().encode(text)).map(({ data, event, view }) => ({
-    event,
-    view,
-    data: JSON.parse(data) as { readonly [name: string]: unknown }
-  }))
-const brief = (many: Many): ReadonlyArray<string> =>
-  eventsOf(many).map(({ data, event, view }) => `${view ?? "-"} ${event}${data["reason"] ?? data["code"] ?? ""}`)
-const streamOf = (many: Many): string => String(eventsOf(many)[0]?.data["stream"])
-const heard = (many: Many, expected: ReadonlyArray<string>): Promise<unknown> =>
-  until(`${expected} of ${JSON.stringify(many.text.slice(-2000))}`, () => String(brief(many)) === String(expected))
+const follow = (body: object, token?: string, path?: string): Promise<Many> => followAt(door.url, body, token, path)
 
 describe("several views over one connection", () => {
   it("POST /stream 200 D50 each view at its place, refusals too; added and dropped while it goes on", async () => {
@@ -126,7 +89,7 @@ describe("several views over one connection", () => {
     expect((await post(path, { add: [{ view: "a" }], drop: [1] })).json).toEqual({ places: [3] })
     expectError(await post("/stream/0123", { drop: [0] }), 404, "STREAM_NOT_FOUND")
     expectError(await post(path, { drop: [-1] }), 400, "INVALID_REQUEST")
-    for (const close of closing.splice(0)) close()
+    hangUp()
     await until("the stream is forgotten", async () => (await post(path, {})).status === 404)
   })
 })

@@ -82,6 +82,11 @@ const passed = {
   lastEventId: undefined,
   ifNoneMatch: undefined
 } as const
+const opened = (client: SspClientShape, url: string) =>
+  Effect.async<void>((resume) => {
+    const end = () => resume(Effect.void)
+    Effect.runFork(client.openStream(target(url), "{}", { head: () => {}, data: () => {}, end }))
+  })
 const everyCall = (client: SspClientShape, url: string) =>
   Effect.all([
     client.health(target(url)),
@@ -90,7 +95,9 @@ const everyCall = (client: SspClientShape, url: string) =>
     client.unregisterView(target(url), {}),
     client.executeJob(target(url), {}),
     client.roots(target(url)),
-    Effect.flatMap(client.pass("a", url, passed), ({ body }) => Stream.runDrain(body)).pipe(Effect.either)
+    Effect.flatMap(client.pass("a", url, passed), ({ body }) => Stream.runDrain(body)).pipe(Effect.either),
+    client.changeStream(target(url), "s", "{}"),
+    opened(client, url)
   ])
 
 const transports = {
@@ -105,7 +112,7 @@ for (const [what, over] of Object.entries(transports)) {
     await asking(over(answering(["127.0.0.2"])), (client) => everyCall(client, url))
     // A runtime's `fetch` lets nobody choose the Host, so there it is the address.
     expect(judged.asked.map(({ host }) => host)).toEqual(
-      Array(7).fill(`${what === "bare connections" ? "localhost" : "127.0.0.2"}:${judged.port}`)
+      Array(9).fill(`${what === "bare connections" ? "localhost" : "127.0.0.2"}:${judged.port}`)
     )
     expect(new Set(judged.asked.map(({ bearer }) => bearer))).toEqual(
       new Set([undefined, "Bearer s3cret", "Bearer caller"])
@@ -139,6 +146,9 @@ it("D15 a name that stands for a public address from now on gets no secret, also
   const over = HttpSspClient.layerOver(
     {
       send,
+      open: () => {
+        throw new Error("not asked")
+      },
       clientAt: () => {
         throw new Error("not asked")
       }

@@ -155,7 +155,7 @@ const contracts = (ssp: ReadonlyArray<Endpoint>, scheduler: ReadonlyArray<Endpoi
   "",
   "## Endpoints of the scheduler",
   "",
-  "As above, with `SVC_SCHEDULER_AUTH_SECRET` for `SVC_AUTH_SECRET`, and only where that or `SVC_AUTH_SECRETS` is set.",
+  "As above, with `SVC_SCHEDULER_AUTH_SECRET` for `SVC_AUTH_SECRET`, and only where that or `SVC_AUTH_SECRETS` is set; the routes of group browser then ask for `SVC_AUTH_SECRET`.",
   "",
   endpointTables(scheduler),
   "",

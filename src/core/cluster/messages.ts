@@ -86,6 +86,8 @@ export type Command =
   /** The SSP's root differs from the replica's at the same position (D41). */
   | { readonly tag: "Compared"; readonly ssp: string; readonly registration: number; readonly equal: boolean }
   | { readonly tag: "RegisterView"; readonly ref: number; readonly view: string; readonly spec: ViewSpec }
+  /** The view's client is there: as if it had been registered again as it is. */
+  | { readonly tag: "TouchView"; readonly ref: number; readonly view: string }
   | { readonly tag: "UnregisterView"; readonly ref: number; readonly view: string }
   /** An operator frees the query of a view that is set aside (D48). */
   | { readonly tag: "FreeView"; readonly ref: number; readonly view: string }

@@ -108,6 +108,8 @@ const run = (turn: Turn, command: Command): void => {
       return Members.compared(turn, command)
     case "RegisterView":
       return Views.requested(turn, command.view, { kind: "register", ref: command.ref, spec: command.spec })
+    case "TouchView":
+      return Views.requested(turn, command.view, { kind: "touch", ref: command.ref })
     case "UnregisterView":
       return Views.requested(turn, command.view, { kind: "unregister", ref: command.ref })
     case "FreeView":

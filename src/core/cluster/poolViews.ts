@@ -251,6 +251,7 @@ export const requested = (turn: Turn, key: string, request: State.Request): void
     if (view !== undefined) remove(turn, view)
     return reply(turn, request.ref, view === undefined ? { kind: "unknownView" } : { kind: "ok" })
   }
+  if (request.kind === "touch") return touched(turn, key, request.ref)
   const aside = Quarantine.of(turn.state, request.spec)
   if (aside !== undefined) {
     reply(turn, request.ref, { kind: "quarantined", ends: aside.ends, at: aside.at })
@@ -258,6 +259,14 @@ export const requested = (turn: Turn, key: string, request: State.Request): void
   }
   const fresh: State.View = { ...unknown, view: key, spec: request.spec, assignedAt: turn.now }
   startFor(turn, view ?? fresh, request, [])
+}
+
+/** Its time begins again here and, by a registration as it stands, at its SSP. */
+const touched = (turn: Turn, key: string, ref: number): void => {
+  activityFound(turn, { tag: "ActivityFound", view: key, lastActiveAt: turn.now })
+  const view = State.view(turn.state, key)
+  if (view === undefined) return reply(turn, ref, { kind: "unknownView" })
+  requested(turn, key, { kind: "register", ref, spec: { ...view.spec, lastActiveAt: turn.now } })
 }
 
 const taken = (turn: Turn, view: State.View, op: State.ViewOp): void => {

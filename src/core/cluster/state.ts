@@ -136,6 +136,7 @@ export interface History {
 export type Request =
   | { readonly kind: "register"; readonly ref: number; readonly spec: ViewSpec }
   | { readonly kind: "unregister"; readonly ref: number }
+  | { readonly kind: "touch"; readonly ref: number }
 
 /**
  * The one call about a view that is under way. `leave`: it is taken from an SSP, and the SSP's stray is the same call;

@@ -252,13 +252,28 @@ export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
 }
 
 /** Of pages that follow views with tokens. */
-export const browserOrigins: Knob<ReadonlyArray<string> | undefined> = {
-  ...documented("SVC_BROWSER_ORIGINS", {
-    meaning:
-      "Origins whose pages may read, follow and touch views from a browser, with a token for them, and call nothing else; `*` for any."
-  }),
-  ...originList
+export const browser = {
+  streamViews: integer(
+    "SVC_STREAM_VIEWS",
+    100,
+    { min: 1, max: 10_000 },
+    { unit: "views", meaning: "Most views at a time on one connection of `POST /stream`, and in one token." }
+  ),
+  viewTokenTtlSecs: integer(
+    "SVC_VIEW_TOKEN_TTL",
+    900,
+    { min: 10, max: 86_400 },
+    { unit: "s", meaning: "Longest time that a token for views is good for." }
+  ),
+  browserOrigins: {
+    ...documented("SVC_BROWSER_ORIGINS", {
+      meaning:
+        "Origins whose pages may read, follow and touch views from a browser, with a token for them, and call nothing else; `*` for any."
+    }),
+    ...originList
+  } satisfies Knob<ReadonlyArray<string> | undefined>
 }
+
 /** Names of SSPs and schedulers, and of the secrets of SSPs. */
 export const nodeName = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/
 export const nodeNameAllowed = "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot"

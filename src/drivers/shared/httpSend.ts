@@ -7,7 +7,8 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Fiber, Stream } from "effect"
+import type { Flow, Heard } from "../../ports/SspClient.ts"
 
 export interface Sent {
   readonly method: "GET" | "POST"
@@ -32,12 +33,20 @@ export type Send = (
   request: Sent
 ) => Effect.Effect<{ readonly status: number; readonly text: string }, { readonly message: string }>
 
+/** A request whose answer goes on; `withinMs` is for what comes before its status. */
+export interface Opening extends Sent {
+  /** An answer that sends nothing for so long has broken off, unless it is paused. */
+  readonly silenceMs: number
+}
+
 /**
- * How the calls between nodes reach each other: whole exchanges, and a client for answers that go on, which connects to
- * `addresses` only.
+ * How the calls between nodes reach each other: whole exchanges, a client for answers that go on, which connects to
+ * `addresses` only, and such answers by callback.
  */
 export interface Transport {
   readonly send: Send
+  /** Never calls back before it has returned. */
+  readonly open: (opening: Opening, heard: Heard) => Flow
   readonly clientAt: (addresses: ReadonlyArray<string> | undefined) => HttpClient.HttpClient
 }
 
@@ -62,8 +71,45 @@ const clientAt = (
 
 export const transportOf = (client: HttpClient.HttpClient): Transport => ({
   send: overClient(client),
+  open: openOver(client),
   clientAt: (addresses) => clientAt(client, addresses)
 })
+
+const openOver =
+  (client: HttpClient.HttpClient): Transport["open"] =>
+  ({ addresses, body, headers, method, silenceMs, url, withinMs }, heard) => {
+    const flowing = Effect.unsafeMakeLatch(true)
+    const bare = HttpClientRequest.make(method)(url, { headers })
+    const answered = clientAt(client, addresses)
+      .execute(body === undefined ? bare : HttpClientRequest.bodyText(bare, body, json))
+      .pipe(
+        Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+        Effect.timeout(Duration.millis(withinMs))
+      )
+    const taken = Effect.flatMap(answered, ({ status, stream }) => {
+      heard.head(status)
+      return stream.pipe(
+        Stream.timeoutFail(() => new Error("fell silent"), Duration.millis(silenceMs)),
+        Stream.runForEach((bytes) =>
+          Effect.zipLeft(
+            Effect.sync(() => heard.data(bytes)),
+            flowing.await
+          )
+        )
+      )
+    })
+    const fiber = Effect.runFork(
+      Effect.zipRight(
+        Effect.yieldNow(),
+        Effect.match(taken, { onFailure: (error) => heard.end(error), onSuccess: () => heard.end(undefined) })
+      )
+    )
+    return {
+      pause: () => void flowing.unsafeClose(),
+      resume: () => void flowing.unsafeOpen(),
+      close: () => void Effect.runFork(Fiber.interrupt(fiber))
+    }
+  }
 
 export const overClient =
   (client: HttpClient.HttpClient): Send =>

@@ -15,7 +15,7 @@ import type { Transport } from "./httpSend.ts"
 import type { Judged } from "./judge.ts"
 
 /** Streams send a comment every 15 s: an SSP that sends nothing for so long is gone. */
-const silence = Duration.seconds(45)
+export const silence = Duration.seconds(45)
 
 const kept = ["www-authenticate", "retry-after", "cache-control", "etag", "x-accel-buffering"] as const
 

@@ -11,6 +11,7 @@ import { Data, Effect, type Scope } from "effect"
 import { reasonOf } from "../../core/reason.ts"
 import type * as Http from "../../drivers/shared/httpSend.ts"
 import type { Tls } from "../../node/tls.ts"
+import { Flowing } from "./flowing.ts"
 import { JudgedPools } from "./judgedPools.ts"
 import { connectorOf } from "./tlsClient.ts"
 
@@ -189,9 +190,34 @@ export const between = (tls: Tls | undefined): Effect.Effect<Http.Send, never, S
 export const transport = (tls: Tls | undefined): Effect.Effect<Http.Transport, never, Scope.Scope> =>
   Effect.map(connections(tls), (open) => ({
     send: whole(sendOn(open)),
+    open: openOn(open),
     clientAt: (addresses) =>
       withoutSpans(NodeHttpClient.makeUndici(addresses === undefined ? open.agent : open.judged.dispatcher(addresses)))
   }))
+
+/** Answers that go on, each on a connection of its own. */
+const openOn =
+  ({ agent, judged }: Connections): Http.Transport["open"] =>
+  ({ addresses, body, headers, method, silenceMs, url, withinMs }, heard) => {
+    const { origin, pathname, search } = new URL(url)
+    const flowing = new Flowing(heard)
+    const dispatcher = addresses === undefined ? agent : judged.at(origin, addresses)
+    dispatcher.dispatch(
+      {
+        origin,
+        path: `${pathname}${search}`,
+        method,
+        headers,
+        body: body ?? null,
+        // The answer ends last, so no other request waits for it on this connection.
+        reset: true,
+        headersTimeout: withinMs,
+        bodyTimeout: silenceMs
+      },
+      flowing
+    )
+    return flowing
+  }
 
 const withoutSpans = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
   HttpClient.withTracerPropagation(

@@ -7,6 +7,7 @@
 import * as Bytes from "../../core/bytes.ts"
 import type { Sink } from "../../ports/Front.ts"
 import type { WireError } from "../../protocol/errors.ts"
+import { heartbeat } from "./sse.ts"
 
 export interface AskedView {
   readonly view: string
@@ -51,8 +52,6 @@ const encoder = new TextEncoder()
 
 export const event = (name: string, data: unknown): Uint8Array =>
   encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
-
-const comment = encoder.encode(": still here\n\n")
 
 export class MultiStream {
   readonly id: string
@@ -142,7 +141,7 @@ export class MultiStream {
 
   /** For a client that waits for it: one that does not take its bytes needs no more behind them. */
   beat(): void {
-    if (this.keepsUp) this.keepsUp = this.sink.write(comment)
+    if (this.keepsUp) this.keepsUp = this.sink.write(heartbeat)
   }
 
   /** Ends what was followed with a token that is not good any more. */

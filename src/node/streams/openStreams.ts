@@ -28,7 +28,8 @@ export const setting = "SVC_STREAM_VIEWS"
 const maxPlaces = 100_000
 
 export class OpenStreams {
-  private readonly maxViews: number
+  /** Of one stream, and of one token. */
+  readonly maxViews: number
   private readonly all = new Map<string, MultiStream>()
 
   constructor(maxViews: number) {

@@ -16,6 +16,7 @@ import * as Guard from "../../node/guard.ts"
 import { invalidRequest } from "../../node/httpAnswers.ts"
 import * as Bodies from "../../node/httpBodies.ts"
 import * as IngestRoute from "../../node/ingestRoute.ts"
+import { Browsers } from "../../node/streams/Browsers.ts"
 import * as WebHeaders from "../../node/webHeaders.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { NodeFigures } from "../../ports/NodeFigures.ts"
@@ -32,6 +33,7 @@ import { Pool } from "../pool/Pool.ts"
 import * as Speaking from "../pool/speaking.ts"
 import * as Views from "../pool/viewRequests.ts"
 import { Clone } from "../replica/Clone.ts"
+import * as HttpBrowsers from "./HttpBrowsers.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as HttpIngest from "./HttpIngest.ts"
 import * as HttpIntegrity from "./HttpIntegrity.ts"
@@ -292,7 +294,9 @@ const layerCloned = Layer.effect(
 const layerBearer = Layer.effect(
   SchedulerBearer,
   Effect.map(
-    Effect.flatMap(SchedulerConfig, ({ bearers }) => Guard.make(SchedulerApi, makeJudge(bearers, Errors.unauthorized))),
+    Effect.flatMap(Effect.all([SchedulerConfig, Browsers]), ([{ bearers }, { tokens }]) =>
+      Guard.make(SchedulerApi, makeJudge(bearers, Errors.unauthorized), tokens)
+    ),
     (check) => SchedulerBearer.of({ bearer: () => check })
   )
 )
@@ -312,9 +316,9 @@ export const layer = Layer.mergeAll(
     SchedulerApi,
     Effect.map(
       Effect.all([SchedulerConfig, Pages.paths, IngestRoute.refusals]),
-      ([{ corsOrigins }, paths, refused]) =>
+      ([{ browserOrigins, corsOrigins }, paths, refused]) =>
         (app) =>
-          WebHeaders.around({ all: corsOrigins, browser: [] })(
+          WebHeaders.around({ all: corsOrigins, browser: browserOrigins })(
             IngestRoute.counted(refused)(Bodies.answerEverything(Bodies.allowedBy(SchedulerApi, paths))(app))
           )
     )
@@ -324,7 +328,7 @@ export const layer = Layer.mergeAll(
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(
   Layer.provideMerge(layerApi),
-  Layer.provide([layerData, layerView, layerSsp, layerJob, layerMonitor, HttpIntegrity.layer]),
-  Layer.provide([layerBearer, layerCloned, layerBody]),
+  Layer.provide([layerData, layerView, HttpBrowsers.layer, layerSsp, layerJob, layerMonitor, HttpIntegrity.layer]),
+  Layer.provide([layerBearer, HttpBrowsers.layerBearer, layerCloned, layerBody]),
   Layer.provideMerge(Bodies.layerRouting)
 )

@@ -14,6 +14,13 @@ export const unauthorized = {
     "this scheduler asks for `Authorization: Bearer <secret>` (settings SVC_SCHEDULER_AUTH_SECRET and SVC_AUTH_SECRETS)"
 }
 
+/** For what asks for a secret at a scheduler without one too. */
+export const unauthorizedView = {
+  code: "UNAUTHORIZED" as const,
+  message:
+    "this asks for `Authorization: Bearer <token of POST /view/token>` or a secret (settings SVC_SCHEDULER_AUTH_SECRET and SVC_AUTH_SECRETS, or SVC_AUTH_SECRET where neither is set)"
+}
+
 export const cloning = {
   code: "SCHEDULER_CLONING" as const,
   message: "this scheduler still takes its copy of the database; try again when /readyz answers 200"

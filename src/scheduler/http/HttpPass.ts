@@ -8,41 +8,48 @@
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Effect, Stream } from "effect"
-import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
-import * as State from "../../core/cluster/state.ts"
-import { viewKey } from "../../core/view/viewId.ts"
+import { Clock, Effect, Stream } from "effect"
+import type { ViewGrant } from "../../core/access/viewToken.ts"
+import type * as State from "../../core/cluster/state.ts"
 import { bearerOf } from "../../node/bearer.ts"
 import { Serving } from "../../ports/Front.ts"
 import type { PassedAnswer } from "../../ports/SspClient.ts"
 import { SspClient } from "../../ports/SspClient.ts"
+import { Caller } from "../../protocol/access.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
+import * as Whereabouts from "../pool/whereabouts.ts"
 import * as Errors from "./HttpErrors.ts"
 
-const shutdown = new TextEncoder().encode('\n\nevent: end\ndata: {"reason":"shutdown"}\n\n')
+const encoder = new TextEncoder()
+
+/** Behind an event that may be cut in two. */
+const endOf = (reason: string): Uint8Array =>
+  encoder.encode(`\n\nevent: end\ndata: {"reason":${JSON.stringify(reason)}}\n\n`)
 
 export const formatOf = ({ format }: { readonly format?: string | undefined }): string =>
   format === undefined ? "" : `?format=${format}`
 
 /**
- * An event stream ends when this process stops or its SSP is gone, so that the client asks again; anything else that
- * breaks off must not look whole.
+ * An event stream ends when its SSP is gone, so that the client asks again, and with the reason that `over` answers;
+ * anything else that breaks off must not look whole.
  */
-const bodyOf = ({ body, contentType }: PassedAnswer, stopping: Effect.Effect<void>) => {
+const bodyOf = ({ body, contentType }: PassedAnswer, over: Effect.Effect<string>) => {
   if (!contentType.startsWith("text/event-stream")) return body
-  let stopped = false
-  const stop = Effect.tap(stopping, () =>
-    Effect.sync(() => {
-      stopped = true
-    })
-  )
+  let reason: string | undefined
+  const stop = Effect.map(over, (why) => {
+    reason = why
+  })
   return body.pipe(
     Stream.catchAll(() => Stream.empty),
     Stream.interruptWhen(stop),
-    Stream.concat(Stream.suspend(() => (stopped ? Stream.make(shutdown) : Stream.empty)))
+    Stream.concat(Stream.suspend(() => (reason === undefined ? Stream.empty : Stream.make(endOf(reason)))))
   )
 }
+
+/** When a stream that a token has opened is over. */
+const expired = ({ expiresAtMs }: ViewGrant): Effect.Effect<string> =>
+  Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.delay(Effect.succeed("unauthorized"), expiresAtMs - nowMs))
 
 const methods = { GET: "GET", HEAD: "HEAD", POST: "POST" } as const
 
@@ -52,32 +59,36 @@ const isMethod = (method: string): method is keyof typeof methods => Object.hasO
 export const toSsp = Effect.map(
   Effect.all([SspClient, Serving, SchedulerConfig, Pool]),
   ([client, { stopping }, config, pool]) =>
-    (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") => {
-      const { authorization: own, "if-none-match": ifNoneMatch, "last-event-id": lastEventId } = request.headers
-      const secret = config.bearers === undefined ? undefined : config.sspSecret(ssp.ssp)
-      const authorization = config.bearers === undefined ? own : secret === undefined ? undefined : bearerOf(secret)
-      // Interruptible, or its time-out could not end it within a handler that is not.
-      return Effect.interruptible(
-        client.pass(ssp.ssp, ssp.url, {
-          method: as ?? (isMethod(request.method) ? request.method : "GET"),
-          path,
-          authorization,
-          lastEventId,
-          ifNoneMatch
-        })
-      ).pipe(
-        Effect.map((answer) => {
-          const { contentType, headers, status } = answer
-          return status === 304
-            ? HttpServerResponse.empty({ status, headers })
-            : HttpServerResponse.stream(bodyOf(answer, stopping), { status, contentType, headers })
-        }),
-        Effect.tapError(({ refused }) =>
-          refused ? pool.tell({ tag: "Refused", ssp: ssp.ssp, registration: ssp.registration }) : Effect.void
-        ),
-        Effect.mapError(Errors.unreachable)
-      )
-    }
+    (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") =>
+      Effect.flatMap(Caller, ({ grant }) => {
+        const { authorization: own, "if-none-match": ifNoneMatch, "last-event-id": lastEventId } = request.headers
+        const isChecked = config.bearers !== undefined || grant !== undefined
+        const secret = isChecked ? config.sspSecret(ssp.ssp) : undefined
+        const authorization = isChecked ? secret && bearerOf(secret) : own
+        const stopped = Effect.as(stopping, "shutdown")
+        const over = grant === undefined ? stopped : Effect.race(stopped, expired(grant))
+        // Interruptible, or its time-out could not end it within a handler that is not.
+        return Effect.interruptible(
+          client.pass(ssp.ssp, ssp.url, {
+            method: as ?? (isMethod(request.method) ? request.method : "GET"),
+            path,
+            authorization,
+            lastEventId,
+            ifNoneMatch
+          })
+        ).pipe(
+          Effect.map((answer) => {
+            const { contentType, headers, status } = answer
+            return status === 304
+              ? HttpServerResponse.empty({ status, headers })
+              : HttpServerResponse.stream(bodyOf(answer, over), { status, contentType, headers })
+          }),
+          Effect.tapError(({ refused }) =>
+            refused ? pool.tell({ tag: "Refused", ssp: ssp.ssp, registration: ssp.registration }) : Effect.void
+          ),
+          Effect.mapError(Errors.unreachable)
+        )
+      })
 )
 
 /** Hands a request about a view on to the SSP that has it; `pathOf` is given the id as a piece of a path. */
@@ -86,15 +97,10 @@ export const toOwner = Effect.map(
   ([pool, pass]) =>
     (request: HttpServerRequest.HttpServerRequest, id: string, pathOf: (id: string) => string) =>
       Effect.gen(function* () {
-        const key = viewKey(id)
-        const view = key === undefined ? undefined : State.view(pool.state(), key)
         // Dots alone would be taken for steps of a path.
-        if (view === undefined || view.gone || /^\.{1,2}$/.test(id)) return yield* Effect.fail(Errors.viewNotFound(id))
-        const owner = State.at(pool.state(), view.home)
-        const aside = owner === undefined ? Quarantine.of(pool.state(), view.spec) : undefined
-        if (aside !== undefined) return yield* Effect.fail(Errors.viewQuarantined(id, aside))
-        return owner === undefined
-          ? yield* Effect.fail(Errors.viewWaits(id))
-          : yield* pass(request, owner, pathOf(encodeURIComponent(id)))
+        const found = /^\.{1,2}$/.test(id) ? ({ isGone: true } as const) : Whereabouts.of(pool.state(), id)
+        if ("isGone" in found) return yield* Effect.fail(Errors.viewNotFound(id))
+        if ("refused" in found) return yield* Effect.fail(found.refused)
+        return yield* pass(request, found.owner, pathOf(encodeURIComponent(id)))
       })
 )

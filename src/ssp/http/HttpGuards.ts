@@ -8,11 +8,11 @@ import { Effect, Layer } from "effect"
 import { makeJudge } from "../../node/bearer.ts"
 import * as Guard from "../../node/guard.ts"
 import { layerJsonBody } from "../../node/httpBodies.ts"
+import { Browsers } from "../../node/streams/Browsers.ts"
 import { Bearer, Ready, SspApi } from "../../protocol/SspApi.ts"
 import { registrationHeader } from "../../protocol/wire.ts"
 import { SspConfig, type SspConfigShape } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
-import { Browsers } from "./Browsers.ts"
 import * as Errors from "./HttpErrors.ts"
 
 /** What the hot route and the middleware judge by. */

@@ -6,6 +6,7 @@
  * route, so that there is one answer to each.
  */
 import { Effect, Layer } from "effect"
+import { heartbeat, heartbeatEvery, streamHeaders } from "../../node/streams/sse.ts"
 import { HotReads, type ReadAsked, type ReadReply, Serving, type Sink } from "../../ports/Front.ts"
 import { scopeOf } from "../../protocol/access.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
@@ -17,7 +18,7 @@ import type { Following } from "../views/streams/pulled.ts"
 import { Views } from "../views/Views.ts"
 import type { Format, StreamFormat, ViewEvent } from "../views/viewTypes.ts"
 import * as Guards from "./HttpGuards.ts"
-import { heartbeat, heartbeatEvery, opening, shutdown, streamHeaders } from "./HttpStream.ts"
+import { opening, shutdown } from "./HttpStream.ts"
 
 type Target =
   | { readonly id: string; readonly isStream: true; readonly format: StreamFormat | undefined }

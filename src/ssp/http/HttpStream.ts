@@ -9,11 +9,10 @@
  */
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Chunk, Clock, Duration, Effect, Schedule, Stream } from "effect"
+import { heartbeat, heartbeatEvery, streamHeaders } from "../../node/streams/sse.ts"
 import { bytesOf, joined } from "../views/streams/eventBytes.ts"
 import { endOf } from "../views/streams/feed.ts"
 import type { ViewEvent } from "../views/viewTypes.ts"
-
-export const heartbeatEvery = Duration.seconds(15)
 
 const encoder = new TextEncoder()
 
@@ -56,11 +55,7 @@ export const untilExpired = (events: Stream.Stream<ViewEvent>, expiresAtMs: numb
 
 export const opening = encoder.encode(": open\n\n")
 
-export const heartbeat = encoder.encode(": still here\n\n")
-
 const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatEvery)), () => heartbeat)
-
-export const streamHeaders = { "cache-control": "no-store", "x-accel-buffering": "no" } as const
 
 export const respond = (
   events: Stream.Stream<ViewEvent>,

@@ -1,0 +1,62 @@
+/**
+ * An answer that goes on, on a bare connection, by callback: what clients of a scheduler follow goes through here byte
+ * for byte, and a stream with a fiber of its own costs many times as much.
+ */
+import type { Dispatcher } from "@effect/platform-node/Undici"
+import type { Flow, Heard } from "../../ports/SspClient.ts"
+
+export class Flowing implements Flow, Dispatcher.DispatchHandler {
+  private readonly heard: Heard
+  private controller: Dispatcher.DispatchController | undefined
+  private isPaused = false
+  private isOver = false
+
+  constructor(heard: Heard) {
+    this.heard = heard
+  }
+
+  readonly pause = (): void => {
+    this.isPaused = true
+    this.controller?.pause()
+  }
+
+  readonly resume = (): void => {
+    this.isPaused = false
+    this.controller?.resume()
+  }
+
+  readonly close = (): void => {
+    this.isOver = true
+    this.controller?.abort(new Error("closed"))
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller
+    if (this.isOver) controller.abort(new Error("closed"))
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    // 102 and 103 announce an answer.
+    if (status < 200 || this.isOver) return
+    this.heard.head(status)
+    if (this.isPaused) controller.pause()
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    if (!this.isOver) this.heard.data(chunk)
+  }
+
+  onResponseEnd(): void {
+    this.end(undefined)
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.end(error)
+  }
+
+  private end(error: unknown): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.heard.end(error)
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * What browsers get at views with, beyond the routes of a single view: tokens, and streams of several views (D49, D50).
+ *
+ * Shared by both servers, which differ in where the events of a view come from.
+ */
+import { Context, Effect } from "effect"
+import type { KnownSecret } from "../../core/access/scopedSecrets.ts"
+import type { ViewGrant } from "../../core/access/viewToken.ts"
+import { type ReadReply, Serving, type Sink } from "../../ports/Front.ts"
+import { leaveFor, ViewTokens } from "../viewTokens.ts"
+import type { AskedView, MultiStreamParts } from "./multiStream.ts"
+import { OpenStreams } from "./openStreams.ts"
+import { heartbeatEvery, type StreamFormat } from "./sse.ts"
+
+/** A stream of several views that is asked for. */
+export interface Opening {
+  readonly views: ReadonlyArray<AskedView>
+  readonly format?: StreamFormat | undefined
+}
+
+/** Where the events of a stream come from: of one stream, since views of one stream may share a connection. */
+export interface Source {
+  readonly follow: MultiStreamParts["follow"]
+  /** The client of the stream is gone, and everything that it followed is closed. */
+  readonly gone?: () => void
+}
+
+export interface BrowsersParts {
+  /** Those that sign tokens, and let a caller in. */
+  readonly secrets: () => ReadonlyArray<KnownSecret>
+  readonly viewTokenTtlSecs: number
+  /** Most views of a stream, and of a token. */
+  readonly streamViews: number
+  readonly source: (format: StreamFormat) => Source
+}
+
+export interface BrowsersShape {
+  readonly tokens: ViewTokens
+  readonly streams: OpenStreams
+  /**
+   * Writes to the sink from now on, for a caller with this grant or a secret; answers what the sink calls. The views
+   * are ones that {@link OpenStreams.refusal} lets in.
+   */
+  readonly open: (opening: Opening, grant: ViewGrant | undefined, sink: Sink) => Parameters<ReadReply["stream"]>[1]
+  /** Tokens of the subject open nothing more. */
+  readonly revoke: (subject: string) => void
+}
+
+export class Browsers extends Context.Tag("node/streams/Browsers")<Browsers, BrowsersShape>() {
+  static readonly make = ({ secrets, source, streamViews, viewTokenTtlSecs }: BrowsersParts) =>
+    Effect.gen(function* () {
+      const clock = yield* Effect.clock
+      const { stopping } = yield* Serving
+      const nowMs = () => clock.unsafeCurrentTimeMillis()
+      const tokens = new ViewTokens({ secrets, ttlMs: viewTokenTtlSecs * 1000, nowMs })
+      const streams = new OpenStreams(streamViews)
+      const every = (work: () => void, duration: Parameters<typeof Effect.sleep>[0]) =>
+        Serving.fork(Effect.forever(Effect.delay(Effect.sync(work), duration)))
+      yield* every(() => streams.beat(), heartbeatEvery)
+      yield* every(() => streams.expire(nowMs()), "1 second")
+      yield* Serving.fork(
+        Effect.andThen(
+          stopping,
+          Effect.sync(() => streams.stop())
+        )
+      )
+      return Browsers.of({
+        tokens,
+        streams,
+        open: ({ format = "rows", views }, grant, sink) => {
+          const { follow, gone } = source(format)
+          const admit: MultiStreamParts["admit"] = (view, token) => leaveFor(tokens, grant, view, token)
+          const stream = streams.open(views, { admit, follow }, sink)
+          return {
+            drained: stream.drained,
+            gone: () => {
+              streams.gone(stream)
+              gone?.()
+            }
+          }
+        },
+        revoke: (subject) => {
+          tokens.revoke(subject)
+          streams.revoke(subject)
+        }
+      })
+    })
+}

@@ -1,0 +1,23 @@
+/** Where a view is, for those who ask its SSP for it. */
+import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
+import * as State from "../../core/cluster/state.ts"
+import { viewKey } from "../../core/view/viewId.ts"
+import * as Errors from "../http/HttpErrors.ts"
+
+/** `isGone`: no view has this id. */
+export type Whereabouts =
+  | { readonly owner: State.SspMember }
+  | { readonly refused: ReturnType<typeof Errors.viewQuarantined | typeof Errors.viewWaits> }
+  | { readonly isGone: true }
+
+const gone = { isGone: true } as const
+
+export const of = (state: State.State, id: string): Whereabouts => {
+  const key = viewKey(id)
+  const view = key === undefined ? undefined : State.view(state, key)
+  if (view === undefined || view.gone) return gone
+  const owner = State.at(state, view.home)
+  if (owner !== undefined) return { owner }
+  const aside = Quarantine.of(state, view.spec)
+  return { refused: aside === undefined ? Errors.viewWaits(id) : Errors.viewQuarantined(id, aside) }
+}

@@ -1,0 +1,222 @@
+/**
+ * One `POST /stream` at an SSP: the views of one client's stream that this SSP has, added and dropped while it runs.
+ *
+ * Places are counted as the SSP counts them: those of the opening, then those of each change in its order, one change
+ * at a time.
+ */
+import { Effect } from "effect"
+import { isRefused } from "../../core/reason.ts"
+import { type CutEvent, dataOf, EventCutter } from "../../node/streams/eventCutter.ts"
+import type { StreamFormat } from "../../node/streams/sse.ts"
+import type { Flow, SspClientShape, Target } from "../../ports/SspClient.ts"
+
+/** A view that is followed there. */
+export interface Carried {
+  readonly view: string
+  /** The event to go on behind. */
+  readonly after: string | undefined
+  /** Events in their order; the last of all is an `end` or a `refused`, and is alone. */
+  readonly took: (events: ReadonlyArray<CutEvent>) => void
+  /** The stream is open, and the view among what was asked for. */
+  readonly opened: () => void
+  /** The stream is over, and said nothing of this view. */
+  readonly lost: () => void
+  /** The SSP does not take the stream. */
+  readonly denied: (message: string) => void
+}
+
+export interface SspStreamParts {
+  readonly client: Pick<SspClientShape, "changeStream" | "openStream">
+  readonly format: StreamFormat
+  /** Starts work that is not awaited. */
+  readonly start: (work: Effect.Effect<void>) => void
+  /** The SSP refuses connections. */
+  readonly refused: (target: Target) => void
+}
+
+/** One event; an SSP sends large snapshots in parts, and a delta is what one step has changed. */
+const maxEventBytes = 64 * 1024 * 1024
+
+const isFinal = ({ name }: CutEvent): boolean => name === "end" || name === "refused"
+
+/** Whether the SSP may take the stream later. */
+const mayPass = (status: number): boolean => status >= 500 || status === 404 || status === 409 || status === 429
+
+export class SspStream {
+  readonly target: Target
+  private readonly parts: SspStreamParts
+  private readonly cutter = new EventCutter(maxEventBytes)
+  /** By place at the SSP; undefined where nothing is followed any more. */
+  private readonly places: Array<Carried | undefined> = []
+  private waiting: Array<Carried> = []
+  private dropped: Array<number> = []
+  private flow: Flow | undefined
+  private stream: string | undefined
+  private isChanging = false
+  private isPaused = false
+  /** Views that are followed or wait to be. */
+  private live = 0
+  isOver = false
+
+  constructor(target: Target, parts: SspStreamParts) {
+    this.target = target
+    this.parts = parts
+    // Behind what is added in the same turn.
+    parts.start(Effect.andThen(Effect.yieldNow(), () => this.open()))
+  }
+
+  add(view: Carried): void {
+    this.waiting.push(view)
+    this.live++
+    this.change()
+  }
+
+  /** Ends the stream with the last view. */
+  drop(view: Carried): void {
+    this.waiting = this.waiting.filter((each) => each !== view)
+    const place = this.places.indexOf(view)
+    if (place !== -1) {
+      this.places[place] = undefined
+      this.dropped.push(place)
+    }
+    this.left()
+    this.change()
+  }
+
+  pause(): void {
+    this.isPaused = true
+    this.flow?.pause()
+  }
+
+  resume(): void {
+    if (!this.isPaused) return
+    this.isPaused = false
+    this.flow?.resume()
+  }
+
+  /** One view less. */
+  private left(): void {
+    this.live--
+    if (this.live === 0) this.close()
+  }
+
+  /** Over, as if the connection had broken. */
+  readonly lose = (): void => {
+    if (this.isOver) return
+    for (const view of this.close()) view.lost()
+  }
+
+  /** Those that were followed. */
+  private close(): ReadonlyArray<Carried> {
+    this.isOver = true
+    this.flow?.close()
+    const all = [...this.places.filter((view) => view !== undefined), ...this.waiting]
+    this.places.length = 0
+    this.waiting = []
+    return all
+  }
+
+  private taken(): ReadonlyArray<object> {
+    const taken = this.waiting
+    this.waiting = []
+    this.places.push(...taken)
+    return taken.map(({ after, view }) => ({ view, after }))
+  }
+
+  private open(): void {
+    if (this.isOver) return
+    const body = JSON.stringify({ views: this.taken(), format: this.parts.format })
+    const heard = {
+      head: (status: number) => this.answered(status),
+      data: (bytes: Uint8Array) => this.guarded(() => this.take(bytes)),
+      end: (error: unknown) => {
+        if (isRefused(error)) this.parts.refused(this.target)
+        this.lose()
+      }
+    }
+    this.parts.start(
+      Effect.match(this.parts.client.openStream(this.target, body, heard), {
+        onFailure: ({ message }) => this.deny(message),
+        onSuccess: (flow) => {
+          this.flow = flow
+          if (this.isOver) flow.close()
+          else if (this.isPaused) flow.pause()
+        }
+      })
+    )
+  }
+
+  private answered(status: number): void {
+    if (this.isOver || status === 200) return
+    if (mayPass(status)) this.lose()
+    else this.deny(`SSP ${this.target.ssp} answers ${status} to the stream that this scheduler asks it for`)
+  }
+
+  private deny(message: string): void {
+    if (this.isOver) return
+    for (const view of this.close()) view.denied(message)
+  }
+
+  /** What is thrown in a callback of a connection is taken for its end, so it is told here. */
+  private guarded(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.parts.start(Effect.logError("a stream met a fault of the service itself", error))
+      this.deny("a fault of the service itself; its log says more")
+    }
+  }
+
+  private take(bytes: Uint8Array): void {
+    if (this.isOver) return
+    const events = this.cutter.push(bytes)
+    if (events === undefined)
+      return this.deny(`SSP ${this.target.ssp} sends an event of more than ${maxEventBytes} bytes (fixed)`)
+    for (let at = 0; at < events.length && !this.isOver; ) {
+      const { name, place } = events[at]!
+      let end = at + 1
+      if (!isFinal(events[at]!))
+        while (end < events.length && events[end]!.place === place && !isFinal(events[end]!)) end++
+      if (place !== undefined) this.tell(place, events.slice(at, end))
+      else if (name === "open") this.opened(events[at]!)
+      at = end
+    }
+  }
+
+  private tell(place: number, events: ReadonlyArray<CutEvent>): void {
+    const view = this.places[place]
+    if (view === undefined) return
+    if (isFinal(events[0]!)) {
+      this.places[place] = undefined
+      this.left()
+    }
+    view.took(events)
+  }
+
+  private opened(event: CutEvent): void {
+    const { stream } = (dataOf(event) ?? {}) as { readonly stream?: unknown }
+    if (typeof stream !== "string") return this.lose()
+    this.stream = stream
+    for (const view of this.places) view?.opened()
+    this.change()
+  }
+
+  /** Tells the SSP what is new; one change at a time. */
+  private change(): void {
+    const { stream } = this
+    if (stream === undefined || this.isChanging || this.isOver || this.waiting.length + this.dropped.length === 0)
+      return
+    this.isChanging = true
+    const first = this.places.length
+    const body = JSON.stringify({ drop: this.dropped, add: this.taken() })
+    this.dropped = []
+    this.parts.start(
+      Effect.map(this.parts.client.changeStream(this.target, stream, body), (isTaken) => {
+        this.isChanging = false
+        if (!isTaken) return this.lose()
+        for (const view of this.places.slice(first)) view?.opened()
+        this.change()
+      })
+    )
+  }
+}
