@@ -12,6 +12,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import * as Backend from "./backend.ts"
+import { Board } from "./board/server.ts"
 import { Child, type Exit, exitCodeOf, root } from "./child.ts"
 import { views, World } from "./data.ts"
 import * as Feed from "./feed.ts"
@@ -20,7 +21,7 @@ import * as Feed from "./feed.ts"
 const inherited = /^(?:PATH|HOME|TMPDIR|LANG|TZ|NODE_\w+|OTEL_\w+|SVC_LOG_LEVEL)$/
 
 /** Where we listen when nobody says otherwise and the port is free. */
-const wanted = { scheduler: 9667, ssps: [8667, 8668] } as const
+const wanted = { scheduler: 9667, ssps: [8667, 8668], board: 9668 } as const
 
 /** Why the cluster cannot be, in words for the user. */
 export class StartFailed extends Error {
@@ -51,11 +52,12 @@ const portNear = async (port: number): Promise<number> => (await canListen(port)
  */
 const portsFor = async (
   chosen: string
-): Promise<{ readonly scheduler: string; readonly ssps: ReadonlyArray<number> }> => {
-  const [first, ...rest] = chosen === "0" ? [0, 0, 0] : [wanted.scheduler, ...wanted.ssps]
+): Promise<{ readonly scheduler: string; readonly ssps: ReadonlyArray<number>; readonly board: number }> => {
+  const near = (port: number): Promise<number> => portNear(chosen === "0" ? 0 : port)
   const ssps: Array<number> = []
-  for (const port of rest) ssps.push(await portNear(port))
-  return { scheduler: chosen === "" || chosen === "0" ? String(await portNear(first!)) : chosen, ssps }
+  for (const port of wanted.ssps) ssps.push(await near(port))
+  const scheduler = chosen === "" || chosen === "0" ? String(await near(wanted.scheduler)) : chosen
+  return { scheduler, ssps, board: await near(wanted.board) }
 }
 
 export interface Options {
@@ -68,6 +70,8 @@ export interface Options {
 
 export interface Ready {
   readonly url: string
+  /** Address of the live application. */
+  readonly board: string
   readonly ssps: ReadonlyArray<{ readonly url: string; readonly pid: number | undefined }>
   readonly secret: string
   /** The secret is of this run. */
@@ -115,6 +119,7 @@ export class Cluster {
   readonly #options: Options
   readonly #folder = mkdtempSync(join(tmpdir(), "live-sidecar-start-"))
   #backend: Backend.Backend | undefined
+  #board: Board | undefined
   #scheduler: Child | undefined
   readonly #ssps: Array<Member> = []
   #feed: Feed.Feed | undefined
@@ -145,6 +150,7 @@ export class Cluster {
     const url = `http://127.0.0.1:${ports.scheduler}`
     const token = randomBytes(18).toString("base64url")
     this.#backend = await Backend.start(token)
+    this.#board = await Board.listen(ports.board)
     writeFileSync(
       join(this.#folder, "svc.yml"),
       `job_tables:\n  alert:\n    name: alerts\n    base_url: ${this.#backend.url}\n    auth_token: ${token}\n`,
@@ -160,6 +166,7 @@ export class Cluster {
         SVC_AUTH_SECRET: secret,
         SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
         SVC_SCHEDULER_INGEST_PORT: ports.scheduler,
+        SVC_BROWSER_ORIGINS: this.#board.origins.join(),
         SCHEDULER_ID: "scheduler",
         SVC_SCHEDULER_REPLICA_DB_PATH: join(this.#folder, "replica"),
         SVC_SCHEDULER_WAL_PATH: join(this.#folder, "event_wal.log"),
@@ -183,9 +190,18 @@ export class Cluster {
     )
     say(`registering ${views.length} views ...`)
     for (const view of views) await register(url, view)
+    await this.#board.open({ url, secret })
     this.#up = true
     this.#feed = Feed.run(url, world, perSecond, complain)
-    return { url, ssps: this.#ssps.map((ssp) => ({ url: ssp.url, pid: ssp.child.pid })), secret, made, bearerFile }
+    const board = this.#board.url
+    return {
+      url,
+      board,
+      ssps: this.#ssps.map((ssp) => ({ url: ssp.url, pid: ssp.child.pid })),
+      secret,
+      made,
+      bearerFile
+    }
   }
 
   /** Ends everything, SSPs before the scheduler they sign off at; may be called at any time, and again. */
@@ -195,6 +211,7 @@ export class Cluster {
       await Promise.all(this.#ssps.map(({ child }) => child.stop(8000)))
       await this.#scheduler?.stop(8000)
       await this.#backend?.close()
+      await this.#board?.close()
       rmSync(this.#folder, { recursive: true, force: true })
     })())
   }

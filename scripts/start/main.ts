@@ -17,10 +17,11 @@ npm start -- --standalone      one SSP on the embedded store under ./data; its s
 const complain = (line: string): void => void process.stderr.write(`${line}\n`)
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
-const greeting = ({ bearerFile, made, secret, ssps, url }: Ready, perSecond: number): string => {
+const greeting = ({ bearerFile, board, made, secret, ssps, url }: Ready, perSecond: number): string => {
   // A secret that somebody chose is not printed, and no other terminal knows it: the lines name a file that has it.
   const bearer = made ? `-H 'Authorization: Bearer ${secret}'` : `-H '@${bearerFile}'`
   return `
+  board        ${board}/   (a live application: open it in two windows; scripts/start/board is its code)
   dashboard    ${url}/
   secret       ${made ? `${secret}   (made up for this run; set SVC_AUTH_SECRET to choose one)` : `the one you set   (for the lines below in ${bearerFile}, for you alone, until Ctrl-C)`}
   cluster      scheduler ${url}, SSPs ${ssps.map((ssp) => `${ssp.url} (process ${ssp.pid})`).join(" and ")}

@@ -9,6 +9,8 @@ import { Door, removeFolder, temporaryFolder, until } from "./Door.ts"
 
 export interface Greeting {
   readonly dashboard: string
+  /** Address of the live application. */
+  readonly board: string
   readonly secret: string
   /** Shell lines to try, as printed. */
   readonly commands: ReadonlyArray<string>
@@ -68,6 +70,7 @@ export class LocalCluster {
     const found = (what: string): string => new RegExp(`^  ${what} +(\\S+)`, "m").exec(text)?.[1] ?? ""
     return {
       dashboard: found("dashboard"),
+      board: found("board"),
       secret: found("secret"),
       commands: [...text.matchAll(/^ {2}((?:curl|sleep|kill) .*)$/gm)].map(([, line]) => line!)
     }

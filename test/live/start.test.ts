@@ -44,18 +44,32 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     onTestFinished
   }) => {
     const cluster = await start(onTestFinished, "npm", ["--rate", "300"])
-    const { commands, dashboard, secret } = await cluster.greeting()
+    const { board, commands, dashboard, secret } = await cluster.greeting()
     expect((await request(dashboard, { path: "/readyz" })).status).toBe(200)
     expect(cluster.processes()).toHaveLength(3)
     expect(bodyOf(await request(dashboard, { path: "/metrics" }))).toMatchObject({
       scheduler: { ready_ssps: 2, total_queries: 8 }
     })
 
+    const page = await fetch(board)
+    const cookie = page.headers.get("set-cookie")!.split(";")[0]!
+    const json = { method: "POST", headers: { cookie, "content-type": "application/json" } }
+    const said = await Promise.all([page, ...["board.js", "board.css"].map((name) => fetch(board + name))])
+    expect((await Promise.all(said.map((each) => each.text()))).join()).not.toContain(secret)
+    const asked = { view: "posts", params: { page: 0 } }
+    const given = await fetch(`${board}views`, { ...json, body: JSON.stringify(asked) })
+    const { token, url, view: posts } = (await given.json()) as { readonly [name: string]: string }
+    expect(url).toBe(dashboard.slice(0, -1))
+    const edited = await fetch(`${board}edits`, { ...json, body: JSON.stringify({ kind: "vote", post: "post:1" }) })
+    expect(edited.status).toBe(200)
+    const first = bodyOf(await request(dashboard, { path: `/view/${posts}`, token: token! }))["result_data"]
+    expect(first).toMatchObject([{ id: "post:1", votes: 9, comments: [{ replies: [] }, {}] }, {}, {}, {}, {}])
+
     const kill = commands.at(-1)!
     expect(commands).toHaveLength(4)
     // Other films change meanwhile.
-    const [asked, followed, changed] = await paste(commands.slice(0, -1), process.cwd(), "film:mine")
-    expect(JSON.parse(asked!)).toHaveLength(3)
+    const [found, followed, changed] = await paste(commands.slice(0, -1), process.cwd(), "film:mine")
+    expect(JSON.parse(found!)).toHaveLength(3)
     expect(JSON.parse(changed!)).toMatchObject({ seq: expect.any(Number) })
     expect(followed).toMatch(/^: open\n\nevent: snapshot\n[\s\S]*\nevent: delta\n[\s\S]*film:mine/)
 
@@ -83,7 +97,7 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
       const views = bodyOf(await request(dashboard, { path: "/views" }))["views"] as ReadonlyArray<{
         readonly owner: string | null
       }>
-      return views.length === 8 && views.every(({ owner }) => owner === "ssp-2")
+      return views.length === 9 && views.every(({ owner }) => owner === "ssp-2")
     })
     await until(
       "it is back",
