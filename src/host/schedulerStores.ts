@@ -14,26 +14,29 @@ import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import type { PoolStore } from "../ports/PoolStore.ts"
 import { Replica, startFault as replicaFault } from "../ports/Replica.ts"
+import { SharedLog } from "../ports/SharedLog.ts"
 import { exitCodeOf, StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
-import { Wal, startFault as walFault } from "../ports/Wal.ts"
+import { type Wal, startFault as walFault } from "../ports/Wal.ts"
 import { privateFolder } from "./process/privateFolder.ts"
 import { remembering } from "./remembering.ts"
 import { layerReplica } from "./sqlite/ReplicaFile.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { AuthLevel } from "./surreal/SurrealLink.ts"
+import { layerPostgres } from "./wal/postgresLog.ts"
 import { layerFile } from "./wal/WalFile.ts"
-import { layerPostgres } from "./wal/walPostgres.ts"
 
 export interface SchedulerPaths {
   readonly replicaDbPath: string
   readonly walPath: string
   readonly database: SourceDatabase | undefined
-  /** The log instead of the file; absent: the file. */
-  readonly logUrl?: Redacted.Redacted<string> | undefined
-  readonly logDurability?: "flushed" | "relaxed"
-  readonly leaseMs?: number
-  readonly schedulerId?: string
+}
+
+/** A scheduler whose log is on a server. */
+export interface SharedPaths extends Pick<SchedulerPaths, "replicaDbPath" | "database"> {
+  readonly logUrl: Redacted.Redacted<string>
+  readonly logDurability: "flushed" | "relaxed"
+  readonly leaseMs: number
 }
 
 /** The database to clone, as `SchedulerConfig` has it. */
@@ -104,16 +107,15 @@ const ofOneLog = (folder: string, logId: string | undefined): Effect.Effect<void
   })
 
 /** The replica first: its lock keeps a second scheduler out before anything is touched. */
+const replicaOf = (folder: string): Layer.Layer<Replica, StartFault> =>
+  layerReplica(folder).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
+
+/** Everything in files of this machine. */
 export const layer = ({
   database,
-  leaseMs = 3_000,
-  logDurability,
-  logUrl,
   replicaDbPath,
-  schedulerId = "a scheduler",
   walPath
 }: SchedulerPaths): Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault> => {
-  const replica = layerReplica(replicaDbPath).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
   const pool = SqlitePool.layer.pipe(
     Layer.provide(Layer.fresh(layerSqlite(join(replicaDbPath, "pool.db")))),
     Layer.catchAll((error) => Layer.fail(poolFault(error)))
@@ -121,10 +123,24 @@ export const layer = ({
   const file = Layer.unwrapEffect(
     Effect.as(folderOf(walPath), layerFile(walPath).pipe(Layer.catchAll((error) => Layer.fail(walFault(error)))))
   )
-  const log =
-    logUrl === undefined
-      ? file
-      : layerPostgres({ url: logUrl, holder: schedulerId, leaseMs, isRelaxed: logDurability === "relaxed" })
-  const wal = Layer.tap(log, (context) => ofOneLog(replicaDbPath, logUrl && Context.get(context, Wal).logId))
-  return Layer.mergeAll(pool, wal, upstreamOf(replicaDbPath, database), layerNamed).pipe(Layer.provideMerge(replica))
+  const wal = Layer.tap(file, () => ofOneLog(replicaDbPath, undefined))
+  return Layer.mergeAll(pool, wal, upstreamOf(replicaDbPath, database), layerNamed).pipe(
+    Layer.provideMerge(replicaOf(replicaDbPath))
+  )
+}
+
+/** The replica here, log and pool on a server, where other schedulers reach them too. */
+export const layerShared = ({
+  database,
+  leaseMs,
+  logDurability,
+  logUrl,
+  replicaDbPath
+}: SharedPaths): Layer.Layer<Replica | SharedLog | Upstream, StartFault> => {
+  const log = Layer.tap(layerPostgres({ url: logUrl, leaseMs, isRelaxed: logDurability === "relaxed" }), (context) =>
+    ofOneLog(replicaDbPath, Context.get(context, SharedLog).logId)
+  )
+  return Layer.mergeAll(log, upstreamOf(replicaDbPath, database), layerNamed).pipe(
+    Layer.provideMerge(replicaOf(replicaDbPath))
+  )
 }

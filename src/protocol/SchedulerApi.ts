@@ -364,7 +364,7 @@ const cancel = JobEndpoints.cancel
   .middleware(SchedulerBearer)
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; otherwise as its retry."))
 
-const metrics = HttpApiEndpoint.get("metrics")`/metrics`
+export const metrics = HttpApiEndpoint.get("metrics")`/metrics`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Schema.String) }))
   .addSuccess(Own.SchedulerMetrics)
   .middleware(SchedulerBearer)
@@ -376,7 +376,7 @@ const metrics = HttpApiEndpoint.get("metrics")`/metrics`
     )
   )
 
-const health = HttpApiEndpoint.get("health")`/health`
+export const health = HttpApiEndpoint.get("health")`/health`
   .addSuccess(Own.SchedulerHealthy)
   .addSuccess(Own.SchedulerUnavailable, { status: 503 })
   .annotateContext(open)
@@ -388,18 +388,18 @@ const info = HttpApiEndpoint.get("info")`/info`
   .annotateContext(needs("read"))
   .annotateContext(doc("Entities", "The scheduler and every registered SSP."))
 
-const progress = HttpApiEndpoint.get("progress")`/progress`
+export const progress = HttpApiEndpoint.get("progress")`/progress`
   .addSuccess(Own.Progress)
   .middleware(SchedulerBearer)
   .annotateContext(needs("read"))
   .annotateContext(doc("Progress of long work (extension)", "Cloning, and how far each SSP is behind (D34)."))
 
-const livez = HttpApiEndpoint.get("livez")`/livez`
+export const livez = HttpApiEndpoint.get("livez")`/livez`
   .addSuccess(Wire.Ok)
   .annotateContext(open)
   .annotateContext(doc("Liveness (extension)", "Answers as long as the process lives."))
 
-const readyz = HttpApiEndpoint.get("readyz")`/readyz`
+export const readyz = HttpApiEndpoint.get("readyz")`/readyz`
   .addSuccess(Wire.Ok)
   .middleware(Cloned)
   .annotateContext(open)
@@ -482,6 +482,7 @@ export class SchedulerApi extends HttpApi.make("scheduler")
   .addError(Errors.InvalidRequest)
   .addError(Errors.NotFound)
   .addError(Errors.RateLimited)
+  .addError(Errors.NotLeader)
   .addError(Errors.Forbidden)
   .addError(Errors.MisdirectedRequest)
   .addError(Errors.UnsupportedMediaType)

@@ -14,6 +14,7 @@ const statuses = {
   SCHEDULER_CLONING: 503,
   NO_SSP_AVAILABLE: 503,
   OVERLOADED: 503,
+  NOT_LEADER: 503,
   UNAUTHORIZED: 401,
   SCOPE_REQUIRED: 403,
   FORBIDDEN: 403,
@@ -73,6 +74,10 @@ export const SspNotReady = plain("SSP_NOT_READY", "The SSP is not ready; see /he
 export const SchedulerCloning = plain("SCHEDULER_CLONING", "The scheduler is still taking its copy of the database.")
 export const NoSspAvailable = plain("NO_SSP_AVAILABLE", "No SSP is ready to take it.")
 export const Overloaded = plain("OVERLOADED", "A queue or a limit is full; try again after `Retry-After` seconds.")
+export const NotLeader = plain(
+  "NOT_LEADER",
+  "This scheduler does not lead its cluster, and cannot reach the one that does; ask another one, or again after `Retry-After` seconds (extension)."
+)
 export const Unauthorized = plain("UNAUTHORIZED", "The bearer secret is missing or wrong.")
 export const ScopeRequired = detailed(
   "SCOPE_REQUIRED",

@@ -109,7 +109,9 @@ export const SchedulerMetrics = Schema.Struct({
 }).annotations({ identifier: "SchedulerMetrics", examples: [Examples.schedulerMetrics] })
 
 export const Progress = Schema.Struct({
-  state: Schema.String.annotations({ description: "cloning, ready, frozen or updating (D30)" }),
+  state: Schema.String.annotations({
+    description: "cloning, ready, frozen or updating (D30); standby: another scheduler leads"
+  }),
   seq: count.annotations({ description: "Position through which the log is applied" }),
   tasks: Tasks.annotations({ description: "Long work that goes on now" }),
   clone: Schema.NullOr(
@@ -121,5 +123,25 @@ export const Progress = Schema.Struct({
       status: Schema.String,
       waiting: count.annotations({ description: "Events it lacks" })
     })
-  )
+  ),
+  log: Schema.optional(
+    Schema.Struct({
+      role: Schema.Literal("leader", "follower").annotations({ description: "Of the scheduler that is asked" }),
+      epoch: count,
+      leader: Schema.NullOr(Schema.String).annotations({ description: "null: none is known" }),
+      leader_url: Schema.NullOr(Schema.String),
+      durability: Schema.Literal("flushed", "relaxed").annotations({
+        description: "Of the last write that was answered"
+      }),
+      schedulers: Schema.Array(
+        Schema.Struct({
+          id: Schema.String,
+          url: Schema.String,
+          applied: count.annotations({ description: "Position through which its replica is applied" }),
+          synced: count.annotations({ description: "The same, on its disk" }),
+          waiting: count.annotations({ description: "Events its replica lacks" })
+        })
+      )
+    })
+  ).annotations({ description: "With SVC_LOG_URL: the schedulers of the log" })
 }).annotations({ identifier: "Progress", examples: [Examples.schedulerProgress], description: "Extension (D34)" })

@@ -18,6 +18,7 @@ import { type Reloaded, Secrets } from "../node/secrets.ts"
 import * as Tls from "../node/tls.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import type { StartFault } from "../ports/StartFault.ts"
+import { logKnobs } from "./logSettings.ts"
 
 const hour = 3_600_000
 
@@ -104,28 +105,7 @@ export const knobs = {
     defaultText: "./data/event_wal.log",
     allowed: "a path"
   }),
-  logUrl: {
-    ...Settings.secret("SVC_LOG_URL", {
-      meaning:
-        "PostgreSQL that keeps the log instead of SVC_SCHEDULER_WAL_PATH (14 or later; optional package `@effect/sql-pg`), as `postgres://user:password@host/database?log=name`; each cluster has a log name of its own, `svc` where none is given. Replica and pool stay in their folder."
-    }),
-    allowed: LogUrl.allowed,
-    read: (text: string) => (LogUrl.parse(text) === undefined ? undefined : text)
-  },
-  logDurability: Settings.choice("SVC_LOG_DURABILITY", ["flushed", "relaxed"], "flushed", {
-    meaning:
-      "`flushed`: a PostgreSQL that has `fsync` or `synchronous_commit` off is refused; `relaxed`: it is taken, and a power failure may lose what was answered."
-  }),
-  leaseMs: Settings.integer(
-    "SVC_LEASE_MS",
-    3000,
-    { min: 1000, max: 600_000 },
-    {
-      unit: "ms",
-      meaning:
-        "Silence of the scheduler that has the log of SVC_LOG_URL after which a start takes it over; before, the start is refused."
-    }
-  ),
+  ...logKnobs,
   sspPollIntervalMs: Settings.integer(
     "SVC_SCHEDULER_SSP_POLL_INTERVAL_MS",
     3000,
@@ -375,6 +355,7 @@ type Plain = Omit<
   | "walPath"
   | "logUrl"
   | "logDurability"
+  | "advertise"
   | keyof Tls.TlsSettings
 >
 
@@ -392,6 +373,8 @@ export interface SchedulerConfigShape extends Plain {
   readonly logDurability: NonNullable<Read["logDurability"]>
   /** The log as people are told of it; no password is in it. */
   readonly logName: string
+  /** Where the other schedulers of the log reach this one, which listens on this port. */
+  readonly advertisedUrl: (port: number) => string
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** Names an open server may be asked under. */
   readonly hosts: ReadonlyArray<string> | undefined
@@ -525,6 +508,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     const tls = Tls.hold(values, source, secrets, faults, tlsWarnings)
     if (faults.length > 0) return Effect.fail(refused(faults))
     const {
+      advertise = "",
       authSecret,
       authSecrets,
       browserOrigins,
@@ -557,6 +541,9 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       database: databaseOf(values, secrets.hold(knobs.dbPassword, values.dbPassword)),
       loadBalance: values.loadBalance ?? defaultStrategy,
       listen: { host: ingestHost, port: values.ingestPort },
+      advertisedUrl: (port: number) =>
+        Address.advertised(advertise, tls === undefined ? "http" : "https") ??
+        Address.reachable({ host: ingestHost, port }, port, source.hostName, tls === undefined ? "http" : "https"),
       replicaDbPath: values.replicaDbPath ?? "./data/replica",
       walPath: values.walPath ?? "./data/event_wal.log",
       logUrl: redacted(values.logUrl),

@@ -11,3 +11,6 @@ export class Overloaded extends Data.TaggedError("Overloaded")<{
 
 /** Log or replica did not take a change; nothing was delivered. */
 export class ReplicaFailed extends Data.TaggedError("ReplicaFailed")<{ readonly message: string }> {}
+
+/** Another scheduler leads now, or may; whether the change was taken is not known here. */
+export class NotLeader extends Data.TaggedError("NotLeader")<{ readonly message: string }> {}

@@ -27,7 +27,8 @@ describe("declared metrics", () => {
       for (const [label, values] of Object.entries(labels)) {
         expect(label, name).toMatch(/^[a-z]+$/)
         expect(["le", "quantile"], name).not.toContain(label)
-        if (typeof values === "string") expect(values, name).toMatch(/^(?:registered SSPs|job tables|one value)/)
+        if (typeof values === "string")
+          expect(values, name).toMatch(/^(?:registered SSPs|job tables|schedulers of the log|one value)/)
         else expect(values.length, name).toBeGreaterThan(1)
       }
   })

@@ -1,8 +1,8 @@
 /**
- * What every pool store must do, over memory and over a SQLite file: rows come back as they were, epochs only grow,
+ * What every pool store must do, over memory, a SQLite file and PostgreSQL: rows come back as they were, epochs only grow,
  * another log forgets the SSPs.
  *
- * One suite for both, each opened again as a restart would.
+ * One suite for all, each opened again as a restart would.
  */
 
 import { readFileSync, writeFileSync } from "node:fs"
@@ -16,6 +16,7 @@ import * as SqlitePool from "../../src/drivers/sqlitePool.ts"
 import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
 import { type Opened, PoolStore, type PoolStoreShape, type Write } from "../../src/ports/PoolStore.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
+import * as Postgres from "../kit/postgres.ts"
 
 const folder = temporaryFolder()
 afterAll(() => removeFolder(folder))
@@ -41,6 +42,14 @@ const memory = (): Restart => {
   const rows = new Map()
   return (use) => Effect.runPromise(use(inMemory(rows)))
 }
+
+/** Each start is a term of its own. */
+const postgres = (): Restart => {
+  const url = Postgres.freshLog()
+  return (use) =>
+    Effect.flatMap(Postgres.leading(url, "one"), ({ pool }) => use(pool)).pipe(Effect.scoped, Effect.runPromise)
+}
+afterAll(() => (Postgres.isReachable ? Postgres.forget() : undefined))
 
 const home: Home = { ssp: "a", registration: 7 }
 const member = (ssp: string): MemberRow => ({
@@ -80,11 +89,12 @@ const savedOf = ({ saved }: Opened) => ({
 })
 
 let files = 0
-for (const [name, make] of [
-  ["memory", memory],
-  ["SQLite", () => sqlite(`pool-${++files}.db`)]
+for (const [name, make, isThere] of [
+  ["memory", memory, true],
+  ["SQLite", () => sqlite(`pool-${++files}.db`), true],
+  ["PostgreSQL", postgres, Postgres.isReachable]
 ] as const) {
-  describe(`D31 the pool in ${name}`, () => {
+  describe.skipIf(!isThere)(`D31 the pool in ${name}`, () => {
     it("D5 the epoch is 1 at first and one more with every start, whatever was written", async () => {
       const restart = make()
       const epochs = []
@@ -122,11 +132,14 @@ for (const [name, make] of [
       const restart = make()
       await restart((store) => Effect.zipRight(store.open("log"), store.write(all)))
       await restart((store) =>
-        store.write([
-          { tag: "ForgetMember", ssp: "a" },
-          { tag: "ForgetView", view: "v" },
-          { tag: "ForgetJob", job: "job:1" }
-        ])
+        Effect.zipRight(
+          store.open("log"),
+          store.write([
+            { tag: "ForgetMember", ssp: "a" },
+            { tag: "ForgetView", view: "v" },
+            { tag: "ForgetJob", job: "job:1" }
+          ])
+        )
       )
       expect(savedOf(await restart((store) => store.open("log")))).toEqual({
         members: ["b"],
@@ -135,11 +148,14 @@ for (const [name, make] of [
         jobs: []
       })
       await restart((store) =>
-        store.write([
-          { tag: "ForgetStray", row: stray("ab", "x") },
-          { tag: "PersistView", row: view },
-          { tag: "PersistView", row: { ...view, placed: false } }
-        ])
+        Effect.zipRight(
+          store.open("log"),
+          store.write([
+            { tag: "ForgetStray", row: stray("ab", "x") },
+            { tag: "PersistView", row: view },
+            { tag: "PersistView", row: { ...view, placed: false } }
+          ])
+        )
       )
       const { saved } = await restart((store) => store.open("log"))
       expect([saved.strays, saved.views]).toStrictEqual([[], [{ ...view, placed: false }]])

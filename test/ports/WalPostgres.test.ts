@@ -6,19 +6,23 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Cause, Chunk, Effect, Either, Exit, Layer, Redacted, Stream } from "effect"
+import { Cause, Chunk, Effect, Either, Exit, Fiber, Layer, Option, Redacted, Scope, Stream } from "effect"
 import { afterAll, describe, expect, onTestFinished, test } from "vitest"
 import * as LogUrl from "../../src/core/settings/logUrl.ts"
-import { serverFault } from "../../src/drivers/postgresWal.ts"
+import { serverFault } from "../../src/drivers/postgres/sharedLog.ts"
 import * as Stores from "../../src/host/schedulerStores.ts"
-import { layerPostgres } from "../../src/host/wal/walPostgres.ts"
-import { Wal } from "../../src/ports/Wal.ts"
+import { layerPostgres } from "../../src/host/wal/postgresLog.ts"
+import type { SharedLog } from "../../src/ports/SharedLog.ts"
+import type { StartFault } from "../../src/ports/StartFault.ts"
+import type { Wal } from "../../src/ports/Wal.ts"
 import { walSuite } from "../../src/testing/Wal.suite.ts"
 import * as Postgres from "../kit/postgres.ts"
 
 const missing = Postgres.isReachable ? "" : " (skipped: no PostgreSQL at 127.0.0.1:5432; SVC_TEST_POSTGRES names one)"
 
-const messageOf = (layer: Layer.Layer<Wal, { readonly message: string }>): Promise<string> =>
+const job = { job: "job:1", table: "job", home: undefined, told: false }
+
+const messageOf = (layer: Layer.Layer<SharedLog, { readonly message: string }>): Promise<string> =>
   Effect.runPromise(
     Effect.matchEffect(Effect.scoped(Layer.build(layer)), {
       onFailure: ({ message }) => Effect.succeed(message),
@@ -26,14 +30,13 @@ const messageOf = (layer: Layer.Layer<Wal, { readonly message: string }>): Promi
     })
   )
 
-const seqs = (wal: typeof Wal.Service) => Effect.map(Stream.runCollect(wal.read(0)), Chunk.toReadonlyArray)
+const seqs = (wal: Wal["Type"]) => Effect.map(Stream.runCollect(wal.read(0)), Chunk.toReadonlyArray)
 
 describe.skipIf(!Postgres.isReachable)(`the log in PostgreSQL${missing}`, () => {
   afterAll(Postgres.forget)
   walSuite("PostgreSQL", () => Postgres.walOf())
 
-  const opened = (url: string, holder: string) =>
-    Effect.flatMap(Layer.build(Postgres.walOf(url, holder)), (context) => Effect.provide(Wal, context))
+  const opened = (url: string, name: string) => Effect.map(Postgres.leading(url, name), ({ wal }) => wal)
 
   test("its records and its id are there at the next start", () =>
     Effect.gen(function* () {
@@ -49,31 +52,52 @@ describe.skipIf(!Postgres.isReachable)(`the log in PostgreSQL${missing}`, () => 
       ])
     }).pipe(Effect.scoped, Effect.runPromise))
 
-  test("a log that a living scheduler has is refused, and goes on", () =>
+  test("a log that a living scheduler leads is waited for, and taken over at once when it is handed over", () =>
     Effect.gen(function* () {
       const url = Postgres.freshLog()
-      const first = yield* opened(url, "the-first")
-      const message = yield* Effect.promise(() => messageOf(Postgres.walOf(url, "the-second")))
-      expect(message).toMatch(/the-first has it and is alive; stop that one first.*SVC_LOG_URL|SVC_LOG_URL.*the-first/)
-      expect(yield* first.append(["1"])).toBe(1)
+      const scope = yield* Scope.make()
+      const first = yield* Scope.extend(opened(url, "the-first"), scope)
+      const second = yield* Effect.fork(Postgres.leading(url, "the-second", 60_000))
+      yield* first.append(["1"])
+      yield* Effect.sleep(1_500)
+      expect(Option.isNone(yield* Fiber.poll(second))).toBe(true)
+      expect(yield* first.append(["2"])).toBe(2)
+      yield* Scope.close(scope, Exit.void)
+      const { epoch, wal } = yield* Fiber.join(second)
+      expect([epoch, yield* wal.append(["3"])]).toEqual([2, 3])
     }).pipe(Effect.scoped, Effect.runPromise))
 
-  test("who was taken over adds nothing more, and is to end with 4", () =>
+  test("D60 of many that take over at once one wins, and each of the others waits", () =>
     Effect.gen(function* () {
       const url = Postgres.freshLog()
-      const old = yield* opened(url, "old")
-      yield* old.append(["1"])
+      const winners: Array<string> = []
+      const all = Array.from({ length: 6 }, (_, i) =>
+        Effect.map(Postgres.leading(url, `s${i}`, 60_000), ({ epoch }) => winners.push(`s${i} in ${epoch}`))
+      )
+      yield* Effect.forkScoped(Effect.all(all, { concurrency: "unbounded" }))
+      yield* Effect.sleep(1_500)
+      expect(winners).toEqual([expect.stringMatching(/ in 1$/)])
+    }).pipe(Effect.scoped, Effect.runPromise))
+
+  test("D60 a superseded term adds nothing more to log or pool, and is to end with 4", () =>
+    Effect.gen(function* () {
+      const url = Postgres.freshLog()
+      const old = yield* Postgres.leading(url, "old", 60_000)
+      yield* old.pool.open(old.log.logId)
+      yield* old.wal.append(["1"])
       // As if it had been silent for a lease: what the next one would find.
       yield* Effect.promise(() =>
         Postgres.ask("UPDATE svc_log_head SET holder = NULL WHERE log = $1", [Postgres.nameOf(url)])
       )
-      const next = yield* opened(url, "next")
-      const refused = yield* Effect.flip(old.append(["2"]))
-      expect(refused.reason).toBe("fenced")
-      const end = yield* Effect.exit(old.lost!)
+      const next = yield* Postgres.leading(url, "next")
+      const late = yield* Effect.fork(old.pool.write([{ tag: "PersistJob", row: job }]))
+      const end = yield* Effect.exit(old.standing.lost)
       expect(Exit.isFailure(end) && Cause.squash(end.cause)).toMatchObject({ exitCode: 4 })
-      expect(yield* next.append(["3"])).toBe(2)
-      expect(yield* seqs(next)).toEqual([
+      expect((yield* Effect.flip(old.wal.append(["2"]))).reason).toBe("fenced")
+      expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
+      expect((yield* next.pool.open(next.log.logId)).saved.jobs).toEqual([])
+      expect(yield* next.wal.append(["3"])).toBe(2)
+      expect(yield* seqs(next.wal)).toEqual([
         { seq: 1, json: "1" },
         { seq: 2, json: "3" }
       ])
@@ -107,18 +131,13 @@ describe.skipIf(!Postgres.isReachable)(`the log in PostgreSQL${missing}`, () => 
   test("a replica stays with its log: another one, or none, is refused with 3 before anything is served", async () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-of-one-log-"))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const paths = { replicaDbPath: join(folder, "replica"), database: undefined }
+    const built = <A>(layer: Layer.Layer<A, StartFault>) =>
+      Layer.build(Layer.fresh(layer)).pipe(Effect.scoped, Effect.asVoid, Effect.either, Effect.runPromise)
     const open = (url: string | undefined) =>
-      Layer.build(
-        Layer.fresh(
-          Stores.layer({
-            replicaDbPath: join(folder, "replica"),
-            walPath: join(folder, "log"),
-            database: undefined,
-            logUrl: url === undefined ? undefined : Redacted.make(url),
-            leaseMs: 1_000
-          })
-        )
-      ).pipe(Effect.scoped, Effect.asVoid, Effect.either, Effect.runPromise)
+      url === undefined
+        ? built(Stores.layer({ ...paths, walPath: join(folder, "log") }))
+        : built(Stores.layerShared({ ...paths, logUrl: Redacted.make(url), logDurability: "flushed", leaseMs: 1_000 }))
     const own = Postgres.freshLog()
     expect(Either.isRight(await open(undefined))).toBe(true)
     expect(Either.isRight(await open(own))).toBe(true)
@@ -135,11 +154,11 @@ describe.skipIf(!Postgres.isReachable)(`the log in PostgreSQL${missing}`, () => 
     const three = Effect.scoped(Effect.flatMap(opened(url, "one"), (wal) => wal.append(["1", "2", "3"])))
     await Effect.runPromise(three)
     await Postgres.ask("DELETE FROM svc_log WHERE log = $1 AND seq = 3", [Postgres.nameOf(url)])
-    expect(await messageOf(Postgres.walOf(url))).toMatch(/records are seq 1 to 2, and it should hold 1 to 3/)
+    expect(await messageOf(Postgres.sharedOf(url))).toMatch(/records are seq 1 to 2, and it should hold 1 to 3/)
   })
 })
 
-const at = (url: string) => ({ url: Redacted.make(url), holder: "one", leaseMs: 1_000, isRelaxed: false })
+const at = (url: string) => ({ url: Redacted.make(url), leaseMs: 1_000, isRelaxed: false })
 
 test("a server that cannot be reached, or a driver that is missing, is named without the password", async () => {
   const nowhere = await messageOf(layerPostgres(at("postgres://u:hidden@127.0.0.1:1/db")))

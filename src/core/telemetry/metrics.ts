@@ -312,6 +312,25 @@ export const declared = {
   schedulerJobsWaiting: gauge("scheduler", "svc_scheduler_jobs_waiting", "Jobs that no SSP has been told of."),
   logSeq: gauge("scheduler", "svc_scheduler_log_seq", "Last position of the log."),
   logEvents: gauge("scheduler", "svc_scheduler_log_events", "Events kept in the log."),
+  logRole: gauge(
+    "scheduler",
+    "svc_scheduler_role",
+    "With SVC_LOG_URL: 1 for what this scheduler is to its log, 0 for the other.",
+    { role: ["leader", "follower"] }
+  ),
+  logEpoch: gauge("scheduler", "svc_scheduler_term_epoch", "With SVC_LOG_URL: the term that this scheduler knows of."),
+  logTakeOvers: counter("scheduler", "svc_scheduler_takeovers_total", "With SVC_LOG_URL: terms this process began."),
+  logFlushed: gauge(
+    "scheduler",
+    "svc_scheduler_log_flushed",
+    "With SVC_LOG_URL: 1 where the server has flushed what it answers, 0 where a power failure may lose it."
+  ),
+  logLag: gauge(
+    "scheduler",
+    "svc_scheduler_follower_lag_events",
+    "With SVC_LOG_URL: events that the replica of each scheduler lacks.",
+    { scheduler: "schedulers of the log" }
+  ),
   replicaSeq: gauge(
     "scheduler",
     "svc_scheduler_replica_seq",

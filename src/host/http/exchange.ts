@@ -7,7 +7,7 @@
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Agent, type Dispatcher } from "@effect/platform-node/Undici"
-import { Data, Effect, type Scope } from "effect"
+import { Data, Effect, Layer, type Scope } from "effect"
 import { reasonOf } from "../../core/reason.ts"
 import type * as Http from "../../drivers/shared/httpSend.ts"
 import type { Tls } from "../../node/tls.ts"
@@ -218,6 +218,13 @@ const openOn =
     )
     return flowing
   }
+
+/** A client for calls to nodes whose address is trusted, on connections of its own. */
+export const layerClient = (tls: Tls | undefined): Layer.Layer<HttpClient.HttpClient> =>
+  Layer.scoped(
+    HttpClient.HttpClient,
+    Effect.map(transport(tls), ({ clientAt }) => clientAt(undefined))
+  )
 
 const withoutSpans = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
   HttpClient.withTracerPropagation(

@@ -23,6 +23,7 @@ import { NodeFigures } from "../../ports/NodeFigures.ts"
 import * as Pages from "../../ports/Pages.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
+import { Leadership } from "../../ports/SharedLog.ts"
 import { SspClient } from "../../ports/SspClient.ts"
 import { Caller } from "../../protocol/access.ts"
 import { taskOf } from "../../protocol/progress.ts"
@@ -41,6 +42,7 @@ import * as HttpJobs from "./HttpJobs.ts"
 import * as HttpOverview from "./HttpOverview.ts"
 import * as HttpPass from "./HttpPass.ts"
 import * as HttpProxy from "./HttpProxy.ts"
+import * as Leading from "./leading.ts"
 import * as Monitor from "./monitor.ts"
 import * as Overview from "./overview.ts"
 
@@ -256,6 +258,7 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
     const pass = yield* HttpPass.toOwner
     const nodeFigures = yield* NodeFigures
     const { tasks } = yield* Progress
+    const leadership = yield* Leadership
     const startedAt = yield* Clock.currentTimeMillis
     const overview = yield* HttpOverview.make(startedAt)
     return handlers
@@ -275,7 +278,14 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
       )
       .handle("info", () => Effect.sync(() => Monitor.info(pool.state(), schedulerId)))
       .handle("progress", () =>
-        Effect.sync(() => Monitor.progress(pool.state(), clone.progress(), tasks().map(taskOf)))
+        Effect.sync(() =>
+          Monitor.progress(
+            pool.state(),
+            clone.progress(),
+            tasks().map(taskOf),
+            Monitor.logProgress(leadership.status())
+          )
+        )
       )
       .handleRaw("debugView", ({ path, request }) => pass(request, path.view_id, (id) => `/debug/view/${id}`))
       .handleRaw("overview", () => Effect.map(overview, HttpServerResponse.unsafeJson))
@@ -315,11 +325,11 @@ export const layer = Layer.mergeAll(
   HttpApiBuilder.middleware(
     SchedulerApi,
     Effect.map(
-      Effect.all([SchedulerConfig, Pages.paths, IngestRoute.refusals]),
-      ([{ browserOrigins, corsOrigins }, paths, refused]) =>
+      Effect.all([SchedulerConfig, Pages.paths, IngestRoute.refusals, Leading.make]),
+      ([{ browserOrigins, corsOrigins }, paths, refused, leading]) =>
         (app) =>
           WebHeaders.around({ all: corsOrigins, browser: browserOrigins })(
-            IngestRoute.counted(refused)(Bodies.answerEverything(Bodies.allowedBy(SchedulerApi, paths))(app))
+            IngestRoute.counted(refused)(Bodies.answerEverything(Bodies.allowedBy(SchedulerApi, paths))(leading(app)))
           )
     )
   ),

@@ -6,7 +6,7 @@
 import type { Reply } from "../../core/cluster/messages.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import { invalidRequest, overloaded } from "../../node/httpAnswers.ts"
-import type { Overloaded, ReplicaFailed } from "../errors.ts"
+import type { NotLeader, Overloaded, ReplicaFailed } from "../errors.ts"
 
 export const unauthorized = {
   code: "UNAUTHORIZED" as const,
@@ -69,8 +69,21 @@ export const fenced = (url: string) => ({
   message: `a newer process${url === "" ? "" : ` at ${url}`} holds this SSP id; this one must stop`
 })
 
-export const fromIngest = (error: Overloaded | ReplicaFailed) =>
-  error._tag === "Overloaded" ? overloaded(error) : { code: "REPLICA_FAILED" as const, message: error.message }
+export const notLeader = {
+  code: "NOT_LEADER" as const,
+  message: "another scheduler leads this cluster now, or may; ask again, here or there"
+}
+
+export const fromIngest = (error: NotLeader | Overloaded | ReplicaFailed) => {
+  switch (error._tag) {
+    case "Overloaded":
+      return overloaded(error)
+    case "NotLeader":
+      return notLeader
+    case "ReplicaFailed":
+      return { code: "REPLICA_FAILED" as const, message: error.message }
+  }
+}
 
 export const busy = (reply: Reply & { readonly kind: "overloaded" }) =>
   overloaded({

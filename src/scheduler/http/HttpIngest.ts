@@ -15,6 +15,7 @@ import * as IngestRoute from "../../node/ingestRoute.ts"
 import type { Audit } from "../../ports/Audit.ts"
 import { type Answer, HotRoutes } from "../../ports/Front.ts"
 import type { IngestTimes } from "../../ports/IngestTimes.ts"
+import { Leadership } from "../../ports/SharedLog.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig } from "../Config.ts"
@@ -72,12 +73,14 @@ export const layerHot: Layer.Layer<HotRoutes, never, Ingest | Pool | Declared | 
       const take = yield* makeTake
       const pool = yield* Pool
       const { bearers, maxBodyBytes } = yield* SchedulerConfig
+      const { mayAnswer } = yield* Leadership
       const cloning = Answers.toAnswer(Errors.cloning)
+      const notLeader = Answers.toAnswer(Errors.notLeader)
       return yield* IngestRoute.hot({
         api: SchedulerApi,
         judge: makeJudge(bearers, Errors.unauthorized),
         maxBodyBytes,
-        notTaking: () => (pool.state().phase === "Cloning" ? cloning : undefined),
+        notTaking: () => (!mayAnswer() ? notLeader : pool.state().phase === "Cloning" ? cloning : undefined),
         take
       })
     })

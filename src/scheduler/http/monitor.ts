@@ -8,6 +8,9 @@ import { HashMap, HashSet } from "effect"
 import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
 import * as Member from "../../core/cluster/member.ts"
 import * as State from "../../core/cluster/state.ts"
+import * as Core from "../../core/telemetry/meters.ts"
+import { declared } from "../../core/telemetry/metrics.ts"
+import type { LogStatus } from "../../ports/SharedLog.ts"
 import type { Progress, SchedulerMetrics } from "../../protocol/schedulerWire.ts"
 import type { Info } from "../../protocol/wire.ts"
 
@@ -51,11 +54,45 @@ export const info = (state: State.State, schedulerId: string): typeof Info.Type 
   }))
 ]
 
+/** Positions a scheduler lacks that tells of itself; the leader is the furthest by its own word. */
+const waitingOf = ({ members }: LogStatus, applied: number): number =>
+  Math.max(0, members.reduce((most, member) => Math.max(most, member.applied), 0) - applied)
+
+/** The schedulers of the log; undefined where it is one scheduler's alone. */
+export const logProgress = (status: LogStatus | undefined): (typeof Progress.Type)["log"] =>
+  status && {
+    role: status.role,
+    epoch: status.epoch,
+    leader: status.leader ?? null,
+    leader_url: status.leaderUrl ?? null,
+    durability: status.durability,
+    schedulers: status.members.map(({ applied, name, synced, url }) => ({
+      id: name,
+      url,
+      applied,
+      synced,
+      waiting: waitingOf(status, applied)
+    }))
+  }
+
+export const logReadings = (status: LogStatus | undefined): Core.Readings =>
+  status === undefined
+    ? {}
+    : {
+        logRole: Core.oneOf(declared.logRole.labels.role, status.role),
+        logEpoch: status.epoch,
+        logTakeOvers: status.takeOvers,
+        logFlushed: status.durability === "flushed" ? 1 : 0,
+        logLag: status.members.map(({ applied, name }) => [[name], waitingOf(status, applied)] as const)
+      }
+
 export const progress = (
   state: State.State,
   clone: (typeof Progress.Type)["clone"] | undefined,
-  tasks: (typeof Progress.Type)["tasks"]
+  tasks: (typeof Progress.Type)["tasks"],
+  log: (typeof Progress.Type)["log"]
 ): typeof Progress.Type => ({
+  ...(log === undefined ? {} : { log }),
   state: state.phase.toLowerCase(),
   seq: state.log.head,
   tasks,

@@ -19,6 +19,7 @@ import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Progress, running } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { Replica } from "../../ports/Replica.ts"
+import { Leadership } from "../../ports/SharedLog.ts"
 import { Wal } from "../../ports/Wal.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Ingest } from "../ingest/Ingest.ts"
@@ -76,6 +77,7 @@ const make = Effect.gen(function* () {
   const progress = yield* Progress
   const process = yield* ProcessFigures
   const heap = yield* Heap
+  const leadership = yield* Leadership
   PoolMeters.watch(pool, meters, progress)
   const ofStores = Effect.gen(function* () {
     const usage = wal.usage === undefined ? undefined : yield* wal.usage
@@ -90,6 +92,7 @@ const make = Effect.gen(function* () {
       ...ofMemory(heap.memory()),
       ...ofState(pool.state(), now),
       ...(yield* ofStores),
+      ...Monitor.logReadings(leadership.status()),
       buildInfo: [[[version, "scheduler"], 1]],
       tasksRunning: running(progress.tasks()),
       reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,

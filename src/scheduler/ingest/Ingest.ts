@@ -22,6 +22,7 @@ import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Replica, type ReplicaError, type ReplicaRecord } from "../../ports/Replica.ts"
+import { Leadership } from "../../ports/SharedLog.ts"
 import { Turn } from "../../ports/Turn.ts"
 import { Wal, type WalFailed } from "../../ports/Wal.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
@@ -38,7 +39,7 @@ export interface Ingested {
   readonly delivered: number
 }
 
-export type Refusal = Errors.Overloaded | Errors.ReplicaFailed
+export type Refusal = Errors.Overloaded | Errors.NotLeader | Errors.ReplicaFailed
 
 /**
  * Whether a change may still be made, given what its record is when it is its turn; it counts nothing and is dropped
@@ -136,14 +137,40 @@ interface PipelineDependencies {
 }
 
 /** The change may be sent again. */
-const busy: ReadonlySet<WalFailed["reason"]> = new Set(["overloaded", "closed", "fenced", "unreachable"])
+const busy: ReadonlySet<WalFailed["reason"]> = new Set(["overloaded", "closed", "unreachable"])
 
-const refusalOf = (error: WalFailed | ReplicaError): Refusal =>
-  error._tag === "WalFailed" && busy.has(error.reason)
+const notLeading = new Errors.NotLeader({ message: "another scheduler leads this cluster now, or may" })
+
+const refusalOf = (error: WalFailed | ReplicaError): Refusal => {
+  if (error._tag === "WalFailed" && error.reason === "fenced") return notLeading
+  return error._tag === "WalFailed" && busy.has(error.reason)
     ? new Errors.Overloaded({ message: error.message, retryAfterSecs: 1 })
     : new Errors.ReplicaFailed({
         message: `${error._tag === "WalFailed" ? "the log" : "the replica"} did not take the change, nothing was delivered: ${error.message}`
       })
+}
+
+/**
+ * Callers whose answer is still owed. When this scheduler may not answer any more each is told so at once, whatever
+ * becomes of its changes: an append whose answer is lost is settled without them.
+ */
+class Owing {
+  private readonly refusals = new Set<() => void>()
+
+  guarded(done: Work["done"]): Work["done"] {
+    const refuse = (): void => done(Either.left(notLeading))
+    this.refusals.add(refuse)
+    return (outcome) => {
+      if (this.refusals.delete(refuse)) done(outcome)
+    }
+  }
+
+  refuse(): void {
+    const refusals = [...this.refusals]
+    this.refusals.clear()
+    for (const refuse of refusals) refuse()
+  }
+}
 
 /** A change that is to be made, and what its record is afterwards. */
 interface Made {
@@ -392,6 +419,13 @@ const outOfMemory = (heap: HeapShape, changes: ReadonlyArray<Change>): Errors.Ov
     : undefined
 }
 
+const owed = Effect.map(Leadership, ({ mayAnswer, onSilenced, status }) => {
+  const owing = new Owing()
+  onSilenced(() => owing.refuse())
+  const isAlone = status() === undefined
+  return { mayAnswer, guarded: (done: Work["done"]): Work["done"] => (isAlone ? done : owing.guarded(done)) }
+})
+
 const make: Effect.Effect<
   typeof Ingest.Service,
   never,
@@ -431,23 +465,28 @@ const make: Effect.Effect<
     Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 })
   )
   const heap = yield* Heap
+  const { guarded, mayAnswer } = yield* owed
   const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done, trace) => {
+    if (!mayAnswer()) return done(Either.left(notLeading))
     const full = outOfMemory(heap, changes)
-    if (full === undefined) pipeline.offer({ changes, raw, typedBy: declared.count(), done, trace })
+    if (full === undefined) pipeline.offer({ changes, raw, typedBy: declared.count(), done: guarded(done), trace })
     else done(Either.left(full))
   }
   return {
     offer,
     ingest: (changes, raw, taking) =>
-      Effect.async<Ingested, Refusal>((resume) =>
+      Effect.async<Ingested, Refusal>((resume) => {
+        if (!mayAnswer()) return resume(Effect.fail(notLeading))
         pipeline.offer({
           ...taking,
           changes,
           raw,
           typedBy: declared.count(),
-          done: (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left))
+          done: guarded((outcome) =>
+            resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left))
+          )
         })
-      ),
+      }),
     define: (text) =>
       Effect.async<void, Refusal>((resume) =>
         pipeline.define(text, (outcome) => resume(Either.isRight(outcome) ? Effect.void : Effect.fail(outcome.left)))

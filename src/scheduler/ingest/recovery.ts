@@ -9,6 +9,7 @@ import type { Log } from "../../core/cluster/deliveryQueue.ts"
 import type { Schema, Types } from "../../core/record/change.ts"
 import * as Event from "../../core/record/event.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
+import type { WalRecord } from "../../core/wal/walFormat.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
 import { type Replica, type ReplicaRecord, type ReplicaShape, startFault } from "../../ports/Replica.ts"
 import { StartFault } from "../../ports/StartFault.ts"
@@ -55,28 +56,48 @@ const recordOf = (
     return Effect.succeed(record)
   })
 
+/** Brings a replica further by what stands in the log, in order. */
+export interface Replay {
+  /** Applies events that follow each other, at least one; answers the position of the last. */
+  readonly apply: (events: Iterable<WalRecord>) => Effect.Effect<number, StartFault>
+}
+
+/** Types the events by what the replica, and then the log, says that the database defines. `path`: of the log. */
+export const replaying = (path: string, replica: ReplicaShape): Effect.Effect<Replay, StartFault> =>
+  Effect.map(Effect.mapError(inReplica(replica), startFault), ({ tables }) => {
+    const declared = new Declarations()
+    declared.declare(tables)
+    return {
+      apply: (events) =>
+        Effect.gen(function* () {
+          const records: Array<ReplicaRecord> = []
+          let through = 0
+          for (const { json, seq } of events) {
+            records.push(yield* recordOf(json, seq, path, declared))
+            through = seq
+          }
+          yield* Effect.mapError(replica.commit({ records, through }), startFault)
+          return through
+        })
+    }
+  })
+
 /** Applies everything behind `applied`; answers how many events that were. */
 const replay = (
-  paths: Paths,
   wal: WalShape,
-  replica: ReplicaShape,
   applied: number,
-  declared: Declarations,
+  replaying: Replay,
   told: Pick<Step, "add">
 ): Effect.Effect<number, StartFault> =>
   wal.read(applied).pipe(
     Stream.mapError(walFault),
     Stream.grouped(step),
-    Stream.mapEffect((events) => {
-      const through = Chunk.unsafeLast(events).seq
-      return Effect.forEach(events, ({ json, seq }) => recordOf(json, seq, paths.walPath, declared)).pipe(
-        Effect.flatMap((records) => Effect.mapError(replica.commit({ records, through }), startFault)),
-        Effect.map(() => {
-          told.add(events.length)
-          return events.length
-        })
-      )
-    }),
+    Stream.mapEffect((events) =>
+      Effect.map(replaying.apply(events), () => {
+        told.add(Chunk.size(events))
+        return Chunk.size(events)
+      })
+    ),
     Stream.runSum
   )
 
@@ -124,12 +145,11 @@ export const recover = (
       yield* Effect.mapError(Effect.zipRight(replica.clear, replica.commit({ records: [], through: head })), startFault)
       return { first: kept + 1, head }
     }
-    const declared = new Declarations()
-    declared.declare((yield* Effect.mapError(inReplica(replica), startFault)).tables)
     if (applied === head) return { first: kept + 1, head }
+    const replays = yield* replaying(walPath, replica)
     const count = yield* Progress.during("recovery", "the replica from the log", "events", (step) => {
       step.expect(head - applied)
-      return replay(paths, wal, replica, applied, declared, step)
+      return replay(wal, applied, replays, step)
     })
     yield* Effect.logInfo(`recovered ${count} events from the log, through seq ${head}`)
     return { first: kept + 1, head }

@@ -125,7 +125,7 @@ describe("schedulers over one log", () => {
   const seeds = runs(campaign ? 2000 : 600)
 
   seeded(
-    "never two writers in one epoch, no acknowledged event missing, none twice, and all are served in the end",
+    "D60 never two writers in one epoch, no acknowledged event missing, none twice, and all are served in the end",
     "test/core/cluster/term.test.ts",
     (random) => {
       const reports: Array<Report> = []
@@ -147,7 +147,7 @@ describe("schedulers over one log", () => {
   )
 
   seeded(
-    "in calm, with clocks that differ by a tenth, the first leader stays",
+    "D60 in calm, with clocks that differ by a tenth, the first leader stays",
     "test/core/cluster/term.test.ts",
     (random) => {
       for (let i = 0; i < 20; i++) {

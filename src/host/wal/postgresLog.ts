@@ -1,5 +1,5 @@
 /**
- * The WAL in PostgreSQL, as a layer over the optional driver, which is loaded only where a log's address is set.
+ * The log in PostgreSQL, as a layer over the optional driver, which is loaded only where a log's address is set.
  *
  * The driver's types are not asked of who has not installed it, hence its one function is declared here.
  */
@@ -10,13 +10,13 @@ import { SqlClient as Sql } from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import { type ConfigError, Effect, Layer, Redacted } from "effect"
 import * as LogUrl from "../../core/settings/logUrl.ts"
-import * as PostgresWal from "../../drivers/postgresWal.ts"
+import * as PostgresLog from "../../drivers/postgres/sharedLog.ts"
+import { SharedLog } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import { startFault, Wal } from "../../ports/Wal.ts"
+import { startFault } from "../../ports/Wal.ts"
 
-export interface PostgresLog {
+export interface LogAddress {
   readonly url: Redacted.Redacted<string>
-  readonly holder: string
   readonly leaseMs: number
   readonly isRelaxed: boolean
 }
@@ -43,18 +43,18 @@ const driver = (from: () => Promise<Driver>): Effect.Effect<Driver, StartFault> 
       })
   })
 
-/** Opens the log, and takes it over from a scheduler that is silent. */
+/** Opens the log for reading; its leader, if it has one, goes on. */
 export const layerPostgres = (
-  { holder, isRelaxed, leaseMs, url }: PostgresLog,
+  { isRelaxed, leaseMs, url }: LogAddress,
   from: () => Promise<Driver> = load
-): Layer.Layer<Wal, StartFault> =>
+): Layer.Layer<SharedLog, StartFault> =>
   Layer.unwrapEffect(
     Effect.map(driver(from), ({ layer }) => {
       const { log, shown, url: address } = LogUrl.parse(Redacted.value(url))!
       const client = layer({
         url: Redacted.make(address),
         connectTimeout: 5_000,
-        maxConnections: 4,
+        maxConnections: 6,
         applicationName: "scheduler"
       }).pipe(
         Layer.catchAll((error) => {
@@ -63,11 +63,11 @@ export const layerPostgres = (
           return Layer.fail(new StartFault({ exitCode: 1, message }))
         })
       )
-      const options = { log, shown, holder, leaseMs, isRelaxed, newLogId: randomUUID() }
-      const wal = Layer.scoped(
-        Wal,
-        Effect.flatMap(Sql, (sql) => Effect.mapError(PostgresWal.open(sql, options), startFault))
+      const options = { log, shown, leaseMs, isRelaxed, newLogId: randomUUID() }
+      const opened = Layer.effect(
+        SharedLog,
+        Effect.flatMap(Sql, (sql) => Effect.mapError(PostgresLog.open(sql, options), startFault))
       )
-      return Layer.provide(wal, Layer.fresh(client))
+      return Layer.provide(opened, Layer.fresh(client))
     })
   )

@@ -1,0 +1,78 @@
+/**
+ * Statements to one PostgreSQL, and what their failures mean: refused for certain, or perhaps carried out.
+ *
+ * Each is autocommitted: a client that stops in the middle of a transaction would keep its locks.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import { Duration, Effect, Fiber, Schedule } from "effect"
+import { WalFailed } from "../../ports/Wal.ts"
+
+export type Row = { readonly [column: string]: unknown }
+
+const retryMs = 200
+
+const textOf = ({ cause, message }: SqlError): string =>
+  cause instanceof Error && cause.message !== "" ? cause.message : message
+
+/** The server's own word that a statement did nothing; undefined where it may have been carried out. */
+const refusal = (error: SqlError, shown: string): WalFailed | undefined => {
+  const { code, severity } = (error.cause ?? {}) as { readonly code?: unknown; readonly severity?: unknown }
+  if (severity !== "ERROR" || typeof code !== "string" || /^(08|40|57|XX)/.test(code)) return undefined
+  return new WalFailed({
+    reason: code === "53100" ? "full" : "failed",
+    message: `the log at ${shown} refused: ${textOf(error)} (${code})`,
+    cause: error
+  })
+}
+
+export interface LinkOptions {
+  readonly shown: string
+  /** A statement without an answer by then counts as not answered; it may be carried out. */
+  readonly answerMs: number
+}
+
+export class Link {
+  private readonly sql: SqlClient.SqlClient
+  readonly shown: string
+  private readonly answerMs: number
+
+  constructor(sql: SqlClient.SqlClient, { answerMs, shown }: LinkOptions) {
+    this.sql = sql
+    this.shown = shown
+    this.answerMs = answerMs
+  }
+
+  failed(reason: WalFailed["reason"], what: string): WalFailed {
+    return new WalFailed({ reason, message: `the log at ${this.shown} (SVC_LOG_URL): ${what}` })
+  }
+
+  /**
+   * One attempt; `unreachable` where it may have been carried out. In a fiber of its own: a statement that hangs could
+   * not be cut where its caller allows no interruption, and one that is under way goes to its end without its caller.
+   */
+  run(text: string, values: ReadonlyArray<unknown> = []): Effect.Effect<ReadonlyArray<Row>, WalFailed> {
+    const timed = this.sql.unsafe<Row>(text, values).pipe(
+      Effect.mapError((error) => refusal(error, this.shown) ?? this.unanswered(textOf(error))),
+      Effect.disconnect,
+      Effect.timeoutFail({
+        duration: Duration.millis(this.answerMs),
+        onTimeout: () => this.unanswered(`no answer within ${this.answerMs} ms`)
+      })
+    )
+    return Effect.flatMap(Effect.forkDaemon(Effect.interruptible(timed)), Fiber.join)
+  }
+
+  private unanswered(why: string): WalFailed {
+    return this.failed("unreachable", `it does not answer: ${why}`)
+  }
+
+  /** For statements that may be carried out more than once. */
+  asked(text: string, values?: ReadonlyArray<unknown>): Effect.Effect<ReadonlyArray<Row>, WalFailed> {
+    return Effect.retry(this.run(text, values), {
+      while: ({ reason }) => reason === "unreachable",
+      times: 10,
+      schedule: Schedule.spaced(retryMs)
+    })
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The pool of a scheduler in the PostgreSQL that has its log: rows by kind and key, written in one term and in order.
+ *
+ * Each write moves a counter, in its own term and from the number it expects. So a write whose answer was lost is
+ * either there or not, and one that arrives late changes nothing.
+ */
+import { Effect } from "effect"
+import { DatabaseError } from "../../ports/Database.ts"
+import type { PoolStoreShape } from "../../ports/PoolStore.ts"
+import type { WalFailed } from "../../ports/Wal.ts"
+import { openedFrom, opening, type Put, Results, type Row as Stored } from "../shared/poolRows.ts"
+import type { Link } from "./link.ts"
+
+/** Keys may be longer than an index takes, so their hash is what is unique. */
+export const tables = [
+  `CREATE TABLE IF NOT EXISTS svc_log_pool_head (log text PRIMARY KEY, epoch bigint NOT NULL, writes bigint NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS svc_log_pool (log text, kind text, digest bytea, key text NOT NULL, value text NOT NULL,
+    PRIMARY KEY (log, kind, digest))`
+]
+
+export const begins = `INSERT INTO svc_log_pool_head SELECT log, epoch, 0 FROM svc_log_head WHERE log = $1
+  ON CONFLICT DO NOTHING`
+
+const asksHead = "SELECT epoch, writes FROM svc_log_pool_head WHERE log = $1"
+const asksRows = "SELECT kind, key, value FROM svc_log_pool WHERE log = $1 ORDER BY kind, key"
+
+/** No row is touched by two of the parts: those that are put again are not deleted with what begins as they do. */
+const writing = `WITH f AS (
+    UPDATE svc_log_pool_head SET writes = writes + 1 WHERE log = $1 AND epoch = $2 AND writes = $3 RETURNING 1
+  ), p AS (
+    SELECT kind, key, value, sha256(convert_to(key, 'UTF8')) AS digest
+    FROM unnest($4::text[], $5::text[], $6::text[]) AS u(kind, key, value)
+  ), x AS (
+    DELETE FROM svc_log_pool t USING f, p
+    WHERE t.log = $1 AND p.value IS NULL AND t.kind = p.kind AND t.digest = p.digest
+  ), y AS (
+    DELETE FROM svc_log_pool t USING f, unnest($7::text[], $8::text[]) AS w(kind, prefix)
+    WHERE t.log = $1 AND t.kind = w.kind AND starts_with(t.key, w.prefix)
+      AND NOT EXISTS (SELECT 1 FROM p WHERE p.kind = t.kind AND p.digest = t.digest)
+  ), i AS (
+    INSERT INTO svc_log_pool SELECT $1, p.kind, p.digest, p.key, p.value FROM f, p WHERE p.value IS NOT NULL
+    ON CONFLICT (log, kind, digest) DO UPDATE SET value = excluded.value
+  ) SELECT 1 FROM f`
+
+const failed = ({ message, reason }: WalFailed): DatabaseError =>
+  new DatabaseError({ reason: reason === "damaged" ? "damaged" : "failed", message })
+
+/** A text column takes no NUL and no half of a pair; as JSON a key has neither, and keeps its beginnings. */
+const keyText = (key: string): string => JSON.stringify(key)
+
+/** What a list of puts comes to: the last one of each row, and beginnings whose other rows go. */
+const folded = (puts: ReadonlyArray<Put>) => {
+  const rows = new Map<string, Put>()
+  const prefixes: Array<Put> = []
+  for (const put of puts) {
+    if (put.under === true) {
+      prefixes.push(put)
+      for (const [at, { key, kind }] of rows) if (kind === put.kind && key.startsWith(put.key)) rows.delete(at)
+    } else rows.set(`${put.kind} ${put.key}`, put)
+  }
+  return { rows: [...rows.values()], prefixes }
+}
+
+const valuesOf = (puts: ReadonlyArray<Put>): ReadonlyArray<unknown> => {
+  const { prefixes, rows } = folded(puts)
+  return [
+    rows.map(({ kind }) => kind),
+    rows.map(({ key }) => keyText(key)),
+    rows.map(({ value }) => (value === undefined ? null : JSON.stringify(value))),
+    prefixes.map(({ kind }) => kind),
+    prefixes.map(({ key }) => keyText(key).slice(0, -1))
+  ]
+}
+
+/** The pool as a term has it; `superseded` is told when the term is over. */
+export const make = (link: Link, log: string, epoch: number, superseded: Effect.Effect<void>): PoolStoreShape => {
+  const results = new Results()
+  const turn = Effect.unsafeMakeSemaphore(1)
+  let written = 0
+  const head = Effect.map(link.asked(asksHead, [log]), ([row]) => ({
+    epoch: Number(row?.epoch),
+    writes: Number(row?.writes)
+  }))
+  const over = Effect.zipRight(superseded, Effect.never)
+
+  /** Undefined where there is no answer: it may be there, and may still come. */
+  const attempt = (puts: ReadonlyArray<Put>) =>
+    link.run(writing, [log, epoch, written, ...valuesOf(puts)]).pipe(
+      Effect.map((rows) => rows.length > 0),
+      Effect.catchIf(
+        ({ reason }) => reason === "unreachable",
+        () => Effect.succeed(false)
+      )
+    )
+
+  const put = (puts: ReadonlyArray<Put>): Effect.Effect<void, WalFailed> =>
+    Effect.gen(function* () {
+      while (!(yield* attempt(puts))) {
+        const now = yield* head
+        if (now.epoch !== epoch) return yield* over
+        if (now.writes === written + 1) break
+        if (now.writes !== written)
+          return yield* link.failed(
+            "damaged",
+            `its pool was written ${now.writes} times, and by this process ${written}`
+          )
+      }
+      written++
+    })
+
+  const putAll = (puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> =>
+    turn.withPermits(1)(Effect.mapError(put(puts), failed))
+
+  return {
+    resultOf: results.of,
+    open: (logId, maxResults) =>
+      Effect.gen(function* () {
+        const now = yield* Effect.mapError(head, failed)
+        if (now.epoch !== epoch) return yield* over
+        written = now.writes
+        const rows = yield* Effect.mapError(link.asked(asksRows, [log]), failed)
+        const opened = yield* Effect.try({
+          try: () => {
+            const stored = rows.map(
+              ({ key, kind, value }): Stored => ({
+                kind: String(kind),
+                key: String(JSON.parse(String(key))),
+                value: JSON.parse(String(value)) as unknown
+              })
+            )
+            return { ...openedFrom(stored, logId), epoch, dropped: results.open(stored, maxResults) }
+          },
+          catch: (cause) =>
+            cause instanceof DatabaseError
+              ? cause
+              : new DatabaseError({ reason: "damaged", message: "the pool holds a row that is no JSON", cause })
+        })
+        yield* putAll([...opening(opened, logId), ...opened.dropped])
+        return opened
+      }),
+    write: (writes) => (writes.length === 0 ? Effect.void : Effect.suspend(() => putAll(writes.flatMap(results.puts))))
+  }
+}

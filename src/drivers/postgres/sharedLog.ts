@@ -1,0 +1,222 @@
+/**
+ * A log in PostgreSQL: one row per record, and one row per log that says where it ends and whose it is.
+ *
+ * One autocommitted statement both appends and fences: it moves the log's end only in the writer's own term and only
+ * from the position it expects, so of two writers, or of two attempts of one, exactly one is accepted. The pool has a
+ * row of the same kind, so that its writes and the log's do not wait for each other; a take-over moves both.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { Effect } from "effect"
+import type { Attempt, Frame } from "../../core/cluster/term.ts"
+import type { LogMember, LogRow, SharedLogShape } from "../../ports/SharedLog.ts"
+import { dropped, type WalFailed } from "../../ports/Wal.ts"
+import { Link, type Row } from "./link.ts"
+import * as Pool from "./pool.ts"
+
+export interface PostgresLogOptions {
+  /** Name of the log; several clusters may share a database. */
+  readonly log: string
+  /** As people are told of it. */
+  readonly shown: string
+  /** For a log that is new. */
+  readonly newLogId: string
+  readonly leaseMs: number
+  /** Takes a server too that answers before it has flushed. */
+  readonly isRelaxed: boolean
+}
+
+const layout = 1
+const oldestServer = 140_000
+const pageRecords = 1_000
+const pageBytes = 4_194_304
+/** A scheduler that has told nothing for so long is forgotten, and the log kept for it no longer. */
+const forgottenMs = 600_000
+
+const tables = [
+  `CREATE TABLE IF NOT EXISTS svc_log_head (log text PRIMARY KEY, layout int NOT NULL, log_id text NOT NULL,
+    epoch bigint NOT NULL, beat bigint NOT NULL, last_seq bigint NOT NULL, kept_after bigint NOT NULL, holder text)`,
+  `CREATE TABLE IF NOT EXISTS svc_log (log text, seq bigint, line text NOT NULL, PRIMARY KEY (log, seq))`,
+  `CREATE TABLE IF NOT EXISTS svc_log_member (log text, self text, name text NOT NULL, url text NOT NULL,
+    applied bigint NOT NULL, synced bigint NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (log, self))`,
+  ...Pool.tables
+]
+
+const asksServer = `SELECT current_setting('server_version_num') AS version, current_setting('fsync') AS fsync,
+    current_setting('synchronous_commit') AS sync, current_setting('server_encoding') AS encoding`
+
+/** Said by the session that writes, since each may have settings of its own. */
+const flushes = "current_setting('fsync') <> 'off' AND current_setting('synchronous_commit') <> 'off' AS flushed"
+
+const asksRow = `SELECT h.*, m.url FROM svc_log_head h
+  LEFT JOIN svc_log_member m ON m.log = h.log AND m.self = h.holder WHERE h.log = $1`
+
+const appending = `WITH h AS (
+    UPDATE svc_log_head SET last_seq = last_seq + $1 WHERE log = $2 AND epoch = $3 AND last_seq = $4 RETURNING last_seq
+  ), i AS (
+    INSERT INTO svc_log SELECT $2, $4::bigint + n, line FROM h, unnest($5::text[]) WITH ORDINALITY AS u(line, n)
+  ) SELECT ${flushes} FROM h`
+
+const claiming = `WITH h AS (
+    UPDATE svc_log_head SET epoch = $2::bigint + 1, beat = beat + 1, holder = $5
+    WHERE log = $1 AND epoch = $2 AND beat = $3 AND last_seq = $4 RETURNING *
+  ), p AS (
+    UPDATE svc_log_pool_head t SET epoch = h.epoch FROM h WHERE t.log = h.log
+  ) SELECT h.*, m.url FROM h LEFT JOIN svc_log_member m ON m.log = h.log AND m.self = h.holder`
+
+const beating = `UPDATE svc_log_head SET beat = beat + 1 WHERE log = $1 AND epoch = $2 RETURNING ${flushes}`
+
+const reading = `SELECT seq, line FROM (
+    SELECT seq, line, sum(octet_length(line)) OVER (ORDER BY seq) - octet_length(line) AS before
+    FROM (SELECT seq, line FROM svc_log WHERE log = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT ${pageRecords}) p
+  ) q WHERE before < ${pageBytes} ORDER BY seq`
+
+const dropping = `WITH h AS (
+    UPDATE svc_log_head SET kept_after = least($3::bigint, last_seq)
+    WHERE log = $1 AND epoch = $2 AND kept_after < least($3::bigint, last_seq) RETURNING kept_after
+  ), d AS (
+    DELETE FROM svc_log USING h WHERE log = $1 AND seq <= h.kept_after
+  ) SELECT kept_after FROM h`
+
+/** Also forgets the earlier processes of the same scheduler. */
+const announcing = `WITH d AS (
+    DELETE FROM svc_log_member WHERE log = $1 AND self <> $2
+      AND (name = $3 OR at < now() - ${forgottenMs} * interval '1 ms')
+  ) INSERT INTO svc_log_member VALUES ($1, $2, $3, $4, $5, $6, now()) ON CONFLICT (log, self)
+    DO UPDATE SET url = excluded.url, applied = excluded.applied, synced = excluded.synced, at = excluded.at`
+
+const listing = `SELECT * FROM svc_log_member
+  WHERE log = $1 AND at >= now() - $2::float8 * interval '1 ms' ORDER BY name, self`
+
+const ends = `SELECT last_seq, kept_after, (SELECT min(seq) FROM svc_log WHERE log = $1) AS first,
+    (SELECT max(seq) FROM svc_log WHERE log = $1) AS last FROM svc_log_head WHERE log = $1`
+
+const textIn = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
+
+const rowOf = (row: Row): LogRow => ({
+  epoch: Number(row.epoch),
+  beat: Number(row.beat),
+  lastSeq: Number(row.last_seq),
+  keptAfter: Number(row.kept_after),
+  leader: textIn(row.holder),
+  leaderUrl: textIn(row.url)
+})
+
+const memberOf = (row: Row): LogMember => ({
+  self: String(row.self),
+  name: String(row.name),
+  url: String(row.url),
+  applied: Number(row.applied),
+  synced: Number(row.synced)
+})
+
+/** What the server says of itself. */
+export interface Server {
+  readonly version: number
+  readonly fsync: string
+  readonly synchronousCommit: string
+  readonly encoding: string
+}
+
+/** Why this server cannot keep the log, if it cannot. */
+export const serverFault = (server: Server, isRelaxed: boolean): string | undefined => {
+  if (!(server.version >= oldestServer))
+    return `the server is PostgreSQL ${Math.trunc(server.version / 10_000)}; it must be ${oldestServer / 10_000} or later`
+  if (server.encoding !== "UTF8") return `the database's encoding is ${server.encoding}; make one with ENCODING 'UTF8'`
+  const off = server.fsync === "off" ? "fsync" : server.synchronousCommit === "off" ? "synchronous_commit" : undefined
+  return off === undefined || isRelaxed
+    ? undefined
+    : `the server has ${off} off, so a power failure would lose what was answered; turn it on, or set SVC_LOG_DURABILITY=relaxed to accept that`
+}
+
+/** Fails unless the first and the last record are those that the log's row says. */
+const whole = (link: Link, log: string): Effect.Effect<void, WalFailed> =>
+  Effect.flatMap(link.asked(ends, [log]), ([row]) => {
+    const [keptAfter, lastSeq] = [Number(row?.kept_after), Number(row?.last_seq)]
+    const isWhole =
+      lastSeq === keptAfter ? row?.last === null : Number(row?.first) === keptAfter + 1 && Number(row?.last) === lastSeq
+    return isWhole
+      ? Effect.void
+      : link.failed(
+          "damaged",
+          `its records are seq ${String(row?.first)} to ${String(row?.last)}, and it should hold ${keptAfter + 1} to ${lastSeq}`
+        )
+  })
+
+/** A server that can keep the log, with the tables and the rows of this one; answers the log's id. */
+const prepare = (link: Link, { isRelaxed, log, newLogId }: PostgresLogOptions): Effect.Effect<string, WalFailed> =>
+  Effect.gen(function* () {
+    const [server] = yield* link.asked(asksServer)
+    const fault = serverFault(
+      {
+        version: Number(server?.version),
+        fsync: String(server?.fsync),
+        synchronousCommit: String(server?.sync),
+        encoding: String(server?.encoding)
+      },
+      isRelaxed
+    )
+    if (fault !== undefined) return yield* link.failed("failed", fault)
+    // Two that create at once collide in the catalogue; the second attempt finds what the first one made.
+    for (const table of tables) yield* Effect.retry(link.asked(table), { times: 3 })
+    yield* link.asked("INSERT INTO svc_log_head VALUES ($1, $2, $3, 0, 0, 0, 0, NULL) ON CONFLICT DO NOTHING", [
+      log,
+      layout,
+      newLogId
+    ])
+    yield* link.asked(Pool.begins, [log])
+    const [row] = yield* link.asked(asksRow, [log])
+    if (row === undefined) return yield* link.failed("damaged", "its row in svc_log_head is gone")
+    if (Number(row.layout) > layout)
+      return yield* link.failed("newer", `a later version wrote it (layout ${row.layout}, this one knows ${layout})`)
+    yield* whole(link, log)
+    return String(row.log_id)
+  })
+
+/** The statements of a log that is there. */
+const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "shown" | "isRelaxed"> => {
+  const durability = ([row]: ReadonlyArray<Row>) =>
+    row === undefined ? undefined : row.flushed === true ? ("flushed" as const) : ("relaxed" as const)
+  const row = Effect.flatMap(link.run(asksRow, [log]), ([found]) =>
+    found === undefined ? link.failed("damaged", "its row in svc_log_head is gone") : Effect.succeed(rowOf(found))
+  )
+  return {
+    row,
+    claim: ({ beat, epoch, lastSeq }: Frame, self) =>
+      Effect.map(link.run(claiming, [log, epoch, beat, lastSeq, self]), ([won]) =>
+        won === undefined ? undefined : rowOf(won)
+      ),
+    beat: (epoch) => Effect.map(link.run(beating, [log, epoch]), durability),
+    handOver: (self) =>
+      Effect.asVoid(link.asked("UPDATE svc_log_head SET holder = NULL WHERE log = $1 AND holder = $2", [log, self])),
+    append: ({ count, epoch, lastSeq }: Attempt, records) =>
+      Effect.map(link.run(appending, [count, log, epoch, lastSeq, records]), durability),
+    page: (after, upTo) =>
+      Effect.flatMap(link.run(reading, [log, after, upTo]), (rows) => {
+        const records = rows.map(({ line, seq }) => ({ seq: Number(seq), json: String(line) }))
+        if (records.length > 0 && records.every(({ seq }, i) => seq === after + 1 + i)) return Effect.succeed(records)
+        return Effect.flatMap(row, ({ keptAfter }) =>
+          after < keptAfter
+            ? dropped(after, keptAfter)
+            : link.failed("damaged", `seq ${after + 1} should come next, and it is not there`)
+        )
+      }),
+    drop: (epoch, seq) =>
+      Effect.flatMap(link.run(dropping, [log, epoch, seq - 1]), ([kept]) =>
+        // No row: nothing to drop, or an earlier attempt has dropped it and its answer was lost.
+        kept === undefined ? Effect.map(row, ({ keptAfter }) => keptAfter) : Effect.succeed(Number(kept.kept_after))
+      ),
+    announce: ({ applied, name, self, synced, url }) =>
+      Effect.asVoid(link.run(announcing, [log, self, name, url, applied, synced])),
+    members: (withinMs) => Effect.map(link.run(listing, [log, withinMs]), (rows) => rows.map(memberOf)),
+    pool: (epoch, superseded) => Pool.make(link, log, epoch, superseded)
+  }
+}
+
+/** Opens the log for reading; its leader, if it has one, goes on. */
+export const open = (sql: SqlClient.SqlClient, options: PostgresLogOptions): Effect.Effect<SharedLogShape, WalFailed> =>
+  Effect.gen(function* () {
+    const { isRelaxed, leaseMs, log, shown } = options
+    const link = new Link(sql, { shown, answerMs: Math.min(5000, Math.max(500, leaseMs / 2)) })
+    const logId = yield* prepare(link, options)
+    return { ...statements(link, log), logId, shown, isRelaxed }
+  })

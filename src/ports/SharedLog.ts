@@ -1,0 +1,97 @@
+/**
+ * A log on a server that several schedulers reach: every statement that a term of it is made of, each of them whole or
+ * not at all.
+ *
+ * One scheduler leads (`core/cluster/term.ts`): it alone appends, through `ports/Wal`; the others read. Each write
+ * names the term it belongs to, and the engine refuses one of another term, so nothing here needs a lock. A failure
+ * with the reason `unreachable` says that the outcome is unknown; every other is definite. No method tries again.
+ */
+import { Context, type Effect } from "effect"
+import type { Attempt, Frame } from "../core/cluster/term.ts"
+import type { WalRecord } from "../core/wal/walFormat.ts"
+import type { PoolStoreShape } from "./PoolStore.ts"
+import type { WalFailed } from "./Wal.ts"
+
+/** `flushed`: on disk before it is answered; `relaxed`: a power failure may lose it. */
+export type Durability = "flushed" | "relaxed"
+
+/** The log's row, and what belongs to it. */
+export interface LogRow extends Frame {
+  /** Every record behind this position is there to be read. */
+  readonly keptAfter: number
+  /** Where the leader says that others reach it. */
+  readonly leaderUrl: string | undefined
+}
+
+/** A scheduler as it told of itself last. */
+export interface LogMember {
+  /** As {@link Frame.leader} has it. */
+  readonly self: string
+  /** SCHEDULER_ID. */
+  readonly name: string
+  readonly url: string
+  /** Position through which its replica is applied, and through which that is on its disk. */
+  readonly applied: number
+  readonly synced: number
+}
+
+export interface SharedLogShape {
+  /** Random, born with the log (D5). */
+  readonly logId: string
+  /** As people are told of it; no password is in it. */
+  readonly shown: string
+  /** Whether a server that answers before it has flushed is taken. */
+  readonly isRelaxed: boolean
+  readonly row: Effect.Effect<LogRow, WalFailed>
+  /** Begins a term, if the row is still this one; undefined: it is not. */
+  readonly claim: (expected: Frame, self: string) => Effect.Effect<LogRow | undefined, WalFailed>
+  /** Says that the leader of the term lives; undefined: the term is over. */
+  readonly beat: (epoch: number) => Effect.Effect<Durability | undefined, WalFailed>
+  /** Gives the log back, if it is this process's. */
+  readonly handOver: (self: string) => Effect.Effect<void, WalFailed>
+  /** Adds records at a position in a term; undefined: the row says another one. */
+  readonly append: (at: Attempt, records: ReadonlyArray<string>) => Effect.Effect<Durability | undefined, WalFailed>
+  /** The first of the records behind `after` and up to `upTo`; at least one, where there is one. */
+  readonly page: (after: number, upTo: number) => Effect.Effect<ReadonlyArray<WalRecord>, WalFailed>
+  /** Drops what lies before `seq`, as far as its term is not over; answers the position behind which all is kept. */
+  readonly drop: (epoch: number, seq: number) => Effect.Effect<number, WalFailed>
+  /** Tells the others of this scheduler. */
+  readonly announce: (member: LogMember) => Effect.Effect<void, WalFailed>
+  /** Schedulers that have told of themselves within `withinMs`, by the server's clock. */
+  readonly members: (withinMs: number) => Effect.Effect<ReadonlyArray<LogMember>, WalFailed>
+  /** The pool of a term. A write of a term that is over tells so and never returns. */
+  readonly pool: (epoch: number, superseded: Effect.Effect<void>) => PoolStoreShape
+}
+
+/** The log of a cluster with several schedulers. */
+export class SharedLog extends Context.Tag("ports/SharedLog")<SharedLog, SharedLogShape>() {}
+
+export interface LogStatus {
+  readonly role: "leader" | "follower"
+  readonly epoch: number
+  /** The leader's SCHEDULER_ID; undefined: none is known. */
+  readonly leader: string | undefined
+  readonly leaderUrl: string | undefined
+  /** Of the last write, or as it was asked for while there was none. */
+  readonly durability: Durability
+  /** Schedulers that tell of themselves, this one among them. */
+  readonly members: ReadonlyArray<LogMember>
+  /** Terms that this process has begun. */
+  readonly takeOvers: number
+}
+
+export interface LeadershipShape {
+  /** False: another may lead, and nothing is answered but what is this process's own. */
+  readonly mayAnswer: () => boolean
+  /** Called when {@link mayAnswer} turns false. */
+  readonly onSilenced: (listener: () => void) => void
+  /** Undefined: alone with its log. */
+  readonly status: () => LogStatus | undefined
+}
+
+/**
+ * Whether and with whom a scheduler shares its log; by default it is alone with it, and always may answer.
+ */
+export class Leadership extends Context.Reference<Leadership>()("ports/SharedLog/Leadership", {
+  defaultValue: (): LeadershipShape => ({ mayAnswer: () => true, onSilenced: () => {}, status: () => undefined })
+}) {}

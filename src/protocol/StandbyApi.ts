@@ -1,0 +1,19 @@
+/**
+ * What a scheduler that stands by answers by itself; everything else it hands on to the scheduler that leads.
+ *
+ * The same endpoints, by the same declarations, as the scheduler's own.
+ */
+import * as HttpApi from "@effect/platform/HttpApi"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as Errors from "./errors.ts"
+import { health, livez, metrics, progress, readyz } from "./SchedulerApi.ts"
+
+class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(progress).add(livez).add(readyz) {}
+
+export class StandbyApi extends HttpApi.make("standby")
+  .add(Monitor)
+  .addError(Errors.InvalidRequest)
+  .addError(Errors.NotFound)
+  .addError(Errors.RateLimited)
+  .addError(Errors.NotLeader)
+  .addError(Errors.Internal) {}

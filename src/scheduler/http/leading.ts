@@ -1,0 +1,23 @@
+/**
+ * A scheduler that does not lead any more, or may not, answers 503 `NOT_LEADER`: what it knows may be old.
+ *
+ * Only what its operator asks about this process itself is still answered.
+ */
+import type * as HttpApp from "@effect/platform/HttpApp"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import { Effect } from "effect"
+import { respond, toAnswer } from "../../node/httpAnswers.ts"
+import { Leadership } from "../../ports/SharedLog.ts"
+import * as Errors from "./HttpErrors.ts"
+
+const own = /^\/(?:livez|metrics|progress)(?:\?|$)/
+
+/** Around all routes. */
+export const make = Effect.map(
+  Leadership,
+  ({ mayAnswer }) =>
+    <E, R>(app: HttpApp.Default<E, R>): HttpApp.Default<E, R> =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
+        mayAnswer() || own.test(url) ? app : Effect.succeed(respond(toAnswer(Errors.notLeader)))
+      )
+)

@@ -1,0 +1,35 @@
+/** The settings of a log that several schedulers reach. */
+import * as Address from "../core/settings/address.ts"
+import * as LogUrl from "../core/settings/logUrl.ts"
+import * as Settings from "../core/settings/settings.ts"
+
+export const logKnobs = {
+  logUrl: {
+    ...Settings.secret("SVC_LOG_URL", {
+      meaning:
+        "PostgreSQL that keeps log and pool instead of files (14 or later; optional package `@effect/sql-pg`), as `postgres://user:password@host/database?log=name`; each cluster has a log name of its own, `svc` where none is given. The replica stays in its folder. Of several schedulers with one log one leads, and the others stand by."
+    }),
+    allowed: LogUrl.allowed,
+    read: (text: string) => (LogUrl.parse(text) === undefined ? undefined : text)
+  },
+  logDurability: Settings.choice("SVC_LOG_DURABILITY", ["flushed", "relaxed"], "flushed", {
+    meaning:
+      "`flushed`: a PostgreSQL that has `fsync` or `synchronous_commit` off is refused; `relaxed`: it is taken, and a power failure may lose what was answered."
+  }),
+  leaseMs: Settings.integer(
+    "SVC_LEASE_MS",
+    3000,
+    { min: 1000, max: 600_000 },
+    {
+      unit: "ms",
+      meaning:
+        "Silence of the scheduler that leads the log of SVC_LOG_URL after which another one takes over. A leader whose writes are not answered for so long ends."
+    }
+  ),
+  advertise: Settings.text("SVC_SCHEDULER_ADVERTISE", {
+    meaning: "Address at which the other schedulers of the log of SVC_LOG_URL reach this one.",
+    defaultText: "from SVC_SCHEDULER_INGEST_HOST and the port",
+    allowed: "host:port or an http:// or https:// address",
+    read: (text) => (Address.advertised(text) === undefined ? undefined : text)
+  })
+}

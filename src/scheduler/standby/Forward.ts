@@ -1,0 +1,95 @@
+/**
+ * Requests to a scheduler that stands by, handed on to the one that leads: the body as it came, the caller's own
+ * credentials, one hop.
+ *
+ * Nothing is redirected, so that a caller needs no address but the one it has (D15). A request that has been handed on
+ * once is not handed on again: between two leaders that would go in a circle.
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Effect, Stream } from "effect"
+import { fromBody, respond, toAnswer } from "../../node/httpAnswers.ts"
+import { RequestBody } from "../../ports/RequestBody.ts"
+import { SchedulerConfig } from "../Config.ts"
+import * as Errors from "../http/HttpErrors.ts"
+import type { Standing } from "./Standing.ts"
+
+/** Names the scheduler that has handed the request on. */
+export const forwardedHeader = "svc-forwarded-by"
+
+/** Of one connection, or judged where the request came in. */
+const dropped: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "host",
+  "keep-alive",
+  "origin",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade"
+])
+
+const kept = (headers: { readonly [name: string]: string }): { readonly [name: string]: string } =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)))
+
+const methods = { GET: "GET", HEAD: "HEAD", POST: "POST", PUT: "PUT", PATCH: "PATCH", DELETE: "DELETE" } as const
+
+const isMethod = (method: string): method is keyof typeof methods => Object.hasOwn(methods, method)
+
+const answered = (response: HttpClientResponse.HttpClientResponse, isHead: boolean) => {
+  const headers = kept(response.headers)
+  const { status } = response
+  if (isHead || status === 204 || status === 304) return HttpServerResponse.empty({ status, headers })
+  const length = Number(response.headers["content-length"])
+  return HttpServerResponse.stream(
+    response.stream.pipe(Stream.catchAll(() => Stream.dieMessage("the leader broke off its answer"))),
+    {
+      status,
+      headers,
+      contentType: response.headers["content-type"] ?? "application/json",
+      ...(Number.isSafeInteger(length) ? { contentLength: length } : {})
+    }
+  )
+}
+
+const notLeader = respond(toAnswer(Errors.notLeader))
+
+/** Hands a request on, or answers 503 `NOT_LEADER`. */
+export const make = (standing: Standing) =>
+  Effect.map(Effect.all([HttpClient.HttpClient, RequestBody, SchedulerConfig]), ([client, body, config]) => {
+    const send = (request: HttpServerRequest.HttpServerRequest, url: string, text: string | undefined) => {
+      const method = isMethod(request.method) ? request.method : "GET"
+      const headers = { ...kept(request.headers), [forwardedHeader]: config.schedulerId }
+      const bare = HttpClientRequest.make(method)(`${url}${request.url}`, { headers })
+      const contentType = request.headers["content-type"] ?? "application/json"
+      return client.execute(text === undefined ? bare : HttpClientRequest.bodyText(bare, text, contentType)).pipe(
+        Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+        Effect.map((response) => answered(response, method === "HEAD"))
+      )
+    }
+    return (request: HttpServerRequest.HttpServerRequest): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
+      Effect.gen(function* () {
+        const url = standing.leaderUrl()
+        if (url === undefined || request.headers[forwardedHeader] !== undefined) return notLeader
+        const hasBody = request.method !== "GET" && request.method !== "HEAD"
+        const text = hasBody
+          ? yield* Effect.mapError(body.text(request, config.maxBodyBytes), (error) =>
+              fromBody(error, config.maxBodyBytes)
+            )
+          : undefined
+        // A leader that stands still answers nothing; its callers are told when another one leads. Interruptible, or
+        // the call that lost could not be ended within a handler that is not.
+        return yield* Effect.raceFirst(send(request, url, text), Effect.as(standing.otherLeader, notLeader)).pipe(
+          Effect.interruptible,
+          Effect.tapError((error) => Effect.logDebug(`the leader at ${url} does not answer: ${error.message}`)),
+          Effect.orElseSucceed(() => notLeader)
+        )
+      }).pipe(Effect.catchAll((error) => Effect.succeed(respond(toAnswer(error)))))
+  })

@@ -1,0 +1,122 @@
+/**
+ * A scheduler that stands by, put together: its own endpoints, and the way to the leader for everything else.
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Effect, Layer } from "effect"
+import * as Core from "../../core/telemetry/meters.ts"
+import * as Text from "../../core/telemetry/metricText.ts"
+import { makeJudge } from "../../node/bearer.ts"
+import * as Guard from "../../node/guard.ts"
+import * as Bodies from "../../node/httpBodies.ts"
+import * as WebHeaders from "../../node/webHeaders.ts"
+import { Audit } from "../../ports/Audit.ts"
+import { HotRoutes } from "../../ports/Front.ts"
+import { Meters } from "../../ports/Meters.ts"
+import { ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
+import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { Progress } from "../../ports/Progress.ts"
+import { Release } from "../../ports/Release.ts"
+import { taskOf } from "../../protocol/progress.ts"
+import { Cloned, SchedulerBearer } from "../../protocol/SchedulerApi.ts"
+import { StandbyApi } from "../../protocol/StandbyApi.ts"
+import { SchedulerConfig } from "../Config.ts"
+import * as Errors from "../http/HttpErrors.ts"
+import * as Monitor from "../http/monitor.ts"
+import * as Forward from "./Forward.ts"
+import type { Following, Standing } from "./Standing.ts"
+
+const ok = { status: "ok" } as const
+
+const own: ReadonlySet<string> = new Set(["/health", "/livez", "/progress", "/readyz"])
+
+/** Whether this process answers by itself; figures as JSON are the cluster's, and the leader's. */
+const isOwn = ({ headers, url }: HttpServerRequest.HttpServerRequest): boolean => {
+  const { pathname, searchParams } = new URL(url, "http://standby")
+  return (
+    own.has(pathname) ||
+    (pathname === "/metrics" && Text.wanted(headers["accept"], searchParams.get("format") ?? undefined))
+  )
+}
+
+const layerMonitor = (standing: Standing, following: Following) =>
+  HttpApiBuilder.group(StandbyApi, "monitor", (handlers) =>
+    Effect.gen(function* () {
+      const { tasks } = yield* Progress
+      const { version } = yield* Release
+      const process = yield* ProcessFigures
+      const heap = yield* Heap
+      const meters = yield* Meters
+      const isLed = () => standing.leaderUrl() !== undefined
+      const figures = Effect.map(process, (used) =>
+        Core.families("scheduler", meters, {
+          ...ofProcess(used),
+          ...ofMemory(heap.memory()),
+          ...Monitor.logReadings(standing.status()),
+          buildInfo: [[[version, "scheduler"], 1]],
+          replicaSeq: following.applied()
+        })
+      )
+      return handlers
+        .handleRaw("metrics", () =>
+          Effect.map(figures, (families) =>
+            HttpServerResponse.text(Text.render(families), { contentType: Text.contentType })
+          )
+        )
+        .handle("health", () =>
+          Effect.sync(() => (isLed() ? { status: "healthy" as const } : { status: "unavailable" as const }))
+        )
+        .handle("progress", () =>
+          Effect.sync(() => ({
+            state: "standby",
+            seq: following.applied(),
+            tasks: tasks().map(taskOf),
+            clone: null,
+            ssps: [],
+            log: Monitor.logProgress(standing.status())
+          }))
+        )
+        .handle("livez", () => Effect.succeed(ok))
+        .handle("readyz", () => (isLed() ? Effect.succeed(ok) : Effect.fail(Errors.notLeader)))
+    })
+  )
+
+const layerBearer = Layer.effect(
+  SchedulerBearer,
+  Effect.map(
+    Effect.flatMap(SchedulerConfig, ({ bearers }) => Guard.make(StandbyApi, makeJudge(bearers, Errors.unauthorized))),
+    (check) => SchedulerBearer.of({ bearer: () => check })
+  )
+)
+
+const layerAudit = Layer.unwrapEffect(
+  Effect.map(SchedulerConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute))
+)
+
+/** For any server that takes `HttpApi.Api`. */
+export const layer = (standing: Standing, following: Following) =>
+  Layer.mergeAll(
+    HttpApiBuilder.middleware(
+      StandbyApi,
+      Effect.map(
+        Effect.all([SchedulerConfig, Forward.make(standing)]),
+        ([{ browserOrigins, corsOrigins }, forward]) =>
+          (app) =>
+            WebHeaders.around({ all: corsOrigins, browser: browserOrigins })(
+              Bodies.answerEverything(Bodies.allowedBy(StandbyApi))(
+                Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+                  isOwn(request) ? app : forward(request)
+                )
+              )
+            )
+      )
+    ),
+    HotRoutes.layerNone
+  ).pipe(
+    Layer.provideMerge(HttpApiBuilder.api(StandbyApi)),
+    Layer.provide(layerMonitor(standing, following)),
+    Layer.provide([layerBearer, Layer.succeed(Cloned, Cloned.of(Effect.void))]),
+    Layer.provideMerge(Bodies.layerRouting),
+    Layer.provide(layerAudit)
+  )

@@ -1,0 +1,275 @@
+/**
+ * Carries out what `core/cluster/term.ts` decides: looks, takes over, beats, hands over, ends.
+ *
+ * A follower does one thing at a time, so that the replica is at rest when its term begins. All times are of the clock
+ * that only grows.
+ */
+import { Deferred, Duration, Effect, Random, type Scope } from "effect"
+import * as Term from "../../core/cluster/term.ts"
+import type {
+  Durability,
+  LeadershipShape,
+  LogMember,
+  LogRow,
+  LogStatus,
+  SharedLogShape
+} from "../../ports/SharedLog.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import type { WalFailed } from "../../ports/Wal.ts"
+
+/** A member that has told nothing for so many leases is not counted any more. */
+const membersLeases = 10
+
+/** Which log, and as whom. */
+export interface StandingOptions {
+  readonly name: string
+  readonly leaseMs: number
+}
+
+/** What a follower brings up to date: positions of its replica. */
+export interface Following {
+  /** Applies what comes next, through `lastSeq` at most; answers whether there is more. */
+  readonly step: (row: LogRow) => Effect.Effect<boolean, StartFault>
+  readonly applied: () => number
+  readonly synced: () => number
+}
+
+const hex = Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 16), 16), (digits) =>
+  digits.map((digit) => digit.toString(16)).join("")
+)
+
+/** Undefined: no leader. A name of a process is `<SCHEDULER_ID>/<random>`. */
+const nameIn = (self: string | undefined): string | undefined => self?.slice(0, self.lastIndexOf("/"))
+
+export class Standing implements LeadershipShape {
+  readonly log: SharedLogShape
+  readonly self: string
+  private readonly name: string
+  private readonly rules: Term.Rules
+  private readonly now: () => number
+  private term: Term.Term = Term.initial
+  private row: LogRow | undefined
+  private members: ReadonlyArray<LogMember> = []
+  private durability: Durability = "flushed"
+  private url = ""
+  private takeOvers = 0
+  private isSilenced = false
+  private readonly silenced: Array<() => void> = []
+  private readonly won: Deferred.Deferred<Term.Frame>
+  private readonly ended: Deferred.Deferred<never, StartFault>
+  /** Called when the leader that is known is another than before. */
+  private readonly changed: Array<() => void> = []
+
+  private constructor(
+    log: SharedLogShape,
+    { leaseMs, name }: StandingOptions,
+    self: string,
+    now: () => number,
+    won: Deferred.Deferred<Term.Frame>,
+    ended: Deferred.Deferred<never, StartFault>
+  ) {
+    this.log = log
+    this.self = self
+    this.name = name
+    this.rules = { self, leaseMs }
+    this.now = now
+    this.won = won
+    this.ended = ended
+  }
+
+  /** Gives the log back, if it has it, when the scope is closed. */
+  static readonly make = (log: SharedLogShape, options: StandingOptions): Effect.Effect<Standing, never, Scope.Scope> =>
+    Effect.gen(function* () {
+      const clock = yield* Effect.clock
+      const self = `${options.name}/${yield* hex}`
+      const won = yield* Deferred.make<Term.Frame>()
+      const ended = yield* Deferred.make<never, StartFault>()
+      const now = (): number => Number(clock.unsafeCurrentTimeNanos()) / 1e6
+      const standing = new Standing(log, options, self, now, won, ended)
+      yield* Effect.addFinalizer(() => standing.tell({ tag: "Stopped" }))
+      return standing
+    })
+
+  /** Fails when the process must end. */
+  get lost(): Effect.Effect<never, StartFault> {
+    return Deferred.await(this.ended)
+  }
+
+  readonly mayAnswer = (): boolean => Term.mayAnswer(this.rules, this.term, this.now())
+
+  readonly onSilenced = (listener: () => void): void => void this.silenced.push(listener)
+
+  readonly status = (): LogStatus => ({
+    role: this.term.role === "leader" ? "leader" : "follower",
+    epoch: this.row?.epoch ?? 0,
+    leader: nameIn(this.row?.leader),
+    leaderUrl: this.row?.leaderUrl,
+    durability: this.durability,
+    members: this.members,
+    takeOvers: this.takeOvers
+  })
+
+  /** Where the leader is reached; undefined where there is none, or it is this process. */
+  leaderUrl(): string | undefined {
+    return this.row?.leader === this.self ? undefined : this.row?.leaderUrl
+  }
+
+  /** Returns when the leader is another one than now. */
+  get otherLeader(): Effect.Effect<void> {
+    return Effect.async((resume) => {
+      const done = (): void => resume(Effect.void)
+      this.changed.push(done)
+      return Effect.sync(() => void this.changed.splice(this.changed.indexOf(done), 1))
+    })
+  }
+
+  private readonly tell = (fact: Term.Fact): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const [term, orders] = Term.decide(this.rules, this.term, this.now(), fact)
+      this.term = term
+      this.look()
+      return Effect.forEach(orders, (order) => this.carryOut(order), { discard: true })
+    })
+
+  /** Tells once, when it may not answer any more. */
+  private look(): void {
+    if (this.isSilenced || this.term.role === "follower" || this.mayAnswer()) return
+    this.isSilenced = true
+    for (const listener of this.silenced) listener()
+  }
+
+  private seen(row: LogRow): void {
+    const isOther = row.leader !== this.row?.leader
+    this.row = row
+    if (isOther) for (const done of [...this.changed]) done()
+  }
+
+  private carryOut(order: Term.Order): Effect.Effect<void> {
+    switch (order.tag) {
+      case "Claim":
+        return this.claim(order.expected)
+      case "Lead":
+        this.takeOvers++
+        return Effect.asVoid(Deferred.succeed(this.won, order.frame))
+      case "Beat":
+        return Effect.asVoid(Effect.forkDaemon(this.beat))
+      case "HandOver":
+        return Effect.catchAll(this.log.handOver(this.self), (error) =>
+          Effect.logWarning(`the log is not handed over, others wait for the lease: ${error.message}`)
+        )
+      case "End":
+        return this.end({ exitCode: 4, message: `the log at ${this.log.shown} (SVC_LOG_URL): ${order.message}` })
+    }
+  }
+
+  private end(fault: { readonly exitCode: 1 | 4; readonly message: string }): Effect.Effect<void> {
+    return Effect.asVoid(Deferred.fail(this.ended, new StartFault(fault)))
+  }
+
+  private claim(expected: Term.Frame): Effect.Effect<void> {
+    const sentAt = this.now()
+    return Effect.matchEffect(this.log.claim(expected, this.self), {
+      onSuccess: (row) => {
+        if (row !== undefined) this.seen(row)
+        return this.tell({ tag: "Claimed", sentAt, frame: row })
+      },
+      onFailure: (error) =>
+        Effect.zipRight(Effect.logWarning(`taking over: ${error.message}`), this.tell({ tag: "ClaimUnknown" }))
+    })
+  }
+
+  private get beat(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const sentAt = this.now()
+      return this.term.role !== "leader"
+        ? Effect.void
+        : Effect.matchEffect(this.log.beat(this.term.epoch), {
+            onSuccess: (durability) => (durability === undefined ? this.superseded : this.accepted(sentAt, durability)),
+            onFailure: (error) => Effect.logWarning(error.message)
+          })
+    })
+  }
+
+  /** The engine has refused a write of this term. */
+  get superseded(): Effect.Effect<void> {
+    return this.tell({ tag: "Superseded" })
+  }
+
+  /** The engine has accepted a write of this term that was begun at `sentAt`. */
+  accepted(sentAt: number, durability: Durability): Effect.Effect<void> {
+    this.durability = durability
+    const told = this.tell({ tag: "Accepted", sentAt })
+    if (durability === "flushed" || this.log.isRelaxed) return told
+    const message = `the log at ${this.log.shown} (SVC_LOG_URL): the server answers before it has flushed, so a power failure would lose what was answered; turn fsync and synchronous_commit on, or set SVC_LOG_DURABILITY=relaxed to accept that`
+    return Effect.zipRight(told, this.end({ exitCode: 1, message }))
+  }
+
+  /** Of the clock that {@link accepted} takes. */
+  readonly time = (): number => this.now()
+
+  /** Tells the others where this process is, and hears of them. */
+  private announce(following: Pick<Following, "applied" | "synced">): Effect.Effect<void, WalFailed> {
+    const { name, self, url } = this
+    const told = this.log.announce({ self, name, url, applied: following.applied(), synced: following.synced() })
+    return Effect.zipRight(
+      told,
+      Effect.map(this.log.members(membersLeases * this.rules.leaseMs), (members) => {
+        this.members = members
+      })
+    )
+  }
+
+  /**
+   * Follows the log until this process leads; answers the row as its term found it. `url`: where others reach this
+   * process.
+   */
+  follow(url: string, following: Following): Effect.Effect<Term.Frame, StartFault> {
+    this.url = url
+    const everyMs = Math.min(100, this.rules.leaseMs / 30)
+    return Effect.gen(this, function* () {
+      let announcedAt = Number.NEGATIVE_INFINITY
+      let isAway = false
+      while (!(yield* Deferred.isDone(this.won))) {
+        const sentAt = this.now()
+        const answer = yield* Effect.either(
+          sentAt - announcedAt < Term.beatMs(this.rules)
+            ? this.log.row
+            : Effect.zipRight(this.announce(following), this.log.row)
+        )
+        if (answer._tag === "Left") {
+          if (answer.left.reason !== "unreachable")
+            return yield* new StartFault({
+              exitCode: answer.left.reason === "damaged" ? 3 : 1,
+              message: answer.left.message
+            })
+          if (!isAway) yield* Effect.logWarning(answer.left.message)
+          isAway = true
+          yield* Effect.sleep(Duration.millis(everyMs))
+          continue
+        }
+        if (sentAt - announcedAt >= Term.beatMs(this.rules)) announcedAt = sentAt
+        isAway = false
+        this.seen(answer.right)
+        yield* this.tell({ tag: "Looked", sentAt, frame: answer.right })
+        if (yield* Deferred.isDone(this.won)) break
+        if (!(yield* following.step(answer.right))) yield* Effect.sleep(Duration.millis(everyMs))
+      }
+      return yield* Deferred.await(this.won)
+    })
+  }
+
+  /** The leader's clockwork, as long as the scope lives. */
+  lead(following: Pick<Following, "applied" | "synced">): Effect.Effect<void, never, Scope.Scope> {
+    const { leaseMs } = this.rules
+    const tick = Effect.repeat(Effect.delay(this.tell({ tag: "Tick" }), Duration.millis(leaseMs / 30)), {
+      until: () => this.term.role !== "leader"
+    })
+    const announcing = Effect.forever(
+      Effect.delay(
+        Effect.catchAll(this.announce(following), () => Effect.void),
+        Duration.millis(Term.beatMs(this.rules))
+      )
+    )
+    return Effect.zipRight(Effect.forkScoped(tick), Effect.asVoid(Effect.forkScoped(announcing)))
+  }
+}

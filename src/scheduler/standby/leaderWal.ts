@@ -1,0 +1,150 @@
+/**
+ * The WAL of a leader over a log that several schedulers reach.
+ *
+ * Appends go one at a time. One whose answer is lost goes out again, the same records at the same position, until the
+ * row says what it came to: records that others could follow must never lie behind one that may still arrive. What a
+ * client is told meanwhile is not decided here.
+ */
+import { Chunk, Duration, Effect, Fiber, Option, Stream } from "effect"
+import * as Term from "../../core/cluster/term.ts"
+import type { WalRecord } from "../../core/wal/walFormat.ts"
+import { checked, dropped, WalFailed, type WalShape } from "../../ports/Wal.ts"
+import type { Following, Standing } from "./Standing.ts"
+
+const retryMs = 50
+
+const failed = (standing: Standing, reason: WalFailed["reason"], what: string): WalFailed =>
+  new WalFailed({ reason, message: `the log at ${standing.log.shown} (SVC_LOG_URL): ${what}` })
+
+class LeaderLog {
+  private readonly standing: Standing
+  private readonly epoch: number
+  lastSeq: number
+  keptAfter: number
+
+  constructor(standing: Standing, { epoch, lastSeq }: Term.Frame, keptAfter: number) {
+    this.standing = standing
+    this.epoch = epoch
+    this.lastSeq = lastSeq
+    this.keptAfter = keptAfter
+  }
+
+  private get fenced(): Effect.Effect<never, WalFailed> {
+    const { standing } = this
+    return Effect.zipRight(
+      standing.superseded,
+      Effect.fail(failed(standing, "fenced", "another scheduler has taken it over"))
+    )
+  }
+
+  /** Whether the records are there, where the statement's own answer does not say. */
+  private settle(attempt: Term.Attempt): Effect.Effect<boolean, WalFailed> {
+    const { standing } = this
+    return Effect.flatMap(Effect.either(standing.log.row), (answer) => {
+      if (answer._tag === "Left")
+        return answer.left.reason === "unreachable" ? Effect.succeed(false) : Effect.fail(answer.left)
+      switch (Term.outcomeOf(attempt, answer.right)) {
+        case "there":
+          return Effect.succeed(true)
+        case "absent":
+          return Effect.succeed(false)
+        case "superseded":
+          return this.fenced
+        case "damaged":
+          return Effect.fail(
+            failed(
+              standing,
+              "damaged",
+              `it ends at seq ${answer.right.lastSeq}, and this process wrote it up to ${attempt.lastSeq}`
+            )
+          )
+      }
+    })
+  }
+
+  readonly append = Effect.fnUntraced(function* (this: LeaderLog, records: ReadonlyArray<string>) {
+    const { standing } = this
+    if (records.length === 0) return this.lastSeq
+    const attempt = { epoch: this.epoch, lastSeq: this.lastSeq, count: records.length }
+    /** An earlier try may still arrive: no failure of a later one is definite then. */
+    let isOpen = false
+    for (;;) {
+      const sentAt = standing.time()
+      const answer = yield* Effect.either(standing.log.append(attempt, records))
+      if (answer._tag === "Left") {
+        if (answer.left.reason !== "unreachable" && !isOpen) return yield* answer.left
+        isOpen = true
+        yield* Effect.logWarning(`writes wait: ${answer.left.message}`)
+      }
+      const durability = answer._tag === "Right" ? answer.right : undefined
+      if (durability !== undefined) yield* standing.accepted(sentAt, durability)
+      if (durability !== undefined || (yield* this.settle(attempt))) {
+        this.lastSeq += records.length
+        return this.lastSeq
+      }
+      yield* Effect.sleep(Duration.millis(retryMs))
+    }
+  })
+
+  read(afterSeq: number): Stream.Stream<WalRecord, WalFailed> {
+    return Stream.suspend(() => {
+      if (afterSeq < this.keptAfter) return Stream.fail(dropped(afterSeq, this.keptAfter))
+      const upTo = this.lastSeq
+      if (afterSeq >= upTo) return Stream.empty
+      return Stream.paginateChunkEffect(afterSeq, (after) =>
+        Effect.map(
+          Effect.retry(this.standing.log.page(after, upTo), {
+            while: ({ reason }) => reason === "unreachable",
+            times: 20
+          }),
+          (records) => {
+            const last = after + records.length
+            return [
+              Chunk.unsafeFromArray([...records]),
+              last < upTo ? Option.some(last) : Option.none<number>()
+            ] as const
+          }
+        )
+      )
+    })
+  }
+
+  dropBefore(seq: number): Effect.Effect<void, WalFailed> {
+    return Effect.map(this.standing.log.drop(this.epoch, seq), (keptAfter) => {
+      this.keptAfter = Math.max(this.keptAfter, keptAfter)
+    })
+  }
+}
+
+/** The WAL, and where the leader's own replica is known to be. */
+export interface Led extends Pick<Following, "applied" | "synced"> {
+  readonly wal: WalShape
+}
+
+/** The log as the term found it that begins with `frame`; `synced` as the follower left it. */
+export const make = (standing: Standing, frame: Term.Frame, synced: number): Effect.Effect<Led, WalFailed> =>
+  Effect.gen(function* () {
+    const { keptAfter } = yield* Effect.retry(standing.log.row, {
+      while: ({ reason }) => reason === "unreachable",
+      times: 20
+    })
+    const log = new LeaderLog(standing, frame, keptAfter)
+    const turn = yield* Effect.makeSemaphore(1)
+    let onDisk = synced
+    const wal: WalShape = {
+      logId: standing.log.logId,
+      lastSeq: Effect.sync(() => log.lastSeq),
+      keptAfter: Effect.sync(() => log.keptAfter),
+      // Goes on without its caller: one that goes away must not leave the log's end unknown.
+      append: (records) =>
+        checked(records, Effect.flatMap(Effect.forkDaemon(turn.withPermits(1)(log.append(records))), Fiber.join)),
+      read: (afterSeq) => log.read(afterSeq),
+      // Asked for once the replica is on disk, at least through there.
+      dropBefore: (seq) => {
+        onDisk = Math.max(onDisk, seq - 1)
+        return log.dropBefore(seq)
+      },
+      lost: standing.lost
+    }
+    return { wal, applied: () => log.lastSeq, synced: () => onDisk }
+  })

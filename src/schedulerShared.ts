@@ -1,0 +1,56 @@
+/**
+ * A scheduler whose log others reach too: it stands by, then leads, and ends when it leads no more.
+ */
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import * as Exchange from "./host/http/exchange.ts"
+import type * as Telemetry from "./host/process/telemetry.ts"
+import { Serving } from "./ports/Front.ts"
+import { Meters } from "./ports/Meters.ts"
+import { PoolStore } from "./ports/PoolStore.ts"
+import { Progress } from "./ports/Progress.ts"
+import { Replica } from "./ports/Replica.ts"
+import { Leadership, SharedLog } from "./ports/SharedLog.ts"
+import { Upstream } from "./ports/Upstream.ts"
+import { startFault, Wal } from "./ports/Wal.ts"
+import type { SchedulerConfigShape } from "./scheduler/Config.ts"
+import * as LeaderWal from "./scheduler/standby/leaderWal.ts"
+import * as Standby from "./scheduler/standby/Standby.ts"
+import { Standing } from "./scheduler/standby/Standing.ts"
+import * as Tail from "./scheduler/standby/tail.ts"
+import { serveOn, serverOn } from "./schedulerParts.ts"
+
+/** Serves over a shared log and drivers until the process is told to stop. */
+export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layers) =>
+  Effect.gen(function* () {
+    const log = yield* SharedLog
+    const replica = yield* Replica
+    const { present } = yield* Upstream
+    const standing = yield* Standing.make(log, { name: config.schedulerId, leaseMs: config.leaseMs })
+    const tail = yield* Tail.make(log, replica, { replicaDbPath: config.replicaDbPath, canClone: present })
+    const standby = yield* Scope.make()
+    yield* Effect.addFinalizer((exit) => Scope.close(standby, exit))
+    const client = Layer.fresh(Exchange.layerClient(config.tls))
+    const port = yield* serverOn(config, config.listen.port).pipe(
+      Layer.provideMerge(Standby.layer(standing, tail)),
+      Layer.provide(client),
+      Layer.provideMerge(Layer.mergeAll(Serving.layer, Progress.layer, Meters.layer)),
+      Layer.fresh,
+      Layer.buildWithScope(standby),
+      Effect.flatMap((context) => Context.get(context, Serving).port)
+    )
+    const url = config.advertisedUrl(port)
+    yield* Effect.logInfo(`scheduler ${config.schedulerId} stands by at ${url}: log ${config.logName}`)
+    const frame = yield* standing.follow(url, tail)
+    yield* Effect.logInfo(`this scheduler leads: term ${frame.epoch}, from seq ${tail.applied()} to ${frame.lastSeq}`)
+    const { applied, synced, wal } = yield* Effect.mapError(LeaderWal.make(standing, frame, tail.synced()), startFault)
+    yield* standing.lead({ applied, synced })
+    const led = Layer.mergeAll(
+      Layer.succeed(Wal, wal),
+      Layer.succeed(PoolStore, log.pool(frame.epoch, standing.superseded)),
+      Layer.succeed(Leadership, standing)
+    )
+    return yield* Effect.raceFirst(
+      Effect.provide(serveOn(config, metrics, port, Scope.close(standby, Exit.void)), led),
+      standing.lost
+    )
+  }).pipe(Effect.scoped)

@@ -1,0 +1,114 @@
+/**
+ * Several schedulers over one log in PostgreSQL and their SSPs, as real processes: killed, stopped in their tracks, told
+ * to stop and started again by a test.
+ */
+import { join } from "node:path"
+import { Door, freePort, removeFolder, schedulerEnv, temporaryFolder, until } from "./Door.ts"
+import * as Postgres from "./postgres.ts"
+import { Process } from "./processCluster.ts"
+
+interface Told {
+  readonly state: string
+  readonly seq: number
+  readonly log: {
+    readonly role: "leader" | "follower"
+    readonly epoch: number
+    readonly leader: string | null
+    readonly durability: string
+    readonly schedulers: ReadonlyArray<{ readonly id: string; readonly applied: number; readonly waiting: number }>
+  }
+}
+
+type Env = { readonly [name: string]: string }
+
+export class StandbyCluster {
+  readonly url = Postgres.freshLog()
+  private readonly folder = temporaryFolder()
+  readonly schedulers: ReadonlyArray<Process>
+  readonly ssps: ReadonlyArray<Process>
+
+  private constructor(ports: ReadonlyArray<number>, sspPorts: ReadonlyArray<number>, env: Env) {
+    const urls = ports.map((port) => `http://127.0.0.1:${port}`)
+    this.schedulers = ports.map((port, i) => {
+      const name = `scheduler-${i + 1}`
+      return new Process(name, urls[i]!, () =>
+        Door.spawn({
+          command: [process.execPath, "dist/scheduler.js"],
+          dataDir: join(this.folder, name),
+          env: {
+            ...schedulerEnv(join(this.folder, name), port),
+            SCHEDULER_ID: name,
+            SVC_LOG_URL: this.url,
+            SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200",
+            SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
+            ...env
+          }
+        })
+      )
+    })
+    this.ssps = sspPorts.map((port, i) => {
+      const name = `ssp-${i + 1}`
+      return new Process(name, `http://127.0.0.1:${port}`, () =>
+        Door.spawn({
+          dataDir: join(this.folder, name),
+          env: {
+            LISTEN_ADDR: `127.0.0.1:${port}`,
+            STORE_ADDR: undefined,
+            SCHEDULER_URL: urls.join(","),
+            SSP_ID: name,
+            HEARTBEAT_INTERVAL_MS: "500"
+          }
+        })
+      )
+    })
+  }
+
+  static async start(schedulers: number, ssps: number, env: Env = {}): Promise<StandbyCluster> {
+    const ports = await Promise.all(Array.from({ length: schedulers + ssps }, freePort))
+    const cluster = new StandbyCluster(ports.slice(0, schedulers), ports.slice(schedulers), env)
+    await Promise.all([...cluster.schedulers, ...cluster.ssps].map((each) => each.start()))
+    await cluster.leader()
+    return cluster
+  }
+
+  async told(of: Process): Promise<Told | undefined> {
+    const answer = await of.ask({ path: "/progress" })
+    return answer?.status === 200 ? (answer.json as Told) : undefined
+  }
+
+  /** It leads by its own word, and is open. */
+  async leads(scheduler: Process): Promise<boolean> {
+    const told = await this.told(scheduler)
+    return told?.log.role === "leader" && told.state !== "standby"
+  }
+
+  /** It stands by, and knows who leads. */
+  async standsBy(scheduler: Process): Promise<boolean> {
+    const told = await this.told(scheduler)
+    return told?.state === "standby" && told.log.role === "follower" && told.log.leader !== null
+  }
+
+  /** The scheduler that leads. */
+  async leader(): Promise<Process> {
+    return until(
+      "one scheduler leads",
+      async () => {
+        for (const each of this.schedulers) if (await this.leads(each)) return each
+        return undefined
+      },
+      60_000
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.logs}`)
+    })
+  }
+
+  get logs(): string {
+    return [...this.schedulers, ...this.ssps].map(({ logs, name }) => `--- ${name}\n${logs.slice(-3000)}`).join("\n")
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.schedulers, ...this.ssps].map((each) => each.kill()))
+    removeFolder(this.folder)
+    await Postgres.forget()
+  }
+}

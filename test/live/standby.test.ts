@@ -1,0 +1,117 @@
+/**
+ * Two schedulers over one log in PostgreSQL, as processes: the second stands by, hands requests on, and leads when the
+ * first is killed, stands still or is told to stop.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { until } from "../kit/Door.ts"
+import * as Postgres from "../kit/postgres.ts"
+import type { Process } from "../kit/processCluster.ts"
+import { StandbyCluster } from "../kit/standbyCluster.ts"
+
+const missing = Postgres.isReachable ? "" : " (skipped: no PostgreSQL at 127.0.0.1:5432; SVC_TEST_POSTGRES names one)"
+
+let cluster: StandbyCluster
+let n = 0
+
+const write = (at: Process, ms = 20_000) =>
+  at.ask(
+    { method: "POST", path: "/ingest", body: { table: "item", op: "UPDATE", id: "item:1", record: { n: ++n } } },
+    ms
+  )
+
+/** Its position in the log. */
+const written = (at: Process): Promise<number> =>
+  until("a write is taken", async () => {
+    const answer = await write(at)
+    if (answer !== undefined && answer.status !== 200)
+      expect([answer.status, answer.json], answer.text).toMatchObject([
+        503,
+        { code: expect.stringMatching(/NOT_LEADER|OVERLOADED/) }
+      ])
+    return answer?.status === 200 ? (answer.json as { readonly seq: number }).seq : undefined
+  })
+
+/** What the cluster has of the record, asked anywhere. */
+const record = async (at: Process) =>
+  (await at.ask({ method: "POST", path: "/proxy/query", body: { query: "SELECT VALUE n FROM item" } }, 20_000))?.json
+
+const others = (leader: Process): Process => cluster.schedulers.find((each) => each !== leader)!
+
+describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () => {
+  beforeAll(async () => {
+    cluster = await StandbyCluster.start(2, 0, { SVC_LEASE_MS: "1500" })
+  }, 120_000)
+  afterAll(() => cluster?.close())
+
+  it("D60 a scheduler that stands by hands on what the leader answers, and follows with its own replica", async () => {
+    const leader = await cluster.leader()
+    const standby = others(leader)
+    const seq = await written(standby)
+    expect(await record(standby)).toEqual([n])
+    expect((await standby.ask({ path: "/info" }))?.json).toMatchObject([{ entity: "scheduler", id: leader.name }])
+    expect((await standby.ask({ path: "/nowhere" }))?.status).toBe(404)
+    for (const [path, status] of [
+      ["/health", 200],
+      ["/readyz", 200],
+      ["/livez", 200]
+    ] as const)
+      expect((await standby.ask({ path }))?.status, path).toBe(status)
+    await until("it has applied it", async () => (await cluster.told(standby))?.seq === seq)
+    expect(await cluster.told(standby)).toMatchObject({
+      state: "standby",
+      log: { role: "follower", leader: leader.name, durability: "flushed", schedulers: [{}, {}] }
+    })
+    const text = (await standby.ask({ path: "/metrics?format=prometheus" }))?.text ?? ""
+    expect(text).toContain('svc_scheduler_role{role="follower"} 1')
+    expect(text).toContain("svc_scheduler_log_flushed 1")
+  })
+
+  it("a request that was handed on once is not handed on again", async () => {
+    const standby = others(await cluster.leader())
+    const answer = await standby.ask({ path: "/info", headers: { "svc-forwarded-by": "another" } })
+    expect([answer?.status, answer?.headers["retry-after"], answer?.json]).toMatchObject([
+      503,
+      "1",
+      { code: "NOT_LEADER" }
+    ])
+  })
+
+  it("D60 kill -9 of the leader: the other one takes writes, with everything that was acknowledged", async () => {
+    const leader = await cluster.leader()
+    const heir = others(leader)
+    await written(leader)
+    const last = n
+    await leader.kill()
+    await until("the other leads", () => cluster.leads(heir))
+    expect(await record(heir)).toEqual([last])
+    await written(heir)
+    await leader.start()
+    await until("it stands by", () => cluster.standsBy(leader))
+    await written(leader)
+  }, 60_000)
+
+  it("D60 SIGTERM: the log is handed over, and the process ends with 0", async () => {
+    const leader = await cluster.leader()
+    const heir = others(leader)
+    expect(await leader.stop()).toBe(0)
+    await written(heir)
+    await leader.start()
+    await until("it stands by", () => cluster.standsBy(leader))
+  }, 60_000)
+
+  it("D60 a leader that stood still while another took over never answers 200, and ends with 4", async () => {
+    const leader = await cluster.leader()
+    const heir = others(leader)
+    await written(leader)
+    leader.door?.signal("SIGSTOP")
+    const asked = write(leader, 60_000)
+    await until("the other leads", () => cluster.leads(heir))
+    await written(heir)
+    const last = n
+    leader.door?.signal("SIGCONT")
+    expect([undefined, 503]).toContain((await asked)?.status)
+    expect((await leader.door?.exited)?.code).toBe(4)
+    expect(leader.logs).toContain("SVC_LOG_URL")
+    expect(await record(heir)).toEqual([last])
+  }, 60_000)
+})
