@@ -94,8 +94,9 @@ export class Stream {
     this.#go(this.views.size === 0 ? "unwanted" : "wanted")
   }
 
-  /** The view has another token. */
+  /** The view has another token. One that has left meanwhile comes back with it. */
   renew(view: Carried): void {
+    if (!this.views.has(view)) return
     this.#renewed.add(view)
     this.#go("wanted")
   }

@@ -220,6 +220,39 @@ describe("tokens", () => {
     expect(views.map(said)).toEqual(Array(2).fill(["live", undefined, 1]))
     expect(world.said).toEqual([])
   })
+  it("that come after the view's stream has ended open no stream without it, and the view goes on with them", async () => {
+    const a = server.add("a", rows("x"))
+    let give = (): void => undefined
+    let isSlow = false
+    // The second one is slow, the third fails.
+    const live = client({
+      token: async () => {
+        if (isSlow && server.expiries > 0) throw new Error("not now")
+        if (isSlow) await new Promise<void>((done) => (give = done))
+        return server.token()
+      }
+    })
+    const view = follow(live, "a")
+    const bodies: Array<string> = []
+    const { answer } = world
+    world.answer = (address, init) => {
+      if (address.endsWith("/stream")) bodies.push(String(init.body))
+      return answer(address, init)
+    }
+    await world.pass(1)
+    isSlow = true
+    await world.pass(server.tokenMs)
+    server.expire()
+    server.change(a, rows("x", "y"))
+    await world.pass(1)
+    expect([server.expiries, said(view)]).toEqual([1, ["stale", "TOKEN", 1]])
+    give()
+    await world.pass(1)
+    isSlow = false
+    await world.pass(60_000)
+    expect(said(view)).toEqual(["live", undefined, 2])
+    expect(bodies.filter((body) => body.includes('"views":[]'))).toEqual([])
+  })
   it("that the server does not accept are an error after one more, said in one line, and nothing is asked again", async () => {
     for (const id of ["a", "b"]) server.add(id)
     server.accepts = () => false

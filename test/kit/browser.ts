@@ -34,30 +34,33 @@ export interface VisitOptions {
   readonly phone?: boolean
   /** Takes any certificate, as an operator does who knows the service's own. */
   readonly ignoreCertificate?: boolean
+  /** Another service that the page asks. */
+  readonly asks?: string
 }
 
-const stays = (url: string, origin: string): boolean =>
-  /^(?:data|blob|about):/.test(url) || new URL(url).origin === origin
+const stays = (url: string, origins: ReadonlyArray<string>): boolean =>
+  /^(?:data|blob|about):/.test(url) || origins.includes(new URL(url).origin)
 
 /** One window on one service: the page itself for the test to drive, and what went wrong on it so far. */
 export class Visit {
   readonly page: Page
   readonly origin: string
-  /** Errors on the console, exceptions nobody caught, and requests that wanted to leave the origin. */
+  /** Errors on the console, exceptions nobody caught, and requests that wanted to leave the origin and what it asks. */
   readonly faults: Array<string> = []
 
-  constructor(page: Page, origin: string) {
+  constructor(page: Page, origin: string, asks: string | undefined) {
     this.page = page
     this.origin = origin
+    const origins = asks === undefined ? [origin] : [origin, new URL(asks).origin]
     page.on("console", (message) => {
       if (message.type() === "error") this.faults.push(`console: ${message.text()} (${message.location().url})`)
     })
     page.on("pageerror", (error) => this.faults.push(`exception: ${error.stack ?? error.message}`))
     page.on("request", (request) => {
-      if (!stays(request.url(), origin)) this.faults.push(`request to ${request.url()}`)
+      if (!stays(request.url(), origins)) this.faults.push(`request to ${request.url()}`)
     })
     page.on("websocket", (socket) => {
-      if (!stays(socket.url().replace(/^ws/, "http"), origin)) this.faults.push(`socket to ${socket.url()}`)
+      if (!stays(socket.url().replace(/^ws/, "http"), origins)) this.faults.push(`socket to ${socket.url()}`)
     })
   }
 
@@ -103,6 +106,7 @@ export class Chromium {
   async visit(
     url: string,
     {
+      asks,
       colorScheme = "light",
       ignoreCertificate = false,
       phone = false,
@@ -117,7 +121,7 @@ export class Chromium {
       hasTouch: phone,
       deviceScaleFactor: phone ? 2 : 1
     })
-    return new Visit(await context.newPage(), new URL(url).origin)
+    return new Visit(await context.newPage(), new URL(url).origin, asks)
   }
 
   async close(): Promise<void> {

@@ -37,7 +37,7 @@ interface Comment {
 const mostRecords = 2000
 
 /** There at the beginning. */
-const begun: ReadonlyArray<readonly [title: string, votes: number, comments: ReadonlyArray<string>]> = [
+export const begun: ReadonlyArray<readonly [title: string, votes: number, comments: ReadonlyArray<string>]> = [
   ["Open this page in a second window", 8, ["and vote: both windows reorder", "no reload, no polling"]],
   ["Kill an SSP while you watch", 7, ["its views move to the other one"]],
   ["Go offline, edit elsewhere, come back", 5, ["what was missed arrives as deltas"]],

@@ -19,7 +19,9 @@ import { type Visitor, views } from "./views.ts"
 import { type Handler, listen } from "./web.ts"
 
 /** The scheduler of a cluster, or one SSP: where it is, and its secret. The rest is as the handler of views takes it. */
-export type Service = Pick<ViewsHandlerOptions<Visitor>, "url" | "publicUrl" | "tokenMs"> & { readonly secret: string }
+export type Service = Pick<ViewsHandlerOptions<Visitor>, "url" | "publicUrl" | "tokenMs" | "log"> & {
+  readonly secret: string
+}
 
 const names = ["Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hana", "Ivo", "June", "Kim", "Lou", "Mia", "Noor"]
 const mostVisitors = 1000

@@ -86,7 +86,11 @@ const showPosts = (): void => {
   pill.className = pill.textContent = status
   pill.title = error?.message ?? "what is shown is what the server has"
   // Before another page has come the one before stays.
-  if (status !== "loading") show(find("#posts"), "post", rows, fillPost)
+  if (status === "loading") return
+  const typing = document.activeElement as HTMLElement | null
+  show(find("#posts"), "post", rows, fillPost)
+  // A browser takes the focus from what is moved.
+  if (typing?.isConnected === true) typing.focus({ preventScroll: true })
 }
 
 const showTotals = (): void => {
