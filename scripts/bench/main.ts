@@ -23,7 +23,8 @@ import { jobs } from "./jobs.ts"
 import { language } from "./language.ts"
 import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
 import { replica } from "./replica.ts"
-import { streams } from "./streams/run.ts"
+import { arrival } from "./streams/arrival.ts"
+import { streams, streamsOfScheduler } from "./streams/run.ts"
 import { wal } from "./wal.ts"
 
 interface Target {
@@ -206,7 +207,9 @@ const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } =
   database,
   faults,
   jobs,
-  streams
+  streams,
+  "streams-scheduler": streamsOfScheduler,
+  "streams-arrival": arrival
 }
 
 const only = process.argv.includes("--only") ? (process.argv[process.argv.indexOf("--only") + 1] ?? "") : undefined

@@ -18,10 +18,10 @@ export const hangUp = (): void => {
 }
 
 /** Opens a stream of several views; `?` behind the path has the declared route serve it. */
-export const follow = (url: string, body: object, token = secret, path = "/stream"): Promise<Many> =>
+export const follow = (url: string, body: object, token = secret, path = "/stream", method = "POST"): Promise<Many> =>
   new Promise((done, failed) => {
     const sent = node(new URL(path, url), {
-      method: "POST",
+      method,
       agent: false,
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" }
     })
@@ -34,7 +34,7 @@ export const follow = (url: string, body: object, token = secret, path = "/strea
       done(many)
     })
     sent.on("error", failed)
-    sent.end(JSON.stringify(body))
+    sent.end(method === "POST" ? JSON.stringify(body) : undefined)
   })
 
 export const eventsOf = ({ text }: Many) =>

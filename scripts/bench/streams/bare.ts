@@ -22,6 +22,7 @@ const json = { "content-type": "application/json", "content-length": Buffer.byte
 
 createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
   if (request.url?.endsWith("/stream") === true) {
+    request.resume()
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" })
     response.write(snapshot)
     followers.add(response)
