@@ -64,6 +64,8 @@ export const Format = Schema.Literal(...formats).annotations({
   message: () => ({ message: `must be one of ${formats.join(", ")}`, override: true })
 })
 
+export const isFormat = Schema.is(Format)
+
 /** Of a stream: what results are given in, or rows with what became of them (D50). */
 export const StreamFormat = Schema.Literal(...formats, "rows").annotations({
   identifier: "StreamFormat",

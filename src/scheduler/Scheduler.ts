@@ -16,6 +16,7 @@ import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
 import * as Http from "./http/Http.ts"
 import * as HttpBrowsers from "./http/HttpBrowsers.ts"
 import * as HttpIngest from "./http/HttpIngest.ts"
+import * as HttpReads from "./http/HttpReads.ts"
 import * as Figures from "./http/nodeFigures.ts"
 import { Declared } from "./ingest/Declared.ts"
 import { Ingest } from "./ingest/Ingest.ts"
@@ -31,7 +32,7 @@ import * as Reconcile from "./replica/Reconcile.ts"
 import { RecordTrees } from "./replica/RecordTrees.ts"
 import * as SspComparison from "./replica/SspComparison.ts"
 import * as SchemaFollowing from "./replica/schemaFollowing.ts"
-import * as FollowedViews from "./streams/FollowedViews.ts"
+import { FollowedViews } from "./streams/FollowedViews.ts"
 
 const layerProxy = Layer.unwrapEffect(
   Effect.map(SchedulerConfig, ({ queryBytes, queryBytesTotal, queryRowSteps, queryRows, querySteps }) =>
@@ -48,10 +49,12 @@ export const layer = Layer.mergeAll(
   Http.layer,
   HttpIngest.layerHot,
   HttpBrowsers.layerHot,
+  HttpReads.layer,
   SspComparison.layer,
   IntegrityNodes.layer,
   SchemaFollowing.layer
 ).pipe(
+  Layer.provide(HttpBrowsers.layerBrowsers),
   Layer.provide(FollowedViews.layer),
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),

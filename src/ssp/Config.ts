@@ -114,12 +114,6 @@ export const knobs = {
     { unit: "ms", meaning: "Quiet time before state is saved." }
   ),
   maxBodyBytes: Settings.maxBodyBytes("In scheduler mode 64 KiB more are taken."),
-  streamBuffer: Settings.integer(
-    "SVC_STREAM_BUFFER",
-    1000,
-    { min: 1, max: 1_000_000 },
-    { unit: "deltas", meaning: "Deltas kept per view, so that a stream resumes without a new snapshot." }
-  ),
   maxViews: Settings.integer(
     "SVC_MAX_VIEWS",
     100_000,

@@ -4,12 +4,13 @@
  *
  * The table is `attacks/followers.ts`. Counted, not timed: how often an event is made into text, how many pieces each follower is given.
  */
+
 import { Effect, Fiber, Stream } from "effect"
 import { describe, expect, it } from "vitest"
+import { Feed } from "../../src/node/streams/feed.ts"
+import { endOf, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import * as HttpStream from "../../src/ssp/http/HttpStream.ts"
-import { Feed } from "../../src/ssp/views/streams/feed.ts"
 import { streamOf } from "../../src/ssp/views/streams/pulled.ts"
-import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 import { rows } from "./attacks/followers.ts"
 
 const snapshot: ViewEvent = { event: "snapshot", id: "i.0", data: {} }
@@ -101,7 +102,7 @@ describe("followers that do not read", () => {
     const feed = feedOf(100)
     const late = client(feed, [snapshot])
     for (let n = 1; n <= 100; n++) feed.push(n - 1, n, delta(n, 10_000))
-    feed.end("unregistered")
+    feed.end(endOf("unregistered"))
     const all: Array<string> = []
     for (let piece = late.take(); piece !== undefined; piece = late.take()) {
       expect(piece.length).toBeLessThanOrEqual(4)

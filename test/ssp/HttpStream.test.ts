@@ -3,11 +3,11 @@
  *
  * Why under a test clock: fifteen seconds of silence take none here.
  */
+
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
+import { bytesOf, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import * as HttpStream from "../../src/ssp/http/HttpStream.ts"
-import { bytesOf } from "../../src/ssp/views/streams/eventBytes.ts"
-import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 
 const delta: ViewEvent = { event: "delta", id: "i.1", data: { a: "x\ny" } }
 const end: ViewEvent = { event: "end", id: undefined, data: { reason: "expired" } }

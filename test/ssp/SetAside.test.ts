@@ -4,14 +4,15 @@
  * The watchdog is one that the test speaks for: it says what the process before was evaluating, and keeps what it is
  * given.
  */
+
 import { it } from "@effect/vitest"
 import { Chunk, Effect, Either, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { Evaluating } from "../../src/core/ivm/evaluating.ts"
 import { noSlot } from "../../src/core/view/watch.ts"
+import type { ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import { Watchdog, type WatchdogShape } from "../../src/ports/Watchdog.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
-import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 import { change, type Kit, registration, rows, withViews } from "./viewsKit.ts"
 
 const bad = "SELECT id, n FROM t WHERE n > $least"

@@ -4,6 +4,7 @@
  * Why a fake: every error a service can have must reach the wire, and the real one does not fail on demand. The query
  * text of a registration, or the table of a change, names what happens.
  */
+
 import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
@@ -11,6 +12,7 @@ import { drain } from "../../src/core/surql/evaluate/scope.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
 import * as Server from "../../src/host/http/Server.ts"
 import * as JobPorts from "../../src/node/jobPorts.ts"
+import type { ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import { startPosition } from "../../src/ports/Database.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { Release } from "../../src/ports/Release.ts"
@@ -30,7 +32,6 @@ import {
   StaleEpoch,
   StoreFailed,
   type ViewAnswer,
-  type ViewEvent,
   ViewNotFound,
   type ViewRegistration
 } from "../../src/ssp/views/viewTypes.ts"

@@ -2,15 +2,16 @@
  * Results that are read and written in many turns of the event loop: others are served meanwhile, and what is answered
  * is one state of the view.
  */
+
 import { it } from "@effect/vitest"
 import { Chunk, Effect, Either, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { decodeChanges } from "../../src/core/record/change.ts"
 import { drain } from "../../src/core/surql/evaluate/scope.ts"
+import { bytesOf, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import { written } from "../../src/ssp/views/answerBytes.ts"
-import { bytesOf } from "../../src/ssp/views/streams/eventBytes.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
-import type { ViewAnswer, ViewEvent } from "../../src/ssp/views/viewTypes.ts"
+import type { ViewAnswer } from "../../src/ssp/views/viewTypes.ts"
 import { change, type Kit, registration, ticking, withViews } from "./viewsKit.ts"
 
 const size = 700

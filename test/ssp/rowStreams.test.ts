@@ -2,14 +2,14 @@
  * Streams in format rows (D50): what a follower is told makes the result, from any event on, and rows are kept no longer
  * than they are followed.
  */
+
 import { it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { describe, expect } from "vitest"
+import type { Following } from "../../src/node/streams/feed.ts"
+import { bytesOf, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import { streamEvents } from "../../src/protocol/streamEvents.ts"
-import { bytesOf } from "../../src/ssp/views/streams/eventBytes.ts"
-import type { Following } from "../../src/ssp/views/streams/pulled.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
-import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 import { applied, type RowsDeltaJson } from "../kit/followRows.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"
 import { change, registration, ticking, withViews } from "./viewsKit.ts"
@@ -49,7 +49,7 @@ class Client {
       this.events.push(event)
       const text = new TextDecoder().decode(bytesOf(event))
       const data: unknown = JSON.parse(text.slice(text.indexOf("data: ") + 6))
-      decoded[event.event](data)
+      decoded[event.event as keyof typeof decoded](data)
       if (event.event === "end") this.ended = data
       else if (event.event === "delta") this.delta(data as RowsDeltaJson)
       else this.part(data as { readonly part: number; readonly parts: number; readonly rows: ReadonlyArray<unknown> })

@@ -253,6 +253,15 @@ export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
 
 /** Of pages that follow views with tokens. */
 export const browser = {
+  streamBuffer: integer(
+    "SVC_STREAM_BUFFER",
+    1000,
+    { min: 1, max: 1_000_000 },
+    {
+      unit: "deltas",
+      meaning: "Deltas kept per view that is followed, so that a stream resumes without a new snapshot."
+    }
+  ),
   streamViews: integer(
     "SVC_STREAM_VIEWS",
     100,

@@ -18,20 +18,14 @@ export interface Opening {
   readonly format?: StreamFormat | undefined
 }
 
-/** Where the events of a stream come from: of one stream, since views of one stream may share a connection. */
-export interface Source {
-  readonly follow: MultiStreamParts["follow"]
-  /** The client of the stream is gone, and everything that it followed is closed. */
-  readonly gone?: () => void
-}
-
 export interface BrowsersParts {
   /** Those that sign tokens, and let a caller in. */
   readonly secrets: () => ReadonlyArray<KnownSecret>
   readonly viewTokenTtlSecs: number
   /** Most views of a stream, and of a token. */
   readonly streamViews: number
-  readonly source: (format: StreamFormat) => Source
+  /** Where the events of a stream in this format come from. */
+  readonly source: (format: StreamFormat) => MultiStreamParts["follow"]
 }
 
 export interface BrowsersShape {
@@ -68,16 +62,9 @@ export class Browsers extends Context.Tag("node/streams/Browsers")<Browsers, Bro
         tokens,
         streams,
         open: ({ format = "rows", views }, grant, sink) => {
-          const { follow, gone } = source(format)
           const admit: MultiStreamParts["admit"] = (view, token) => leaveFor(tokens, grant, view, token)
-          const stream = streams.open(views, { admit, follow }, sink)
-          return {
-            drained: stream.drained,
-            gone: () => {
-              streams.gone(stream)
-              gone?.()
-            }
-          }
+          const stream = streams.open(views, { admit, follow: source(format) }, sink)
+          return { drained: stream.drained, gone: () => streams.gone(stream) }
         },
         revoke: (subject) => {
           tokens.revoke(subject)

@@ -7,6 +7,11 @@ export type StreamFormat = typeof Wire.StreamFormat.Type
 /** A comment keeps proxies from closing, and lets the server notice clients that are gone. */
 export const heartbeatEvery = Duration.seconds(15)
 
-export const heartbeat: Uint8Array = new TextEncoder().encode(": still here\n\n")
+const encoder = new TextEncoder()
+
+export const heartbeat: Uint8Array = encoder.encode(": still here\n\n")
+
+/** Headers leave with the first bytes, and a stream that is resumed may have no event to tell for long. */
+export const opening: Uint8Array = encoder.encode(": open\n\n")
 
 export const streamHeaders = { "cache-control": "no-store", "x-accel-buffering": "no" } as const

@@ -8,6 +8,7 @@ import { makeJudge } from "../../node/bearer.ts"
 import * as Guard from "../../node/guard.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
+import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
 import { opens } from "../../node/viewTokens.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { HotStreams } from "../../ports/Front.ts"
@@ -15,11 +16,24 @@ import { Caller } from "../../protocol/access.ts"
 import { SchedulerApi, ViewBearer } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
+import { FollowedViews } from "../streams/FollowedViews.ts"
 import * as Errors from "./HttpErrors.ts"
 
 /** What lets in here. */
 const judgeOf = ({ viewSecrets }: Pick<SchedulerConfigShape, "viewSecrets">) =>
   makeJudge(viewSecrets, Errors.unauthorizedView)
+
+export const layerBrowsers = Layer.scoped(
+  Browsers,
+  Effect.flatMap(Effect.all([SchedulerConfig, FollowedViews]), ([config, { follow }]) =>
+    Browsers.make({
+      ...config,
+      secrets: config.viewSecrets,
+      source: (format) => (view, after, take) =>
+        follow(view, format, after, { take: (events) => take(events.map(bytesOf), isLast(events[events.length - 1]!)) })
+    })
+  )
+)
 
 export const layerBearer = Layer.effect(
   ViewBearer,

@@ -3,7 +3,7 @@
  *
  * Pure and from memory alone, like `monitor.ts`; counts only grow and rates are the caller's business.
  */
-import { HashMap, HashSet, Schema } from "effect"
+import { HashMap, HashSet } from "effect"
 import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
@@ -12,7 +12,7 @@ import { mentions, page } from "../../core/listing.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import type { AssignedView, AssignedViews, SchedulerOverview, SspSeen } from "../../protocol/overview.ts"
-import { Format } from "../../protocol/wire.ts"
+import { isFormat } from "../../protocol/wire.ts"
 
 const seconds = (ms: number): number => Math.max(0, ms) / 1000
 
@@ -107,8 +107,6 @@ const bodyOf = ({ spec: { body } }: State.View): { readonly [field: string]: unk
   typeof body === "object" && body !== null ? { ...body } : {}
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
-
-const isFormat = Schema.is(Format)
 
 const assigned =
   (state: State.State) =>

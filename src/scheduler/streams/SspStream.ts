@@ -1,5 +1,5 @@
 /**
- * One `POST /stream` at an SSP: the views of one client's stream that this SSP has, added and dropped while it runs.
+ * One `POST /stream` at an SSP: some of the views that clients of this scheduler follow, added and dropped meanwhile.
  *
  * Places are counted as the SSP counts them: those of the opening, then those of each change in its order, one change
  * at a time.
@@ -44,6 +44,7 @@ const mayPass = (status: number): boolean => status >= 500 || status === 404 || 
 
 export class SspStream {
   readonly target: Target
+  readonly format: StreamFormat
   private readonly parts: SspStreamParts
   private readonly cutter = new EventCutter(maxEventBytes)
   /** By place at the SSP; undefined where nothing is followed any more. */
@@ -53,14 +54,14 @@ export class SspStream {
   private flow: Flow | undefined
   private stream: string | undefined
   private isChanging = false
-  private isPaused = false
   /** Views that are followed or wait to be. */
-  private live = 0
+  live = 0
   isOver = false
 
   constructor(target: Target, parts: SspStreamParts) {
     this.target = target
     this.parts = parts
+    this.format = parts.format
     // Behind what is added in the same turn.
     parts.start(Effect.andThen(Effect.yieldNow(), () => this.open()))
   }
@@ -81,17 +82,6 @@ export class SspStream {
     }
     this.left()
     this.change()
-  }
-
-  pause(): void {
-    this.isPaused = true
-    this.flow?.pause()
-  }
-
-  resume(): void {
-    if (!this.isPaused) return
-    this.isPaused = false
-    this.flow?.resume()
   }
 
   /** One view less. */
@@ -125,7 +115,7 @@ export class SspStream {
 
   private open(): void {
     if (this.isOver) return
-    const body = JSON.stringify({ views: this.taken(), format: this.parts.format })
+    const body = JSON.stringify({ views: this.taken(), format: this.format })
     const heard = {
       head: (status: number) => this.answered(status),
       data: (bytes: Uint8Array) => this.guarded(() => this.take(bytes)),
@@ -140,7 +130,6 @@ export class SspStream {
         onSuccess: (flow) => {
           this.flow = flow
           if (this.isOver) flow.close()
-          else if (this.isPaused) flow.pause()
         }
       })
     )

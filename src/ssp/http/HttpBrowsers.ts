@@ -1,13 +1,16 @@
 /**
  * Views for browsers: the routes of `Browsers` over this SSP's views; `POST /stream` by callback too.
  */
+
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Clock, Effect, Layer } from "effect"
 import * as Guard from "../../node/guard.ts"
 import * as Answers from "../../node/httpAnswers.ts"
-import { Browsers, type Source } from "../../node/streams/Browsers.ts"
+import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
+import type { MultiStreamParts } from "../../node/streams/multiStream.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
+import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
 import { opens } from "../../node/viewTokens.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { HotStreams, type Serving } from "../../ports/Front.ts"
@@ -15,7 +18,6 @@ import { Caller } from "../../protocol/access.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
-import { bytesOf } from "../views/streams/eventBytes.ts"
 import { Views } from "../views/Views.ts"
 import { Overloaded } from "../views/viewTypes.ts"
 import { fromWorld, mapped } from "./HttpErrors.ts"
@@ -24,17 +26,17 @@ import * as Guards from "./HttpGuards.ts"
 export const layerBrowsers: Layer.Layer<Browsers, never, SspConfig | Views | Serving> = Layer.scoped(
   Browsers,
   Effect.flatMap(Effect.all([SspConfig, Views]), ([config, views]) => {
-    const source = (format: StreamFormat): Source => ({
-      follow: (view, after, take) => {
+    const source =
+      (format: StreamFormat): MultiStreamParts["follow"] =>
+      (view, after, take) => {
         const following = views.follow(view, format, after, {
-          take: (events) => take(events.map(bytesOf), events[events.length - 1]!.event === "end")
+          take: (events) => take(events.map(bytesOf), isLast(events[events.length - 1]!))
         })
         // What cannot be followed has a reason; where it came only in between, it comes again.
         return (
           following ?? fromWorld(views.refusal(view) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 }))
         )
       }
-    })
     return Browsers.make({ ...config, secrets: config.bearers, source })
   })
 )

@@ -7,16 +7,11 @@
  * bytes. The headers leave with the first chunk, so a comment comes first: a stream that is resumed may have no event
  * to tell for long. A comment every 15 s keeps proxies from closing, and lets the server notice clients that are gone.
  */
+
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Chunk, Clock, Duration, Effect, Schedule, Stream } from "effect"
-import { heartbeat, heartbeatEvery, streamHeaders } from "../../node/streams/sse.ts"
-import { bytesOf, joined } from "../views/streams/eventBytes.ts"
-import { endOf } from "../views/streams/feed.ts"
-import type { ViewEvent } from "../views/viewTypes.ts"
-
-const encoder = new TextEncoder()
-
-export const shutdown: ViewEvent = { event: "end", id: undefined, data: { reason: "shutdown" } }
+import { heartbeat, heartbeatEvery, opening, streamHeaders } from "../../node/streams/sse.ts"
+import { bytesOf, endOf, joined, type ViewEvent } from "../../node/streams/viewEvent.ts"
 
 /** The events, as pieces, until they end by themselves or the service stops, which is told as `end` too. */
 export const untilStopping = (
@@ -32,7 +27,7 @@ export const untilStopping = (
         return Chunk.of(joined(Chunk.toReadonlyArray(chunk)))
       }),
       Stream.interruptWhen(stopping),
-      Stream.concat(Stream.suspend(() => (ended ? Stream.empty : Stream.make(bytesOf(shutdown)))))
+      Stream.concat(Stream.suspend(() => (ended ? Stream.empty : Stream.make(bytesOf(endOf("shutdown"))))))
     )
   })
 
@@ -52,8 +47,6 @@ export const untilExpired = (events: Stream.Stream<ViewEvent>, expiresAtMs: numb
       )
     })
   )
-
-export const opening = encoder.encode(": open\n\n")
 
 const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatEvery)), () => heartbeat)
 

@@ -3,11 +3,14 @@
  *
  * The one service that the HTTP face, the cleanup loop and the lifecycle talk to; nothing else touches the engine.
  */
+
 import { Context, Effect, Layer, type Stream } from "effect"
 import type { Store } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import * as Metered from "../../node/metered.ts"
+import type { Following, Taker } from "../../node/streams/feed.ts"
+import type { ViewEvent } from "../../node/streams/viewEvent.ts"
 import { Database, type DatabaseError, type StoredPosition, type StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
@@ -18,8 +21,6 @@ import type { RecordTreesShape } from "../database/recordTrees.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import type { Looked } from "./reading.ts"
 import type { Incoming } from "./replacing.ts"
-import type { Taker } from "./streams/feed.ts"
-import type { Following } from "./streams/pulled.ts"
 import { makeViews } from "./viewService.ts"
 import type {
   DebugDeps,
@@ -34,7 +35,6 @@ import type {
   StoreFailed,
   StreamFormat,
   ViewAnswer,
-  ViewEvent,
   ViewFigures,
   ViewNotFound,
   ViewPlaced,

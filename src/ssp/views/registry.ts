@@ -4,14 +4,15 @@
  * Two ids with the same query and parameters share one instance (D9); a view's own part is its generation (counted
  * from its registration), its incarnation and its feed.
  */
+
 import type { Evaluating } from "../../core/ivm/evaluating.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../../core/multimap.ts"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { toJson } from "../../core/surql/values/json.ts"
 import { bytesWritten } from "../../core/surql/written/paid.ts"
+import { Feed } from "../../node/streams/feed.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import { Feed } from "./streams/feed.ts"
 import { resultBytes } from "./viewLimits.ts"
 import type { Format, ViewAnswer, ViewPlaced } from "./viewTypes.ts"
 

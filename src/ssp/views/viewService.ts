@@ -3,6 +3,7 @@
  *
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
+
 import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../../core/ivm/engine.ts"
 import type { Later } from "../../core/ivm/releases.ts"
@@ -11,6 +12,7 @@ import type { Change } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { Slicer } from "../../node/Slicer.ts"
+import type { EndReason } from "../../node/streams/viewEvent.ts"
 import type { Database, StoredView } from "../../ports/Database.ts"
 import { DatabaseError, startPosition } from "../../ports/Database.ts"
 import { Meters } from "../../ports/Meters.ts"
@@ -39,7 +41,6 @@ import type { Views, ViewsWatcher } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
 import { outOfMemory, type ViewLimits, viewBytesOf } from "./viewLimits.ts"
 import {
-  type EndReason,
   type IngestAnswer,
   type IngestError,
   QueryRefused,

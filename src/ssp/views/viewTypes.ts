@@ -56,28 +56,6 @@ export interface ViewAnswer {
  */
 export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors">
 
-export type EndReason =
-  | "unauthorized"
-  | "revoked"
-  | "unregistered"
-  | "expired"
-  | "replaced"
-  | "reset"
-  | "moved"
-  | "rebootstrap"
-  | "shutdown"
-  | "behind"
-  | "quarantined"
-  | "tooLarge"
-
-/** One server-sent event of `GET /view/:id/stream` (D11): `data` goes out as JSON. */
-export interface ViewEvent {
-  readonly event: "snapshot" | "delta" | "end"
-  /** `<incarnation>.<n>`; `end` has none. */
-  readonly id: string | undefined
-  readonly data: unknown
-}
-
 /** The query does not parse, or is not supported: line and column from 1. */
 export class QueryRefused extends Data.TaggedError("QueryRefused")<{
   readonly message: string

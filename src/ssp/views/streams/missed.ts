@@ -1,8 +1,8 @@
 /**
  * What a client that comes back has missed, by the id of the last event it had.
  */
+import type { Feed } from "../../../node/streams/feed.ts"
 import type { Registered } from "../registry.ts"
-import type { Feed } from "./feed.ts"
 
 /** Where in the feed it goes on; undefined where it needs a snapshot. `current`: the number of the last event. */
 export const missedBy = (

@@ -4,15 +4,8 @@
  * Begins to listen when it is first pulled, so that a stream that is never pulled holds nothing.
  */
 import { Chunk, Effect, Option, Stream } from "effect"
-import type { ViewEvent } from "../viewTypes.ts"
-import type { Taker } from "./feed.ts"
-
-/** A follower in the making, or made. */
-export interface Following {
-  /** Has it take events; before the first call it takes none. */
-  readonly resume: () => void
-  readonly close: () => void
-}
+import type { Following, Taker } from "../../../node/streams/feed.ts"
+import type { ViewEvent } from "../../../node/streams/viewEvent.ts"
 
 type Pull = Effect.Effect<Chunk.Chunk<ViewEvent>, Option.Option<never>>
 

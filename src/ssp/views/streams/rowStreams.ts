@@ -6,6 +6,7 @@
  * own. The events are made in the turn behind the steps, so that what one batch changes is one event. Rows are let go
  * when no stream has followed them for a minute; until then a client that comes back gets what it missed.
  */
+
 import { Cause, Exit } from "effect"
 import type { KeptBytes } from "../../../core/ivm/keptBytes.ts"
 import type { Touched, View } from "../../../core/ivm/view/view.ts"
@@ -13,14 +14,12 @@ import { RowList, TooLarge } from "../../../core/rows/rowList.ts"
 import * as RowsText from "../../../core/rows/rowsText.ts"
 import { drain, type Slices } from "../../../core/surql/evaluate/scope.ts"
 import type { Slicer } from "../../../node/Slicer.ts"
+import { Feed, type Follower, type Following, type Taker } from "../../../node/streams/feed.ts"
+import { type EndReason, endOf, type ViewEvent, WrittenEvent } from "../../../node/streams/viewEvent.ts"
 import type { Turn } from "../../../ports/Turn.ts"
 import type { Registered, Registry } from "../registry.ts"
 import { resultBytes, type StreamLimits } from "../viewLimits.ts"
-import type { EndReason, ViewEvent } from "../viewTypes.ts"
-import { WrittenEvent } from "./eventBytes.ts"
-import { Feed, type Follower, type Taker } from "./feed.ts"
 import { missedBy } from "./missed.ts"
-import type { Following } from "./pulled.ts"
 
 /** How long rows stay that no stream follows. */
 const idleMs = 60_000
@@ -135,7 +134,7 @@ export class RowStreams {
   /** The view is gone: its followers are told why. */
   end(view: Registered, reason: EndReason): void {
     const rows = this.followed.get(view.instance)
-    view.rowsFeed?.end(reason)
+    view.rowsFeed?.end(endOf(reason))
     view.rowsFeed = undefined
     if (rows === undefined) return
     const { waiting } = rows
@@ -296,7 +295,7 @@ export class RowStreams {
 
   private refuse(rows: Rows, message: string): void {
     rows.refused = { reason: "tooLarge", message }
-    for (const view of rows.views) view.rowsFeed?.end("tooLarge", message)
+    for (const view of rows.views) view.rowsFeed?.end(endOf("tooLarge", message))
     this.letGo(rows)
   }
 
@@ -328,6 +327,6 @@ const errorsOf = (instance: View): string => {
 /** A follower that is told an end and nothing else. */
 const endedAtOnce = ({ message, reason }: Ended, taker: Taker): Follower => {
   const feed = new Feed(1, () => {})
-  feed.end(reason, message)
+  feed.end(endOf(reason, message))
   return feed.listen(taker, [])
 }

@@ -2,25 +2,18 @@
  * The event streams of the views (D11): the listeners of each view, what a new listener gets first, what every change
  * tells them.
  */
+
 import { Duration, Effect, Stream } from "effect"
+import type { Feed, Follower, Following, Taker } from "../../../node/streams/feed.ts"
+import { bytesOf, type EndReason, endOf, type ViewEvent } from "../../../node/streams/viewEvent.ts"
 import type { Turn } from "../../../ports/Turn.ts"
 import type { AppliedChange } from "../committer.ts"
 import type { Reading, Snapshot } from "../reading.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "../registry.ts"
 import type { StreamLimits } from "../viewLimits.ts"
-import {
-  type EndReason,
-  type Format,
-  Overloaded,
-  type StreamFormat,
-  type ViewEvent,
-  type ViewNotFound,
-  type ViewQuarantined
-} from "../viewTypes.ts"
-import { bytesOf } from "./eventBytes.ts"
-import type { Feed, Follower, Taker } from "./feed.ts"
+import { type Format, Overloaded, type StreamFormat, type ViewNotFound, type ViewQuarantined } from "../viewTypes.ts"
 import { missedBy } from "./missed.ts"
-import { type Following, streamOf } from "./pulled.ts"
+import { streamOf } from "./pulled.ts"
 import { RowStreams, type RowStreamsParts } from "./rowStreams.ts"
 
 type Find = Effect.Effect<Registered, ViewNotFound | ViewQuarantined>
@@ -150,7 +143,7 @@ export class ViewStreams {
 
   /** The view is gone: its followers are told why. */
   end(view: Registered, reason: EndReason): void {
-    view.feed?.end(reason)
+    view.feed?.end(endOf(reason))
     this.rows.end(view, reason)
   }
 

@@ -5,9 +5,8 @@
  * position in the one buffer: a change is given to those that keep up, and costs nothing for the others. One that falls
  * out of the buffer is told `end`, `behind`; it comes back with `Last-Event-ID` and gets a snapshot.
  */
-import { firstWhere } from "../../../core/bisect.ts"
-import type { EndReason, ViewEvent } from "../viewTypes.ts"
-import { bytesOf } from "./eventBytes.ts"
+import { firstWhere } from "../../core/bisect.ts"
+import { bytesOf, endOf, type isLast, type ViewEvent } from "./viewEvent.ts"
 
 interface Numbered {
   /** The number before it. */
@@ -20,19 +19,20 @@ interface Numbered {
 export interface Taker {
   /**
    * Takes some events; false: no more until {@link Follower.resume}. Followers that are at one place are given the very
-   * same list. The last event of all is an `end`; nothing comes after it.
+   * same list. The last event of all is one by {@link isLast}; nothing comes after it.
    */
   readonly take: (events: ReadonlyArray<ViewEvent>) => boolean
 }
 
+/** A follower in the making, or made. */
+export interface Following {
+  /** Has it take events; before the first call it takes none. */
+  readonly resume: () => void
+  readonly close: () => void
+}
+
 /** About as much goes out in one piece; at least one event. */
 const pieceBytes = 32_768
-
-export const endOf = (reason: EndReason, message?: string): ViewEvent => ({
-  event: "end",
-  id: undefined,
-  data: message === undefined ? { reason } : { reason, message }
-})
 
 /** The events between two places of the buffer. */
 interface Piece {
@@ -139,8 +139,8 @@ export class Feed {
   }
 
   /** Every client is told, after its deltas in the buffer. */
-  end(reason: EndReason, message?: string): void {
-    this.ended ??= endOf(reason, message)
+  end(last: ViewEvent): void {
+    this.ended ??= last
     this.flush()
   }
 

@@ -1,0 +1,78 @@
+/**
+ * The streams of one view each that are open on one process, by callback: a follower, and the client it writes to.
+ */
+import type { ReadReply, Sink } from "../../ports/Front.ts"
+import type { Following, Taker } from "./feed.ts"
+import { heartbeat, opening, streamHeaders } from "./sse.ts"
+import { bytesOf, endOf, isLast, joined, type ViewEvent } from "./viewEvent.ts"
+
+class SingleStream implements Taker {
+  private readonly all: Set<SingleStream>
+  private following: Following | undefined
+  private sink: Sink | undefined
+  /** Whether the client has taken what it was given. */
+  private keepsUp = true
+
+  constructor(all: Set<SingleStream>) {
+    this.all = all
+  }
+
+  follow(follow: (taker: Taker) => Following | undefined, reply: Pick<ReadReply, "stream">): boolean {
+    this.following = follow(this)
+    if (this.following === undefined) return false
+    this.all.add(this)
+    this.sink = reply.stream(streamHeaders, this)
+    this.sink.write(opening)
+    this.following.resume()
+    return true
+  }
+
+  take(events: ReadonlyArray<ViewEvent>): boolean {
+    this.keepsUp = this.sink!.write(joined(events))
+    if (isLast(events[events.length - 1]!)) this.end()
+    return this.keepsUp
+  }
+
+  readonly drained = (): void => {
+    this.keepsUp = true
+    this.following?.resume()
+  }
+
+  readonly gone = (): void => {
+    this.all.delete(this)
+    this.following?.close()
+  }
+
+  /** For a client that waits for it: one that does not take its bytes needs no more behind them. */
+  beat(): void {
+    if (this.keepsUp) this.keepsUp = this.sink!.write(heartbeat)
+  }
+
+  stop(): void {
+    this.sink!.write(bytesOf(endOf("shutdown")))
+    this.end()
+  }
+
+  private end(): void {
+    this.gone()
+    this.sink!.end()
+  }
+}
+
+export class SingleStreams {
+  private readonly all = new Set<SingleStream>()
+
+  /** Answers with the events of what `follow` gives; false where that is nothing, and nothing was answered. */
+  open(follow: (taker: Taker) => Following | undefined, reply: Pick<ReadReply, "stream">): boolean {
+    return new SingleStream(this.all).follow(follow, reply)
+  }
+
+  beat(): void {
+    for (const stream of this.all) stream.beat()
+  }
+
+  /** The service stops. */
+  stop(): void {
+    for (const stream of [...this.all]) stream.stop()
+  }
+}

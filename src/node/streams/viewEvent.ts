@@ -1,0 +1,80 @@
+/**
+ * The events of a view's stream (D11, D50), and their bytes as `text/event-stream`: made once per event, however many
+ * clients follow.
+ */
+import * as Bytes from "../../core/bytes.ts"
+
+export type EndReason =
+  | "unauthorized"
+  | "revoked"
+  | "unregistered"
+  | "expired"
+  | "replaced"
+  | "reset"
+  | "moved"
+  | "rebootstrap"
+  | "shutdown"
+  | "behind"
+  | "quarantined"
+  | "tooLarge"
+
+/** One server-sent event: `data` goes out as JSON. `end` and, among several views, `refused` are the last of a view. */
+export interface ViewEvent {
+  readonly event: "snapshot" | "delta" | "end" | "refused"
+  /** `<incarnation>.<n>`; `end` has none. */
+  readonly id: string | undefined
+  readonly data: unknown
+}
+
+export const isLast = ({ event }: ViewEvent): boolean => event === "end" || event === "refused"
+
+export const endOf = (reason: EndReason, message?: string): ViewEvent => ({
+  event: "end",
+  id: undefined,
+  data: message === undefined ? { reason } : { reason, message }
+})
+
+const encoder = new TextEncoder()
+
+/** What stands before the JSON of its data. */
+export const headOf = ({ event, id }: ViewEvent): string =>
+  `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: `
+
+/** An event whose data is written by its own maker, when it is asked for. */
+export class WrittenEvent implements ViewEvent {
+  readonly event: ViewEvent["event"]
+  readonly id: string | undefined
+  readonly text: () => string
+
+  constructor(event: ViewEvent["event"], id: string | undefined, text: () => string) {
+    this.event = event
+    this.id = id
+    this.text = text
+  }
+
+  get data(): unknown {
+    return JSON.parse(this.text())
+  }
+}
+
+const textOf = (event: ViewEvent): string => (event instanceof WrittenEvent ? event.text() : JSON.stringify(event.data))
+
+/** JSON has no line breaks, so one `data` line carries it. */
+const encode = (event: ViewEvent): Uint8Array => encoder.encode(`${headOf(event)}${textOf(event)}\n\n`)
+
+const made = new WeakMap<ViewEvent, Uint8Array>()
+
+export const bytesOf = (event: ViewEvent): Uint8Array => {
+  let bytes = made.get(event)
+  if (bytes === undefined) made.set(event, (bytes = encode(event)))
+  return bytes
+}
+
+/** The event with bytes that are there already. */
+export const withBytes = (event: ViewEvent, bytes: Uint8Array): ViewEvent => {
+  made.set(event, bytes)
+  return event
+}
+
+/** Several as one piece: a piece is what a client costs, not the events in it. */
+export const joined = (events: ReadonlyArray<ViewEvent>): Uint8Array => Bytes.joined(events.map(bytesOf))

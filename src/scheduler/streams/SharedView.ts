@@ -1,0 +1,290 @@
+/**
+ * A view as all clients of this scheduler share it: its events come once from its SSP, whoever many follow.
+ *
+ * A client that comes later gets a snapshot that is kept, and the deltas behind it. Where none is kept, the SSP is
+ * asked for another over a second place; its id says where in the deltas it stands.
+ */
+import type { CutEvent } from "../../node/streams/eventCutter.ts"
+import { Feed, type Following, type Taker } from "../../node/streams/feed.ts"
+import { bytesOf, isLast, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
+import type { Hearing } from "./ViewSource.ts"
+
+interface Source {
+  readonly close: () => void
+}
+
+export interface SharedViewParts {
+  /** Deltas that are kept. */
+  readonly capacity: number
+  readonly source: (after: string | undefined, hearing: Hearing) => Source
+  /** Nobody follows it any more, or it is over. */
+  readonly gone: () => void
+  /** The bytes that a kept snapshot has changed by. */
+  readonly weighs: (bytes: number) => void
+  readonly nowMs: () => number
+}
+
+/** A whole snapshot; `n`: the number of the event that it stands behind. */
+interface Kept {
+  readonly parts: ReadonlyArray<ViewEvent>
+  readonly n: number
+  readonly bytes: number
+}
+
+/** A longer one serves those that wait for it. */
+const maxKeptBytes = 4 * 1024 * 1024
+/** Deltas behind a snapshot, beyond which another is cheaper. */
+const fewBytes = 65_536
+/** A snapshot whose place in the deltas has not come by then is asked for again. */
+const maxUnplacedMs = 5000
+
+const lengthOf = (events: ReadonlyArray<ViewEvent>): number =>
+  events.reduce((sum, event) => sum + bytesOf(event).length, 0)
+
+/** The bytes of an event are parts of a chunk whose memory is used again. */
+const eventOf = ({ bytes, id, name }: CutEvent): ViewEvent =>
+  withBytes({ event: name === "delta" ? "delta" : "snapshot", id, data: undefined }, bytes.slice())
+
+/** Snapshots that come in parts, of which the last has an id. */
+class Parts {
+  private parts: Array<ViewEvent> = []
+
+  /** The snapshot, once it is whole. */
+  add(part: ViewEvent): ReadonlyArray<ViewEvent> | undefined {
+    this.parts.push(part)
+    if (part.id === undefined) return undefined
+    const whole = this.parts
+    this.parts = []
+    return whole
+  }
+
+  clear(): void {
+    this.parts = []
+  }
+}
+
+/** A client, which may wait for a snapshot yet. */
+class Client implements Following {
+  private readonly taker: Taker
+  private readonly left: () => void
+  private following: Following | undefined
+  private isReady = false
+  private isOver = false
+
+  constructor(taker: Taker, left: () => void) {
+    this.taker = taker
+    this.left = left
+  }
+
+  readonly take = (events: ReadonlyArray<ViewEvent>): boolean => {
+    if (isLast(events[events.length - 1]!)) this.leave()
+    return this.taker.take(events)
+  }
+
+  readonly resume = (): void => {
+    this.isReady = true
+    this.following?.resume()
+  }
+
+  readonly close = (): void => {
+    this.following?.close()
+    this.leave()
+  }
+
+  listens(following: Following): void {
+    this.following = following
+    if (this.isReady) following.resume()
+  }
+
+  private leave(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.left()
+  }
+}
+
+export class SharedView {
+  private readonly parts: SharedViewParts
+  private readonly feed: Feed
+  private readonly main: Source
+  /** The number of the last event. */
+  private n = 0
+  /** Of the last events that a client may go on behind, by id. */
+  private readonly numbers = new Map<string, number>()
+  private readonly clients = new Set<Client>()
+  /** Those of them that wait for a snapshot. */
+  private readonly waiting = new Set<Client>()
+  private readonly arriving = new Parts()
+  private kept: Kept | undefined
+  /** Bytes of the deltas behind it. */
+  private behindKept = 0
+  /** Another snapshot that is on its way. */
+  private asked: Source | undefined
+  /** One that stands behind a delta that has not come yet. */
+  private unplaced: { readonly parts: ReadonlyArray<ViewEvent>; readonly atMs: number } | undefined
+
+  /** `after`: what the first client has got last. */
+  constructor(parts: SharedViewParts, after: string | undefined) {
+    this.parts = parts
+    this.feed = new Feed(parts.capacity, () => {})
+    if (after !== undefined) this.numbers.set(after, 0)
+    this.main = parts.source(after, { took: (events) => this.took(events), over: (last) => this.over(last) })
+  }
+
+  /** Takes nothing before it resumes. */
+  follow(after: string | undefined, taker: Taker): Following {
+    const client: Client = new Client(taker, () => this.left(client))
+    this.clients.add(client)
+    const at = after === undefined ? undefined : this.placeOf(this.numbers.get(after))
+    const { kept } = this
+    const atKept = this.placeOf(kept?.n)
+    if (at !== undefined) client.listens(this.feed.listen(client, [], at))
+    else if (kept !== undefined && atKept !== undefined) client.listens(this.feed.listen(client, kept.parts, atKept))
+    else {
+      this.waiting.add(client)
+      this.ask()
+    }
+    return client
+  }
+
+  /** Asks again for a snapshot whose place has not come. */
+  check(): void {
+    if (this.unplaced === undefined || this.parts.nowMs() - this.unplaced.atMs < maxUnplacedMs) return
+    this.unplaced = undefined
+    this.ask()
+  }
+
+  /** Keeps no snapshot any more. */
+  forget(): void {
+    if (this.kept === undefined) return
+    this.parts.weighs(-this.kept.bytes)
+    this.kept = undefined
+  }
+
+  private placeOf(n: number | undefined): number | undefined {
+    return n === undefined ? undefined : this.feed.after(n, this.n)
+  }
+
+  private push(event: ViewEvent): void {
+    this.feed.push(this.n, ++this.n, event)
+    if (event.id !== undefined) this.number(event.id)
+  }
+
+  private number(id: string): void {
+    this.numbers.delete(id)
+    this.numbers.set(id, this.n)
+    if (this.numbers.size > this.parts.capacity)
+      for (const oldest of this.numbers.keys()) return void this.numbers.delete(oldest)
+  }
+
+  private took(events: ReadonlyArray<CutEvent>): void {
+    for (const cut of events) {
+      const event = eventOf(cut)
+      if (event.event === "delta") this.delta(event)
+      else {
+        const whole = this.arriving.add(event)
+        if (whole !== undefined) this.snapshot(whole)
+      }
+    }
+    this.feed.flush()
+  }
+
+  private delta(event: ViewEvent): void {
+    this.arriving.clear()
+    this.push(event)
+    this.behindKept += bytesOf(event).length
+    if (this.kept !== undefined && this.behindKept > Math.max(fewBytes, this.kept.bytes)) this.forget()
+    if (event.id !== undefined) this.place(event.id)
+  }
+
+  /** The first one is where it begins; another is an event for those that follow. */
+  private snapshot(whole: ReadonlyArray<ViewEvent>): void {
+    const { id } = whole[whole.length - 1]!
+    if (this.numbers.size === 0) this.number(id!)
+    else for (const part of whole) this.push(part)
+    this.unplaced = undefined
+    this.asked?.close()
+    this.asked = undefined
+    this.keep(whole, this.n)
+  }
+
+  /** Keeps a snapshot that stands behind event `n`, and gives it to those that wait. */
+  private keep(parts: ReadonlyArray<ViewEvent>, n: number): void {
+    this.forget()
+    const bytes = lengthOf(parts)
+    if (bytes <= maxKeptBytes) {
+      this.kept = { parts, n, bytes }
+      this.behindKept = 0
+      this.parts.weighs(bytes)
+    }
+    const at = this.placeOf(n)
+    for (const client of this.waiting) {
+      this.waiting.delete(client)
+      client.listens(this.feed.listen(client, parts, at))
+    }
+  }
+
+  /** Asks for a snapshot, unless one is on its way. */
+  private ask(): void {
+    if (this.waiting.size === 0 || this.numbers.size === 0 || this.asked !== undefined || this.unplaced !== undefined)
+      return
+    const parts = new Parts()
+    let isDone = false
+    const done = (): void => {
+      isDone = true
+      this.asked?.close()
+      this.asked = undefined
+    }
+    const asked = this.parts.source(undefined, {
+      took: (events) => {
+        for (const cut of events) {
+          const whole = isDone || cut.name !== "snapshot" ? undefined : parts.add(eventOf(cut))
+          if (whole === undefined) continue
+          done()
+          this.unplaced = { parts: whole, atMs: this.parts.nowMs() }
+          this.place(whole[whole.length - 1]!.id!)
+        }
+      },
+      over: (last) => {
+        isDone = true
+        this.asked = undefined
+        for (const client of this.waiting) {
+          this.waiting.delete(client)
+          client.take([last])
+        }
+      }
+    })
+    if (!isDone) this.asked = asked
+  }
+
+  /** Keeps the snapshot that stands behind this event, if there is one and its place is known. */
+  private place(id: string): void {
+    const { unplaced } = this
+    if (unplaced === undefined || unplaced.parts[unplaced.parts.length - 1]!.id !== id) return
+    const n = this.numbers.get(id)
+    if (n === undefined || this.placeOf(n) === undefined) return
+    this.unplaced = undefined
+    this.keep(unplaced.parts, n)
+  }
+
+  private left(client: Client): void {
+    this.clients.delete(client)
+    this.waiting.delete(client)
+    if (this.clients.size > 0) return
+    this.main.close()
+    this.end()
+  }
+
+  private over(last: ViewEvent): void {
+    this.end()
+    this.feed.end(last)
+    for (const client of this.waiting) client.take([last])
+  }
+
+  private end(): void {
+    this.asked?.close()
+    this.asked = undefined
+    this.forget()
+    this.parts.gone()
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The events of one view, wherever in the cluster it is.
+ *
+ * When the view moves or its SSP dies it is followed at its next owner from the event that came last: what was missed
+ * comes, or a snapshot where that SSP cannot know.
+ */
+import { type CutEvent, dataOf } from "../../node/streams/eventCutter.ts"
+import { endOf, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
+import type { Target } from "../../ports/SspClient.ts"
+import * as Errors from "../http/HttpErrors.ts"
+import type * as Whereabouts from "../pool/whereabouts.ts"
+import type { Carried, SspStream } from "./SspStream.ts"
+
+/** Reasons to end that say nothing about the view, only that it is not here or not now. */
+const passing: ReadonlySet<unknown> = new Set(["moved", "shutdown", "rebootstrap", "behind"])
+
+/** An SSP that has been given a view may not have it yet, or not be ready yet. */
+const notYet: ReadonlySet<unknown> = new Set(["VIEW_NOT_FOUND", "SSP_NOT_READY"])
+
+/** So long a view may be nowhere before its followers are told. */
+const maxPauseMs = 20_000
+/** Between two attempts at one SSP: the first, and the most. */
+const retryMs = { first: 100, most: 2000 }
+/** A stream that has lasted so long was a good one. */
+const goodMs = 5000
+
+export interface SourceParts {
+  readonly whereIs: (view: string) => Whereabouts.Whereabouts
+  /** A stream at this SSP with room for one more view. */
+  readonly streamAt: (target: Target) => SspStream
+  /** Those that look for their view. */
+  readonly seeking: Set<ViewSource>
+  readonly nowMs: () => number
+}
+
+/** What hears a source: snapshots and deltas, then what is last of all, unless it was closed. */
+export interface Hearing {
+  readonly took: (events: ReadonlyArray<CutEvent>) => void
+  readonly over: (last: ViewEvent) => void
+}
+
+export class ViewSource implements Carried {
+  readonly view: string
+  after: string | undefined
+  private readonly parts: SourceParts
+  private readonly hearing: Hearing
+  private stream: SspStream | undefined
+  /** Where the next attempt must wait. */
+  private tried: { readonly target: Target; readonly untilMs: number; readonly attempts: number } | undefined
+  private pausedAtMs: number | undefined
+  private openedAtMs = 0
+
+  constructor(parts: SourceParts, view: string, after: string | undefined, hearing: Hearing) {
+    this.parts = parts
+    this.view = view
+    this.after = after
+    this.hearing = hearing
+    this.look()
+  }
+
+  close(): void {
+    this.parts.seeking.delete(this)
+    const { stream } = this
+    this.stream = undefined
+    stream?.drop(this)
+  }
+
+  readonly opened = (): void => {
+    this.openedAtMs = this.parts.nowMs()
+  }
+
+  readonly took = (events: ReadonlyArray<CutEvent>): void => {
+    const [first] = events
+    if (first!.name === "end" || first!.name === "refused") return this.ended(first!)
+    this.tried = undefined
+    this.pausedAtMs = undefined
+    for (const { id, name } of events) if (id !== undefined || name === "snapshot") this.after = id
+    this.hearing.took(events)
+  }
+
+  readonly lost = (): void => this.seek()
+
+  readonly denied = (message: string): void =>
+    this.over({ event: "refused", id: undefined, data: Errors.unreachable({ message }) })
+
+  /** Looks where the view is now, and follows it there. */
+  look(): void {
+    const { nowMs, seeking, streamAt, whereIs } = this.parts
+    const now = nowMs()
+    const found = whereIs(this.view)
+    if ("isGone" in found) return this.over(endOf("unregistered"))
+    if ("owner" in found && this.mayTry(found.owner, now)) {
+      seeking.delete(this)
+      this.stream = streamAt(found.owner)
+      return this.stream.add(this)
+    }
+    this.pausedAtMs ??= now
+    seeking.add(this)
+    if (now - this.pausedAtMs > maxPauseMs) this.over(endOf("moved"))
+  }
+
+  private mayTry({ registration, ssp }: Target, now: number): boolean {
+    const { tried } = this
+    return tried?.target.ssp !== ssp || tried.target.registration !== registration || now >= tried.untilMs
+  }
+
+  private ended(event: CutEvent): void {
+    const { code, reason } = (dataOf(event) ?? {}) as { readonly code?: unknown; readonly reason?: unknown }
+    if (event.name === "end" ? passing.has(reason) : notYet.has(code)) return this.seek()
+    const last = { event: event.name === "end" ? "end" : "refused", id: undefined, data: undefined } as const
+    this.over(withBytes(last, event.bytes.slice()))
+  }
+
+  private seek(): void {
+    const now = this.parts.nowMs()
+    const { stream } = this
+    this.stream = undefined
+    if (stream === undefined) return
+    if (this.openedAtMs > 0 && now - this.openedAtMs > goodMs) this.pausedAtMs = this.tried = undefined
+    this.openedAtMs = 0
+    this.pausedAtMs ??= now
+    const attempts = (this.tried?.attempts ?? 0) + 1
+    const waitMs = Math.min(retryMs.most, retryMs.first * 2 ** (attempts - 1))
+    this.tried = { target: stream.target, untilMs: now + waitMs, attempts }
+    this.parts.seeking.add(this)
+  }
+
+  private over(last: ViewEvent): void {
+    this.parts.seeking.delete(this)
+    this.stream = undefined
+    this.hearing.over(last)
+  }
+}
