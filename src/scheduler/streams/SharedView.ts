@@ -128,7 +128,11 @@ export class SharedView {
     this.parts = parts
     this.feed = new Feed(parts.capacity, () => {})
     if (after !== undefined) this.numbers.set(after, 0)
-    this.main = parts.source(after, { took: (events) => this.took(events), over: (last) => this.over(last) })
+    this.main = parts.source(after, {
+      took: (events) => this.took(events),
+      cut: () => this.arriving.clear(),
+      over: (last) => this.over(last)
+    })
   }
 
   /** Takes nothing before it resumes. */
@@ -190,7 +194,6 @@ export class SharedView {
   }
 
   private delta(event: ViewEvent): void {
-    this.arriving.clear()
     this.push(event)
     this.behindKept += bytesOf(event).length
     if (this.kept !== undefined && this.behindKept > Math.max(fewBytes, this.kept.bytes)) this.forget()
@@ -245,6 +248,7 @@ export class SharedView {
           this.place(whole[whole.length - 1]!.id!)
         }
       },
+      cut: () => parts.clear(),
       over: (last) => {
         isDone = true
         this.asked = undefined

@@ -36,6 +36,8 @@ export interface SourceParts {
 /** What hears a source: snapshots and deltas, then what is last of all, unless it was closed. */
 export interface Hearing {
   readonly took: (events: ReadonlyArray<CutEvent>) => void
+  /** What had begun to come does not go on: a snapshot of which some parts came begins again. */
+  readonly cut: () => void
   readonly over: (last: ViewEvent) => void
 }
 
@@ -116,6 +118,7 @@ export class ViewSource implements Carried {
     const { stream } = this
     this.stream = undefined
     if (stream === undefined) return
+    this.hearing.cut()
     if (this.openedAtMs > 0 && now - this.openedAtMs > goodMs) this.pausedAtMs = this.tried = undefined
     this.openedAtMs = 0
     this.pausedAtMs ??= now
