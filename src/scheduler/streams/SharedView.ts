@@ -1,5 +1,5 @@
 /**
- * A view as all clients of this scheduler share it: its events come once from its SSP, whoever many follow.
+ * A view as all clients of this scheduler share it: its events come once from its SSP, however many clients follow.
  *
  * A client that comes later gets a snapshot that is kept, and the deltas behind it. Where none is kept, the SSP is
  * asked for another over a second place; its id says where in the deltas it stands.
@@ -17,7 +17,7 @@ export interface SharedViewParts {
   /** Deltas that are kept. */
   readonly capacity: number
   readonly source: (after: string | undefined, hearing: Hearing) => Source
-  /** Nobody follows it any more, or it is over. */
+  /** No client follows it any more, or it is over. */
   readonly gone: () => void
   /** The bytes that a kept snapshot has changed by. */
   readonly weighs: (bytes: number) => void
