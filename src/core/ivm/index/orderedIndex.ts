@@ -10,11 +10,11 @@
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import { type FiledKey, FiledMap } from "../store/denseMap.ts"
-import { isLive, type RecordSlot } from "../store/recordSlot.ts"
+import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
 import { absent, type KeySpec, type Keys, keysOf, sameKeys, unindexable } from "./indexKey.ts"
-import { leadOf, nowhere, OrderedRows, type Ordering, type Probe, sameOrder } from "./orderedRows.ts"
+import { leadOf, most, nowhere, OrderedRows, type Ordering, type Probe, sameOrder } from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
 import { SortedRows, stretch } from "./sortedRows.ts"
 
@@ -31,6 +31,63 @@ export interface PageView extends PageReader {
 /** The rows of one key, and the views that show pages of them. */
 class KeyRows extends OrderedRows {
   views: PageView | PageViews | undefined = undefined
+  /**
+   * All of them in no order, while they are few and no view has asked for them: most keys of a table are never read.
+   */
+  private unordered: Array<RecordSlot> | undefined = []
+
+  /** Answers how many there are now; one that is met twice is there twice where there are many. */
+  collect(slot: RecordSlot): number {
+    const unordered = this.unordered!
+    if (unordered.length > most || !unordered.includes(slot)) unordered.push(slot)
+    return (this.size = unordered.length)
+  }
+
+  get isFew(): boolean {
+    return this.unordered !== undefined && this.unordered.length <= most
+  }
+
+  /** Puts many rows in order, but for those that are left out: they may be other ones meanwhile. Pauses. */
+  *orderMany(ordering: Ordering, leftOut: ReadonlySet<RecordSlot>): Slices<void> {
+    const rows = this.unordered!
+    this.unordered = undefined
+    this.size = 0
+    yield* new SortedRows(ordering).all(rows, leftOut, (lead, slot) => this.append(lead, slot))
+  }
+
+  order(ordering: Ordering): void {
+    const { unordered } = this
+    if (unordered === undefined) return
+    this.unordered = undefined
+    this.size = 0
+    for (const slot of unordered) this.add(probeOf(ordering, slot, slot.doc!))
+  }
+
+  /** Takes a record out of where a state of it stands. */
+  take(probe: Probe): Place {
+    const { unordered } = this
+    if (unordered === undefined) return { lead: probe.lead, rank: this.remove(probe) }
+    const at = unordered.length > most ? -1 : unordered.indexOf(probe.slot)
+    if (at >= 0) {
+      unordered[at] = unordered.at(-1)!
+      unordered.pop()
+      this.size--
+    }
+    return { lead: probe.lead, rank: nowhere }
+  }
+
+  /** Puts a record where a state of it stands. */
+  put(ordering: Ordering, probe: Probe): Place {
+    const { unordered } = this
+    if (unordered?.includes(probe.slot) === true) return { lead: probe.lead, rank: nowhere }
+    if (unordered !== undefined && unordered.length < most) {
+      unordered.push(probe.slot)
+      this.size++
+      return { lead: probe.lead, rank: nowhere }
+    }
+    this.order(ordering)
+    return { lead: probe.lead, rank: this.add(probe) }
+  }
 }
 
 const probeOf = (ordering: Ordering, slot: RecordSlot, doc: Obj): Probe => ({
@@ -38,12 +95,6 @@ const probeOf = (ordering: Ordering, slot: RecordSlot, doc: Obj): Probe => ({
   doc,
   slot
 })
-
-/** Takes a record out of where a state of it stands. */
-const takenFrom = (rows: KeyRows, probe: Probe): Place => ({ lead: probe.lead, rank: rows.remove(probe) })
-
-/** Puts a record where a state of it stands. */
-const putInto = (rows: KeyRows, probe: Probe): Place => ({ lead: probe.lead, rank: rows.add(probe) })
 
 /** Tells the views of a key of a row that was at one place and is at another. */
 const tell = ({ views }: KeyRows, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void => {
@@ -85,7 +136,9 @@ export class OrderedIndex implements TableIndex {
 
   /** The rows of a key; undefined where there are none. */
   rowsOf(key: FiledKey): OrderedRows | undefined {
-    return this.byKey.get(key)
+    const rows = this.byKey.get(key)
+    rows?.order(this.ordering)
+    return rows
   }
 
   /** Rows filed; a pass over the keys. */
@@ -131,6 +184,7 @@ export class OrderedIndex implements TableIndex {
   private enter(view: PageView): void {
     for (const key of view.keys) {
       const rows = this.rowsFor(key)
+      rows.order(this.ordering)
       if (rows.views === undefined) rows.views = view
       else if (rows.views instanceof PageViews) rows.views.add(view)
       else {
@@ -167,13 +221,13 @@ export class OrderedIndex implements TableIndex {
     const isLoose = oldKey === unindexable || newKey === unindexable
     if (before !== undefined) {
       const rows = this.rowsUnder(oldKey)
-      const from = takenFrom(rows, probeOf(ordering, slot, before))
+      const from = rows.take(probeOf(ordering, slot, before))
       if (!isLoose) tell(rows, slot, from, undefined)
       if (rows !== this.loose) this.dropUnused(oldKey, rows)
     }
     if (after !== undefined) {
       const rows = this.rowsUnder(newKey)
-      const to = putInto(rows, probeOf(ordering, slot, after))
+      const to = rows.put(ordering, probeOf(ordering, slot, after))
       if (!isLoose) tell(rows, slot, undefined, to)
     }
     if (isLoose) this.touchAll(slot)
@@ -182,8 +236,8 @@ export class OrderedIndex implements TableIndex {
   /** A record has gone to another place of its key. */
   private moved(key: Keys, before: Probe, after: Probe): void {
     const rows = this.rowsUnder(key)
-    const from = takenFrom(rows, before)
-    const to = putInto(rows, after)
+    const from = rows.take(before)
+    const to = rows.put(this.ordering, after)
     if (rows === this.loose) this.touchAll(after.slot)
     else tell(rows, after.slot, from, to)
   }
@@ -212,19 +266,43 @@ export class OrderedIndex implements TableIndex {
     else tellFiltering(views, slot, place)
   }
 
-  /** Sorts all rows and files them one behind the other, then those that have changed meanwhile. */
+  /**
+   * Files all rows by their key and puts those of large keys in order, then files those that have changed meanwhile.
+   */
   private *build(store: Store, table: string): Slices<void> {
     const changed = this.changed!
-    yield* new SortedRows(this.spec, this.ordering).all(store.rows(table), (key, lead, slot) => {
-      if (!changed.has(slot)) this.rowsUnder(key).append(lead, slot)
-    })
+    const large: Array<readonly [Keys, KeyRows]> = []
+    const rows = store.rows(table)[Symbol.iterator]()
+    while (this.collect(rows, changed, large)) yield
+    for (const [, rows] of large) yield* rows.orderMany(this.ordering, changed)
+    this.loose.order(this.ordering)
     // From here on a write files its record; filing it again changes nothing.
     this.changed = undefined
     let filed = 0
     for (const slot of changed) {
-      if (isLive(slot)) this.rowsUnder(keysOf(slot.doc, this.spec)).add(probeOf(this.ordering, slot, slot.doc))
+      if (isLive(slot))
+        this.rowsUnder(keysOf(slot.doc, this.spec)).put(this.ordering, probeOf(this.ordering, slot, slot.doc))
       if (++filed % stretch === 0) yield
     }
+    for (const [key, rows] of large) if (rows !== this.loose) this.dropUnused(key, rows)
+  }
+
+  /** Files the next rows by their key; false behind the last. Answers in `large` the keys that have become large. */
+  private collect(
+    rows: Iterator<Live>,
+    changed: ReadonlySet<RecordSlot>,
+    large: Array<readonly [Keys, KeyRows]>
+  ): boolean {
+    for (let left = stretch; left > 0; left--) {
+      const next = rows.next()
+      if (next.done === true) return false
+      const slot = next.value
+      if (changed.size > 0 && changed.has(slot)) continue
+      const key = keysOf(slot.doc, this.spec)
+      const under = this.rowsUnder(key)
+      if (under.collect(slot) === most + 1) large.push([key, under])
+    }
+    return true
   }
 
   /** Takes a record that changes out again, if it is filed already: rows are compared by what they are now. */
@@ -233,8 +311,8 @@ export class OrderedIndex implements TableIndex {
     if (before === undefined) return
     const key = keysOf(before, this.spec)
     const rows = this.rowsUnder(key)
-    rows.remove(probeOf(this.ordering, slot, before))
-    if (rows !== this.loose) this.dropUnused(key, rows)
+    rows.take(probeOf(this.ordering, slot, before))
+    if (rows !== this.loose && rows.isFew) this.dropUnused(key, rows)
   }
 
   private rowsUnder(key: Keys): KeyRows {

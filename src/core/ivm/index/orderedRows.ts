@@ -65,7 +65,7 @@ const compareBehindLead = ({ terms }: Ordering, other: RecordSlot, { doc, slot }
 }
 
 /** Most rows of a leaf, and most children of an inner node. */
-const most = 64
+export const most = 64
 
 /** A node with less joins a neighbour that has room. */
 const scant = most / 4
