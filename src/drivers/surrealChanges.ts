@@ -28,7 +28,8 @@ const taken = `RETURN {
   LET $rows = (SELECT id, r, call FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT $size);
   LET $ids = array::distinct($rows.r);
   LET $records = (SELECT * FROM $ids);
-  RETURN { rows: $rows, records: $records };
+  LET $text = IF array::len($rows) > 1 { string::len(<string> $records) } ELSE { 0 };
+  RETURN IF $text > $most { { text: $text, count: array::len($rows) } } ELSE { { rows: $rows, records: $records } };
 }`
 /** Most reads leave nothing out: a filter would look at each row. */
 const takenAll = taken.replace(" WHERE id NOT IN $apart", "")
@@ -120,10 +121,20 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
     }
   })
 
+type Answers = ReadonlyArray<Either.Either<Value, SurrealError>>
+
+/** How many rows have about so much text, where a read has answered that all of its rows have more. */
+const rowsWithin = (answer: Answers[number] | undefined, bytes: number): number | undefined => {
+  if (answer === undefined || Either.isLeft(answer) || !isObj(answer.right)) return undefined
+  const { count, text } = answer.right
+  if (typeof count !== "number" || typeof text !== "number") return undefined
+  return Math.max(1, Math.min(count - 1, Math.floor((count * bytes) / text)))
+}
+
 /** What the statements of a take have answered, the read last. */
 const readFrom = (
   client: SurrealShape,
-  answers: ReadonlyArray<Either.Either<Value, SurrealError>>,
+  answers: Answers,
   size: number,
   apart: ReadonlyArray<RecordId>
 ): Effect.Effect<ChangesRead | "superseded" | undefined, SurrealError> => {
@@ -152,13 +163,13 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
     Effect.map((answers) => answers.at(-1) === true),
     Effect.mapError(failure)
   ),
-  take: (size, done, apart, holding) => {
+  take: ({ bytes, rows: size }, done, apart, holding) => {
     const holder = { me: holding?.token, position: holding?.position }
     const remove = holding === undefined ? removedByAnyone : removed
     const read = apart.length === 0 ? takenAll : taken
     const few = done.length <= rowsPerPart
     const asked = few
-      ? client.ask(`${done.length === 0 ? "" : remove}${read}`, { size, done, apart, ...holder })
+      ? client.ask(`${done.length === 0 ? "" : remove}${read}`, { size, most: bytes, done, apart, ...holder })
       : Effect.gen(function* () {
           const parts = chunksOf(done, rowsPerPart)
           const first = yield* client.ask(remove, { done: parts[0]!, ...holder })
@@ -166,10 +177,17 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
           const rest = yield* Effect.forEach(parts.slice(1), (part) => client.ask(beside, { done: part, ...holder }), {
             concurrency: partsAtOnce
           })
-          return [...first, ...rest.flat(), ...(yield* client.ask(read, { size, apart }))]
+          return [...first, ...rest.flat(), ...(yield* client.ask(read, { size, most: bytes, apart }))]
         })
+    // A read that is too large says so instead of being sent: the next one is of fewer rows.
+    const fewer = (answers: Answers, size: number): ReturnType<typeof readFrom> => {
+      const rows = rowsWithin(answers.at(-1), bytes)
+      return rows === undefined
+        ? readFrom(client, answers, size, apart)
+        : Effect.flatMap(client.ask(read, { size: rows, most: bytes, apart }), (next) => fewer(next, rows))
+    }
     return asked.pipe(
-      Effect.flatMap((answers) => readFrom(client, answers, size, apart)),
+      Effect.flatMap((answers) => fewer(answers, size)),
       Effect.mapError(failure)
     )
   },

@@ -28,7 +28,10 @@ export class ProcessFigures extends Context.Reference<ProcessFigures>()("ports/P
 export interface HeapShape {
   /** As the last full collection left it. A look costs nothing. */
   readonly memory: () => Memory
-  /** For a start that loads: the same, after a collection of its own where much has been made since the last one. */
+  /**
+   * For what loads much: the same, after a collection of its own where the heap looks full and something has been made
+   * since the last one.
+   */
   readonly measured: () => Memory
 }
 

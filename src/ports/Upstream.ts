@@ -158,18 +158,24 @@ export interface ReaderLease {
   readonly release: (token: string) => Effect.Effect<void, UpstreamError>
 }
 
+/** What may be read at once: rows of the change table, and text of the records they name, but one of these always. */
+export interface Portion {
+  readonly rows: number
+  readonly bytes: number
+}
+
 /** The change table (D44), emptied by the service once the records that its rows name are durable. */
 export interface ChangeTable {
   /** Whether the database has it now. */
   readonly installed: Effect.Effect<boolean, UpstreamError>
   /**
-   * Deletes the rows `done`, then reads at most `size` rows, oldest first and without those in `apart`, in one read
+   * Deletes the rows `done`, then reads no more than `most`, oldest first and without those in `apart`, in one read
    * transaction with the records they name. Rows that could not be deleted are read again; `holding` is looked at in
    * the transaction that deletes, and is written there. Undefined: there is no change table; `superseded`: another
    * follows the database, and nothing was deleted.
    */
   readonly take: (
-    size: number,
+    most: Portion,
     done: ReadonlyArray<RecordId>,
     apart: ReadonlyArray<RecordId>,
     holding?: Holding

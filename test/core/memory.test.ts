@@ -3,6 +3,8 @@
  */
 import { describe, expect, it } from "vitest"
 import * as Memory from "../../src/core/record/memory.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
+import type { RecordId } from "../../src/core/surql/values/value.ts"
 import { rng } from "../kit/random.ts"
 
 const mebibyte = 2 ** 20
@@ -37,6 +39,27 @@ describe("D43 memory has an end", () => {
     expect(grows("DELETE", {})).toBe(false)
     expect(Memory.grows({ op: "CREATE", doc: {} }, undefined)).toBe(true)
     expect(Memory.grows({ op: "DELETE", doc: {} }, undefined)).toBe(false)
+  })
+
+  it("takes a step read of the database that does not grow all in all, and nothing else", () => {
+    const [a, b] = [Ids.make("t", "a"), Ids.make("t", "b")]
+    const known = (id: RecordId) => (id === a ? { text: "0123456789" } : undefined)
+    const grows = (...changes: ReadonlyArray<readonly [RecordId, text: string | undefined]>): boolean =>
+      Memory.growsTogether(
+        changes.map(([id, text]) => ({ id, op: text === undefined ? "DELETE" : "UPDATE", doc: { text: text ?? "" } })),
+        known
+      )
+    expect([grows([a, "0123456789"]), grows([a, "01"]), grows([a, undefined])]).toEqual([false, false, false])
+    expect([grows([a, "01234567890"]), grows([b, "0"])]).toEqual([true, true])
+    expect([grows([a, undefined], [b, "0"]), grows([a, "012345678"], [b, "0"])]).toEqual([false, true])
+  })
+
+  it("reads as much of a database in one step as half of its room is enough for, between 1 and 64 MiB", () => {
+    const step = (used: number, limit: number): number =>
+      Memory.stepBytes({ usedBytes: used * mebibyte, limitBytes: limit * mebibyte, isFull: false }) / mebibyte
+    expect([step(100, 64), step(52, 64), step(8000, 8000)]).toEqual([1, 1, 1])
+    expect(step(400, 1000)).toBeCloseTo(37.5, 3)
+    expect([step(0, 8000), step(0, Infinity)]).toEqual([64, 64])
   })
 
   it("takes the least of container and machine, by cgroup v2 and v1, and never more than V8 allows", () => {

@@ -11,6 +11,8 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { tableName } from "../../src/core/surql/values/text.ts"
 import type { Obj, RecordId } from "../../src/core/surql/values/value.ts"
+import * as Changes from "../../src/core/surreal/surrealChanges.ts"
+import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
 import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 import { layerEmbedded, layerServer } from "../../src/host/surreal/Surreal.ts"
@@ -196,4 +198,37 @@ test("D21 a user that may not define tables is told so", async () => {
   await server.ask("n", "any", "DEFINE USER OVERWRITE viewer ON NAMESPACE PASSWORD 'root' ROLES VIEWER")
   const outcome = await use((upstream) => Effect.either(upstream.prepare), "viewer")
   expect(Either.isLeft(outcome) && [outcome.left.reason, outcome.left.transient]).toEqual(["unauthorized", false])
+})
+
+test("D43 D44 a read of the change table brings no more text than it may, but one record always, and small ones at once", async () => {
+  const read = await use((upstream, client) =>
+    Effect.gen(function* () {
+      yield* client.query(`RETURN 1; ${Schema.script([Changes.definition])}`)
+      yield* client.query(
+        `FOR $n IN 1..=60 {
+          CREATE type::record('item', $n) SET text = IF $n <= 20 { $text } ELSE { 'small' },
+            values = [1.5dec, 2.5f, d'2024-01-01T00:00:00Z', 1h, u'018e0000-0000-7000-8000-000000000000', (1.0, 2.0),
+              <bytes>'abc', 1..5, item:1, { a: NONE, b: NULL }, <set>[1, 2]];
+          CREATE type::record('${Schema.changeTable}', $n) SET r = type::record('item', $n)
+        }`,
+        { text: "x".repeat(50_000) }
+      )
+      const { changes } = upstream
+      const sizes: Array<readonly [rows: number, records: number, partial: boolean]> = []
+      for (let done: ReadonlyArray<RecordId> = []; ; ) {
+        const found = yield* changes!.take({ rows: 1_000, bytes: sizes.length === 3 ? 1 : 220_000 }, done, [])
+        if (found === undefined || found === "superseded") return sizes
+        sizes.push([found.rows.length, found.records.length, found.partial])
+        expect(found.unreadable).toEqual([])
+        if (!found.partial) return sizes
+        done = found.rows.map(({ id }) => id)
+      }
+    })
+  )
+  const rows = read.map(([count]) => count)
+  expect(rows.reduce((sum, count) => sum + count, 0)).toBe(60)
+  expect(Math.max(...rows.slice(0, 4)), "large ones").toBeLessThanOrEqual(4)
+  expect(rows[3], "however little may be read").toBe(1)
+  expect(rows.at(-1), "small ones").toBeGreaterThanOrEqual(36)
+  expect(read.map(([, records]) => records)).toEqual(rows)
 })

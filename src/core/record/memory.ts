@@ -6,8 +6,9 @@
  */
 
 import { encode } from "../surql/values/encode.ts"
-import type { Obj } from "../surql/values/value.ts"
+import type { Obj, RecordId } from "../surql/values/value.ts"
 import type { Change } from "./change.ts"
+import { stretchBytes } from "./reconcile.ts"
 
 /** The heap is full from this share of its limit on, and has room again below the other one. */
 export const fullFrom = 0.85
@@ -43,6 +44,16 @@ export const isLoadable = ({ limitBytes, usedBytes }: Memory, comingBytes = 0): 
  * ahead, as changes, as text for the own store, and what the collector has not got to.
  */
 export const passing = 6
+
+/** A database sends no more in one message, and this is less. */
+const largestStep = 64 * 2 ** 20
+
+/**
+ * How much text a running service may read of a database in one step, in bytes: so much that half of the room in the
+ * heap is enough for it on its way.
+ */
+export const stepBytes = ({ limitBytes, usedBytes }: Memory): number =>
+  Math.min(largestStep, Math.max(stretchBytes, Math.floor((limitBytes * fullFrom - usedBytes) / (2 * passing))))
 
 /** What the heap of this process may hold: what V8 allows, or less where a share of the machine is less. */
 export const limitOf = (heapBytes: number, machineBytes: number, percent: number): number =>
@@ -92,6 +103,19 @@ export const notReadable = (memory: Memory, read: number, owner: "scheduler" | "
   `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for the ${owner}'s records: with ${read} of them read ${mebibytes(memory.usedBytes)} are in use, and there are more; start with a larger NODE_OPTIONS=--max-old-space-size, and more memory where ${memorySetting} percent of it are less`
 
 const sizeOf = (doc: Obj): number => encode(doc).length
+
+/** Whether changes that are one step need more memory, all together, than their records take now. */
+export const growsTogether = (
+  changes: ReadonlyArray<Pick<Change, "doc" | "id" | "op">>,
+  known: (id: RecordId) => Obj | undefined
+): boolean => {
+  let more = 0
+  for (const { doc, id, op } of changes) {
+    const before = known(id)
+    more += (op === "DELETE" ? 0 : sizeOf(doc)) - (before === undefined ? 0 : sizeOf(before))
+  }
+  return more > 0
+}
 
 /** Whether a change may need more memory than its record takes now. A delete never does. */
 export const grows = ({ doc, op }: Pick<Change, "doc" | "op">, known: Obj | undefined): boolean =>

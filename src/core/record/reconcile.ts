@@ -93,11 +93,14 @@ export const textBytes = (found: ReadonlyArray<Found>): number => {
   return count === 0 ? 0 : (bytes / count) * found.length
 }
 
-/** How many records the next stretch of a table should have, `most` at most, after these; none of a new table. */
-export const stretchSize = (found: ReadonlyArray<Found>, most: number): number =>
+/**
+ * How many records the next stretch of a table should have, `most` at most and about so many bytes of text, after
+ * these; none of a new table.
+ */
+export const stretchSize = (found: ReadonlyArray<Found>, most: number, bytes = stretchBytes): number =>
   found.length === 0
     ? Math.min(firstStretch, most)
-    : Math.max(1, Math.min(most, Math.floor((stretchBytes * found.length) / textBytes(found))))
+    : Math.max(1, Math.min(most, Math.floor((bytes * found.length) / textBytes(found))))
 
 /** Keys behind `after` up to `last`; to the end of the table where there is no last. */
 export const stretch = (after: RecordKey | undefined, last: RecordKey | undefined): Range =>

@@ -312,7 +312,7 @@ export const changesPerRead = integer(
   {
     unit: "rows",
     meaning:
-      "Rows of a database's change table that are read at once, with their records, and applied as one step; what waits beyond it is taken in parts. A scheduler reads no more than SVC_MAX_PENDING_CHANGES."
+      "Rows of a database's change table that are read at once, with their records, and applied as one step; what waits beyond it is taken in parts. Fewer are where their records are large beside the heap: a step is 1 to 64 MiB of text. A scheduler reads no more than SVC_MAX_PENDING_CHANGES."
   }
 )
 

@@ -12,6 +12,7 @@
  * follow each other closely without it.
  */
 import { Duration, Effect, Either } from "effect"
+import { stretchSize } from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { compareKey } from "../../core/surreal/surrealChanges.ts"
 import { changeTable, isOwn, queryTable } from "../../core/surreal/surrealSchema.ts"
@@ -21,6 +22,7 @@ import {
   type ChangeRow,
   type ChangesRead,
   type ChangeTable,
+  type Portion,
   UpstreamError,
   type ViewCall
 } from "../../ports/Upstream.ts"
@@ -42,7 +44,7 @@ export const namedIn = ({ records, rows }: ChangesRead): ReadonlyArray<Named> =>
 
 /** Reads the change table and deletes from it, for the service that follows the database. */
 export type Take = (
-  size: number,
+  most: Portion,
   done: ReadonlyArray<RecordId>,
   apart: ReadonlyArray<RecordId>
 ) => Effect.Effect<ChangesRead | undefined, UpstreamError>
@@ -55,6 +57,8 @@ export interface Sink<E extends { readonly message: string }> {
   readonly apply: (named: ReadonlyArray<Named>) => Effect.Effect<ReadonlySet<string>, E>
   /** Whether anything can be taken now. */
   readonly open: () => boolean
+  /** How much text the records of one step may have now, in bytes. */
+  readonly room: () => number
   /**
    * Compares everything with the database, or these registrations alone; the setup and the deletion of a registration
    * ask for it there.
@@ -67,7 +71,7 @@ export interface Sink<E extends { readonly message: string }> {
 }
 
 export interface ReaderSettings {
-  /** Rows read at once at most. */
+  /** Rows read at once at most; fewer where their records are large. */
   readonly size: number
   /** A warning says so when the table has not been read to its end for longer; 0: none does. */
   readonly warnMs: number
@@ -212,7 +216,8 @@ export class ChangeReader<E extends { readonly message: string }> {
     this.bell.unsafeClose()
     const gone = this.done.length
     const deleted = new Set(this.done.map(({ text }) => text))
-    return this.table.take(this.size, this.done, [...this.apart.values()]).pipe(
+    const bytes = this.sink.room()
+    return this.table.take({ rows: this.size, bytes }, this.done, [...this.apart.values()]).pipe(
       Effect.tap((read) => {
         // The database answers a DELETE that is not permitted as if there were nothing to delete.
         if (read?.rows.some(({ id }) => deleted.has(id.text)) === true)
@@ -224,12 +229,14 @@ export class ChangeReader<E extends { readonly message: string }> {
           )
         this.done = this.done.slice(gone)
         this.installed = read !== undefined
-        return read === undefined || read.rows.length + read.unreadable.length === 0 ? Effect.void : this.take(read)
+        return read === undefined || read.rows.length + read.unreadable.length === 0
+          ? Effect.void
+          : this.take(read, bytes)
       })
     )
   })
 
-  private take(read: ChangesRead): Effect.Effect<void, E> {
+  private take(read: ChangesRead, bytes: number): Effect.Effect<void, E> {
     return Effect.gen(this, function* () {
       const { partial } = read
       if (partial && this.step === undefined)
@@ -245,12 +252,14 @@ export class ChangeReader<E extends { readonly message: string }> {
       this.counts.rows += done.length
       this.counts.records += named.length - again.size
       this.step?.add(done.length)
-      if (partial) this.size = Math.min(this.max, this.size * 2)
+      if (partial) this.size = stretchSize(read.records, Math.min(this.max, this.size * 2), bytes)
       else this.caughtUp()
     })
   }
 
+  /** What is written from now on is one step again, however large the records were that waited. */
   private caughtUp(): void {
+    this.size = this.max
     this.step?.close(true)
     this.step = undefined
   }

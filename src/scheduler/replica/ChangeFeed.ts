@@ -7,11 +7,13 @@
  * moment later: a client may have registered it again.
  */
 import { Context, Duration, Effect, HashMap, Layer } from "effect"
+import { stepBytes } from "../../core/record/memory.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import type { TableDefinition } from "../../core/surreal/databaseSchema.ts"
 import { ChangeReader, type Named, type ReaderFigures } from "../../node/database/changeReader.ts"
 import { DerivedTables } from "../../node/database/derivedTables.ts"
 import { Serving } from "../../ports/Front.ts"
+import { Heap } from "../../ports/ProcessFigures.ts"
 import { Replica, type ReplicaError, type ReplicaRecord } from "../../ports/Replica.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
@@ -111,6 +113,7 @@ export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
       const derived = new DerivedTables(refresh)
       const applied = apply(yield* Replica, ingest)
       const { changesBehindSecs, changesPerRead, maxBodyBytes, maxPendingChanges } = yield* SchedulerConfig
+      const heap = yield* Heap
       const serving = yield* Serving
       const scope = yield* Effect.scope
       const reader = new ChangeReader<ReplicaError | Refusal>(
@@ -120,6 +123,7 @@ export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
           apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(named))),
           // Until the replica is whole its clone reads everything anyway; rows wait.
           open: () => holds() && pool.state().phase !== "Cloning",
+          room: () => stepBytes(heap.measured()),
           compare: (asked) => (asked === "everything" ? Effect.asVoid(now) : withdraw(upstream, pool, asked)),
           fork: (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(Serving.guard(serving, later)), scope))
         },

@@ -89,12 +89,12 @@ const make = Effect.gen(function* () {
   })
   yield* Effect.addFinalizer(() => lease.release)
   yield* Serving.fork(Effect.zipRight(Effect.orDie(hold), lease.keep))
-  const take: Take = (size, done, apart) => {
+  const take: Take = (most, done, apart) => {
     const position = Effect.sync(() => (isComplete ? head() : unknown))
     const taken =
       done.length === 0
-        ? changes.take(size, done, apart)
-        : lease.during(position, (holding) => changes.take(size, done, apart, holding))
+        ? changes.take(most, done, apart)
+        : lease.during(position, (holding) => changes.take(most, done, apart, holding))
     return Effect.flatMap(taken, (read) => (read === "superseded" ? Effect.die(superseded) : Effect.succeed(read)))
   }
   const complete = Effect.suspend(() => {

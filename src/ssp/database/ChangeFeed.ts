@@ -7,17 +7,20 @@
 import { Context, Effect, Layer } from "effect"
 import type { Row } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
+import { stepBytes } from "../../core/record/memory.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import { ChangeReader, type Named, type ReaderFigures } from "../../node/database/changeReader.ts"
 import { DerivedTables } from "../../node/database/derivedTables.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
+import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import { JobIntake } from "../jobs/JobIntake.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
+import { outgrown } from "../views/viewLimits.ts"
 import type { IngestError } from "../views/viewTypes.ts"
 import { Reconcile } from "./Reconcile.ts"
 import { carryOut } from "./viewCalls.ts"
@@ -26,12 +29,13 @@ interface FeedDependencies {
   readonly views: Views["Type"]
   readonly jobs: JobIntake["Type"]
   readonly meters: typeof Meters.Service
+  readonly heap: HeapShape
 }
 
 const nothing: ReadonlySet<string> = new Set()
 
 const apply =
-  ({ jobs, meters, views }: FeedDependencies) =>
+  ({ heap, jobs, meters, views }: FeedDependencies) =>
   (named: ReadonlyArray<Named>): Effect.Effect<ReadonlySet<string>, IngestError> =>
     Effect.suspend(() => {
       const known = new Map<string, Row | undefined>()
@@ -42,6 +46,8 @@ const apply =
         return [Compare.changeOf({ id, known: row, found })]
       })
       if (changes.length === 0) return Effect.succeed(nothing)
+      const full = outgrown(heap, views.records, changes)
+      if (full !== undefined) return Effect.fail(full)
       const unmoved = ({ id }: Change): boolean => Compare.same(views.records.get(id), known.get(id.text))
       return Effect.map(views.repair(changes, unmoved), (applied) => {
         meters.ingestChanges.add(applied.length)
@@ -80,7 +86,8 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
       const scope = yield* Effect.scope
       const crashing = (later: Effect.Effect<void>): Effect.Effect<void> => Serving.guard(serving, later)
       const derived = new DerivedTables(reconcile.refresh)
-      const applied = apply({ views, jobs: yield* JobIntake, meters: yield* Meters })
+      const heap = yield* Heap
+      const applied = apply({ views, jobs: yield* JobIntake, meters: yield* Meters, heap })
       const reader = new ChangeReader<IngestError>(
         { listen: table.listen, answer: table.answer, take: reconcile.take },
         {
@@ -88,6 +95,7 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
           apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(named))),
           // What memory is brought to while it is not ready is read anew; until then rows wait.
           open: () => phase() === "ready" && overloaded() === undefined,
+          room: () => stepBytes(heap.measured()),
           compare: (asked) => (asked === "everything" ? Effect.asVoid(reconcile.now) : reconcile.registrations),
           fork: (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(crashing(later)), scope))
         },

@@ -34,6 +34,7 @@ import { type ChangeRow, Upstream, UpstreamError } from "../../ports/Upstream.ts
 import { SspConfig } from "../Config.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import { Views } from "../views/Views.ts"
+import { outgrown } from "../views/viewLimits.ts"
 import type { IngestError, Overloaded } from "../views/viewTypes.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { RegistrationSync } from "./RegistrationSync.ts"
@@ -257,15 +258,15 @@ class Work {
     })
   }
 
-  readonly take: Take = (size, done, apart) =>
+  readonly take: Take = (most, done, apart) =>
     Effect.suspend(() => {
       const { lease, upstream, writes } = this.parts
       const { changes } = upstream
       if (changes === undefined) return Effect.succeed(undefined)
       const taken =
         done.length === 0
-          ? changes.take(size, done, apart)
-          : lease.during(writes, (holding) => changes.take(size, done, apart, holding))
+          ? changes.take(most, done, apart)
+          : lease.during(writes, (holding) => changes.take(most, done, apart, holding))
       return Effect.flatMap(taken, (read) => (read === "superseded" ? Effect.die(superseded) : Effect.succeed(read)))
     })
 
@@ -319,7 +320,7 @@ class Work {
       let enough = true
       let size = Compare.stretchSize([], changesPerRead)
       for (;;) {
-        const read = yield* this.take(size, done, left)
+        const read = yield* this.take({ rows: size, bytes: Compare.stretchBytes }, done, left)
         if (read === undefined) return undefined
         if (read.records.length > 0) size = Compare.stretchSize(read.records, changesPerRead)
         // As they were in this read, deletions too: what came later has rows of its own, and is another state.
@@ -400,15 +401,18 @@ class Work {
   /** Makes memory what the database has, where memory still is what it was when the difference was seen. */
   private repair(differences: ReadonlyArray<Suspect<Row, Row>>): Effect.Effect<ReadonlyArray<RecordId>, IngestError> {
     const {
+      heap,
       overloaded,
       views: { records, repair }
     } = this.parts
-    const full = differences.length === 0 ? undefined : overloaded()
+    if (differences.length === 0) return Effect.succeed([])
+    const changes = differences.map(Compare.changeOf)
+    const full = overloaded() ?? outgrown(heap, records, changes)
     if (full !== undefined) return Effect.fail(full)
     const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
     const still = ({ id }: Change): boolean => Compare.same(records.get(id), known.get(id.text))
     return Effect.map(
-      Effect.forEach(chunksOf(differences.map(Compare.changeOf), partSize), (part) => repair(part, still)),
+      Effect.forEach(chunksOf(changes, partSize), (part) => repair(part, still)),
       (applied) => applied.flat().map(({ id }) => id)
     )
   }

@@ -3,7 +3,9 @@
  */
 import type { Store } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
-import { fullMessage, grows, type Memory } from "../../core/record/memory.ts"
+import { fullMessage, grows, growsTogether, type Memory } from "../../core/record/memory.ts"
+import type { Known } from "../../core/record/reconcile.ts"
+import type { RecordId } from "../../core/surql/values/value.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import { Overloaded } from "./viewTypes.ts"
 
@@ -55,6 +57,16 @@ export const outOfMemory = (
 ): Overloaded | undefined => {
   const memory = heap.memory()
   return memory.isFull && changes.some((change) => grows(change, store.docOf(change.id))) ? fullHeap(memory) : undefined
+}
+
+/** The answer to a step read of the database that grows, all in all, while the heap is full. */
+export const outgrown = (
+  heap: HeapShape,
+  records: { readonly get: (id: RecordId) => Known | undefined },
+  changes: ReadonlyArray<Change>
+): Overloaded | undefined => {
+  const memory = heap.measured()
+  return memory.isFull && growsTogether(changes, (id) => records.get(id)?.doc) ? fullHeap(memory) : undefined
 }
 
 /** The answer to what would grow while the heap is full (D43). */

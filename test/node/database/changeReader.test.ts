@@ -15,18 +15,23 @@ const world = Effect.gen(function* () {
   let waiting: ReadonlyArray<ChangeRow> = []
   let written = 0
   let heard: (() => "more" | "enough") | undefined
-  const asked = { reads: 0, listens: 0, away: false }
+  const asked = { reads: 0, listens: 0, away: false, text: 0, sizes: [] as number[] }
   const scope = yield* Effect.scope
   const reader = new ChangeReader<Error>(
     {
-      take: (size, done) =>
+      take: ({ rows: size }, done) =>
         Effect.suspend(() => {
           asked.reads++
+          asked.sizes.push(size)
           const gone = new Set(done.map(({ text }) => text))
           waiting = waiting.filter(({ id }) => !gone.has(id.text))
           const rows = waiting.slice(0, size)
           if (asked.away) return Effect.fail(new UpstreamError({ reason: "unreachable", message: "away" }))
-          return Effect.succeed({ rows, records: [], unreadable: [], partial: rows.length === size })
+          const records =
+            asked.text === 0
+              ? []
+              : rows.map(({ record: id }) => ({ id, doc: { text: "x".repeat(asked.text) }, version: undefined }))
+          return Effect.succeed({ rows, records, unreadable: [], partial: rows.length === size })
         }),
       answer: () => Effect.void,
       listen: (hear) =>
@@ -45,6 +50,7 @@ const world = Effect.gen(function* () {
     {
       apply: () => Effect.succeed(new Set()),
       open: () => true,
+      room: () => 1_000_000,
       compare: () => Effect.void,
       call: () => Effect.succeed(undefined),
       fork: (later) => Effect.asVoid(Effect.forkIn(later, scope))
@@ -100,6 +106,23 @@ it.scopedLive("D44 after many rows at once there is none for five seconds, and r
     yield* passes(1_000)
     expect([listens(), asked.listens]).toEqual([false, 1])
   })
+)
+
+it.scopedLive(
+  "D43 what waits is read in steps of as much text as there is room for, what comes then at once again",
+  () =>
+    Effect.gen(function* () {
+      const { asked, left, passes, write } = yield* world
+      yield* passes(1_000)
+      asked.text = 10_000
+      write(2_500)
+      yield* passes(1_000)
+      // A million bytes, for records of ten thousand each.
+      expect(left()).toBe(0)
+      expect(asked.sizes.filter((size) => size < 1_000)).not.toEqual([])
+      expect(asked.sizes.filter((size) => size < 90)).toEqual([])
+      expect(asked.sizes.at(-1)).toBe(1_000)
+    })
 )
 
 it.scopedLive("D44 a table that is not read to its end for long is said once, and when it is again", () => {
