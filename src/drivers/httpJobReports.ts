@@ -3,27 +3,51 @@ import { Effect, Layer, type Redacted } from "effect"
 import { bearerOf } from "../node/bearer.ts"
 import { JobReportFailed, JobReports } from "../ports/JobReports.ts"
 import { json, type Send } from "./shared/httpSend.ts"
+import { Schedulers } from "./shared/schedulers.ts"
 
 const withinMs = 10_000
 
-/** `url` without a trailing slash. `secret`, the scheduler's, is asked for at each report. */
+interface Unreported {
+  readonly failed: JobReportFailed
+  /** Another scheduler may take it. */
+  readonly passes: boolean
+}
+
+/**
+ * `list`: addresses without a trailing slash, separated by commas. `secret`, the scheduler's, is asked for at each
+ * report.
+ */
 export const layer = (
-  url: string,
+  list: string,
   secret: () => Redacted.Redacted<string> | undefined,
   send: Send
-): Layer.Layer<JobReports> =>
-  Layer.succeed(JobReports, {
+): Layer.Layer<JobReports> => {
+  const schedulers = new Schedulers(list)
+  const reportTo = (url: string, body: string): Effect.Effect<void, Unreported> => {
+    const bearer = secret()
+    const headers = { "content-type": json, ...(bearer === undefined ? {} : { authorization: bearerOf(bearer) }) }
+    const failed = (what: string, passes: boolean): Unreported => ({
+      failed: new JobReportFailed({ message: `${url}/job/result${what}` }),
+      passes
+    })
+    return send({ method: "POST", url: `${url}/job/result`, headers, body, withinMs }).pipe(
+      Effect.mapError(({ message }) => failed(`: ${message}`, true)),
+      Effect.filterOrFail(
+        ({ status }) => status >= 200 && status < 300,
+        ({ status }) => failed(` answered ${status}`, status === 503)
+      ),
+      Effect.asVoid
+    )
+  }
+  return Layer.succeed(JobReports, {
     present: true,
-    report: (report) => {
-      const bearer = secret()
-      const headers = { "content-type": json, ...(bearer === undefined ? {} : { authorization: bearerOf(bearer) }) }
-      return send({ method: "POST", url: `${url}/job/result`, headers, body: JSON.stringify(report), withinMs }).pipe(
-        Effect.mapError(({ message }) => new JobReportFailed({ message: `${url}/job/result: ${message}` })),
-        Effect.filterOrFail(
-          ({ status }) => status >= 200 && status < 300,
-          ({ status }) => new JobReportFailed({ message: `${url}/job/result answered ${status}` })
+    report: (report) =>
+      Effect.mapError(
+        schedulers.ask(
+          (url) => reportTo(url, JSON.stringify(report)),
+          ({ passes }) => passes
         ),
-        Effect.asVoid
+        ({ failed }) => failed
       )
-    }
   })
+}

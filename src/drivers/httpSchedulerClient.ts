@@ -1,9 +1,9 @@
 /**
  * Calls to the scheduler over HTTP.
  *
- * Without a schedule of its own; the caller decides when to try again. Answers are told apart by status, and by the
- * code in the body only where the specification has no status of its own: a scheduler that knows nothing but the
- * specification must do.
+ * Of several schedulers any may be asked (D60). Without a schedule of its own; the caller decides when to try again.
+ * Answers are told apart by status, and by the code in the body only where the specification has no status of its own:
+ * a scheduler that knows nothing but the specification must do.
  */
 import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -15,6 +15,7 @@ import * as Encode from "../core/surql/values/encode.ts"
 import { bearerOf } from "../node/bearer.ts"
 import { SchedulerClient, type SchedulerClientShape, SchedulerError } from "../ports/SchedulerClient.ts"
 import { exactType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
+import { Schedulers } from "./shared/schedulers.ts"
 
 const timeout = Duration.seconds(10)
 /** A page of large records from a busy scheduler takes its time. */
@@ -30,14 +31,25 @@ interface Answered {
 
 const make = (
   client: HttpClient.HttpClient,
-  url: string,
+  list: string,
   secret: () => Redacted.Redacted<string> | undefined
 ): SchedulerClientShape => {
+  const schedulers = new Schedulers(list)
   const signed = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest => {
     const bearer = secret()
     return bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", bearerOf(bearer))
   }
   const post = (path: string, body: unknown, within = timeout): Effect.Effect<Answered, SchedulerError> =>
+    schedulers.ask(
+      (url) => postTo(url, path, body, within),
+      ({ reason }) => reason === "unreachable" || reason === "notLeader"
+    )
+  const postTo = (
+    url: string,
+    path: string,
+    body: unknown,
+    within: Duration.Duration
+  ): Effect.Effect<Answered, SchedulerError> =>
     HttpClientRequest.post(`${url}${path}`).pipe(
       HttpClientRequest.bodyUnsafeJson(body),
       HttpClientRequest.accept(path === "/proxy/query" ? `${exactType}, application/json` : "application/json"),
@@ -106,6 +118,8 @@ const refusal = ({ headers, status, text }: Answered): SchedulerError => {
   if (status === 409) return new SchedulerError({ reason: code === "SSP_FENCED" ? "fenced" : "conflict", message })
   if (status === 404) return new SchedulerError({ reason: "unknown", message })
   if (status === 503 && code === "SCHEDULER_CLONING") return new SchedulerError({ reason: "cloning", message })
+  if (status === 503 && code === "NOT_LEADER")
+    return new SchedulerError({ reason: "notLeader", message, retryAfterMs: retryAfterMs(headers) })
   if (status === 503 && code === "OVERLOADED")
     return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
   if (status === 429) return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
@@ -117,12 +131,12 @@ const retryAfterMs = (headers: Headers.Headers): number => {
   return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0
 }
 
-/** `url` without a trailing slash. `secret` is asked for at each call. */
+/** `list`: addresses without a trailing slash, separated by commas. `secret` is asked for at each call. */
 export const layer = (
-  url: string,
+  list: string,
   secret: () => Redacted.Redacted<string> | undefined = () => undefined
 ): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
   Layer.effect(
     SchedulerClient,
-    Effect.map(HttpClient.HttpClient, (client) => make(client, url, secret))
+    Effect.map(HttpClient.HttpClient, (client) => make(client, list, secret))
   )

@@ -10,12 +10,21 @@ import type { Obj } from "../core/surql/values/value.ts"
 import type { Heartbeat, SspDeregistration, SspRegistered, SspRegistration } from "../protocol/wire.ts"
 
 /**
- * `cloning`: there, but has no snapshot yet (no failure, D18); `overloaded`: it asks to come back later; `unknown`
- * (404), `conflict` (409); `fenced`: a newer process has this id; `refused`: any other client error; `unreachable`: no
- * answer, a server error, or an answer that is not the contract's.
+ * `cloning`: there, but has no snapshot yet (no failure, D18); `overloaded`: it asks to come back later; `notLeader`:
+ * the same, because no scheduler of its log leads now (D60); `unknown` (404), `conflict` (409); `fenced`: a newer
+ * process has this id; `refused`: any other client error; `unreachable`: no answer, a server error, or an answer that
+ * is not the contract's.
  */
 export class SchedulerError extends Data.TaggedError("SchedulerError")<{
-  readonly reason: "cloning" | "overloaded" | "unknown" | "conflict" | "fenced" | "refused" | "unreachable"
+  readonly reason:
+    | "cloning"
+    | "overloaded"
+    | "notLeader"
+    | "unknown"
+    | "conflict"
+    | "fenced"
+    | "refused"
+    | "unreachable"
   readonly message: string
   /** What it asked to wait. */
   readonly retryAfterMs?: number

@@ -76,9 +76,10 @@ export const knobs = {
     { unit: "s", meaning: "Interval of the removal of expired views." }
   ),
   schedulerUrl: Settings.text("SCHEDULER_URL", {
-    meaning: "Scheduler address; set, it turns scheduler mode on.",
-    allowed: "an http:// or https:// address",
-    read: (text) => Address.httpBase(text)
+    meaning:
+      "Scheduler address; set, it turns scheduler mode on. Several schedulers of one log (SVC_LOG_URL) separated by commas.",
+    allowed: "an http:// or https:// address, or several separated by commas",
+    read: (text) => Address.httpBases(text)
   }),
   schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", {
     meaning:
@@ -396,7 +397,7 @@ const storeFaults = ({
 const tlsFaults = ({ advertiseAddr, schedulerUrl, tlsCaFile }: Read): ReadonlyArray<string> => {
   if (tlsCaFile === undefined) return []
   const clear = [
-    ["SCHEDULER_URL", schedulerUrl],
+    ...(schedulerUrl ?? "").split(",").map((url) => ["SCHEDULER_URL", url]),
     ["ADVERTISE_ADDR", advertiseAddr]
   ].filter(([, url]) => url?.startsWith("http://"))
   return clear.map(([name, url]) => `${name} is ${url}; must be an https:// address where SVC_TLS_CA_FILE is set`)

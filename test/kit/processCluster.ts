@@ -190,14 +190,18 @@ export class Load {
   /** What each record was last acknowledged as; undefined: deleted. */
   readonly known = new Map<number, number | undefined>()
   acknowledged = 0
+  /** When each write that was acknowledged was begun, and when it was. */
+  readonly times: Array<readonly [begun: number, acknowledged: number]> = []
+  /** Writes that were sent more than once. */
+  readonly repeated = new Set<number>()
   private ended = false
   private n = 0
   private readonly busy = new Set<number>()
-  private readonly scheduler: Process
+  private readonly scheduler: Pick<Process, "ask">
   private readonly random: Rng
   private readonly keys: number
 
-  constructor(scheduler: Process, random: Rng, keys: number) {
+  constructor(scheduler: Pick<Process, "ask">, random: Rng, keys: number) {
     this.scheduler = scheduler
     this.random = random
     this.keys = keys
@@ -243,15 +247,17 @@ export class Load {
     while (this.busy.has(key)) key = this.random.below(this.keys)
     this.busy.add(key)
     const n = this.random.chance(0.1) ? undefined : ++this.n
-    while (
-      (
-        await this.scheduler.ask(
-          { method: "POST", path: "/ingest", body: this.change(key, n), keepAlive: true },
-          20_000
-        )
-      )?.status !== 200
-    )
+    for (;;) {
+      const begun = performance.now()
+      const body = this.change(key, n)
+      const answer = await this.scheduler.ask({ method: "POST", path: "/ingest", body, keepAlive: true }, 20_000)
+      if (answer?.status === 200) {
+        this.times.push([begun, performance.now()])
+        break
+      }
+      if (n !== undefined) this.repeated.add(n)
       await sleep(50)
+    }
     this.known.set(key, n)
     this.acknowledged++
     this.busy.delete(key)

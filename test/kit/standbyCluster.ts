@@ -4,6 +4,7 @@
  */
 import { join } from "node:path"
 import { Door, freePort, removeFolder, schedulerEnv, temporaryFolder, until } from "./Door.ts"
+import type { Answer, Ask } from "./http.ts"
 import * as Postgres from "./postgres.ts"
 import { Process } from "./processCluster.ts"
 
@@ -63,9 +64,32 @@ export class StandbyCluster {
     })
   }
 
-  static async start(schedulers: number, ssps: number, env: Env = {}): Promise<StandbyCluster> {
+  /** Ends of schedulers that led no more: a supervisor's work, for a machine that is busy may cost a leader its lease. */
+  superseded = 0
+  private supervisor: NodeJS.Timeout | undefined
+
+  /** Starts schedulers again that end with 4. */
+  private supervise(): void {
+    this.supervisor = setInterval(() => {
+      for (const each of this.schedulers) {
+        if (each.door?.exit?.code !== 4) continue
+        this.superseded++
+        each.past += each.door.logs
+        each.door = undefined
+        void each.start()
+      }
+    }, 50)
+  }
+
+  static async start(
+    schedulers: number,
+    ssps: number,
+    env: Env = {},
+    options: { readonly isSupervised?: boolean } = {}
+  ): Promise<StandbyCluster> {
     const ports = await Promise.all(Array.from({ length: schedulers + ssps }, freePort))
     const cluster = new StandbyCluster(ports.slice(0, schedulers), ports.slice(schedulers), env)
+    if (options.isSupervised === true) cluster.supervise()
     await Promise.all([...cluster.schedulers, ...cluster.ssps].map((each) => each.start()))
     await cluster.leader()
     return cluster
@@ -88,6 +112,13 @@ export class StandbyCluster {
     return told?.state === "standby" && told.log.role === "follower" && told.log.leader !== null
   }
 
+  /** One leads, and the others stand by. */
+  async isWhole(): Promise<boolean> {
+    const leads = await Promise.all(this.schedulers.map((each) => this.leads(each)))
+    const standsBy = await Promise.all(this.schedulers.map((each) => this.standsBy(each)))
+    return leads.filter(Boolean).length === 1 && standsBy.filter(Boolean).length === this.schedulers.length - 1
+  }
+
   /** The scheduler that leads. */
   async leader(): Promise<Process> {
     return until(
@@ -102,11 +133,46 @@ export class StandbyCluster {
     })
   }
 
+  /** Any scheduler, as a feed that knows all of them: the one that took the last request first. */
+  readonly scheduler = {
+    ask: async (ask: Ask, ms = 2000): Promise<Answer | undefined> => {
+      let answer: Answer | undefined
+      for (let tries = 0; tries < this.schedulers.length; tries++) {
+        const asked = this.last
+        answer = await this.schedulers[asked]!.ask(ask, ms)
+        if (answer !== undefined && answer.status !== 503) return answer
+        if (this.last === asked) this.last = (asked + 1) % this.schedulers.length
+      }
+      return answer
+    }
+  }
+
+  private last = 0
+
+  async query(query: string): Promise<ReadonlyArray<{ readonly [field: string]: unknown }>> {
+    const answer = await this.scheduler.ask({ method: "POST", path: "/proxy/query", body: { query } }, 30_000)
+    if (answer?.status !== 200) throw new Error(`${query}: ${answer?.status} ${answer?.text}`)
+    return answer.json as ReadonlyArray<{ readonly [field: string]: unknown }>
+  }
+
+  /** All SSPs are ready, by the leader's word. */
+  async settled(): Promise<void> {
+    const isReady = async (): Promise<boolean> => {
+      const answer = await this.scheduler.ask({ path: "/overview" })
+      const { ssps = [] } = (answer?.json ?? {}) as { readonly ssps?: ReadonlyArray<{ readonly state: string }> }
+      return ssps.filter(({ state }) => state === "ready").length === this.ssps.length
+    }
+    await until("all SSPs ready", isReady, 60_000).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.logs}`)
+    })
+  }
+
   get logs(): string {
     return [...this.schedulers, ...this.ssps].map(({ logs, name }) => `--- ${name}\n${logs.slice(-3000)}`).join("\n")
   }
 
   async close(): Promise<void> {
+    clearInterval(this.supervisor)
     await Promise.all([...this.schedulers, ...this.ssps].map((each) => each.kill()))
     removeFolder(this.folder)
     await Postgres.forget()

@@ -10,6 +10,7 @@ import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
+import { Schedulers } from "../../src/drivers/shared/schedulers.ts"
 import { SchedulerClient, type SchedulerClientShape, type SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { freePort } from "../kit/Door.ts"
 
@@ -151,5 +152,36 @@ describe("SchedulerClient", () => {
     answer = [200, "[1]"]
     expect(await ask((client) => client.query("RETURN 1"))).toMatchObject({ right: { seq: undefined } })
     expect(seen.at(-1)?.body).toEqual({ query: "RETURN 1" })
+  })
+  it("D60 of several schedulers the next one is asked where one cannot be reached or leads nothing, and kept", async () => {
+    const free = await freePort()
+    const list = `http://127.0.0.1:${free},http://127.0.0.1:${port}`
+    answer = [202, '{"snapshot_seq":7}']
+    expect(await register(list)).toMatchObject({ right: { snapshot_seq: 7 } })
+    answer = [503, '{"code":"NOT_LEADER"}', { "retry-after": "1" }]
+    const before = seen.length
+    expect(await register(`http://127.0.0.1:${port},http://127.0.0.1:${port}`)).toMatchObject({
+      left: { reason: "notLeader", retryAfterMs: 1000 }
+    })
+    expect(seen.length - before).toBe(2)
+    answer = [409, '{"code":"SSP_FENCED"}']
+    expect(await register(`http://127.0.0.1:${port},http://127.0.0.1:${port}`)).toMatchObject({ _tag: "Left" })
+    expect(seen.length - before).toBe(3)
+  })
+  it("D60 one that answers nothing until its caller gives up is not the first to be asked again", async () => {
+    const asked: Array<string> = []
+    const schedulers = new Schedulers("silent,there")
+    const call = (url: string): Effect.Effect<string> => {
+      asked.push(url)
+      return url === "silent" ? Effect.never : Effect.succeed(url)
+    }
+    await Effect.runPromise(
+      Effect.timeoutOption(
+        schedulers.ask(call, () => true),
+        10
+      )
+    )
+    expect(await Effect.runPromise(schedulers.ask(call, () => true))).toBe("there")
+    expect(asked).toEqual(["silent", "there"])
   })
 })

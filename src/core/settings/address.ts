@@ -52,6 +52,12 @@ export const httpBase = (text: string): string | undefined => {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "")
 }
 
+/** One or more of them, separated by commas; the same without blanks. */
+export const httpBases = (text: string): string | undefined => {
+  const bases = text.split(",").map((each) => httpBase(each.trim()))
+  return bases.includes(undefined) ? undefined : bases.join(",")
+}
+
 export type Scheme = "http" | "https"
 
 /** `ADVERTISE_ADDR`: a scheme is added where there is none. */

@@ -55,7 +55,7 @@ const modeOf = ({ mode }: SetupOptions): Feed.FeedMode => mode ?? "changes"
 /** Empty where nothing is posted. */
 const urlOf = (config: Config, { url }: SetupOptions, mode: Feed.FeedMode): Effect.Effect<string, StartFault> => {
   if (mode === "changes") return Effect.succeed("")
-  const given = url ?? config.schedulerUrl
+  const given = url ?? config.schedulerUrl?.split(",")[0]
   if (given !== undefined) return Effect.succeed(given)
   return config.listen.port === 0
     ? Effect.fail(

@@ -49,7 +49,7 @@ const factOf = (attempt: number, error: Fault, config: SspConfigShape): Enrolmen
   return {
     tag: "Failed",
     attempt,
-    counts: error.reason !== "cloning" && error.reason !== "overloaded",
+    counts: !["cloning", "overloaded", "notLeader"].includes(error.reason),
     waitMs: error.retryAfterMs ?? 0,
     message
   }

@@ -52,7 +52,7 @@ const slotBytes = 128
 /** Waits between tries of one page. */
 const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 millis")), Schedule.recurs(4))
 
-const passing = ({ reason }: SchedulerError): boolean => reason === "unreachable" || reason === "overloaded"
+const passing = ({ reason }: SchedulerError): boolean => ["unreachable", "overloaded", "notLeader"].includes(reason)
 
 const unusable = (what: string): SchedulerError =>
   new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed` })

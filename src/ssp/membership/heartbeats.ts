@@ -26,6 +26,7 @@ const saying = {
   fenced: "fenced",
   cloning: "none",
   overloaded: "none",
+  notLeader: "none",
   refused: "none",
   unreachable: "none"
 } as const satisfies { readonly [R in SchedulerError["reason"]]: HeartbeatAnswer }

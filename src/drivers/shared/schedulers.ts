@@ -1,0 +1,38 @@
+/**
+ * Several schedulers of one log, of which any will do: the one that answered last is asked first, and the next one
+ * where it cannot be reached or knows no leader.
+ */
+import { Effect } from "effect"
+
+export class Schedulers {
+  private readonly urls: ReadonlyArray<string>
+  private at = 0
+
+  /** `list`: addresses separated by commas, at least one, without trailing slashes. */
+  constructor(list: string) {
+    this.urls = list.split(",")
+  }
+
+  /** Fails with the last failure when each has been asked once. `passes`: a failure for which the next one is asked. */
+  ask<A, E>(call: (url: string) => Effect.Effect<A, E>, passes: (error: E) => boolean): Effect.Effect<A, E> {
+    const { length } = this.urls
+    const attempt = (left: number): Effect.Effect<A, E> =>
+      Effect.suspend(() => {
+        const asked = this.at
+        const next = (): void => {
+          // Another call may have found out already.
+          if (this.at === asked) this.at = (asked + 1) % length
+        }
+        return call(this.urls[asked]!).pipe(
+          // Its caller has waited long enough.
+          Effect.onInterrupt(() => Effect.sync(next)),
+          Effect.catchAll((error) => {
+            if (!passes(error)) return Effect.fail(error)
+            next()
+            return left > 1 ? attempt(left - 1) : Effect.fail(error)
+          })
+        )
+      })
+    return attempt(length)
+  }
+}
