@@ -107,7 +107,7 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .annotateContext(
     doc(
       "Read a view (extension)",
-      "The current result (D11), in the view's own format unless `format` asks for another. A result without `errors` has an `ETag`; 304, without a body, where `If-None-Match` names it."
+      "The current result (D11), in the view's own format unless `format` asks for another. A result without `errors` has an `ETag`; 304, without a body, where `If-None-Match` names it. From 1 KiB on it is gzip for a client whose `Accept-Encoding` names that, with a weak tag."
     )
   )
 

@@ -3,9 +3,11 @@
  * with a name that the hot route does not know is left to the declared one.
  */
 import { request as node } from "node:http"
+import { createGunzip } from "node:zlib"
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
 import { send } from "../kit/contract.ts"
 import { Door, secret, until } from "../kit/Door.ts"
+import { request } from "../kit/http.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
 import { create, registration } from "../kit/registration.ts"
 
@@ -46,11 +48,12 @@ const open = (path: string, headers: { readonly [name: string]: string } = {}): 
     sent.on("response", (response) => {
       const { connection: _, date: __, "keep-alive": ___, "transfer-encoding": ____, ...rest } = response.headers
       const read: Read = { status: response.statusCode, headers: rest, text: "", close: () => sent.destroy() }
-      response.setEncoding("utf8").on("data", (text: string) => void (read.text += text))
+      const body = rest["content-encoding"] === "gzip" ? response.pipe(createGunzip()) : response
+      body.setEncoding("utf8").on("data", (text: string) => void (read.text += text))
       response.on("error", () => undefined)
       const isOpen = String(rest["content-type"]).startsWith("text/event-stream")
       if (isOpen) done(read)
-      else response.on("end", () => done(read))
+      else body.on("end", () => done(read))
     })
     sent.on("error", failed)
     sent.end()
@@ -112,6 +115,43 @@ test("D8 a result that the reader has is 304 by both routes, until it changes; o
   expect(closed.status).toBe(401)
 })
 
+test("D8 results are gzip for clients that take it, the same by both routes, from 1 KiB on and with a weak tag", async () => {
+  const origin = "https://app.example"
+  for (const asked of ["/view/all?format=tree", "/view/all?format=tree&_=1"]) {
+    const whole = await open(asked, { origin })
+    expect([whole.headers["content-encoding"], whole.headers["vary"]]).toEqual([undefined, "accept-encoding, Origin"])
+    for (const accept of ["gzip", "br;q=1.0, gzip;q=0.8", "*", "deflate, GZIP "]) {
+      const { headers, status, text } = await open(asked, { origin, "accept-encoding": accept })
+      const { "content-length": _, ...same } = whole.headers
+      expect([accept, status, headers]).toEqual([
+        accept,
+        200,
+        { ...same, etag: `W/${whole.headers["etag"]}`, "content-encoding": "gzip" }
+      ])
+      expect(text).toBe(whole.text)
+      const again = await open(asked, { "if-none-match": String(headers["etag"]), "accept-encoding": accept })
+      expect([again.status, again.text]).toEqual([304, ""])
+    }
+    for (const accept of ["br", "gzip;q=0", "*;q=0", "gzip; q=0.0, br", "", "gzipped"]) {
+      const { headers, text } = await open(asked, { origin, "accept-encoding": accept })
+      expect([accept, headers, text]).toEqual([accept, whole.headers, whole.text])
+    }
+    const [short, refused] = [
+      await open(asked.replace("all", "one"), { origin, "accept-encoding": "gzip" }),
+      await open(asked, { "accept-encoding": "gzip", authorization: "Bearer wrong" })
+    ]
+    expect([short.status, short.headers["content-encoding"], short.headers["vary"]]).toEqual([
+      200,
+      undefined,
+      "accept-encoding, Origin"
+    ])
+    expect([refused.status, refused.headers["content-encoding"]]).toEqual([401, undefined])
+  }
+  const stream = await open("/view/all/stream", { "accept-encoding": "gzip" })
+  expect(stream.headers["content-encoding"]).toBeUndefined()
+  stream.close()
+})
+
 test("D11 streams of the hot route are those of the declared one, headers and bytes, from the snapshot and from an event on", async () => {
   const of = (id: string, query: string, from?: string): Promise<Read> =>
     open(`/view/${id}/stream${query}`, {
@@ -149,7 +189,7 @@ test("D11 streams of the hot route are those of the declared one, headers and by
   for (const read of [...pairs.flat(), ...resumed]) read.close()
 })
 
-test("D8 a scheduler hands the tag of a result on, and 304 for it", async () => {
+test("D8 a scheduler hands the tag of a result on, and 304 for it, and compresses what it hands on", async () => {
   const cluster = await ProcessCluster.start(1)
   onTestFinished(() => cluster.close())
   const body = registration("all", "SELECT * FROM item")
@@ -167,4 +207,28 @@ test("D8 a scheduler hands the tag of a result on, and 304 for it", async () => 
   const again = await read(etag)
   expect([again?.status, again?.text, again?.headers["etag"]]).toEqual([304, "", etag])
   expect((await read('"other"'))?.status).toBe(200)
+  // In many pieces, each way.
+  const text = Array.from({ length: 400_000 }, (_, n) => (n * 7919) % 10_007).join(" ")
+  for (const id of ["item:1", "item:2"])
+    await until("the change is taken", async () => {
+      const answer = await cluster.scheduler.ask(
+        { method: "POST", path: "/ingest", body: create(id, { text }) },
+        20_000
+      )
+      return answer?.status === 200
+    })
+  const fetched = (accept: string) =>
+    fetch(`${cluster.scheduler.url}/view/all?format=tree`, {
+      headers: { authorization: `Bearer ${secret}`, "accept-encoding": accept }
+    })
+  const [whole, compressed] = await Promise.all([fetched("identity"), fetched("gzip")])
+  const result = await whole.text()
+  expect([result.length > 3_000_000, whole.headers.get("content-encoding")]).toEqual([true, null])
+  expect(compressed.headers.get("content-encoding")).toBe("gzip")
+  expect((await compressed.text()) === result).toBe(true)
+  const url = cluster.ssps[0]!.url
+  const left = new AbortController()
+  const asked = { signal: left.signal, headers: { authorization: `Bearer ${secret}`, "accept-encoding": "gzip" } }
+  await fetch(`${url}/view/all?format=tree`, asked).then(() => left.abort())
+  expect((await request(url, { path: "/health" })).status).toBe(200)
 })

@@ -20,6 +20,8 @@ export const silence = Duration.seconds(45)
 const kept = ["www-authenticate", "retry-after", "cache-control", "etag", "x-accel-buffering"] as const
 
 const headersOf = ({ authorization, ifNoneMatch, lastEventId }: Passed): { readonly [name: string]: string } => ({
+  // The answer is handed on; what the client takes is seen to on the way out.
+  "accept-encoding": "identity",
   ...(authorization === undefined ? {} : { authorization }),
   ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
   ...(ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch })

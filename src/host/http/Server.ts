@@ -28,6 +28,7 @@ import * as Pages from "../../ports/Pages.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { registrationHeader } from "../../protocol/wire.ts"
 import { BodyBudget, boundsOf } from "./bodyBudget.ts"
+import * as Compressed from "./compressed.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
 import { answerBrokenRequests, Connections, endsWithConnection } from "./connections.ts"
 import { type ReadParts, serveRead, streamReply } from "./hotReads.ts"
@@ -288,7 +289,10 @@ const makeListener = (
     const parts = { reads, declared, silenceMs, onDefect }
     const stream = request.method === "POST" ? streams.find(({ path }) => path === request.url) : undefined
     if (stream !== undefined) return serveStream(stream, parts, request, response)
-    if (request.method === "GET" && serveRead(parts, request, response)) return
+    if (request.method === "GET") {
+      Compressed.offer(request, response, silenceMs)
+      if (serveRead(parts, request, response)) return
+    }
     declared(request, response)
   }
 }

@@ -1,0 +1,83 @@
+/**
+ * Answers to reads of views as gzip, for clients that take it: by the hot route, by the declared one and by a scheduler
+ * that hands on what an SSP answers.
+ *
+ * What is written goes through zlib's threads piece by piece, so that a large result neither holds up other work nor is
+ * kept whole. Nothing is kept for the next reader: one that reads again has the tag, and is answered 304.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { createGzip } from "node:zlib"
+
+/** An answer shorter than this is one packet either way. */
+const minBytes = 1024
+
+/** A third of the time of the level that zlib takes by itself, for a tenth more bytes. */
+const level = 1
+
+const path = /^\/view\/[^/?#]+(?:\?|$)/
+
+/** Whether `Accept-Encoding` names gzip, or any, and does not refuse it (RFC 9110, 12.5.3). */
+const takesGzip = (acceptEncoding: string | ReadonlyArray<string> | undefined): boolean => {
+  if (typeof acceptEncoding !== "string") return false
+  const codings = acceptEncoding.split(",").map((coding) =>
+    coding
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/)
+  )
+  const named = codings.find(([name]) => name === "gzip") ?? codings.find(([name]) => name === "*")
+  return named?.slice(1).every((weight) => !/^q=0(?:\.0*)?$/.test(weight)) ?? false
+}
+
+type Headers = { readonly [name: string]: unknown }
+
+/** A tag of other bytes for the same result: a weak one. */
+const weakened = ({ etag, ...headers }: Headers): Headers =>
+  etag === undefined ? headers : { ...headers, etag: `W/${etag}` }
+
+type Call<A> = (...args: ReadonlyArray<unknown>) => A
+
+/** What is written to the response from now on leaves it compressed. */
+const compress = (response: ServerResponse): void => {
+  const write = response.write.bind(response) as Call<boolean>
+  const end = response.end.bind(response) as Call<ServerResponse>
+  const gzip = createGzip({ level })
+  gzip.on("data", (chunk) => {
+    if (!write(chunk)) gzip.pause()
+  })
+  gzip.on("end", () => end())
+  gzip.on("error", (error) => response.destroy(error))
+  gzip.on("drain", () => response.emit("drain"))
+  response.on("drain", () => gzip.resume())
+  response.on("close", () => gzip.destroy())
+  Object.assign(response, {
+    write: (chunk: Uint8Array): boolean => gzip.write(chunk),
+    end: (...args: ReadonlyArray<unknown>): ServerResponse => {
+      gzip.end(...(args as []))
+      return response
+    }
+  })
+}
+
+/**
+ * Has the answer to a read of a view compressed on its way out, where the client takes that and it is long enough. A
+ * connection on which nothing moves for `silenceMs` meanwhile is closed.
+ */
+export const offer = (request: IncomingMessage, response: ServerResponse, silenceMs: number): void => {
+  if (!path.test(request.url ?? "")) return
+  const writeHead = response.writeHead.bind(response) as Call<ServerResponse>
+  const decided = (status: number, given: Headers = {}): ServerResponse => {
+    const isResult = status === 200 && String(given["content-type"]).startsWith("application/json")
+    if (!isResult && status !== 304) return writeHead(status, given)
+    const before = given["vary"] ?? response.getHeader("vary")
+    const vary = before === undefined ? "accept-encoding" : `accept-encoding, ${before}`
+    const { "content-length": length, ...headers } = given
+    const isShort = length !== undefined && Number(length) < minBytes
+    if (!isResult || isShort || !takesGzip(request.headers["accept-encoding"]))
+      return writeHead(status, { ...given, vary })
+    compress(response)
+    request.socket.setTimeout(silenceMs)
+    return writeHead(status, { ...weakened(headers), vary, "content-encoding": "gzip" })
+  }
+  Object.assign(response, { writeHead: decided })
+}
