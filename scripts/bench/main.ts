@@ -24,7 +24,7 @@ import { language } from "./language.ts"
 import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
 import { replica } from "./replica.ts"
 import { arrival } from "./streams/arrival.ts"
-import { streams, streamsOfScheduler } from "./streams/run.ts"
+import { streams } from "./streams/run.ts"
 import { wal } from "./wal.ts"
 
 interface Target {
@@ -207,8 +207,7 @@ const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } =
   database,
   faults,
   jobs,
-  streams,
-  "streams-scheduler": streamsOfScheduler,
+  ...streams,
   "streams-arrival": arrival
 }
 

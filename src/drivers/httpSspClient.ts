@@ -18,8 +18,8 @@ import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import { json, type Sent, type Transport, transportOf } from "./shared/httpSend.ts"
 import { isTls, makeJudge } from "./shared/judge.ts"
+import * as SspOpen from "./shared/sspOpen.ts"
 import * as SspPass from "./shared/sspPass.ts"
-import * as SspStream from "./shared/sspStream.ts"
 
 /** The first time an SSP is asked for hashes it computes all of them. */
 const hashesTimeoutMs = 60_000
@@ -208,7 +208,7 @@ const make = (transport: Transport, names: typeof Names.Service, options: Option
     roots: (target) => hashes(target, Integrity.Tables, {}),
     node: (target, table, level, index) =>
       hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),
-    openStream: SspStream.opener(transport, judge, options),
+    open: SspOpen.opener(transport, judge, options),
     changeStream: ({ ssp, url }, stream, body) =>
       asked(
         { url },

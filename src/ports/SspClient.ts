@@ -34,10 +34,23 @@ export class SspUnreachable extends Data.TaggedError("SspUnreachable")<{
   readonly refused: boolean
 }> {}
 
-/** What hears an answer that goes on. */
+/** A request of the scheduler's own. */
+export interface Asked {
+  readonly method: "GET" | "POST"
+  /** With its query, beginning with `/`. */
+  readonly path: string
+  /** JSON. */
+  readonly body?: string
+  readonly headers?: { readonly [name: string]: string }
+}
+
+/** What hears an answer by callback. */
 export interface Heard {
-  /** Once, first. */
-  readonly head: (status: number) => void
+  /** Once, first; headers by lower-case name. */
+  readonly head: (
+    status: number,
+    headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
+  ) => void
   readonly data: (bytes: Uint8Array) => void
   /** Once, last, unless it was closed; `error` where it broke off or never came. */
   readonly end: (error: unknown) => void
@@ -81,10 +94,10 @@ export interface SspClientShape {
     level: number,
     index: number
   ) => Effect.Effect<typeof Integrity.Node.Type | undefined>
-  /** Opens a stream of several views (`POST /stream`) with the scheduler's secret; refused by the rules of D15. */
-  readonly openStream: (
+  /** Asks for an answer that is heard by callback, with the scheduler's secret; refused by the rules of D15. */
+  readonly open: (
     target: Pick<Target, "ssp" | "url">,
-    body: string,
+    asked: Asked,
     heard: Heard
   ) => Effect.Effect<Flow, SspUnreachable>
   /** Changes such a stream; false: it is to be opened anew. */

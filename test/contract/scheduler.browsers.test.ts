@@ -118,6 +118,32 @@ describe("several views over one connection", () => {
   })
 })
 
+describe("a view's result", () => {
+  it("GET /view/:view_id 200 304 D11 by callback as by the declared route, and as its SSP answers", async () => {
+    const owner = await ownerOf("a")
+    const get = (at: string, path: string, headers: { readonly [name: string]: string } = {}) =>
+      request(at, { path, token: secret, headers })
+    for (const query of ["", "?format=tree"]) {
+      const asked = query === "" ? "/view/a?" : `/view/a${query}&`
+      const [hot, declared, own] = [
+        await get(url, `/view/a${query}`),
+        await get(url, asked),
+        await get(owner.url, `/view/a${query}`)
+      ]
+      const seen = ({ headers, status, text }: Answer) => [status, text, headers["etag"], headers["cache-control"]]
+      expect(seen(hot)).toEqual(seen(own))
+      expect(seen(declared)).toEqual(seen(own))
+      expect(hot.headers["content-length"]).toBe(String(Buffer.byteLength(hot.text)))
+      const again = { "if-none-match": String(hot.headers["etag"]) }
+      expect([(await get(url, `/view/a${query}`, again)).status, (await get(url, asked, again)).status]).toEqual([
+        304, 304
+      ])
+    }
+    expectError(await get(url, "/view/gone"), 404, "VIEW_NOT_FOUND")
+    expectError(await request(url, { path: "/view/a", token: "another secret" }), 401, "UNAUTHORIZED")
+  })
+})
+
 describe("tokens", () => {
   it("POST /view/token 200 D49 opens reading, streaming and touching of its views", async () => {
     const token = await tokenFor(["a", "later"], { subject: "user:ann" })

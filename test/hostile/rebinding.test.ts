@@ -85,7 +85,9 @@ const passed = {
 const opened = (client: SspClientShape, url: string) =>
   Effect.async<void>((resume) => {
     const end = () => resume(Effect.void)
-    Effect.runFork(client.openStream(target(url), "{}", { head: () => {}, data: () => {}, end }))
+    Effect.runFork(
+      client.open(target(url), { method: "POST", path: "/stream", body: "{}" }, { head: () => {}, data: () => {}, end })
+    )
   })
 const everyCall = (client: SspClientShape, url: string) =>
   Effect.all([

@@ -136,19 +136,29 @@ const reading = async (own: Server, name: string, times: number): Promise<Readon
   }
 }
 
+/** One service, measured by each of these. */
 const measured =
-  (start: () => Promise<Server>, name: string, times: number) => async (): Promise<ReadonlyArray<Judged>> => {
+  (start: () => Promise<Server>, measures: ReadonlyArray<(own: Server) => Promise<ReadonlyArray<Judged>>>) =>
+  async (): Promise<ReadonlyArray<Judged>> => {
     const own = await start()
     try {
-      return [
-        ...(await streaming(own, name, "one", times)),
-        ...(await streaming(own, name, "several", times)),
-        ...(await reading(own, name, times))
-      ]
+      const lines: Array<Judged> = []
+      for (const measure of measures) lines.push(...(await measure(own)))
+      return lines
     } finally {
       await own.close()
     }
   }
 
-export const streams = measured(ssp, "the SSP", 1)
-export const streamsOfScheduler = measured(throughScheduler, "through the scheduler, both processes", 2)
+const partsOf = (name: string, start: () => Promise<Server>, what: string, times: number) => ({
+  [name]: measured(start, [
+    (own) => streaming(own, what, "one", times),
+    (own) => streaming(own, what, "several", times)
+  ]),
+  [`${name}-reads`]: measured(start, [(own) => reading(own, what, times)])
+})
+
+export const streams = {
+  ...partsOf("streams", ssp, "the SSP", 1),
+  ...partsOf("streams-scheduler", throughScheduler, "through the scheduler, both processes", 2)
+}

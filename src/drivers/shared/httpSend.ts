@@ -77,17 +77,17 @@ export const transportOf = (client: HttpClient.HttpClient): Transport => ({
 
 const openOver =
   (client: HttpClient.HttpClient): Transport["open"] =>
-  ({ addresses, body, headers, method, silenceMs, url, withinMs }, heard) => {
+  ({ addresses, body, headers: sent, method, silenceMs, url, withinMs }, heard) => {
     const flowing = Effect.unsafeMakeLatch(true)
-    const bare = HttpClientRequest.make(method)(url, { headers })
+    const bare = HttpClientRequest.make(method)(url, { headers: sent })
     const answered = clientAt(client, addresses)
       .execute(body === undefined ? bare : HttpClientRequest.bodyText(bare, body, json))
       .pipe(
         Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
         Effect.timeout(Duration.millis(withinMs))
       )
-    const taken = Effect.flatMap(answered, ({ status, stream }) => {
-      heard.head(status)
+    const taken = Effect.flatMap(answered, ({ headers, status, stream }) => {
+      heard.head(status, headers)
       return stream.pipe(
         Stream.timeoutFail(() => new Error("fell silent"), Duration.millis(silenceMs)),
         Stream.runForEach((bytes) =>

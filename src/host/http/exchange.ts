@@ -209,8 +209,6 @@ const openOn =
         method,
         headers,
         body: body ?? null,
-        // The answer ends last, so no other request waits for it on this connection.
-        reset: true,
         headersTimeout: withinMs,
         bodyTimeout: silenceMs
       },

@@ -26,6 +26,7 @@ export class Flowing implements Flow, Dispatcher.DispatchHandler {
   }
 
   readonly close = (): void => {
+    if (this.isOver) return
     this.isOver = true
     this.controller?.abort(new Error("closed"))
   }
@@ -35,10 +36,14 @@ export class Flowing implements Flow, Dispatcher.DispatchHandler {
     if (this.isOver) controller.abort(new Error("closed"))
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: { readonly [name: string]: string | string[] | undefined }
+  ): void {
     // 102 and 103 announce an answer.
     if (status < 200 || this.isOver) return
-    this.heard.head(status)
+    this.heard.head(status, headers)
     if (this.isPaused) controller.pause()
   }
 

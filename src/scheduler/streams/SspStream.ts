@@ -26,7 +26,7 @@ export interface Carried {
 }
 
 export interface SspStreamParts {
-  readonly client: Pick<SspClientShape, "changeStream" | "openStream">
+  readonly client: Pick<SspClientShape, "changeStream" | "open">
   readonly format: StreamFormat
   /** Starts work that is not awaited. */
   readonly start: (work: Effect.Effect<void>) => void
@@ -125,7 +125,7 @@ export class SspStream {
       }
     }
     this.parts.start(
-      Effect.match(this.parts.client.openStream(this.target, body, heard), {
+      Effect.match(this.parts.client.open(this.target, { method: "POST", path: "/stream", body }, heard), {
         onFailure: ({ message }) => this.deny(message),
         onSuccess: (flow) => {
           this.flow = flow

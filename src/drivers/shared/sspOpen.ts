@@ -1,26 +1,32 @@
 /**
- * Streams of several views that a scheduler opens at an SSP for a client that it has let in by itself.
+ * Answers of SSPs by callback, which a scheduler asks for a client that it has let in by itself.
  *
  * So the scheduler's own secret goes along, and only where it may be heard (D15): without it the SSP would refuse, so
  * there is no call at all.
  */
 import { Duration, Effect, type Redacted } from "effect"
 import { bearerOf } from "../../node/bearer.ts"
-import { type Options, type SspClientShape, SspUnreachable } from "../../ports/SspClient.ts"
+import { type Asked, type Options, type SspClientShape, SspUnreachable } from "../../ports/SspClient.ts"
 import { json, type Transport } from "./httpSend.ts"
 import type { Judged } from "./judge.ts"
 import { silence } from "./sspPass.ts"
 
-const headersOf = (secret: Redacted.Redacted<string> | undefined): { readonly [name: string]: string } =>
-  secret === undefined ? { "content-type": json } : { "content-type": json, authorization: bearerOf(secret) }
+const headersOf = (
+  { body, headers }: Asked,
+  secret: Redacted.Redacted<string> | undefined
+): { readonly [name: string]: string } => ({
+  ...headers,
+  ...(body === undefined ? {} : { "content-type": json }),
+  ...(secret === undefined ? {} : { authorization: bearerOf(secret) })
+})
 
 export const opener =
   (
     { open }: Pick<Transport, "open">,
     judge: (url: string) => Effect.Effect<Judged>,
     { secret, timeoutMs }: Pick<Options, "secret" | "timeoutMs">
-  ): SspClientShape["openStream"] =>
-  ({ ssp, url }, body, heard) =>
+  ): SspClientShape["open"] =>
+  ({ ssp, url }, asked, heard) =>
     Effect.flatMap(judge(url), ({ addresses, mayHear, refused }) => {
       const own = secret(ssp)
       const why =
@@ -33,10 +39,10 @@ export const opener =
       return Effect.sync(() =>
         open(
           {
-            method: "POST",
-            url: `${url}/stream`,
-            headers: headersOf(own),
-            body,
+            method: asked.method,
+            url: `${url}${asked.path}`,
+            headers: headersOf(asked, own),
+            body: asked.body,
             withinMs: timeoutMs,
             silenceMs: Duration.toMillis(silence),
             addresses
