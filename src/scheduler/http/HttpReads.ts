@@ -1,6 +1,6 @@
 /**
- * `GET /view/:view_id` and its stream by callback: a result is read from the SSP that has the view, a stream is over the
- * views that clients share.
+ * `GET /view/:view_id` and its stream by callback: a result is read from the SSP that has the view, a stream is over
+ * the views that clients share.
  *
  * Whatever is refused, odd, long or unknown is left to the declared route, which asks the SSP.
  */
