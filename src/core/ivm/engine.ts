@@ -29,7 +29,7 @@ import { type EngineOptions, limitsOf } from "./options.ts"
 import { boundSourcesOf } from "./query/boundSources.ts"
 import { type LiftedOnce, lift, type Params } from "./query/lift.ts"
 import type { MembersPlan } from "./query/membersPlan.ts"
-import { type PageKeys, pageKeysOf } from "./query/pagePlan.ts"
+import { filterKey, type PageKeys, pageKeysOf } from "./query/pagePlan.ts"
 import { PreparedQueries, type Refused } from "./query/preparedQueries.ts"
 import { boundsOf, plan } from "./query/shape.ts"
 import { Releases } from "./releases.ts"
@@ -483,7 +483,9 @@ export class Engine {
   private pageOf(spec: ViewSpec, keys: PageKeys): PagedView {
     const { page, table } = spec.shape
     const index = this.ordered.use(table!, page!.spec, page!.ordering)
-    return new PagedView(spec, this.around, index, keys)
+    return new PagedView(spec, this.around, index, keys, (filters) =>
+      this.ordered.topRows(index, filterKey(page!, spec.params), filters)
+    )
   }
 
   private follow({ view, known }: Held, result: IncrementalView): void {
@@ -548,7 +550,7 @@ export class Engine {
       this.idle.push(view.lender)
     } else if (view instanceof PagedView) {
       router!.unrouted--
-      view.index.leave(view)
+      view.leave()
       this.ordered.release(view.plainShape.table!, view.index)
     } else {
       router!.remove(view)

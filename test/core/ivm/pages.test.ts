@@ -394,6 +394,51 @@ describe("L7 a filter that few rows pass", () => {
     expect(way(view)).toMatch(/^candidates/)
   })
 
+  it("keeps them once for all views of the filter, whatever these project, skip and show", ({ onTestFinished }) => {
+    const on = new Desk()
+    const put = (i: number, more: Json = {}): void =>
+      void on.put(`t:${i}`, { at: i, kind: i % 1_000 === 7 ? "rare" : "usual", ...more }, "UPDATE")
+    for (let i = 0; i < 12_000; i++) put(i)
+    const looked = looks()
+    onTestFinished(() => looked.mockRestore())
+    const query = "FROM t WHERE kind != 'usual' ORDER BY at"
+    const pages = ["*", "at, kind AS sort", "at"].flatMap((shown) =>
+      ["LIMIT 3", "LIMIT 2 START 1", "LIMIT 4 START 3"].map((window) => on.watch(`SELECT ${shown} ${query} ${window}`))
+    )
+    const once = 12_000
+    expect(looked.mock.calls.length, "each row is filtered once").toBeLessThanOrEqual(once)
+    const candidates = ({ view }: Watching) => view.plan().find(({ operator }) => /^(?:candidates|walk)/.test(operator))
+    expect(pages.map((page) => candidates(page)?.operator)).toEqual(
+      pages.map(() => "candidates, all that match: fewer than 1 row in 256 passed the filter, kept once for 9 views")
+    )
+    const shows = (): void => {
+      const all = on.watch(`SELECT * ${query}`)
+      for (const [i, page] of pages.entries()) {
+        const [start, end] = [
+          [0, 3],
+          [1, 3],
+          [3, 7]
+        ][i % 3]!
+        expect(page.keys()).toEqual(all.keys().slice(start, end))
+      }
+      on.engine.release(all.view)
+    }
+    shows()
+    looked.mockClear()
+    put(500, { kind: "rare" })
+    expect(looked.mock.calls.length, "once for all of them").toBe(1)
+    shows()
+    // The one that needs most goes first.
+    for (const i of [8, 5, 2, 0]) {
+      on.engine.release(pages[i]!.view)
+      pages[i] = on.watch(`SELECT * ${query} ${["LIMIT 3", "LIMIT 2 START 1", "LIMIT 4 START 3"][i % 3]}`)
+      on.remove(`t:${1_007 + 1_000 * i}`)
+      shows()
+    }
+    for (const { view } of pages) on.engine.release(view)
+    expect(reachable(on.engine).get("TopRows")).toBeUndefined()
+  })
+
   seeded(
     "L1 shows what a sort of all rows shows, while ever more rows pass it and ever fewer",
     "test/core/ivm/pages.test.ts",

@@ -7,6 +7,9 @@
  * is walked on from the edge, and some more rows are collected, so that the next rows that go need no walk. Cost of a
  * change: O(rows known) moves of pointers; of a walk: each row walked over is filtered once.
  *
+ * One object serves all views of a filter that read the same index, whatever their START, LIMIT and projection: as much
+ * is known as the one needs that needs most.
+ *
  * Where few rows pass, each walk would be long: then all that match are kept, as candidates. That is decided by what
  * walks have seen, a step adds a bounded part of the rest, and it ends when many rows match.
  */
@@ -17,6 +20,15 @@ import { isLive, type RecordSlot } from "../store/recordSlot.ts"
 import type { OrderedIndex } from "./orderedIndex.ts"
 import { compareToProbe, leadOf, type Probe } from "./orderedRows.ts"
 import { PageWalk, type RowFilter, type Walked } from "./pageWalk.ts"
+
+/** A view that reads the first rows of its filter. */
+export interface TopReader extends Walked, RowFilter {}
+
+/** What a view needs: its rows and those before them, and so many more, that the next rows that go need no walk. */
+interface Need {
+  wanted: number
+  readonly reserve: number
+}
 
 export class TopRows {
   /** The known rows, in order. */
@@ -32,17 +44,43 @@ export class TopRows {
   private looked = 0
   private passed = 0
   private readonly index: OrderedIndex
-  private readonly reader: Walked & RowFilter
   /** Rows are filtered even where their key is exact. */
   private readonly filters: boolean
-  /** So many rows are kept beyond those that are wanted. */
-  private readonly reserve: number
+  private readonly forget: () => void
+  private readonly needs = new Map<TopReader, Need>()
+  /** One of the views, all of which filter alike. */
+  private reader: TopReader | undefined = undefined
+  /** So many rows are kept at most: what the view needs that needs most. */
+  private most = 0
+  /** The step in which changed records were taken over last, and these. */
+  private step = -1
+  private renewed: ReadonlyArray<RecordSlot> = none
 
-  constructor(index: OrderedIndex, reader: Walked & RowFilter, filters: boolean, reserve: number) {
+  /** `forget` is called when the last view has left. */
+  constructor(index: OrderedIndex, filters: boolean, forget: () => void) {
     this.index = index
-    this.reader = reader
     this.filters = filters
-    this.reserve = reserve
+    this.forget = forget
+  }
+
+  /** A view comes, which will read `wanted` rows. */
+  join(view: TopReader, wanted: number, reserve: number): void {
+    this.reader ??= view
+    this.needs.set(view, { wanted, reserve })
+    this.most = Math.max(this.most, wanted + 2 * reserve)
+  }
+
+  leave(view: TopReader): void {
+    if (!this.needs.delete(view)) return
+    if (this.needs.size === 0) return this.forget()
+    if (this.reader === view) this.reader = this.needs.keys().next().value
+    this.most = this.mostNeeded()
+  }
+
+  private mostNeeded(): number {
+    let most = 0
+    for (const { reserve, wanted } of this.needs.values()) most = Math.max(most, wanted + 2 * reserve)
+    return most
   }
 
   /** Whether a row at this place may be known, or must be once it matches. */
@@ -54,15 +92,19 @@ export class TopRows {
       : first.compare(lead, this.edge.lead) <= 0
   }
 
-  /** Takes over the states of changed records. */
-  renew(slots: ReadonlyArray<RecordSlot>): void {
-    const { known } = this
+  /** Takes over the states of records that a step has changed: once, whichever of its views are told of them. */
+  renew(changed: ReadonlyArray<RecordSlot>, step: number): void {
+    const { known, renewed } = this
+    const slots = step === this.step ? changed.filter((slot) => !renewed.includes(slot)) : changed
+    if (slots.length === 0) return
+    this.renewed = step === this.step ? [...renewed, ...slots] : slots
+    this.step = step
     for (const slot of slots) {
       const at = known.indexOf(slot)
       if (at >= 0) known.splice(at, 1)
     }
     for (const slot of slots)
-      if (isLive(slot) && this.isInside(slot) && !known.includes(slot) && this.reader.admits(slot)) this.insert(slot)
+      if (isLive(slot) && this.isInside(slot) && !known.includes(slot) && this.reader!.admits(slot)) this.insert(slot)
   }
 
   /**
@@ -80,18 +122,22 @@ export class TopRows {
   }
 
   /**
-   * The reading ends, here or, if it is not whole, for now. Where it had to walk, the reserve is filled; rows beyond
-   * it is forgotten.
+   * The reading of a view ends, here or, if it is not whole, for now. Where it had to walk, the reserve is filled; rows
+   * that no view needs are forgotten.
    */
-  close(wanted: number, isWhole: boolean): void {
+  close(view: TopReader, wanted: number, isWhole: boolean): void {
+    const need = this.needs.get(view)!
+    const { reserve } = need
     const walked = this.walk !== undefined && isWhole
     for (let left = maxReserveWalk; left > 0 && !this.isWhole; left--) {
-      if (!(isWhole && this.keepsAll) && !(walked && this.known.length < wanted + this.reserve)) break
+      if (!(isWhole && this.keepsAll) && !(walked && this.known.length < wanted + reserve)) break
       this.walkOn()
     }
     this.walk = undefined
-    const { known } = this
-    const most = wanted + 2 * this.reserve
+    const neededMost = need.wanted > wanted && need.wanted + 2 * reserve === this.most
+    need.wanted = wanted
+    this.most = neededMost ? this.mostNeeded() : Math.max(this.most, wanted + 2 * reserve)
+    const { known, most } = this
     if (known.length <= most) return
     if (this.keepsAll && known.length * many <= this.rows()) return
     this.keepsAll = false
@@ -102,14 +148,14 @@ export class TopRows {
   }
 
   private walkOn(): void {
-    this.walk ??= new PageWalk(this.index, this.reader, 0, stretch, this.edge)
-    const slot = this.walk.next(this.reader)
+    this.walk ??= new PageWalk(this.index, this.reader!, 0, stretch, this.edge)
+    const slot = this.walk.next(this.reader!)
     if (slot === undefined) {
       this.isWhole = true
       return
     }
     this.edge = this.probe(slot)
-    const passes = (!this.filters && !this.walk.loose) || this.reader.admits(slot)
+    const passes = (!this.filters && !this.walk.loose) || this.reader!.admits(slot)
     if (passes) this.known.push(slot)
     this.look(passes)
   }
@@ -127,18 +173,17 @@ export class TopRows {
 
   /** The rows that a walk may meet. */
   private rows(): number {
-    return this.reader.keys.reduce<number>((sum, key) => sum + (this.index.rowsOf(key)?.size ?? 0), 0)
+    return this.reader!.keys.reduce<number>((sum, key) => sum + (this.index.rowsOf(key)?.size ?? 0), 0)
   }
 
   /** How it comes by its rows, in words of `/debug/view`. */
   figures(): { readonly way: string; readonly rows: number } {
-    const { keepsAll, known } = this
-    return {
-      way: keepsAll
-        ? `candidates, all that match: fewer than 1 row in ${few} passed the filter`
-        : `walk over the index, filtering: more than 1 row in ${few} passes`,
-      rows: known.length
-    }
+    const { keepsAll, known, needs } = this
+    const kept = needs.size > 1 ? `, kept once for ${needs.size} views` : ""
+    const way = keepsAll
+      ? `candidates, all that match: fewer than 1 row in ${few} passed the filter`
+      : `walk over the index, filtering: more than 1 row in ${few} passes`
+    return { way: `${way}${kept}`, rows: known.length }
   }
 
   private probe(slot: RecordSlot): Probe {
@@ -164,6 +209,8 @@ export class TopRows {
     return compareToProbe(this.index.ordering, leadOf(this.index.ordering, slot.doc!), slot, probe)
   }
 }
+
+const none: ReadonlyArray<never> = []
 
 /** Rows read at once while walking. */
 const stretch = 32

@@ -13,13 +13,14 @@ import { canFail } from "../../surql/evaluate/evaluate.ts"
 import { compileSort } from "../../surql/evaluate/select/reshape.ts"
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
+import { print } from "../../surql/syntax/print.ts"
 import { type KeySpec, keyOfValues, keysOfElements, type Path, unindexable } from "../index/indexKey.ts"
 import type { Interval } from "../index/intervalTree.ts"
 import type { Ordering, OrderingTerm } from "../index/orderedRows.ts"
 import type { Bounds } from "../operators/window.ts"
 import { type FiledKey, plainKey } from "../store/denseMap.ts"
 import { type IndexPlan, intervalOf, plainPath, valuesOf } from "./indexPlan.ts"
-import type { Params } from "./lift.ts"
+import { type Params, valueKey } from "./lift.ts"
 
 /** A page holds its rows one by one and walks over those of them that a change moved, so it has an end. */
 export const maxPage = 1024
@@ -42,6 +43,8 @@ export interface PagePlan {
   readonly certain: boolean
   /** The index decides the whole filter. */
   readonly exact: boolean
+  /** FROM and WHERE, and the parameters in them: views of equal ones match the same rows. */
+  readonly filter: { readonly text: string; readonly names: ReadonlyArray<string> } | undefined
 }
 
 /** Where one view reads its page. */
@@ -135,9 +138,28 @@ export const pagePlanOf = (select: Select, access: IndexPlan | undefined, exact:
     member,
     limits,
     certain: showsCertainly(select),
-    exact
+    exact,
+    filter: exact && member === undefined ? undefined : filterOf(select)
   }
 }
+
+const filterOf = (select: Select): PagePlan["filter"] => {
+  const filter: Select = {
+    ...select,
+    fields: [{ kind: "all", at: select.at }],
+    value: false,
+    omit: [],
+    order: [],
+    limit: undefined,
+    start: undefined,
+    fetch: []
+  }
+  return { text: print(filter), names: analyze(filter).params }
+}
+
+/** Tells apart views whose pages are read from one index by what they match. */
+export const filterKey = ({ filter }: PagePlan, params: Params): string =>
+  filter === undefined ? "" : [filter.text, ...filter.names.map((name) => valueKey(params[name]))].join("\n")
 
 /**
  * The keys of the page of one view; undefined where its arguments have none that are exact, or where it is no page.

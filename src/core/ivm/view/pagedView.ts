@@ -18,7 +18,7 @@ import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
 import { insert, leadOf, type OrderedRows, takeOut } from "../index/orderedRows.ts"
 import { inPlace, type Place } from "../index/pageViews.ts"
 import { firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
-import { TopRows } from "../index/topRows.ts"
+import type { TopRows } from "../index/topRows.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { PageKeys } from "../query/pagePlan.ts"
 import type { FiledKey } from "../store/denseMap.ts"
@@ -62,7 +62,14 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   /** The records that steps have touched during the first fill. */
   private missed: Array<RecordSlot> | undefined = undefined
 
-  constructor(spec: ViewSpec, around: EngineContext<IncrementalView>, index: OrderedIndex, keys: PageKeys) {
+  /** `topRows`: what the views of its filter know of the first rows in the index. */
+  constructor(
+    spec: ViewSpec,
+    around: EngineContext<IncrementalView>,
+    index: OrderedIndex,
+    keys: PageKeys,
+    topRows: (filters: boolean) => TopRows
+  ) {
     super(spec, around)
     const { checksProjection, page, reaches, splitting } = spec.shape
     const { limit, start } = spec.bounds
@@ -72,10 +79,17 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.interval = keys.interval
     this.offset = start
     this.length = limit
-    this.top = exact && !merges ? undefined : new TopRows(index, this, !exact, limit)
+    this.top = exact && !merges ? undefined : topRows(!exact)
     this.isPlain = exact && !checksProjection && !reaches && splitting === undefined && this.groups === undefined
     this.keys = keys.keys
     this.descending = descending
+    this.top?.join(this, start + limit, limit)
+  }
+
+  /** It is shown no more. */
+  leave(): void {
+    this.top?.leave(this)
+    this.index.leave(this)
   }
 
   /** The first fill: builds the index where it is not there yet, then looks at the rows of the page. Pauses. */
@@ -191,7 +205,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.turning = -1
     if (this.uses < 0) return
     this.around.counters.windows++
-    this.top?.renew(slots)
+    this.top?.renew(slots, this.around.step())
     if (!this.isRead)
       this.missed = [...(this.missed ?? []), ...slots, ...(this.around.writes() > 1 ? (this.passed ?? none) : none)]
     else if (slots.length > 1 || this.passed !== undefined || !this.isRanked || !this.moveOne(slots[0]!, from, to))
@@ -351,7 +365,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     for (const slot of passedBefore ?? none)
       if (!this.passedOver(slot) && slot.heldBy(this) === undefined) this.update(slot, undefined, true)
     const isWhole = budget.left > 0
-    top?.close(start + page.length + (this.passed?.size ?? 0), isWhole)
+    top?.close(this, start + page.length + (this.passed?.size ?? 0), isWhole)
     if ((passedBefore === undefined) !== (this.passed === undefined)) this.refile()
     return isWhole
   }
