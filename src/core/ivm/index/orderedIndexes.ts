@@ -21,7 +21,7 @@ export class OrderedIndexes extends SharedIndexes<OrderedIndex> {
     this.drop(nameOf(table, spec, ordering), table)
   }
 
-  /** What the views of one filter know of its first rows in an index; `filters`: even rows of exact keys are filtered. */
+  /** What the views of one filter know of its first rows in an index; `filters`: rows of exact keys are filtered. */
   topRows(index: OrderedIndex, filter: string, filters: boolean): TopRows {
     let tops = this.tops.get(index)
     if (tops === undefined) this.tops.set(index, (tops = new Map()))
