@@ -3,6 +3,7 @@
  */
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import * as Exchange from "./host/http/exchange.ts"
+import * as Process from "./host/process/Process.ts"
 import type * as Telemetry from "./host/process/telemetry.ts"
 import { Serving } from "./ports/Front.ts"
 import { Meters } from "./ports/Meters.ts"
@@ -18,6 +19,9 @@ import * as Standby from "./scheduler/standby/Standby.ts"
 import { Standing } from "./scheduler/standby/Standing.ts"
 import * as Tail from "./scheduler/standby/tail.ts"
 import { serveOn, serverOn } from "./schedulerParts.ts"
+
+/** A term that is over has nothing to finish, and calls to a server that does not answer would keep the process. */
+const endMs = 1000
 
 /** Serves over a shared log and drivers until the process is told to stop. */
 export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layers) =>
@@ -46,11 +50,11 @@ export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layer
     yield* standing.lead({ applied, synced })
     const led = Layer.mergeAll(
       Layer.succeed(Wal, wal),
-      Layer.succeed(PoolStore, log.pool(frame.epoch, standing.superseded)),
+      Layer.succeed(PoolStore, log.pool(standing.termOf(frame))),
       Layer.succeed(Leadership, standing)
     )
     return yield* Effect.raceFirst(
       Effect.provide(serveOn(config, metrics, port, Scope.close(standby, Exit.void)), led),
-      standing.lost
+      Effect.tapError(standing.lost, (fault) => Process.endWithin(fault, endMs))
     )
   }).pipe(Effect.scoped)

@@ -35,6 +35,15 @@ export interface LogMember {
   readonly synced: number
 }
 
+/** The term of a leader, for what writes in it. */
+export interface TermOf {
+  readonly epoch: number
+  /** Nothing can be written any more, and nothing is tried any more. */
+  readonly isOver: () => boolean
+  /** To be told when the engine has refused a write for its term. */
+  readonly superseded: Effect.Effect<void>
+}
+
 export interface SharedLogShape {
   /** Random, born with the log (D5). */
   readonly logId: string
@@ -59,8 +68,8 @@ export interface SharedLogShape {
   readonly announce: (member: LogMember) => Effect.Effect<void, WalFailed>
   /** Schedulers that have told of themselves within `withinMs`, by the server's clock. */
   readonly members: (withinMs: number) => Effect.Effect<ReadonlyArray<LogMember>, WalFailed>
-  /** The pool of a term. A write of a term that is over tells so and never returns. */
-  readonly pool: (epoch: number, superseded: Effect.Effect<void>) => PoolStoreShape
+  /** The pool of a term. A write of a term that is over fails. */
+  readonly pool: (term: TermOf) => PoolStoreShape
 }
 
 /** The log of a cluster with several schedulers. */

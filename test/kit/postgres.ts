@@ -53,7 +53,7 @@ export const leading = (url: string, name: string, leaseMs = 1_000) =>
     const frame = yield* standing.follow(`http://${name}`, nothing)
     const led = yield* LeaderWal.make(standing, frame, 0)
     yield* standing.lead(led)
-    return { log, standing, wal: led.wal, pool: log.pool(frame.epoch, standing.superseded), epoch: frame.epoch }
+    return { log, standing, wal: led.wal, pool: log.pool(standing.termOf(frame)), epoch: frame.epoch }
   })
 
 /** For a layer whose error is the port's own. */

@@ -3,10 +3,11 @@
  * first is killed, stands still or is told to stop.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { until } from "../kit/Door.ts"
+import { sleep, until } from "../kit/Door.ts"
 import * as Postgres from "../kit/postgres.ts"
 import type { Process } from "../kit/processCluster.ts"
 import { StandbyCluster } from "../kit/standbyCluster.ts"
+import { TcpProxy } from "../kit/tcpProxy.ts"
 
 const missing = Postgres.isReachable ? "" : " (skipped: no PostgreSQL at 127.0.0.1:5432; SVC_TEST_POSTGRES names one)"
 
@@ -114,4 +115,54 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     expect(leader.logs).toContain("SVC_LOG_URL")
     expect(await record(heir)).toEqual([last])
   }, 60_000)
+})
+
+describe.skipIf(!Postgres.isReachable)(`a leader that PostgreSQL does not answer${missing}`, () => {
+  let away: StandbyCluster
+  let proxy: TcpProxy
+  beforeAll(async () => {
+    const { hostname, port } = new URL(Postgres.address)
+    proxy = await TcpProxy.to(hostname, Number(port || 5432))
+    const url = new URL(Postgres.freshLog())
+    url.host = `127.0.0.1:${proxy.port}`
+    away = await StandbyCluster.start(1, 1, { SVC_LOG_URL: url.href, SVC_LEASE_MS: "3000" })
+    await away.settled()
+  }, 120_000)
+  afterAll(async () => {
+    await away?.close()
+    await proxy?.close()
+  })
+
+  it("D60 a write waits while it is away for less than the lease, and is in the log once", async () => {
+    const [leader] = away.schedulers
+    const seq = await written(leader!)
+    proxy.hold()
+    const asked = write(leader!, 60_000)
+    await sleep(600)
+    proxy.release()
+    expect((await asked)?.json).toMatchObject({ seq: seq + 1 })
+  }, 60_000)
+
+  it("D60 without an answer in 0.8 of the lease a write is answered 503, and after all of it the process ends with 4", async () => {
+    const [leader] = away.schedulers
+    const seq = await written(leader!)
+    const last = n
+    proxy.hold()
+    const answer = await write(leader!, 60_000)
+    expect([answer?.status, answer?.headers["retry-after"], answer?.json]).toMatchObject([
+      503,
+      "1",
+      { code: "NOT_LEADER" }
+    ])
+    expect((await leader!.door?.exited)?.code).toBe(4)
+    proxy.release()
+    await leader!.start()
+    await away.leader()
+    // What was answered 503 may be there, and is not there twice.
+    const next = await written(leader!)
+    expect([seq + 1, seq + 2]).toContain(next)
+    expect([last + 2, last + 1]).toContain(((await record(leader!)) as ReadonlyArray<number>)[0])
+    await away.settled()
+    expect(away.ssps[0]!.logs.split("bootstrapped at position").length).toBe(2)
+  }, 90_000)
 })

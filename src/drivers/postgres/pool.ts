@@ -4,9 +4,10 @@
  * Each write moves a counter, in its own term and from the number it expects. So a write whose answer was lost is
  * either there or not, and one that arrives late changes nothing.
  */
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { DatabaseError } from "../../ports/Database.ts"
 import type { PoolStoreShape } from "../../ports/PoolStore.ts"
+import type { TermOf } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
 import { openedFrom, opening, type Put, Results, type Row as Stored } from "../shared/poolRows.ts"
 import type { Link } from "./link.ts"
@@ -42,6 +43,8 @@ const writing = `WITH f AS (
     ON CONFLICT (log, kind, digest) DO UPDATE SET value = excluded.value
   ) SELECT 1 FROM f`
 
+const retryMs = 200
+
 const failed = ({ message, reason }: WalFailed): DatabaseError =>
   new DatabaseError({ reason: reason === "damaged" ? "damaged" : "failed", message })
 
@@ -72,16 +75,18 @@ const valuesOf = (puts: ReadonlyArray<Put>): ReadonlyArray<unknown> => {
   ]
 }
 
-/** The pool as a term has it; `superseded` is told when the term is over. */
-export const make = (link: Link, log: string, epoch: number, superseded: Effect.Effect<void>): PoolStoreShape => {
+/** The pool as a term has it. */
+export const make = (link: Link, log: string, { epoch, isOver, superseded }: TermOf): PoolStoreShape => {
   const results = new Results()
   const turn = Effect.unsafeMakeSemaphore(1)
   let written = 0
-  const head = Effect.map(link.asked(asksHead, [log]), ([row]) => ({
-    epoch: Number(row?.epoch),
-    writes: Number(row?.writes)
-  }))
-  const over = Effect.zipRight(superseded, Effect.never)
+  const over = Effect.suspend(() => link.failed("fenced", "another scheduler leads it now, or may"))
+  /** Asked until it answers, or the term is over: what the last write came to must be known before the next. */
+  const head = link.run(asksHead, [log]).pipe(
+    Effect.retry({ while: ({ reason }) => reason === "unreachable" && !isOver(), schedule: Schedule.spaced(retryMs) }),
+    Effect.map(([row]) => ({ epoch: Number(row?.epoch), writes: Number(row?.writes) })),
+    Effect.tap((now) => (now.epoch === epoch ? Effect.void : Effect.zipRight(superseded, over)))
+  )
 
   /** Undefined where there is no answer: it may be there, and may still come. */
   const attempt = (puts: ReadonlyArray<Put>) =>
@@ -95,9 +100,10 @@ export const make = (link: Link, log: string, epoch: number, superseded: Effect.
 
   const put = (puts: ReadonlyArray<Put>): Effect.Effect<void, WalFailed> =>
     Effect.gen(function* () {
-      while (!(yield* attempt(puts))) {
+      for (;;) {
+        if (isOver()) return yield* over
+        if (yield* attempt(puts)) break
         const now = yield* head
-        if (now.epoch !== epoch) return yield* over
         if (now.writes === written + 1) break
         if (now.writes !== written)
           return yield* link.failed(
@@ -115,9 +121,7 @@ export const make = (link: Link, log: string, epoch: number, superseded: Effect.
     resultOf: results.of,
     open: (logId, maxResults) =>
       Effect.gen(function* () {
-        const now = yield* Effect.mapError(head, failed)
-        if (now.epoch !== epoch) return yield* over
-        written = now.writes
+        written = (yield* Effect.mapError(head, failed)).writes
         const rows = yield* Effect.mapError(link.asked(asksRows, [log]), failed)
         const opened = yield* Effect.try({
           try: () => {

@@ -208,7 +208,7 @@ const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "sh
     announce: ({ applied, name, self, synced, url }) =>
       Effect.asVoid(link.run(announcing, [log, self, name, url, applied, synced])),
     members: (withinMs) => Effect.map(link.run(listing, [log, withinMs]), (rows) => rows.map(memberOf)),
-    pool: (epoch, superseded) => Pool.make(link, log, epoch, superseded)
+    pool: (term) => Pool.make(link, log, term)
   }
 }
 

@@ -56,5 +56,14 @@ export const run = (program: Effect.Effect<unknown, unknown>): void => {
   fiber.addObserver((exit) => leave(codeOf(exit)))
 }
 
+/** Ends the process with a fault after `ms`, if it has not ended by then: what it still waits for may never come. */
+export const endWithin = ({ exitCode, message }: StartFault, ms: number): Effect.Effect<void> =>
+  Effect.sync(() => {
+    setTimeout(() => {
+      complain(message)
+      process.exit(exitCode)
+    }, ms).unref()
+  })
+
 /** What stands behind the program's name on the command line. */
 export const args = (): ReadonlyArray<string> => process.argv.slice(2)

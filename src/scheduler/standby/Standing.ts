@@ -12,7 +12,8 @@ import type {
   LogMember,
   LogRow,
   LogStatus,
-  SharedLogShape
+  SharedLogShape,
+  TermOf
 } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
@@ -195,6 +196,11 @@ export class Standing implements LeadershipShape {
     return this.tell({ tag: "Superseded" })
   }
 
+  /** For what writes in the term that began with `frame`. */
+  termOf({ epoch }: Term.Frame): TermOf {
+    return { epoch, isOver: this.isOver, superseded: this.superseded }
+  }
+
   /** The engine has accepted a write of this term that was begun at `sentAt`. */
   accepted(sentAt: number, durability: Durability): Effect.Effect<void> {
     this.durability = durability
@@ -203,6 +209,9 @@ export class Standing implements LeadershipShape {
     const message = `the log at ${this.log.shown} (SVC_LOG_URL): the server answers before it has flushed, so a power failure would lose what was answered; turn fsync and synchronous_commit on, or set SVC_LOG_DURABILITY=relaxed to accept that`
     return Effect.zipRight(told, this.end({ exitCode: 1, message }))
   }
+
+  /** This process leads no more. */
+  readonly isOver = (): boolean => this.term.role === "fenced" || this.term.role === "stopped"
 
   /** Of the clock that {@link accepted} takes. */
   readonly time = (): number => this.now()

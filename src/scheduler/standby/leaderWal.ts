@@ -31,10 +31,7 @@ class LeaderLog {
 
   private get fenced(): Effect.Effect<never, WalFailed> {
     const { standing } = this
-    return Effect.zipRight(
-      standing.superseded,
-      Effect.fail(failed(standing, "fenced", "another scheduler has taken it over"))
-    )
+    return Effect.fail(failed(standing, "fenced", "another scheduler leads it now, or may"))
   }
 
   /** Whether the records are there, where the statement's own answer does not say. */
@@ -49,7 +46,7 @@ class LeaderLog {
         case "absent":
           return Effect.succeed(false)
         case "superseded":
-          return this.fenced
+          return Effect.zipRight(standing.superseded, this.fenced)
         case "damaged":
           return Effect.fail(
             failed(
@@ -69,6 +66,7 @@ class LeaderLog {
     /** An earlier try may still arrive: no failure of a later one is definite then. */
     let isOpen = false
     for (;;) {
+      if (standing.isOver()) return yield* this.fenced
       const sentAt = standing.time()
       const answer = yield* Effect.either(standing.log.append(attempt, records))
       if (answer._tag === "Left") {
