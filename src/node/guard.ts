@@ -13,15 +13,26 @@ import type { Answer } from "../ports/Front.ts"
 import { accessOf, type Caller, type Declaring, scopeOf, takingTokens } from "../protocol/access.ts"
 import type { Judged, makeJudge } from "./bearer.ts"
 import { toAnswer } from "./httpAnswers.ts"
-import { callerOf, type ViewTokens } from "./viewTokens.ts"
+import { callerByTicket, callerOf, type ViewTokens } from "./viewTokens.ts"
+
+/** A browser's own `EventSource` asks for it, and can send no header. */
+const streamOfOne = "GET /view/:view_id/stream"
 
 /** For the bearer middleware of an Api; without `tokens` none is taken. */
 export const make = (api: Declaring, judge: ReturnType<typeof makeJudge>, tokens?: ViewTokens) => {
   const access = accessOf(api)
   const takesTokens = takingTokens(api)
-  /** Of a token, if one is given where tokens are taken. */
-  const byToken = (asked: string, authorization: string | undefined, view: string | undefined): Judged | undefined =>
-    tokens === undefined || !takesTokens.has(asked) ? undefined : callerOf(tokens, authorization, view)
+  /** Of a token or ticket, if one is given where they are taken. */
+  const byToken = (
+    asked: string,
+    { headers: { authorization }, url }: HttpServerRequest.HttpServerRequest,
+    view: string | undefined
+  ): Judged | undefined => {
+    if (tokens === undefined || !takesTokens.has(asked)) return undefined
+    return authorization === undefined && asked === streamOfOne
+      ? callerByTicket(tokens, url, view)
+      : callerOf(tokens, authorization, view)
+  }
   return Effect.map(Audit, ({ turnedAway }) =>
     Effect.flatMap(
       Effect.all([HttpServerRequest.HttpServerRequest, HttpRouter.RouteContext]),
@@ -31,7 +42,7 @@ export const make = (api: Declaring, judge: ReturnType<typeof makeJudge>, tokens
         if (scope === undefined || scope === "open")
           return Effect.dieMessage(`broken invariant: ${asked} asks for a secret and declares no scope`)
         const { authorization } = request.headers
-        const judged = byToken(asked, authorization, params["view_id"]) ?? judge(authorization, scope)
+        const judged = byToken(asked, request, params["view_id"]) ?? judge(authorization, scope)
         if ("caller" in judged) return Effect.succeed(judged.caller)
         return Effect.zipRight(
           turnedAway({ object: asked, secret: judged.name, address: addressOf(request), outcome: judged.turned.code }),

@@ -4,6 +4,8 @@
  * A revocation is known to this process until the last token that it concerns has expired; another process, and this
  * one after a restart, lets such a token in until then.
  */
+import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
+import { Effect } from "effect"
 import { type KnownSecret, reserved } from "../core/access/scopedSecrets.ts"
 import * as ViewToken from "../core/access/viewToken.ts"
 import { givenIn, type Judged } from "./bearer.ts"
@@ -15,17 +17,34 @@ export interface ViewTokenParts {
   readonly nowMs: () => number
 }
 
+/** Whom and what a token is for. */
+export interface GivenFor {
+  readonly subject?: string | undefined
+  readonly ttlMs?: number | undefined
+  /** For one stream, once, within 30 s. */
+  readonly isTicket?: boolean | undefined
+}
+
 /** Subjects whose tokens were revoked; the longest ago is forgotten beyond it. */
 const maxRevoked = 100_000
 
+/** So long a ticket can be used. */
+const ticketMs = 30_000
+
 const fault = (message: string): NoLeave => ({ code: "UNAUTHORIZED", message })
 
+const onlyTicket = fault("this is a ticket: it opens one stream, as `?ticket=`")
+const noTicket = fault("this is a token and no ticket (POST /view/token with `once`)")
+const usedTicket = fault("the ticket was used; ask for another")
 const unknown = fault("the token is not one that a secret of this service has signed")
 
 export class ViewTokens {
   private readonly parts: ViewTokenParts
   /** By subject; the order is that of the times. */
   private readonly revokedAtMs = new Map<string, number>()
+  /** When tickets that were used expire, by their nonces; the order is that of use. */
+  private readonly used = new Map<string, number>()
+  private readonly onRevoked = new Set<(subject: string) => void>()
 
   constructor(parts: ViewTokenParts) {
     this.parts = parts
@@ -41,19 +60,41 @@ export class ViewTokens {
   /** A token and its time; undefined where no secret can sign it. */
   give(
     views: ReadonlyArray<string>,
-    subject: string | undefined,
-    ttlMs = this.parts.ttlMs
+    { isTicket = false, subject, ttlMs = this.parts.ttlMs }: GivenFor = {}
   ): { readonly token: string; readonly expires_in_ms: number } | undefined {
     const [secret] = this.signing
     if (secret === undefined) return undefined
     const issuedAtMs = this.parts.nowMs()
-    const forMs = Math.min(ttlMs, this.parts.ttlMs)
-    const grant = { views, subject, issuedAtMs, expiresAtMs: issuedAtMs + forMs }
+    const forMs = Math.min(ttlMs, this.parts.ttlMs, isTicket ? ticketMs : Number.POSITIVE_INFINITY)
+    const nonce = isTicket ? bytesToHex(randomBytes(16)) : undefined
+    const grant = { views, subject, issuedAtMs, expiresAtMs: issuedAtMs + forMs, nonce }
     return { token: ViewToken.sign(secret, grant), expires_in_ms: forMs }
   }
 
   /** What the token opens now. */
   judge(token: string): ViewToken.ViewGrant | NoLeave {
+    const grant = this.read(token)
+    return "code" in grant || grant.nonce === undefined ? grant : onlyTicket
+  }
+
+  /** What a ticket opens, this one time: the stream of a view for as long as a token is good. */
+  redeem(ticket: string, view: string): ViewToken.ViewGrant | NoLeave {
+    const grant = this.read(ticket)
+    if ("code" in grant) return grant
+    const { expiresAtMs, nonce } = grant
+    if (nonce === undefined) return noTicket
+    if (!opens(grant, view)) return notNamed
+    const nowMs = this.parts.nowMs()
+    for (const [each, untilMs] of this.used) {
+      if (untilMs > nowMs) break
+      this.used.delete(each)
+    }
+    if (this.used.has(nonce)) return usedTicket
+    this.used.set(nonce, expiresAtMs)
+    return { ...grant, views: [view], expiresAtMs: nowMs + this.parts.ttlMs }
+  }
+
+  private read(token: string): ViewToken.ViewGrant | NoLeave {
     const grant = ViewToken.read(this.signing, token)
     if (grant === undefined) return unknown
     const { expiresAtMs, issuedAtMs, subject } = grant
@@ -72,6 +113,20 @@ export class ViewTokens {
     }
     this.revokedAtMs.delete(subject)
     this.revokedAtMs.set(subject, nowMs)
+    for (const each of this.onRevoked) each(subject)
+  }
+
+  /** Waits until what was opened with this grant is over; why it is. */
+  lapse({ expiresAtMs, subject }: ViewToken.ViewGrant): Effect.Effect<"unauthorized" | "revoked"> {
+    const expired = Effect.delay(Effect.succeed("unauthorized" as const), Math.max(0, expiresAtMs - this.parts.nowMs()))
+    const revoked = Effect.async<"revoked">((resume) => {
+      const hear = (named: string): void => {
+        if (named === subject) resume(Effect.succeed("revoked"))
+      }
+      this.onRevoked.add(hear)
+      return Effect.sync(() => void this.onRevoked.delete(hear))
+    })
+    return subject === undefined ? expired : Effect.race(expired, revoked)
   }
 }
 
@@ -93,6 +148,16 @@ export const callerOf = (
   return view === undefined || opens(grant, view)
     ? { caller: { name: reserved.token, onlySsp: undefined, grant } }
     : { turned: notNamed, name: reserved.token }
+}
+
+/** The caller of a view's stream by the ticket in the request's target; undefined where there is none. */
+export const callerByTicket = (tokens: ViewTokens, url: string, view: string | undefined): Judged | undefined => {
+  const ticket = new URLSearchParams(url.slice(url.indexOf("?") + 1)).get("ticket")
+  if (ticket === null || view === undefined || !url.includes("?")) return undefined
+  const grant = tokens.redeem(ticket, view)
+  return "code" in grant
+    ? { turned: grant, name: reserved.token }
+    : { caller: { name: reserved.token, onlySsp: undefined, grant } }
 }
 
 /** Whether a view may be followed by a caller, or by a token of its own. */

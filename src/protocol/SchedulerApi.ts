@@ -188,7 +188,6 @@ const views = HttpApiEndpoint.get("views")`/views`
 
 const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
 const format = Schema.Struct({ format: Schema.optional(Wire.Format) })
-const streamFormat = Schema.Struct({ format: Schema.optional(Wire.StreamFormat) })
 const passed =
   "Asked of the SSP that has the view, with the caller's own `Authorization`, or with SVC_AUTH_SECRET where SVC_SCHEDULER_AUTH_SECRET is set and the caller has sent that; the answer is passed on as it is."
 
@@ -208,7 +207,7 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   )
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
-  .setUrlParams(streamFormat)
+  .setUrlParams(StreamEvents.StreamAsked)
   .addSuccess(
     HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({
       examples: [Examples.eventStream, Examples.rowsStream]

@@ -112,7 +112,7 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   )
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
-  .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.StreamFormat) }))
+  .setUrlParams(StreamEvents.StreamAsked)
   .addSuccess(
     HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({
       examples: [Examples.eventStream, Examples.rowsStream]

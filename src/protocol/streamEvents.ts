@@ -6,7 +6,15 @@
  */
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"
-import { count, RowError, ViewResult } from "./wire.ts"
+import { count, RowError, StreamFormat, ViewResult } from "./wire.ts"
+
+/** What a stream of one view is asked for with. */
+export const StreamAsked = Schema.Struct({
+  format: Schema.optional(StreamFormat),
+  ticket: Schema.optional(Schema.String).annotations({
+    description: "In place of a bearer: of `POST /view/token` with `once`"
+  })
+})
 
 const hash = Schema.String.annotations({ description: "Of the result behind the event" })
 

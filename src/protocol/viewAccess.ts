@@ -46,7 +46,13 @@ export const TokenAsked = Schema.Struct({
   subject: Schema.optional(Schema.String.pipe(Schema.minLength(1), Schema.maxLength(200))).annotations({
     description: "Whom it is for, in the caller's own words; what `POST /view/token/revoke` names"
   }),
-  ttl_ms: Schema.optional(ms).annotations({ description: "At most SVC_VIEW_TOKEN_TTL, which it is when absent" })
+  ttl_ms: Schema.optional(ms).annotations({
+    description: "At most SVC_VIEW_TOKEN_TTL, which it is when absent; of a ticket at most 30,000"
+  }),
+  once: Schema.optional(Schema.Boolean).annotations({
+    description:
+      "A ticket for a browser's `EventSource`, which sends no header: good for one `GET /view/:view_id/stream?ticket=<token>`, and for nothing else"
+  })
 }).annotations({ identifier: "TokenAsked", examples: [{ views: ["posts"], subject: "user:ann" }] })
 
 export const TokenGiven = Schema.Struct({ token: Schema.String, expires_in_ms: ms }).annotations({

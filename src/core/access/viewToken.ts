@@ -16,6 +16,8 @@ export interface ViewGrant {
   readonly subject: string | undefined
   readonly issuedAtMs: number
   readonly expiresAtMs: number
+  /** Of a ticket, which opens one stream once; random. */
+  readonly nonce?: string | undefined
 }
 
 /** Names of its fields as they are signed: short, because a token travels with each request. */
@@ -24,6 +26,7 @@ interface Payload {
   readonly s?: string
   readonly i: number
   readonly x: number
+  readonly n?: string
 }
 
 const prefix = "svc1."
@@ -39,8 +42,14 @@ const keyOf = (secret: string): Uint8Array => hmac(sha256, utf8ToBytes(secret), 
 const signatureOf = (secret: string, payload: string): Uint8Array =>
   hmac(sha256, keyOf(secret), utf8ToBytes(prefix + payload))
 
-export const sign = (secret: string, { expiresAtMs, issuedAtMs, subject, views }: ViewGrant): string => {
-  const said: Payload = { v: views, ...(subject === undefined ? {} : { s: subject }), i: issuedAtMs, x: expiresAtMs }
+export const sign = (secret: string, { expiresAtMs, issuedAtMs, nonce, subject, views }: ViewGrant): string => {
+  const said: Payload = {
+    v: views,
+    ...(subject === undefined ? {} : { s: subject }),
+    i: issuedAtMs,
+    x: expiresAtMs,
+    ...(nonce === undefined ? {} : { n: nonce })
+  }
   const payload = Encoding.encodeBase64Url(JSON.stringify(said))
   return `${prefix}${payload}.${Encoding.encodeBase64Url(signatureOf(secret, payload))}`
 }
@@ -65,5 +74,5 @@ export const read = (secrets: ReadonlyArray<string>, token: string): ViewGrant |
   if (!isSigned) return undefined
   // Signed by this service, so it is what `sign` has written.
   const said = JSON.parse(Either.getOrThrow(Encoding.decodeBase64UrlString(payload))) as Payload
-  return { views: said.v, subject: said.s, issuedAtMs: said.i, expiresAtMs: said.x }
+  return { views: said.v, subject: said.s, issuedAtMs: said.i, expiresAtMs: said.x, nonce: said.n }
 }

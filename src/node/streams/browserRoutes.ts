@@ -79,14 +79,14 @@ export const changeStream = ({ streams }: BrowsersShape, id: string, change: Ope
 
 export const token = (
   { streams, tokens }: BrowsersShape,
-  { subject, ttl_ms, views }: typeof ViewAccess.TokenAsked.Type
+  { once, subject, ttl_ms, views }: typeof ViewAccess.TokenAsked.Type
 ) =>
   Effect.gen(function* () {
     if (views.length > streams.maxViews)
       return yield* Effect.fail(
         wrongViews(`names ${views.length} views, the limit is ${streams.maxViews} (setting ${OpenStreams.setting})`)
       )
-    const given = tokens.give(views, subject, ttl_ms)
+    const given = tokens.give(views, { subject, ttlMs: ttl_ms, isTicket: once })
     if (given === undefined) return yield* Effect.fail(unsigned)
     return given.token.length <= maxLength
       ? given

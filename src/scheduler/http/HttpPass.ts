@@ -8,10 +8,10 @@
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Clock, Effect, Stream } from "effect"
-import type { ViewGrant } from "../../core/access/viewToken.ts"
+import { Effect, Stream } from "effect"
 import type * as State from "../../core/cluster/state.ts"
 import { bearerOf } from "../../node/bearer.ts"
+import { Browsers } from "../../node/streams/Browsers.ts"
 import { Serving } from "../../ports/Front.ts"
 import type { PassedAnswer } from "../../ports/SspClient.ts"
 import { SspClient } from "../../ports/SspClient.ts"
@@ -47,18 +47,14 @@ const bodyOf = ({ body, contentType }: PassedAnswer, over: Effect.Effect<string>
   )
 }
 
-/** When a stream that a token has opened is over. */
-const expired = ({ expiresAtMs }: ViewGrant): Effect.Effect<string> =>
-  Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.delay(Effect.succeed("unauthorized"), expiresAtMs - nowMs))
-
 const methods = { GET: "GET", HEAD: "HEAD", POST: "POST" } as const
 
 const isMethod = (method: string): method is keyof typeof methods => Object.hasOwn(methods, method)
 
 /** Hands a request on to an SSP. */
 export const toSsp = Effect.map(
-  Effect.all([SspClient, Serving, SchedulerConfig, Pool]),
-  ([client, { stopping }, config, pool]) =>
+  Effect.all([SspClient, Serving, SchedulerConfig, Pool, Browsers]),
+  ([client, { stopping }, config, pool, { tokens }]) =>
     (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") =>
       Effect.flatMap(Caller, ({ grant }) => {
         const { authorization: own, "if-none-match": ifNoneMatch, "last-event-id": lastEventId } = request.headers
@@ -66,7 +62,7 @@ export const toSsp = Effect.map(
         const secret = isChecked ? config.sspSecret(ssp.ssp) : undefined
         const authorization = isChecked ? secret && bearerOf(secret) : own
         const stopped = Effect.as(stopping, "shutdown")
-        const over = grant === undefined ? stopped : Effect.race(stopped, expired(grant))
+        const over = grant === undefined ? stopped : Effect.race(stopped, tokens.lapse(grant))
         // Interruptible, or its time-out could not end it within a handler that is not.
         return Effect.interruptible(
           client.pass(ssp.ssp, ssp.url, {

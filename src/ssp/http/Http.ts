@@ -13,6 +13,7 @@ import * as Text from "../../core/telemetry/metricText.ts"
 import * as Answers from "../../node/httpAnswers.ts"
 import * as Bodies from "../../node/httpBodies.ts"
 import * as IngestRoute from "../../node/ingestRoute.ts"
+import { Browsers } from "../../node/streams/Browsers.ts"
 import * as WebHeaders from "../../node/webHeaders.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { Serving } from "../../ports/Front.ts"
@@ -90,6 +91,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     const { assignments, loaded } = yield* Lifecycle
     const warned = yield* cautioned
     const serving = yield* Serving
+    const { tokens } = yield* Browsers
     const audited = yield* Audit.make(SspApi)
     const answered = (answer: ViewAnswer | ViewPlaced, headers = {}) =>
       Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces, { headers }))
@@ -156,7 +158,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
               Caller,
               (events, { grant }) =>
                 EventStream.respond(
-                  grant === undefined ? events : EventStream.untilExpired(events, grant.expiresAtMs),
+                  grant === undefined ? events : EventStream.untilLapsed(events, tokens.lapse(grant)),
                   serving.stopping
                 )
             )

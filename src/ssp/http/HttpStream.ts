@@ -9,9 +9,9 @@
  */
 
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Chunk, Clock, Duration, Effect, Schedule, Stream } from "effect"
+import { Chunk, Effect, Schedule, Stream } from "effect"
 import { heartbeat, heartbeatEvery, opening, streamHeaders } from "../../node/streams/sse.ts"
-import { bytesOf, endOf, joined, type ViewEvent } from "../../node/streams/viewEvent.ts"
+import { bytesOf, type EndReason, endOf, joined, type ViewEvent } from "../../node/streams/viewEvent.ts"
 
 /** The events, as pieces, until they end by themselves or the service stops, which is told as `end` too. */
 export const untilStopping = (
@@ -31,22 +31,21 @@ export const untilStopping = (
     )
   })
 
-/** The events as long as the token is good that they are followed with. */
-export const untilExpired = (events: Stream.Stream<ViewEvent>, expiresAtMs: number): Stream.Stream<ViewEvent> =>
-  Stream.unwrap(
-    Effect.map(Clock.currentTimeMillis, (nowMs) => {
-      let ended = false
-      return events.pipe(
-        Stream.tap(({ event }) =>
-          Effect.sync(() => {
-            ended ||= event === "end"
-          })
-        ),
-        Stream.interruptAfter(Duration.millis(Math.max(0, expiresAtMs - nowMs))),
-        Stream.concat(Stream.suspend(() => (ended ? Stream.empty : Stream.make(endOf("unauthorized")))))
-      )
+/** The events until what they are followed with is not good any more, which answers why. */
+export const untilLapsed = (
+  events: Stream.Stream<ViewEvent>,
+  lapse: Effect.Effect<EndReason>
+): Stream.Stream<ViewEvent> =>
+  Stream.suspend(() => {
+    let why: EndReason | undefined
+    const lapsed = Effect.map(lapse, (reason) => {
+      why = reason
     })
-  )
+    return events.pipe(
+      Stream.interruptWhen(lapsed),
+      Stream.concat(Stream.suspend(() => (why === undefined ? Stream.empty : Stream.make(endOf(why)))))
+    )
+  })
 
 const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatEvery)), () => heartbeat)
 
