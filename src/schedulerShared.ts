@@ -46,7 +46,10 @@ export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layer
     yield* Effect.logInfo(`scheduler ${config.schedulerId} stands by at ${url}: log ${config.logName}`)
     const frame = yield* standing.follow(url, tail)
     yield* Effect.logInfo(`this scheduler leads: term ${frame.epoch}, from seq ${tail.applied()} to ${frame.lastSeq}`)
-    const { applied, synced, wal } = yield* Effect.mapError(LeaderWal.make(standing, frame, tail.synced()), startFault)
+    const { applied, synced, wal } = yield* Effect.mapError(
+      LeaderWal.make(standing, frame, { copies: config.logCopies, synced: tail.synced() }),
+      startFault
+    )
     yield* standing.lead({ applied, synced })
     const led = Layer.mergeAll(
       Layer.succeed(Wal, wal),

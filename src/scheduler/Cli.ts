@@ -32,7 +32,7 @@ export const help = (version: string): string =>
     "Settings (environment; those with a file key also in svc.yml, where the environment wins):",
     Settings.helpRows(knobs),
     "",
-    "Exit codes: 0 clean stop, 2 configuration fault, 3 damaged data, 4 another service follows the database, 5 a turn of the event loop longer than SVC_MAX_TURN_MS, 1 anything else."
+    "Exit codes: 0 clean stop, 2 configuration fault, 3 damaged data, 4 another service follows the database or leads the log, 5 a turn of the event loop longer than SVC_MAX_TURN_MS, 1 anything else."
   ].join("\n")
 
 const usage = (args: ReadonlyArray<string>): StartFault => {

@@ -26,6 +26,16 @@ export const logKnobs = {
         "Silence of the scheduler that leads the log of SVC_LOG_URL after which another one takes over. A leader whose writes are not answered for so long ends."
     }
   ),
+  logCopies: Settings.integer(
+    "SVC_LOG_COPIES",
+    2,
+    { min: 1, max: 16 },
+    {
+      unit: "",
+      meaning:
+        "Schedulers, the leader among them, that must have a replica on their disks of what is cut from the log of SVC_LOG_URL; 1 for a scheduler without others, whose disk then holds the only copy of what was cut."
+    }
+  ),
   advertise: Settings.text("SVC_SCHEDULER_ADVERTISE", {
     meaning: "Address at which the other schedulers of the log of SVC_LOG_URL reach this one.",
     defaultText: "from SVC_SCHEDULER_INGEST_HOST and the port",

@@ -398,6 +398,7 @@ export const pace: ReadonlySet<string> = new Set([
   "TTL_CLEANUP_INTERVAL_SECS",
   "SVC_VIEW_TOKEN_TTL",
   "SVC_LEASE_MS",
+  "SVC_LOG_COPIES",
   "HEARTBEAT_INTERVAL_MS",
   "SVC_STATE_DEBOUNCE_MS",
   "SVC_JOB_RETRY_BASE_MS",

@@ -103,6 +103,26 @@ describe.skipIf(!Postgres.isReachable)(`the log in PostgreSQL${missing}`, () => 
       ])
     }).pipe(Effect.scoped, Effect.runPromise))
 
+  test("D60 the log is cut only below what another scheduler has on disk, and in steps", () =>
+    Effect.gen(function* () {
+      const { log, standing, wal } = yield* Postgres.leading(Postgres.freshLog(), "one", 1_000, 2)
+      yield* wal.append(Array.from({ length: 12_000 }, (_, i) => String(i)))
+      yield* wal.dropBefore(9_000)
+      expect(yield* wal.keptAfter).toBe(0)
+      const tell = (synced: number, applied: number) =>
+        log.announce({ self: "other/1", name: "other", url: "http://other", synced, applied })
+      yield* tell(8_000, 9_500)
+      yield* Effect.repeat(Effect.sleep(50), { until: () => standing.status().members.length === 2 })
+      yield* wal.dropBefore(11_000)
+      expect(yield* wal.keptAfter).toBe(8_000)
+      yield* tell(11_500, 11_500)
+      yield* wal.dropBefore(11_000)
+      expect(yield* wal.keptAfter).toBe(10_999)
+      expect((yield* seqs(wal).pipe(Effect.flip)).reason).toBe("dropped")
+      const kept = yield* Effect.map(Stream.runCollect(wal.read(10_999)), Chunk.size)
+      expect(kept).toBe(1_001)
+    }).pipe(Effect.scoped, Effect.runPromise))
+
   test(
     "no record is lost or added twice when the server cuts its connections",
     () =>

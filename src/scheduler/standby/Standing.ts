@@ -5,6 +5,7 @@
  * that only grows.
  */
 import { Deferred, Duration, Effect, Random, type Scope } from "effect"
+import type { Copy } from "../../core/cluster/cutting.ts"
 import * as Term from "../../core/cluster/term.ts"
 import type {
   Durability,
@@ -20,6 +21,8 @@ import type { WalFailed } from "../../ports/Wal.ts"
 
 /** A member that has told nothing for so many leases is not counted any more. */
 const membersLeases = 10
+/** For so long the log is kept for one. */
+const keptForMs = 600_000
 
 /** Which log, and as whom. */
 export interface StandingOptions {
@@ -194,6 +197,16 @@ export class Standing implements LeadershipShape {
   /** The engine has refused a write of this term. */
   get superseded(): Effect.Effect<void> {
     return this.tell({ tag: "Superseded" })
+  }
+
+  /** The other schedulers, as far as the log is kept for them. */
+  get copies(): Effect.Effect<ReadonlyArray<Copy>, WalFailed> {
+    return Effect.map(this.log.members(keptForMs), (members) => {
+      const near = new Set(this.members.map(({ self }) => self))
+      return members
+        .filter(({ self }) => self !== this.self)
+        .map(({ applied, self, synced }) => ({ applied, synced, isNear: near.has(self) }))
+    })
   }
 
   /** For what writes in the term that began with `frame`. */

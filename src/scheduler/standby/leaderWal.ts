@@ -6,12 +6,15 @@
  * client is told meanwhile is not decided here.
  */
 import { Chunk, Duration, Effect, Fiber, Option, Stream } from "effect"
+import * as Cutting from "../../core/cluster/cutting.ts"
 import * as Term from "../../core/cluster/term.ts"
 import type { WalRecord } from "../../core/wal/walFormat.ts"
 import { checked, dropped, WalFailed, type WalShape } from "../../ports/Wal.ts"
 import type { Following, Standing } from "./Standing.ts"
 
 const retryMs = 50
+/** Records dropped in one statement. */
+const dropStep = 5000
 
 const failed = (standing: Standing, reason: WalFailed["reason"], what: string): WalFailed =>
   new WalFailed({ reason, message: `the log at ${standing.log.shown} (SVC_LOG_URL): ${what}` })
@@ -107,11 +110,21 @@ class LeaderLog {
     })
   }
 
-  dropBefore(seq: number): Effect.Effect<void, WalFailed> {
-    return Effect.map(this.standing.log.drop(this.epoch, seq), (keptAfter) => {
-      this.keptAfter = Math.max(this.keptAfter, keptAfter)
-    })
-  }
+  /** `synced`: through which the replica here is on its disk. In steps, because an append waits for each of them. */
+  readonly dropBefore = Effect.fnUntraced(function* (this: LeaderLog, wanted: number, synced: number, copies: number) {
+    const { standing } = this
+    const others = yield* standing.copies
+    const seq = Cutting.cutBefore(wanted, synced, others, copies)
+    if (seq === 0)
+      yield* Effect.logWarning(
+        `the log at ${standing.log.shown} is not cut: ${1 + others.filter(({ isNear }) => isNear).length} schedulers keep a replica of it, and SVC_LOG_COPIES asks for ${copies}`
+      )
+    while (this.keptAfter < seq - 1) {
+      const before = this.keptAfter
+      this.keptAfter = Math.max(before, yield* standing.log.drop(this.epoch, Math.min(seq, before + 1 + dropStep)))
+      if (this.keptAfter === before) return
+    }
+  })
 }
 
 /** The WAL, and where the leader's own replica is known to be. */
@@ -119,8 +132,15 @@ export interface Led extends Pick<Following, "applied" | "synced"> {
   readonly wal: WalShape
 }
 
-/** The log as the term found it that begins with `frame`; `synced` as the follower left it. */
-export const make = (standing: Standing, frame: Term.Frame, synced: number): Effect.Effect<Led, WalFailed> =>
+/**
+ * The log as the term found it that begins with `frame`; `synced` as the follower left it, `copies` as the settings
+ * have it.
+ */
+export const make = (
+  standing: Standing,
+  frame: Term.Frame,
+  { copies, synced }: { readonly copies: number; readonly synced: number }
+): Effect.Effect<Led, WalFailed> =>
   Effect.gen(function* () {
     const { keptAfter } = yield* Effect.retry(standing.log.row, {
       while: ({ reason }) => reason === "unreachable",
@@ -140,7 +160,7 @@ export const make = (standing: Standing, frame: Term.Frame, synced: number): Eff
       // Asked for once the replica is on disk, at least through there.
       dropBefore: (seq) => {
         onDisk = Math.max(onDisk, seq - 1)
-        return log.dropBefore(seq)
+        return log.dropBefore(seq, onDisk, copies)
       },
       lost: standing.lost
     }
