@@ -37,13 +37,21 @@ export interface RowDeclaration<Row> {
 /** Any declaration, for where its types no longer matter. */
 export type AnyDeclaration = ViewDeclaration<AnySchema, never>
 
-/** Named views with their params and rows, as `connect` of `surreal-live-sidecar/client` takes them. */
-export type ViewsOf<Views extends { readonly declarations: { readonly [name: string]: AnyDeclaration } }> = {
+/**
+ * Named views with their params and rows, as `connect` of `surreal-live-sidecar/client` takes them. `Rows` are types
+ * that `rowTypes` writes; they go before those that are declared.
+ */
+export type ViewsOf<
+  Views extends { readonly declarations: { readonly [name: string]: AnyDeclaration } },
+  Rows = object
+> = {
   readonly [Name in keyof Views["declarations"] & string]: {
     readonly params: Schema.Schema.Encoded<Views["declarations"][Name]["params"]>
-    readonly row: Views["declarations"][Name] extends RowDeclaration<infer Row extends AnySchema>
-      ? Schema.Schema.Encoded<Row>
-      : unknown
+    readonly row: Name extends keyof Rows
+      ? Rows[Name]
+      : Views["declarations"][Name] extends RowDeclaration<infer Row extends AnySchema>
+        ? Schema.Schema.Encoded<Row>
+        : unknown
   }
 }
 

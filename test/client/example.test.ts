@@ -16,6 +16,7 @@ import * as Solid from "./example/solid.ts"
 import { titlesOf } from "./example/svelte.ts"
 import { postsOf } from "./example/tanstackDb.ts"
 import { route } from "./example/views.ts"
+import { rowsFor } from "./example/writeRows.ts"
 import { FakeServer } from "./fakeServer.ts"
 import { VirtualWorld } from "./virtualWorld.ts"
 
@@ -84,6 +85,11 @@ describe("docs/client.md", () => {
     dispose()
     stop()
     await posts.cleanup()
+  })
+  it("types of rows are written from the query and the schema", async () => {
+    expect(await rowsFor("DEFINE FIELD title ON post TYPE string")).toContain(
+      "readonly posts: { readonly id: `post:${string}`; readonly title: string }"
+    )
   })
   it("the handler of named views gives a user what the user may have", async () => {
     const ask = (channel: string) =>

@@ -40,3 +40,20 @@ export const page = () => {
   const mine: unknown = live.follow("mine", {}).rows[0]
   return [title, mine]
 }
+
+/** As `rowTypes` writes them. */
+interface Rows {
+  readonly mine: { readonly id: `post:${string}`; readonly votes: number }
+}
+
+/** A page with types of rows that were written. */
+export const typedPage = () => {
+  const live = connect<ViewsOf<typeof views, Rows>>({ views: "/views" })
+  const mine = live.follow("mine", {})
+  const votes: number | undefined = mine.rows[0]?.votes
+  // @ts-expect-error The row has no such field.
+  mine.rows[0]?.nothing
+  // Not among those that were written: as it is declared.
+  const title: string | undefined = live.follow("posts", { channel: "a" }).rows[0]?.title
+  return [votes, title]
+}
