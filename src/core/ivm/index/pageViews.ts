@@ -125,9 +125,9 @@ const tellReached = (
   from: Place | undefined,
   to: Place | undefined
 ): void => {
-  // Each view that is asked is cold. The last one tells of all where the place lies behind every page.
-  if (!views.at(-1)!.reaches(place, slot)) return
   const end = firstWhere(views.length, (at) => beginsBehind(views[at]!))
+  // Each view that is asked is cold. The last one tells of all where the place lies behind every page.
+  if (end === 0 || !views[end - 1]!.reaches(place, slot)) return
   for (let at = firstWhere(end, (at) => views[at]!.reaches(place, slot)); at < end; at++)
     views[at]!.touch(slot, from, to)
 }
