@@ -4,6 +4,8 @@
  *
  * Every state that a window shows is compared with the states that there were.
  */
+import { join } from "node:path"
+import { build } from "esbuild"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import type { Edit } from "../../scripts/start/board/records.ts"
 import { Board } from "../../scripts/start/board/server.ts"
@@ -13,6 +15,7 @@ import { Door, freePort, removeFolder, secret, sleep, temporaryFolder, until } f
 import { bodyOf } from "../kit/http.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
 import { campaign } from "../kit/random.ts"
+import { root } from "../kit/source.ts"
 
 const tokenMs = 2000
 const top = "Open this page in a second window"
@@ -215,6 +218,30 @@ describe.skipIf(missing !== undefined)(named("the board at an SSP"), () => {
     expect((await one.statuses()).slice(-1)).toEqual(["live"])
   })
 
+  it("in React with StrictMode renders the rows that changed and no others", async () => {
+    const { other } = await opened()
+    const { page } = other.visit
+    const { outputFiles } = await build({
+      entryPoints: [join(root, "test/kit/reactPage.ts")],
+      bundle: true,
+      write: false,
+      format: "esm",
+      target: "es2022",
+      define: { "process.env.NODE_ENV": '"development"' }
+    })
+    await page.addScriptTag({ type: "module", content: outputFiles[0]!.text })
+    await page.locator("#react[data-status=live] li").nth(4).waitFor()
+    const rendered = () => page.evaluate<ReadonlyArray<string>>("rendered.splice(0)")
+    expect([...new Set(await rendered())].length).toBe(5)
+    const votes = async () => (await page.locator("#react li").allInnerTexts()).find((text) => text.startsWith(top))
+    const before = await votes()
+    await two.vote(top)
+    await until("the vote is shown", async () => (await votes()) !== before)
+    // StrictMode renders twice what it renders.
+    expect(await rendered()).toEqual([model.idOf(top), model.idOf(top)])
+    expect(other.faults).toEqual([])
+  })
+
   it("holds its memory over many changes", async () => {
     const { other } = await opened()
     const cdp = await other.visit.page.context().newCDPSession(other.visit.page)
@@ -224,7 +251,7 @@ describe.skipIf(missing !== undefined)(named("the board at an SSP"), () => {
       await cdp.send("HeapProfiler.collectGarbage")
       return (await cdp.send("Runtime.getHeapUsage")).usedSize
     }
-    const changes = campaign ? 10_000 : 400
+    const changes = campaign ? 10_000 : 200
     const send = async (from: number, to: number) => {
       for (let n = from; n < to; n++) {
         const edit: Edit = { kind: "vote", post: model.idOf(n % 3 === 0 ? top : second) }
