@@ -15,6 +15,7 @@ import { Door, freePort, until } from "../../test/kit/Door.ts"
 import { request } from "../../test/kit/http.ts"
 import { registration } from "../../test/kit/registration.ts"
 import { root } from "../../test/kit/source.ts"
+import { client } from "./client.ts"
 import { cluster } from "./cluster.ts"
 import { database } from "./database.ts"
 import { failover } from "./failover.ts"
@@ -207,6 +208,7 @@ const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } =
   database,
   faults,
   jobs,
+  client,
   ...streams,
   "streams-arrival": arrival
 }
