@@ -40,12 +40,18 @@ const tagNow = ({ generationOffset, instance }: Registered, format: Format): str
         format
       })
 
+/** Answers are kept up to this length, so many of them: 4 MiB in all. */
+const shortBytes = 4096
+const mostShort = 1000
+
 /** The view that an id stands for now, or why there is none. */
 type Find<E> = Effect.Effect<Registered, E>
 
 export class Reading {
   private readonly registry: Registry
   private readonly slicer: Slicer
+  /** Short answers that were read last, by the view's incarnation and the id it was asked by. */
+  private readonly short = new Map<string, Looked>()
 
   constructor(registry: Registry, slicer: Slicer) {
     this.registry = registry
@@ -102,14 +108,33 @@ export class Reading {
     done: (looked: Looked | undefined) => void
   ): (() => void) | undefined {
     const format = given ?? formatOf(view)
-    if (ifNoneMatch !== undefined) {
-      const tag = tagNow(view, format)
-      if (ResultTag.isNamed(ifNoneMatch, tag)) {
-        done({ tag, pieces: undefined })
-        return undefined
-      }
+    const tag = tagNow(view, format)
+    if (ResultTag.isNamed(ifNoneMatch, tag)) {
+      done({ tag, pieces: undefined })
+      return undefined
     }
-    return this.begun(() => this.answerSliced(view, id, format), done)
+    const key = `${view.incarnation} ${id}`
+    const known = this.short.get(key)
+    if (known !== undefined && known.tag === tag) {
+      done(known)
+      return undefined
+    }
+    return this.begun(
+      () => this.answerSliced(view, id, format),
+      (looked) => {
+        if (looked !== undefined) this.keep(key, looked)
+        done(looked)
+      }
+    )
+  }
+
+  /** What has a tag can be told from what the view shows later. */
+  private keep(key: string, looked: Looked): void {
+    const { pieces, tag } = looked
+    if (tag === undefined || pieces === undefined || pieces.length > 1 || pieces[0]!.length > shortBytes) return
+    this.short.delete(key)
+    this.short.set(key, looked)
+    if (this.short.size > mostShort) for (const oldest of this.short.keys()) return void this.short.delete(oldest)
   }
 
   private *snapshotSliced(view: Registered, id: string, format: Format): Slices<Snapshot | undefined> {
