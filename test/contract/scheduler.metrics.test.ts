@@ -50,10 +50,12 @@ describe("GET /metrics", () => {
     ]) {
       expect(answer.headers["content-type"]).toBe("text/plain; version=0.0.4; charset=utf-8")
       const families = parse(answer.text)
-      // No runtime tells this node about its process, and no database stands beside it.
+      // No runtime tells this node about its process, no database stands beside it, and its log is its own.
       const own = metrics.filter(
-        ({ name, on }) =>
-          on !== "ssp" && !/^process_|^svc_(?:heap|memory|event_loop|reconcile_age|change_table_)/.test(name)
+        ({ help, name, on }) =>
+          on !== "ssp" &&
+          !help.startsWith("With SVC_LOG_URL") &&
+          !/^process_|^svc_(?:heap|memory|event_loop|reconcile_age|change_table_)/.test(name)
       )
       expect([...families.keys()]).toEqual(own.map(({ name }) => name))
       for (const { help, name, type } of own)
