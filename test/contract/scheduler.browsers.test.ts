@@ -16,12 +16,17 @@ let cluster: ProcessCluster
 let url: string
 const closing: Array<() => void> = []
 beforeAll(async () => {
-  cluster = await ProcessCluster.start(2, {
-    SVC_STREAM_VIEWS: "3",
-    SVC_VIEW_TOKEN_TTL: "60",
-    SVC_BROWSER_ORIGINS: page,
-    SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "300"
-  })
+  // The first SSP lets in one view on a connection, fewer than the scheduler's clients may have.
+  cluster = await ProcessCluster.start(
+    2,
+    {
+      SVC_STREAM_VIEWS: "3",
+      SVC_VIEW_TOKEN_TTL: "60",
+      SVC_BROWSER_ORIGINS: page,
+      SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "300"
+    },
+    (id) => (id === "ssp-1" ? { SVC_STREAM_VIEWS: "1" } : { SVC_STREAM_VIEWS: "100" })
+  )
   url = cluster.scheduler.url
   for (const [n, table] of ["a", "b", "c"].entries()) {
     await post("/ingest", create(`${table}:1`, { n }))

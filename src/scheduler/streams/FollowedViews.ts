@@ -26,12 +26,17 @@ const mostKeptBytes = 64 * 1024 * 1024
 class SspStreams {
   private readonly all = new Set<SspStream>()
   private readonly parts: Omit<SspStreamParts, "format">
-  private readonly room: number
+  /** Views on one connection: as many as clients of this scheduler may have, or as the strictest SSP lets in. */
+  private room: number
 
-  /** `room`: views on one connection. */
-  constructor(parts: Omit<SspStreamParts, "format">, room: number) {
-    this.parts = parts
+  constructor(parts: Omit<SspStreamParts, "format" | "tooMany">, room: number) {
     this.room = room
+    this.parts = {
+      ...parts,
+      tooMany: (views) => {
+        this.room = Math.max(1, Math.min(this.room, Math.floor(views / 2)))
+      }
+    }
   }
 
   at({ registration, ssp, url }: Target, format: StreamFormat): SspStream {

@@ -30,6 +30,8 @@ export interface SspStreamParts {
   readonly format: StreamFormat
   /** Starts work that is not awaited. */
   readonly start: (work: Effect.Effect<void>) => void
+  /** An SSP does not let in so many views on one connection. */
+  readonly tooMany: (views: number) => void
   /** The SSP refuses connections. */
   readonly refused: (target: Target) => void
 }
@@ -137,8 +139,11 @@ export class SspStream {
 
   private answered(status: number): void {
     if (this.isOver || status === 200) return
-    if (mayPass(status)) this.lose()
-    else this.deny(`SSP ${this.target.ssp} answers ${status} to the stream that this scheduler asks it for`)
+    if (mayPass(status)) return this.lose()
+    if (status === 400 && this.live > 1) {
+      this.parts.tooMany(this.live)
+      this.lose()
+    } else this.deny(`SSP ${this.target.ssp} answers ${status} to the stream that this scheduler asks it for`)
   }
 
   private deny(message: string): void {
