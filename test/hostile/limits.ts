@@ -344,7 +344,7 @@ export const shown: ReadonlyArray<Shown> = [
   },
   {
     setting: "SVC_STREAM_BUFFER",
-    on: ssp,
+    on: both,
     does: "a follower beyond it is told `end`, `behind`",
     file: "test/hostile/followers.test.ts",
     test: "D11 one beyond the buffer is told end, behind"

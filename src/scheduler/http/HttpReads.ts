@@ -45,6 +45,7 @@ class Passing implements Heard {
   private headers: { readonly [name: string]: string } = {}
   private status = 0
   private readonly pieces: Array<Uint8Array> = []
+  private size = 0
   private isOver = false
 
   constructor(reply: ReadReply) {
@@ -55,12 +56,16 @@ class Passing implements Heard {
   readonly head: Heard["head"] = (status, headers) => {
     this.status = status
     this.headers = keptOf(headers)
-    const isShort = Number(headers["content-length"] ?? maxBytes + 1) <= maxBytes
+    const isShort = Number(headers["content-length"] ?? 0) <= maxBytes
     if (status !== 304 && !(status === 200 && isShort)) this.leave()
   }
 
   /** The bytes are parts of a buffer that is used again. */
-  readonly data = (bytes: Uint8Array): void => void this.pieces.push(bytes.slice())
+  readonly data = (bytes: Uint8Array): void => {
+    this.pieces.push(bytes.slice())
+    this.size += bytes.length
+    if (this.size > maxBytes) this.leave()
+  }
 
   readonly end = (
     error: unknown,
