@@ -10,6 +10,7 @@ import * as ViewAccess from "../../protocol/viewAccess.ts"
 import type * as Guard from "../guard.ts"
 import * as Answers from "../httpAnswers.ts"
 import * as Bodies from "../httpBodies.ts"
+import { opens } from "../viewTokens.ts"
 import type { BrowsersShape, Opening } from "./Browsers.ts"
 import * as OpenStreams from "./openStreams.ts"
 import { streamOf } from "./pulledSink.ts"
@@ -93,4 +94,22 @@ export const token = (
       : yield* Effect.fail(
           wrongViews(`has ids that take a token of more than ${maxLength} characters (fixed); ask for several`)
         )
+  })
+
+export const revoke = ({ revoke }: BrowsersShape, { subject }: typeof ViewAccess.TokenRevoked.Type) =>
+  Effect.sync(() => {
+    revoke(subject)
+    return { status: "ok" as const }
+  })
+
+/** `touchOne`: whether the view is there, and lives on. */
+export const touch = <E, R>(
+  { views }: typeof ViewAccess.Touch.Type,
+  touchOne: (view: string) => Effect.Effect<boolean, E, R>,
+  concurrency: "unbounded" | 1
+) =>
+  Effect.gen(function* () {
+    const { grant } = yield* Caller
+    const asked = [...new Set(views)].filter((view) => grant === undefined || opens(grant, view))
+    return { touched: yield* Effect.filter(asked, touchOne, { concurrency }) }
   })

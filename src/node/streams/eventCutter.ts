@@ -4,6 +4,7 @@
  * The data is not looked at, so that handing an event on costs its bytes. An event ends at the first empty line: its
  * data is JSON on one line.
  */
+import * as Bytes from "../../core/bytes.ts"
 
 /** `bytes`: from behind the line `view: <place>` to the empty line. */
 export interface CutEvent {
@@ -91,12 +92,7 @@ export class EventCutter {
   }
 
   private whole(end: Uint8Array): Uint8Array {
-    const bytes = new Uint8Array(this.heldBytes + end.length)
-    let at = 0
-    for (const piece of [...this.held, end]) {
-      bytes.set(piece, at)
-      at += piece.length
-    }
+    const bytes = Bytes.joined([...this.held, end])
     this.held = []
     this.heldBytes = 0
     return bytes

@@ -8,6 +8,9 @@ export type Target =
 
 const shape = /^\/view\/([^/?#]+)(\/stream)?(?:\?format=(flat|tree|streaming|rows))?$/
 
+/** Dots alone would be a step of a path where the id is asked for at an SSP. */
+export const isStep = (id: string): boolean => /^\.{1,2}$/.test(id)
+
 /** Undefined for every path and query that needs a second look. */
 export const of = (url: string): Target | undefined => {
   const [, written, stream, named] = shape.exec(url) ?? []
@@ -15,8 +18,7 @@ export const of = (url: string): Target | undefined => {
   const format = named as StreamFormat | undefined
   try {
     const id = decodeURIComponent(written)
-    // Dots alone would be a step of a path where the id is asked for at an SSP.
-    if (/^\.{1,2}$/.test(id)) return undefined
+    if (isStep(id)) return undefined
     if (stream !== undefined) return { id, isStream: true, format }
     return format === "rows" ? undefined : { id, isStream: false, format }
   } catch {

@@ -1,9 +1,10 @@
 /**
  * The streams of one view each that are open on one process, by callback: a follower, and the client it writes to.
  */
-import type { ReadReply, Sink } from "../../ports/Front.ts"
+import { Effect } from "effect"
+import { type ReadReply, Serving, type Sink } from "../../ports/Front.ts"
 import type { Following, Taker } from "./feed.ts"
-import { heartbeat, opening, streamHeaders } from "./sse.ts"
+import { heartbeat, heartbeatEvery, opening, streamHeaders } from "./sse.ts"
 import { bytesOf, endOf, isLast, joined, type ViewEvent } from "./viewEvent.ts"
 
 class SingleStream implements Taker {
@@ -62,17 +63,26 @@ class SingleStream implements Taker {
 export class SingleStreams {
   private readonly all = new Set<SingleStream>()
 
+  /** Beats for all of them, and ends them when the service stops. */
+  static readonly make = Effect.gen(function* () {
+    const { stopping } = yield* Serving
+    const streams = new SingleStreams()
+    const beat = Effect.sync(() => streams.beat())
+    yield* Serving.fork(Effect.forever(Effect.delay(beat, heartbeatEvery)))
+    yield* Serving.fork(Effect.andThen(stopping, () => streams.stop()))
+    return streams
+  })
+
   /** Answers with the events of what `follow` gives; false where that is nothing, and nothing was answered. */
   open(follow: (taker: Taker) => Following | undefined, reply: Pick<ReadReply, "stream">): boolean {
     return new SingleStream(this.all).follow(follow, reply)
   }
 
-  beat(): void {
+  private beat(): void {
     for (const stream of this.all) stream.beat()
   }
 
-  /** The service stops. */
-  stop(): void {
+  private stop(): void {
     for (const stream of [...this.all]) stream.stop()
   }
 }

@@ -9,10 +9,8 @@ import * as Guard from "../../node/guard.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
 import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
-import { opens } from "../../node/viewTokens.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { HotStreams } from "../../ports/Front.ts"
-import { Caller } from "../../protocol/access.ts"
 import { SchedulerApi, ViewBearer } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
@@ -74,23 +72,9 @@ export const layer = HttpApiBuilder.group(SchedulerApi, "browser", (handlers) =>
       .handle("openStream", ({ payload }) => Routes.openStream(browsers, payload))
       .handle("changeStream", ({ path, payload }) => Routes.changeStream(browsers, path.stream_id, payload))
       .handle("token", ({ payload }) => Routes.token(browsers, payload))
-      .handle("revoke", ({ payload: { subject } }) =>
-        audited(subject)(
-          Effect.sync(() => {
-            browsers.revoke(subject)
-            return { status: "ok" as const }
-          })
-        )
-      )
-      .handle(
-        "touch",
-        ({ payload }) =>
-          Effect.gen(function* () {
-            const { grant } = yield* Caller
-            const asked = [...new Set(payload.views)].filter((view) => grant === undefined || opens(grant, view))
-            return { touched: yield* Effect.filter(asked, (view) => touch(pool, view), { concurrency: "unbounded" }) }
-          }),
-        { uninterruptible: true }
-      )
+      .handle("revoke", ({ payload }) => audited(payload.subject)(Routes.revoke(browsers, payload)))
+      .handle("touch", ({ payload }) => Routes.touch(payload, (view) => touch(pool, view), "unbounded"), {
+        uninterruptible: true
+      })
   })
 )

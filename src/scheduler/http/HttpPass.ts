@@ -9,9 +9,12 @@
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Stream } from "effect"
+import * as Bytes from "../../core/bytes.ts"
 import type * as State from "../../core/cluster/state.ts"
 import { bearerOf } from "../../node/bearer.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
+import { isStep } from "../../node/streams/readTarget.ts"
+import { bytesOf, type EndReason, endOf } from "../../node/streams/viewEvent.ts"
 import { Serving } from "../../ports/Front.ts"
 import type { PassedAnswer } from "../../ports/SspClient.ts"
 import { SspClient } from "../../ports/SspClient.ts"
@@ -21,11 +24,9 @@ import { Pool } from "../pool/Pool.ts"
 import * as Whereabouts from "../pool/whereabouts.ts"
 import * as Errors from "./HttpErrors.ts"
 
-const encoder = new TextEncoder()
-
-/** Behind an event that may be cut in two. */
-const endOf = (reason: string): Uint8Array =>
-  encoder.encode(`\n\nevent: end\ndata: {"reason":${JSON.stringify(reason)}}\n\n`)
+/** It may come behind an event that is cut in two. */
+const lastOf = (reason: EndReason): Uint8Array =>
+  Bytes.joined([new TextEncoder().encode("\n\n"), bytesOf(endOf(reason))])
 
 export const formatOf = ({ format }: { readonly format?: string | undefined }): string =>
   format === undefined ? "" : `?format=${format}`
@@ -34,16 +35,16 @@ export const formatOf = ({ format }: { readonly format?: string | undefined }): 
  * An event stream ends when its SSP is gone, so that the client asks again, and with the reason that `over` answers;
  * anything else that breaks off must not look whole.
  */
-const bodyOf = ({ body, contentType }: PassedAnswer, over: Effect.Effect<string>) => {
+const bodyOf = ({ body, contentType }: PassedAnswer, over: Effect.Effect<EndReason>) => {
   if (!contentType.startsWith("text/event-stream")) return body
-  let reason: string | undefined
+  let reason: EndReason | undefined
   const stop = Effect.map(over, (why) => {
     reason = why
   })
   return body.pipe(
     Stream.catchAll(() => Stream.empty),
     Stream.interruptWhen(stop),
-    Stream.concat(Stream.suspend(() => (reason === undefined ? Stream.empty : Stream.make(endOf(reason)))))
+    Stream.concat(Stream.suspend(() => (reason === undefined ? Stream.empty : Stream.make(lastOf(reason)))))
   )
 }
 
@@ -61,7 +62,7 @@ export const toSsp = Effect.map(
         const isChecked = config.bearers !== undefined || grant !== undefined
         const secret = isChecked ? config.sspSecret(ssp.ssp) : undefined
         const authorization = isChecked ? secret && bearerOf(secret) : own
-        const stopped = Effect.as(stopping, "shutdown")
+        const stopped = Effect.as(stopping, "shutdown" as const)
         const over = grant === undefined ? stopped : Effect.race(stopped, tokens.lapse(grant))
         // Interruptible, or its time-out could not end it within a handler that is not.
         return Effect.interruptible(
@@ -93,8 +94,7 @@ export const toOwner = Effect.map(
   ([pool, pass]) =>
     (request: HttpServerRequest.HttpServerRequest, id: string, pathOf: (id: string) => string) =>
       Effect.gen(function* () {
-        // Dots alone would be taken for steps of a path.
-        const found = /^\.{1,2}$/.test(id) ? ({ isGone: true } as const) : Whereabouts.of(pool.state(), id)
+        const found = isStep(id) ? ({ isGone: true } as const) : Whereabouts.of(pool.state(), id)
         if ("isGone" in found) return yield* Effect.fail(Errors.viewNotFound(id))
         if ("refused" in found) return yield* Effect.fail(found.refused)
         return yield* pass(request, found.owner, pathOf(encodeURIComponent(id)))

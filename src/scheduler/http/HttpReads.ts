@@ -10,8 +10,8 @@ import { viewKey } from "../../core/view/viewId.ts"
 import { makeJudge } from "../../node/bearer.ts"
 import * as Target from "../../node/streams/readTarget.ts"
 import { SingleStreams } from "../../node/streams/singleStreams.ts"
-import { heartbeatEvery, type StreamFormat } from "../../node/streams/sse.ts"
-import { HotReads, type ReadAsked, type ReadReply, Serving } from "../../ports/Front.ts"
+import type { StreamFormat } from "../../node/streams/sse.ts"
+import { HotReads, type ReadAsked, type ReadReply } from "../../ports/Front.ts"
 import { type Flow, type Heard, SspClient } from "../../ports/SspClient.ts"
 import { scopeOf } from "../../protocol/access.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
@@ -50,7 +50,7 @@ class Passing implements Heard {
 
   constructor(reply: ReadReply) {
     this.reply = reply
-    reply.whenGone(() => this.end(undefined, () => {}))
+    reply.whenGone(() => this.settle(() => {}))
   }
 
   readonly head: Heard["head"] = (status, headers) => {
@@ -67,26 +67,27 @@ class Passing implements Heard {
     if (this.size > maxBytes) this.leave()
   }
 
-  readonly end = (
-    error: unknown,
-    answer = (): void => {
+  readonly end = (error: unknown): void =>
+    this.settle(() => {
       if (error !== undefined) this.reply.pass()
       else if (this.status === 304) this.reply.notModified(this.headers)
       else this.reply.json(this.headers, this.pieces)
-    }
-  ): void => {
-    if (this.isOver) return
-    this.isOver = true
-    this.flow?.close()
-    answer()
-  }
+    })
 
   readonly began = (flow: Flow): void => {
     this.flow = flow
     if (this.isOver) flow.close()
   }
 
-  readonly leave = (): void => this.end(undefined, this.reply.pass)
+  readonly leave = (): void => this.settle(this.reply.pass)
+
+  /** Once. */
+  private settle(answer: () => void): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.flow?.close()
+    answer()
+  }
 }
 
 export const layer = Layer.scoped(
@@ -97,19 +98,9 @@ export const layer = Layer.scoped(
     const { follow } = yield* FollowedViews
     const client = yield* SspClient
     const runFork = yield* FiberSet.makeRuntime<never>()
-    const { stopping } = yield* Serving
     const judge = makeJudge(viewSecrets, Errors.unauthorizedView)
     const scope = scopeOf(SchedulerApi, "GET /view/:view_id/stream")
-    const streams = new SingleStreams()
-    yield* Serving.fork(
-      Effect.forever(
-        Effect.delay(
-          Effect.sync(() => streams.beat()),
-          heartbeatEvery
-        )
-      )
-    )
-    yield* Serving.fork(Effect.andThen(stopping, () => streams.stop()))
+    const streams = yield* SingleStreams.make
     const read = ({ format, id }: Target.Target, { ifNoneMatch }: ReadAsked, reply: ReadReply): boolean => {
       const found = Whereabouts.of(state(), id)
       if (!("owner" in found)) return false

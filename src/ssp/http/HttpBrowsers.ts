@@ -11,10 +11,8 @@ import * as Routes from "../../node/streams/browserRoutes.ts"
 import type { MultiStreamParts } from "../../node/streams/multiStream.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
 import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
-import { opens } from "../../node/viewTokens.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { HotStreams, type Serving } from "../../ports/Front.ts"
-import { Caller } from "../../protocol/access.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
@@ -66,24 +64,13 @@ export const layer = HttpApiBuilder.group(SspApi, "browser", (handlers) =>
       .handle("openStream", ({ payload }) => Routes.openStream(browsers, payload))
       .handle("changeStream", ({ path, payload }) => Routes.changeStream(browsers, path.stream_id, payload))
       .handle("token", ({ payload }) => Routes.token(browsers, payload))
-      .handle("revoke", ({ payload: { subject } }) =>
-        audited(subject)(
-          Effect.sync(() => {
-            browsers.revoke(subject)
-            return { status: "ok" as const }
-          })
-        )
-      )
+      .handle("revoke", ({ payload }) => audited(payload.subject)(Routes.revoke(browsers, payload)))
       .handle(
         "touch",
         ({ payload }) =>
-          Effect.gen(function* () {
-            const { grant } = yield* Caller
-            const nowMs = yield* Clock.currentTimeMillis
-            const asked = [...new Set(payload.views)].filter((view) => grant === undefined || opens(grant, view))
-            const touched = yield* Effect.filter(asked, (view) => mapped(views.touch(view, nowMs)))
-            return { touched }
-          }),
+          Effect.flatMap(Clock.currentTimeMillis, (nowMs) =>
+            Routes.touch(payload, (view) => mapped(views.touch(view, nowMs)), 1)
+          ),
         { uninterruptible: true }
       )
   })

@@ -8,8 +8,7 @@
 import { Effect, Layer } from "effect"
 import * as Target from "../../node/streams/readTarget.ts"
 import { SingleStreams } from "../../node/streams/singleStreams.ts"
-import { heartbeatEvery } from "../../node/streams/sse.ts"
-import { HotReads, Serving } from "../../ports/Front.ts"
+import { HotReads, type Serving } from "../../ports/Front.ts"
 import { scopeOf } from "../../protocol/access.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
@@ -23,19 +22,9 @@ export const layer: Layer.Layer<HotReads, never, Views | Lifecycle | SspConfig |
   Effect.gen(function* () {
     const views = yield* Views
     const lifecycle = yield* Lifecycle
-    const { stopping } = yield* Serving
     const judge = Guards.judgeOf(yield* SspConfig)
     const scope = scopeOf(SspApi, "GET /view/:view_id")
-    const streams = new SingleStreams()
-    yield* Serving.fork(
-      Effect.forever(
-        Effect.delay(
-          Effect.sync(() => streams.beat()),
-          heartbeatEvery
-        )
-      )
-    )
-    yield* Serving.fork(Effect.andThen(stopping, () => streams.stop()))
+    const streams = yield* SingleStreams.make
     return (asked, reply) => {
       const target = Target.of(asked.url)
       if (target === undefined || Guards.notTaking(lifecycle, asked.registration) !== undefined) return false
