@@ -10,6 +10,7 @@ import { Door, secret, sleep, until } from "../kit/Door.ts"
 import { type Answer, bodyOf, request } from "../kit/http.ts"
 import { brief, eventsOf, follow as followAt, hangUp, heard, type Many, streamOf } from "../kit/manyStream.ts"
 import { create, registration } from "../kit/registration.ts"
+import { ticketsOpenOneStream } from "../kit/tickets.ts"
 
 const hashed = "only-known-by-its-hash"
 const page = "https://app.example"
@@ -158,25 +159,7 @@ describe("tokens", () => {
     }
   })
   it("GET /view/:view_id/stream?ticket= 200 D49 a ticket opens one stream of its view, once, and nothing else", async () => {
-    const ticketFor = (views: ReadonlyArray<string>, more: object = {}) => tokenFor(views, { once: true, ...more })
-    const get = (view: string, ticket: string) => fetch(`${door.url}/view/${view}/stream?format=rows&ticket=${ticket}`)
-    const ticket = await ticketFor(["a"], { subject: "eve" })
-    expect((await get("b", ticket)).status).toBe(401)
-    const [first, second] = [await get("a", ticket), await get("a", ticket)]
-    expect([first.status, second.status, await second.text()]).toEqual([
-      200,
-      401,
-      expect.stringContaining("the ticket was used")
-    ])
-    await post("/view/token/revoke", { subject: "eve" })
-    expect(await first.text()).toMatch(/event: snapshot[\s\S]*event: end\ndata: \{"reason":"revoked"\}\n\n$/)
-    // As a bearer it opens nothing, and a token is no ticket.
-    expectError(await request(door.url, { path: "/view/a", token: await ticketFor(["a"]) }), 401, "UNAUTHORIZED")
-    expect((await get("a", await tokenFor(["a"]))).status).toBe(401)
-    const late = await ticketFor(["a"], { ttl_ms: 1 })
-    await sleep(20)
-    expect((await get("a", late)).status).toBe(401)
-    expect(bodyOf(await post("/view/token", { views: ["a"], once: true }))["expires_in_ms"]).toBe(30_000)
+    await ticketsOpenOneStream(door.url, post)
   })
   it("GET /view/:view_id/stream D49 ends when the token expires", async () => {
     const token = await tokenFor(["a"], { ttl_ms: 1_000 })
