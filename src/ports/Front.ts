@@ -17,22 +17,25 @@ export interface Answer {
   readonly body: string
 }
 
+/** Takes a body; `answer` is called exactly once, now or later. */
+export type Accept = (body: string, answer: (answer: Answer) => void, traceparent?: string) => void
+
 /** One exact method and path, answered by callbacks. */
 export interface HotRoute {
   readonly method: string
   readonly path: string
   readonly maxBodyBytes: number
   /**
-   * What can be refused before the body is read; undefined to go on. `registration`: the header of that meaning between
-   * scheduler and SSP; `address`: the client's.
+   * What can be refused before the body is read; undefined to go on; or what accepts the body in the route's place,
+   * where that depends on the caller. `registration`: the header of that meaning between scheduler and SSP; `address`:
+   * the client's.
    */
   readonly admit: (
     authorization: string | undefined,
     registration: string | undefined,
     address?: string
-  ) => Answer | undefined
-  /** `answer` is called exactly once, now or later. */
-  readonly accept: (body: string, answer: (answer: Answer) => void, traceparent?: string) => void
+  ) => Answer | Accept | undefined
+  readonly accept: Accept
   /** Told of the status of every answer, of the route and of the server alike. */
   readonly answered?: (status: number) => void
   readonly tooLarge: Answer

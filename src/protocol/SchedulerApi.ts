@@ -291,6 +291,34 @@ const leave = HttpApiEndpoint.post("leave")`/ssp/deregister`
   .annotateContext(audits("ssp.deregister", "ssp"))
   .annotateContext(doc("An SSP stops (extension)", "Its views and jobs move to others at once (D31)."))
 
+const feed = HttpApiEndpoint.get("feed")`/feed`
+  .setUrlParams(Wire.FeedAsked)
+  .addSuccess(HttpApiSchema.Text({ contentType: Wire.feedType }).annotations({ examples: [Examples.feedLines] }))
+  .addError(Errors.SspNotRegistered)
+  .addError(Errors.BufferOverflow)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("ssp"))
+  .annotateContext(
+    doc(
+      "Follow tables of the log (extension)",
+      "Lines of JSON that go on (D61): events of these tables as SSPs are sent them, each with `prev`, the position of the event before it in its table, and `{through}` where everything of these tables up to there has been sent. 404: register again; 409: bootstrap again."
+    )
+  )
+
+const applied = HttpApiEndpoint.post("applied")`/ssp/applied`
+  .setPayload(Wire.SspApplied)
+  .addSuccess(Wire.Ok)
+  .addError(Errors.SspNotRegistered)
+  .middleware(JsonBody)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("ssp"))
+  .annotateContext(
+    doc(
+      "What an SSP has applied (extension)",
+      "Of an SSP that follows the feed; answers of `/ingest` wait for it (D61)."
+    )
+  )
+
 const dispatch = HttpApiEndpoint.post("dispatch")`/job/dispatch`
   .setPayload(Own.JobDispatch)
   .addSuccess(Schema.String.annotations({ identifier: "SspId", examples: ["ssp-1"] }))
@@ -444,6 +472,8 @@ class Ssp extends HttpApiGroup.make("ssp")
   .add(join)
   .add(heartbeat)
   .add(leave)
+  .add(feed)
+  .add(applied)
   .annotate(OpenApi.Description, "SSPs coming, living and going.") {}
 class Job extends HttpApiGroup.make("job")
   .add(dispatch)
@@ -468,7 +498,7 @@ class Integrities extends HttpApiGroup.make("integrity")
   .annotate(OpenApi.Description, "Whether it is all there.") {}
 
 /** Beginnings of paths that only SSPs ask: with certificates of nodes (SVC_TLS_CA_FILE) no other caller may. */
-export const nodePaths: ReadonlyArray<string> = ["/ssp/", "/job/result", "/proxy/signin", "/proxy/use"]
+export const nodePaths: ReadonlyArray<string> = ["/ssp/", "/feed", "/job/result", "/proxy/signin", "/proxy/use"]
 
 export class SchedulerApi extends HttpApi.make("scheduler")
   .add(Data)

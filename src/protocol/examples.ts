@@ -173,6 +173,10 @@ export const heartbeat = {
   cpu_usage: 3.4,
   memory_usage: 146.1
 } as const
+export const sspApplied = { ssp_id: "ssp-9", registration: 7, seq: 42 } as const
+export const feedLines = `{"table":"likes","op":"CREATE","id":"likes:7","record":{"post":"post:1","_svc_rv":1},"seq":43,"log_id":"ae4a2831-2027-47fe-8b53-cf9c97696e8e","epoch":1,"prev":40}
+{"through":90,"log_id":"ae4a2831-2027-47fe-8b53-cf9c97696e8e","epoch":1}
+`
 export const sspDeregistration = { ssp_id: "ssp-9" } as const
 
 // Jobs

@@ -118,6 +118,9 @@ export const SspRegistration = Schema.Struct({
   url: text.pipe(Schema.pattern(/^https?:\/\//)),
   batch: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D5): takes arrays on /ingest" }),
   job_tables: Schema.optional(Schema.Array(Schema.String)).annotations({ description: "Extension (D35)" }),
+  tables: Schema.optional(Schema.Array(Schema.String)).annotations({
+    description: "Extension (D61): it follows `GET /feed`, at first of these tables; absent: it is sent every event"
+  }),
   incarnation
 }).annotations({ ...every, identifier: "SspRegistration", examples: [Examples.sspRegistration] })
 
@@ -133,6 +136,9 @@ export const SspRegistered = Schema.Struct({
   }),
   heartbeat_timeout_ms: Schema.optional(count).annotations({
     description: "Extension (D21): after which silence the scheduler gives this SSP up"
+  }),
+  feed: Schema.optional(Schema.Boolean).annotations({
+    description: "Extension (D61): this SSP is sent no events, it follows `GET /feed`"
   })
 }).annotations({
   identifier: "SspRegistered",
@@ -168,6 +174,33 @@ export const SspDeregistration = Schema.Struct({ ssp_id: filled("ssp_id"), incar
   identifier: "SspDeregistration",
   examples: [Examples.sspDeregistration]
 })
+
+// Feed
+
+/** Extension (D61). */
+export const SspApplied = Schema.Struct({
+  ssp_id: filled("ssp_id"),
+  registration: count,
+  seq: count.annotations({ description: "Everything of its tables up to here is applied" })
+}).annotations({ ...every, identifier: "SspApplied", examples: [Examples.sspApplied] })
+
+/** Extension (D61): what an SSP asks the feed for. */
+export const FeedAsked = Schema.Struct({
+  after: Schema.NumberFromString.pipe(Schema.int(), Schema.nonNegative()).annotations({
+    description: "Position behind which the events begin",
+    message: () => ({ message: "must be a position of the log", override: true })
+  }),
+  tables: Schema.String.annotations({
+    description: "Names with commas between them, each percent-encoded; `*` for all"
+  }),
+  registration: Schema.NumberFromString.pipe(Schema.int(), Schema.nonNegative()).annotations({
+    description: "Of the SSP that asks",
+    message: () => ({ message: "must be the number of a registration", override: true })
+  })
+})
+
+/** Media type of a feed. */
+export const feedType = "application/x-ndjson"
 
 // Heartbeat
 

@@ -13,6 +13,7 @@ import { Meters } from "../ports/Meters.ts"
 import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
+import { Feeds } from "./feed/Feeds.ts"
 import * as Http from "./http/Http.ts"
 import * as HttpBrowsers from "./http/HttpBrowsers.ts"
 import * as HttpIngest from "./http/HttpIngest.ts"
@@ -63,7 +64,7 @@ export const layer = Layer.mergeAll(
   Layer.provideMerge(IngestTimes.layer),
   Layer.provideMerge(Layer.mergeAll(Clone.layer, RecordTrees.layer, Jobs.layer)),
   Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),
-  Layer.provideMerge(JobFeed.layer),
+  Layer.provideMerge(Layer.mergeAll(JobFeed.layer, Feeds.layer)),
   Layer.provideMerge(Pool.layer),
   Layer.provideMerge(Declared.layer),
   Layer.provideMerge(Serving.layer),

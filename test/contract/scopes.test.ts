@@ -129,7 +129,14 @@ describe("what the declarations say", () => {
     expect([having(SspApi, "metrics"), having(SchedulerApi, "metrics")]).toEqual([["GET /metrics"], ["GET /metrics"]])
     expect([having(SspApi, "ssp"), having(SchedulerApi, "ssp")]).toEqual([
       [],
-      ["POST /ssp/register", "POST /ssp/heartbeat", "POST /ssp/deregister", "POST /job/result"]
+      [
+        "POST /ssp/register",
+        "POST /ssp/heartbeat",
+        "POST /ssp/deregister",
+        "GET /feed",
+        "POST /ssp/applied",
+        "POST /job/result"
+      ]
     ])
     expect([having(SspApi, "open"), having(SchedulerApi, "open")]).toEqual([
       ["GET /health", "GET /version", "GET /info"],

@@ -61,11 +61,13 @@ const layerLoopback = ({ network }: World, name: string, host: string) =>
         const route = hot.get(`${method} ${path}`)
         if (route !== undefined) {
           const refused = route.admit(headers["authorization"], headers[registrationHeader])
+          const accept = typeof refused === "function" ? refused : route.accept
           const answer =
-            refused ??
-            (await new Promise<Reply & { readonly headers?: Reply["headers"] }>((done) =>
-              route.accept(body, (got) => done(got as Reply))
-            ))
+            refused !== undefined && typeof refused !== "function"
+              ? refused
+              : await new Promise<Reply & { readonly headers?: Reply["headers"] }>((done) =>
+                  accept(body, (got) => done(got as Reply))
+                )
           return {
             status: answer.status,
             headers: { "content-type": "application/json", ...answer.headers },

@@ -94,7 +94,8 @@ export const launched = (queue: DeliveryQueue, flight: Range): DeliveryQueue => 
 export const backoffMs = (failures: number, jitter: number, limits: Limits): number =>
   Math.ceil(Math.min(limits.retryMaxMs, limits.retryBaseMs * 2 ** Math.min(failures, 30)) * (0.5 + jitter / 2))
 
-const advanced = (queue: DeliveryQueue, acked: number, log: Log): DeliveryQueue => ({
+/** Behind everything up to `acked`, however it was learnt. */
+export const advanced = (queue: DeliveryQueue, acked: number, log: Log): DeliveryQueue => ({
   ...queue,
   acked,
   flight: undefined,

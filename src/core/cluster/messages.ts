@@ -31,6 +31,13 @@ export interface SspRegistration extends SspIdentity {
   readonly batch: boolean
   /** Undefined: any (D35). */
   readonly jobTables: ReadonlyArray<string> | undefined
+  /** The tables that it follows by the feed (D61), `*` for all; absent: it is sent every event. */
+  readonly tables?: ReadonlyArray<string> | undefined
+}
+
+/** Everything of its tables up to `seq` is applied by an SSP that follows the feed. */
+export interface AppliedPosition extends Home {
+  readonly seq: number
 }
 
 /**
@@ -79,6 +86,10 @@ export type Command =
       readonly answer: Answer
       readonly jitter: number
     }
+  /** SSPs that follow the feed have applied what they were sent (D61). */
+  | { readonly tag: "Applied"; readonly positions: ReadonlyArray<AppliedPosition> }
+  /** An SSP follows these tables from now on. */
+  | ({ readonly tag: "Followed"; readonly tables: ReadonlyArray<string> } & Home)
   /** A request that was forwarded to an SSP failed: the connection was refused. */
   | { readonly tag: "Refused"; readonly ssp: string; readonly registration: number }
   /** An answer to `/ingest` has waited its time for `seq`: SSPs that have not applied it are late. */

@@ -100,6 +100,10 @@ const run = (turn: Turn, command: Command): void => {
       return polled(turn, command)
     case "Delivered":
       return Delivery.answered(turn, command)
+    case "Applied":
+      return Delivery.applied(turn, command)
+    case "Followed":
+      return Delivery.followed(turn, command)
     case "Refused":
       return refused(turn, command)
     case "WaitedEnough":

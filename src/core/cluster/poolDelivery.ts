@@ -17,7 +17,7 @@ export const deliver = (turn: Turn, ssp: string): void => {
   if (caughtUp?.state === "Replaying" && caughtUp.queue.acked >= caughtUp.target)
     apply(turn, ssp, "Replayed", "caught up")
   const member = State.member(turn.state, ssp)
-  if (member === undefined || !Member.receives(member.state)) return
+  if (member === undefined || !Member.receives(member.state) || member.tables !== undefined) return
   const range = DeliveryQueue.due(member.queue, turn.state.log, turn.now, member.batch ? turn.state.config.maxBatch : 1)
   if (range === undefined) return
   setMember(turn, { ...member, queue: DeliveryQueue.launched(member.queue, range) })
@@ -76,10 +76,40 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
       "error",
       `${member.ssp} does not take the secret at /ingest (401, or 403 where it lacks the scope ingest): SVC_AUTH_SECRET, or the secret of this SSP in SVC_AUTH_SECRETS, differs between the scheduler and this SSP`
     )
-  setMember(turn, { ...member, queue: outcome.queue })
+  stands(turn, member, outcome.queue)
+}
+
+/** Takes over where an SSP stands now. */
+const stands = (turn: Turn, member: State.SspMember, queue: DeliveryQueue.DeliveryQueue): void => {
+  setMember(turn, { ...member, queue })
   // Ticks save positions; under a flood they would lag so far that a restart alone looked like an overflow.
-  if (outcome.queue.acked - outcome.queue.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
+  if (queue.acked - queue.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
   deliver(turn, member.ssp)
+}
+
+/**
+ * SSPs that follow the feed say what they have applied (D61). The first that one says tells that it has its data, and
+ * is heard before the next poll would find out.
+ */
+export const applied = (turn: Turn, { positions }: Command & { readonly tag: "Applied" }): void => {
+  for (const position of positions) {
+    if (State.at(turn.state, position)?.tables === undefined) continue
+    apply(turn, position.ssp, "PolledReady", "it follows the feed")
+    reached(turn, position.ssp)
+    const member = State.at(turn.state, position)
+    if (member === undefined) continue
+    const seq = Math.min(position.seq, turn.state.log.head)
+    if (seq > member.queue.acked) stands(turn, member, DeliveryQueue.advanced(member.queue, seq, turn.state.log))
+    else deliver(turn, position.ssp)
+  }
+}
+
+/** An SSP has opened its feed of these tables. */
+export const followed = (turn: Turn, command: Command & { readonly tag: "Followed" }): void => {
+  const member = State.at(turn.state, command)
+  if (member?.tables === undefined) return
+  setMember(turn, { ...member, tables: command.tables })
+  if (Member.receives(member.state)) savePosition(turn, member.ssp)
 }
 
 /**

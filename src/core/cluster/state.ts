@@ -262,6 +262,12 @@ export const ownerOf = (state: State, key: string): SspMember | undefined => at(
 /** The SSP that shall run the job (D35); undefined while it waits: its change then names no SSP. */
 export const assigneeOf = (state: State, id: string): string | undefined => at(state, job(state, id)?.home)?.ssp
 
+/** In the registration of this number. */
+export const inRegistration = (state: State, registration: number): SspMember | undefined => {
+  for (const each of HashMap.values(state.members)) if (each.registration === registration) return each
+  return undefined
+}
+
 /** In the order of ids. */
 export const ready = (state: State): ReadonlyArray<SspMember> =>
   [...HashMap.values(state.members)].filter((each) => each.state === "Ready").sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
@@ -295,6 +301,7 @@ export const memberRow = (of: SspMember): MemberRow => ({
   url: of.url,
   batch: of.batch,
   jobTables: of.jobTables,
+  ...(of.tables === undefined ? {} : { tables: of.tables }),
   registration: of.registration,
   acked: of.queue.acked
 })

@@ -17,6 +17,15 @@ const continuing = ',"step_continues":true'
  */
 export const endsWithin = (line: string): boolean => line.endsWith(`${continuing}}`)
 
+const named = /^\{"table":("(?:[^"\\]|\\.)*")/
+
+/** The table of a line, which begins with it. */
+export const tableOf = (line: string): string => {
+  const name = named.exec(line)?.[1]
+  if (name === undefined) throw new Error("broken invariant: a line of the log does not begin with its table")
+  return JSON.parse(name) as string
+}
+
 /** The line that ends a step whose rest was never written: it deletes a record that never was. */
 export const stepEnd = `{"table":"_svc_step","op":"DELETE","id":"_svc_step:end","record":{"${versionField}":0}}`
 

@@ -61,6 +61,7 @@ const kept = {
     url: Schema.String,
     batch: Schema.Boolean,
     jobTables: Schema.optional(Schema.Array(Schema.String)),
+    tables: Schema.optional(Schema.Array(Schema.String)),
     acked: Schema.Number
   }),
   view: Schema.Struct({

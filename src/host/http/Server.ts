@@ -164,9 +164,10 @@ const serveHot = (
       typeof registration === "string" ? registration : undefined,
       request.socket.remoteAddress
     )
-    if (refused !== undefined) return answer(refused)
+    if (refused !== undefined && typeof refused !== "function") return answer(refused)
+    const accept = refused ?? route.accept
     readBody(request, route.maxBodyBytes, (body) => {
-      if (typeof body === "string") return guarded(() => route.accept(body, answer, traceOf(request)))
+      if (typeof body === "string") return guarded(() => accept(body, answer, traceOf(request)))
       answer(noTextAnswer(route, body))
     })
   })

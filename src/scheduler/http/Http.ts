@@ -29,6 +29,7 @@ import { Caller } from "../../protocol/access.ts"
 import { taskOf } from "../../protocol/progress.ts"
 import { Cloned, SchedulerApi, SchedulerBearer } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig } from "../Config.ts"
+import * as HttpFeed from "../feed/HttpFeed.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as Speaking from "../pool/speaking.ts"
@@ -142,10 +143,13 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
     const { epoch, logId } = pool.identity
     const audited = yield* Audit.make(SchedulerApi)
     const speakingFor = yield* Speaking.make
+    const feed = yield* HttpFeed.handlers
     return handlers
+      .handleRaw("feed", ({ urlParams }) => feed.feed(urlParams))
+      .handle("applied", ({ payload }) => feed.applied(payload))
       .handle(
         "join",
-        ({ payload: { batch, incarnation, job_tables, ssp_id, url } }) =>
+        ({ payload: { batch, incarnation, job_tables, ssp_id, tables, url } }) =>
           Effect.zipRight(
             speakingFor(ssp_id),
             audited(ssp_id)(
@@ -158,7 +162,8 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
                   incarnation,
                   url: checked.right,
                   batch: batch === true,
-                  jobTables: job_tables
+                  jobTables: job_tables,
+                  tables
                 }
                 const reply = yield* pool.ask((ref) => ({ tag: "Register", ref, registration }))
                 if (reply.kind !== "registered") return yield* Effect.fail(joinRefusal(reply))
@@ -168,7 +173,8 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
                   log_id: logId,
                   epoch,
                   bootstrap_chunk_size: bootstrapChunkSize,
-                  heartbeat_timeout_ms: heartbeatTimeoutMs
+                  heartbeat_timeout_ms: heartbeatTimeoutMs,
+                  ...(tables === undefined ? {} : { feed: true })
                 }
               })
             )

@@ -19,6 +19,8 @@ import { Leadership } from "../../ports/SharedLog.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig } from "../Config.ts"
+import type { Feeds } from "../feed/Feeds.ts"
+import * as HttpFeed from "../feed/HttpFeed.ts"
 import { Declared } from "../ingest/Declared.ts"
 import { Ingest } from "../ingest/Ingest.ts"
 import { Pool } from "../pool/Pool.ts"
@@ -66,22 +68,26 @@ export const makeTake: Effect.Effect<IngestRoute.Take, never, Ingest | Declared>
   }
 })
 
-export const layerHot: Layer.Layer<HotRoutes, never, Ingest | Pool | Declared | SchedulerConfig | IngestTimes | Audit> =
-  Layer.effect(
-    HotRoutes,
-    Effect.gen(function* () {
-      const take = yield* makeTake
-      const pool = yield* Pool
-      const { bearers, maxBodyBytes } = yield* SchedulerConfig
-      const { mayAnswer } = yield* Leadership
-      const cloning = Answers.toAnswer(Errors.cloning)
-      const notLeader = Answers.toAnswer(Errors.notLeader)
-      return yield* IngestRoute.hot({
-        api: SchedulerApi,
-        judge: makeJudge(bearers, Errors.unauthorized),
-        maxBodyBytes,
-        notTaking: () => (!mayAnswer() ? notLeader : pool.state().phase === "Cloning" ? cloning : undefined),
-        take
-      })
+export const layerHot: Layer.Layer<
+  HotRoutes,
+  never,
+  Ingest | Pool | Feeds | Declared | SchedulerConfig | IngestTimes | Audit
+> = Layer.effect(
+  HotRoutes,
+  Effect.gen(function* () {
+    const take = yield* makeTake
+    const pool = yield* Pool
+    const { bearers, maxBodyBytes } = yield* SchedulerConfig
+    const { mayAnswer } = yield* Leadership
+    const cloning = Answers.toAnswer(Errors.cloning)
+    const notLeader = Answers.toAnswer(Errors.notLeader)
+    const ingest = yield* IngestRoute.hot({
+      api: SchedulerApi,
+      judge: makeJudge(bearers, Errors.unauthorized),
+      maxBodyBytes,
+      notTaking: () => (!mayAnswer() ? notLeader : pool.state().phase === "Cloning" ? cloning : undefined),
+      take
     })
-  )
+    return [...ingest, yield* HttpFeed.hotApplied]
+  })
+)

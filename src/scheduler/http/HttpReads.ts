@@ -17,6 +17,7 @@ import { scopeOf } from "../../protocol/access.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
 import { isFormat } from "../../protocol/wire.ts"
 import { SchedulerConfig } from "../Config.ts"
+import * as HttpFeed from "../feed/HttpFeed.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as Whereabouts from "../pool/whereabouts.ts"
 import { FollowedViews } from "../streams/FollowedViews.ts"
@@ -101,6 +102,7 @@ export const layer = Layer.scoped(
     const judge = makeJudge(viewSecrets, Errors.unauthorizedView)
     const scope = scopeOf(SchedulerApi, "GET /view/:view_id/stream")
     const streams = yield* SingleStreams.make
+    const feed = yield* HttpFeed.hotFeed
     const read = ({ format, id }: Target.Target, { ifNoneMatch }: ReadAsked, reply: ReadReply): boolean => {
       const found = Whereabouts.of(state(), id)
       if (!("owner" in found)) return false
@@ -112,6 +114,7 @@ export const layer = Layer.scoped(
       return true
     }
     return (asked, reply) => {
+      if (feed(asked, reply)) return true
       const target = Target.of(asked.url)
       if (target === undefined || !("caller" in judge(asked.authorization, scope))) return false
       if (!target.isStream) return read(target, asked, reply)

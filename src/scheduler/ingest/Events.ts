@@ -2,22 +2,49 @@
  * The events of the log as SSPs get them: the last ones from memory, older ones from the log (D26).
  *
  * One SSP at the head of the log reads lines written a moment ago; an SSP that lags behind pays for the disk, not
- * the others.
+ * the others. For feeds (D61) each has its table and the position before it in its table beside it, as far as this
+ * process has seen the log.
  */
 import { Chunk, Effect, Stream } from "effect"
 import * as Event from "../../core/record/event.ts"
+import * as FeedLines from "../../core/record/feedLines.ts"
+import type { Entry } from "../../core/record/feedWriter.ts"
 import type { WalFailed, WalShape } from "../../ports/Wal.ts"
 
 /** Kept in memory at most, whichever comes first. */
 const maxKept = 16_384
 const maxBytes = 32 * 1024 * 1024
 
+class Kept implements Entry {
+  readonly text: string
+  readonly table: string
+  readonly continues: boolean
+  private readonly prev: number | undefined
+  private made: string | undefined
+
+  constructor(text: string, table: string, continues: boolean, prev: number | undefined) {
+    this.text = text
+    this.table = table
+    this.continues = continues
+    this.prev = prev
+  }
+
+  /** Made when the first feed asks for it, and then there for all. */
+  get line(): string {
+    return (this.made ??= FeedLines.eventLine(this.text, this.prev))
+  }
+}
+
+const nothing = new Kept("", "", false, undefined)
+
 export class Events {
   private readonly wal: WalShape
   private readonly epoch: number
-  /** Texts by position, a ring: the position modulo the size. */
-  private readonly ring: Array<string | undefined> = Array.from({ length: maxKept })
+  /** Events by position, a ring: the position modulo the size. */
+  private readonly ring: Array<Kept | undefined> = Array.from({ length: maxKept })
   private readonly traces = new Map<number, string>()
+  /** The last position of each table. */
+  private readonly lastOf = new Map<string, number>()
   private first = 1
   private last = 0
   private bytes = 0
@@ -36,7 +63,9 @@ export class Events {
       const text = Event.forwarded(line, ++seq, this.wal.logId, this.epoch, trace)
       while (this.last - this.first + 1 >= maxKept || (this.bytes + text.length > maxBytes && this.first <= this.last))
         this.drop()
-      this.ring[seq % maxKept] = text
+      const table = Event.tableOf(line)
+      this.ring[seq % maxKept] = new Kept(text, table, Event.endsWithin(line), this.lastOf.get(table))
+      this.lastOf.set(table, seq)
       this.bytes += text.length
       this.last = seq
       if (trace !== undefined) this.traces.set(seq, trace)
@@ -57,29 +86,65 @@ export class Events {
   /** Events from `from` to `to`, both included. */
   read(from: number, to: number): Effect.Effect<ReadonlyArray<string>, WalFailed> {
     return Effect.suspend(() =>
-      from >= this.first && to <= this.last ? Effect.succeed(this.kept(from, to)) : this.logged(from, to)
+      from >= this.first && to <= this.last
+        ? Effect.succeed(this.kept(from, to))
+        : Stream.runCollect(this.logged(from, to)).pipe(
+            Effect.map((records) =>
+              Chunk.toReadonlyArray(Chunk.map(records, ({ json, seq }) => this.forwarded(json, seq)))
+            )
+          )
     )
+  }
+
+  /** Whether the event at a position is in memory. */
+  holds(seq: number): boolean {
+    return seq >= this.first && seq <= this.last
+  }
+
+  /** The oldest position in memory; behind the log's end where that is none. */
+  get firstKept(): number {
+    return this.first <= this.last ? this.first : Infinity
+  }
+
+  /** The event at a position in memory. */
+  entry(seq: number): Entry {
+    return this.ring[seq % maxKept] ?? nothing
+  }
+
+  /**
+   * Events from the log, which are not in memory, for one reader of a feed. `lastOf`: the last position of each table
+   * that the reader has passed, which is moved along.
+   */
+  entries(from: number, to: number, lastOf: Map<string, number>): Effect.Effect<ReadonlyArray<Entry>, WalFailed> {
+    const entry = (json: string, seq: number): Entry => {
+      const table = Event.tableOf(json)
+      const prev = lastOf.get(table)
+      lastOf.set(table, seq)
+      return new Kept(this.forwarded(json, seq), table, Event.endsWithin(json), prev)
+    }
+    return Stream.runCollect(this.logged(from, to)).pipe(
+      Effect.map((records) => Chunk.toReadonlyArray(Chunk.map(records, ({ json, seq }) => entry(json, seq))))
+    )
+  }
+
+  private forwarded(json: string, seq: number): string {
+    return Event.forwarded(json, seq, this.wal.logId, this.epoch)
   }
 
   private kept(from: number, to: number): ReadonlyArray<string> {
     const found: Array<string> = []
-    for (let seq = from; seq <= to; seq++) found.push(this.ring[seq % maxKept] ?? "")
+    for (let seq = from; seq <= to; seq++) found.push(this.ring[seq % maxKept]?.text ?? "")
     return found
   }
 
-  private logged(from: number, to: number): Effect.Effect<ReadonlyArray<string>, WalFailed> {
-    return this.wal.read(from - 1).pipe(
-      Stream.takeWhile(({ seq }) => seq <= to),
-      Stream.map(({ json, seq }) => Event.forwarded(json, seq, this.wal.logId, this.epoch)),
-      Stream.runCollect,
-      Effect.map(Chunk.toReadonlyArray)
-    )
+  private logged(from: number, to: number) {
+    return Stream.takeWhile(this.wal.read(from - 1), ({ seq }) => seq <= to)
   }
 
   private drop(): void {
     this.traces.delete(this.first)
     const slot = this.first++ % maxKept
-    this.bytes -= this.ring[slot]?.length ?? 0
+    this.bytes -= this.ring[slot]?.text.length ?? 0
     this.ring[slot] = undefined
   }
 
@@ -88,5 +153,7 @@ export class Events {
     while (this.first <= this.last) this.drop()
     this.first = seq + 1
     this.last = seq
+    // What lies between was not seen here.
+    this.lastOf.clear()
   }
 }

@@ -10,7 +10,7 @@ import { shown } from "../../core/shown.ts"
 import { Audit, addressOf } from "../../ports/Audit.ts"
 import { Caller } from "../../protocol/access.ts"
 
-const forbidden = (name: string, ssp: string) => ({
+export const forbidden = (name: string, ssp: string) => ({
   code: "FORBIDDEN" as const,
   message: `the secret ${shown(name)} speaks for the SSP of that name alone, not for ${shown(ssp)} (setting SVC_AUTH_SECRETS)`
 })

@@ -1,0 +1,75 @@
+/**
+ * The lines of a scheduler's feed as text: events with the position of the one before them in their table, and
+ * watermarks.
+ *
+ * A connection ends at any byte, so what is behind the last line break counts for nothing: a line is whole or it was
+ * never sent. Both ends use this file, so that they cannot disagree.
+ */
+
+/** A line that says how far everything of the reader's tables has come. */
+export interface Watermark {
+  readonly through: number
+  readonly logId: string | undefined
+  readonly epoch: number | undefined
+}
+
+/** An event as it came, and where it stands in its table. */
+export interface FeedEvent {
+  readonly table: string
+  readonly seq: number
+  /** Position of the event before it in its table; 0: there is none; undefined: the scheduler does not know. */
+  readonly prev: number | undefined
+  readonly json: { readonly [field: string]: unknown }
+}
+
+/** The line of an event: as SSPs are sent it (`Event.forwarded`), with `prev` where that is known. */
+export const eventLine = (forwarded: string, prev: number | undefined): string =>
+  prev === undefined ? `${forwarded}\n` : `${forwarded.slice(0, -1)},"prev":${prev}}\n`
+
+export const watermarkLine = (through: number, logId: string, epoch: number): string =>
+  `{"through":${through},"log_id":${JSON.stringify(logId)},"epoch":${epoch}}\n`
+
+const isCount = (value: unknown): value is number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0
+
+/** What a line says; text: why it is none of a feed's. */
+export const read = (line: string): FeedEvent | Watermark | string => {
+  let json: unknown
+  try {
+    json = JSON.parse(line)
+  } catch {
+    return `is no JSON: ${line.slice(0, 80)}`
+  }
+  if (typeof json !== "object" || json === null || Array.isArray(json)) return "is no object"
+  const fields = json as { readonly [field: string]: unknown }
+  const { epoch, log_id: logId, prev, seq, table, through } = fields
+  if (through !== undefined) {
+    if (!isCount(through)) return "has a `through` that is no position"
+    return {
+      through,
+      logId: typeof logId === "string" ? logId : undefined,
+      epoch: isCount(epoch) ? epoch : undefined
+    }
+  }
+  if (typeof table !== "string" || !isCount(seq)) return "is neither an event with a position nor a watermark"
+  if (prev !== undefined && !(isCount(prev) && prev < seq)) return "has a `prev` that is no position before its own"
+  return { table, seq, prev, json: fields }
+}
+
+/** Cuts text into lines, whatever pieces it comes in. */
+export class LineCutter {
+  private rest = ""
+  private readonly most: number
+
+  /** `most`: characters of a line. */
+  constructor(most: number) {
+    this.most = most
+  }
+
+  /** The lines that have ended; undefined where one is too long. */
+  push(text: string): ReadonlyArray<string> | undefined {
+    const lines = (this.rest + text).split("\n")
+    this.rest = lines.pop() ?? ""
+    return this.rest.length > this.most || lines.some((line) => line.length > this.most) ? undefined : lines
+  }
+}

@@ -1,0 +1,308 @@
+/**
+ * `GET /feed`: tables of the log, sent to the SSPs that follow them (D61), and what these say they have applied.
+ *
+ * No queue per SSP: a feed is a position. It reads the ring of events, behind it the log, and stands still while its
+ * connection does not take more. An SSP that falls too far behind is sent back by the pool, as one that is sent its
+ * events; then its feed ends. By callback: a turn in which the log moves costs each feed one look at each event and one
+ * write.
+ */
+import { Context, Duration, Effect, FiberSet, Layer, type Scope } from "effect"
+import type { AppliedPosition, Home } from "../../core/cluster/messages.ts"
+import * as State from "../../core/cluster/state.ts"
+import { FeedWriter } from "../../core/record/feedWriter.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import { type ReadReply, Serving, type Sink } from "../../ports/Front.ts"
+import { Turn } from "../../ports/Turn.ts"
+import * as Wire from "../../protocol/wire.ts"
+import * as Errors from "../http/HttpErrors.ts"
+import { Pool, type PoolShape } from "../pool/Pool.ts"
+
+/** A watermark is late by so much at most, where events of other tables pass. */
+const watermarkMs = 50
+/** A feed on which nothing happens says so this often. */
+const beatEvery = Duration.seconds(5)
+/** Events looked at for one write, and read from the log at once. */
+const pageSize = 1000
+
+const encoder = new TextEncoder()
+
+export interface FeedAsked {
+  readonly registration: number
+  readonly after: number
+  readonly tables: ReadonlyArray<string>
+}
+
+/** Names with commas between them, each percent-encoded; undefined where one is no encoding. */
+export const tablesOf = (text: string): ReadonlyArray<string> | undefined => {
+  try {
+    return text === "" ? [] : text.split(",").map(decodeURIComponent)
+  } catch {
+    return undefined
+  }
+}
+
+export type Refusal = ReturnType<typeof Errors.notRegistered> | typeof Errors.overflow
+
+interface Surroundings {
+  readonly pool: PoolShape
+  readonly run: (effect: Effect.Effect<void>) => void
+  /** Told when a feed may have come further. */
+  readonly settle: () => void
+}
+
+class Feed {
+  readonly home: Home
+  readonly writer: FeedWriter
+  private readonly around: Surroundings
+  private readonly lastOf = new Map<string, number>()
+  private sink: Sink | undefined
+  private keepsUp = true
+  private isReading = false
+  isOver = false
+  /** What the SSP has said, and what the pool was told. */
+  applied = -1
+  told = -1
+
+  constructor(around: Surroundings, home: Home, { after, tables }: FeedAsked) {
+    this.around = around
+    this.home = home
+    const { epoch, logId } = around.pool.identity
+    const all = tables.includes("*")
+    const wanted = new Set(tables)
+    this.writer = new FeedWriter(after, (table) => all || wanted.has(table) || isOwn(table), logId, epoch)
+  }
+
+  begin(sink: Sink): void {
+    this.sink = sink
+    this.pump()
+    this.write(this.writer.watermark())
+  }
+
+  readonly drained = (): void => {
+    this.keepsUp = true
+    this.pump()
+  }
+
+  readonly gone = (): void => {
+    this.isOver = true
+  }
+
+  end(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.sink?.end()
+  }
+
+  beat(): void {
+    if (this.keepsUp && !this.isReading) this.write(this.writer.beat())
+  }
+
+  watermark(): void {
+    if (this.keepsUp && !this.isReading) this.write(this.writer.watermark())
+  }
+
+  /** Sends what has come, as far as the connection takes it. */
+  pump(): void {
+    const { events, state } = this.around.pool
+    const { head } = state().log
+    while (!this.isOver && this.keepsUp && !this.isReading && this.writer.looked < head) {
+      const from = this.writer.looked + 1
+      if (events.holds(from)) {
+        let text = ""
+        for (let seq = from; seq < from + pageSize && seq <= head; seq++) text += this.writer.take(events.entry(seq))
+        this.write(text)
+      } else this.readLog(from, Math.min(from + pageSize - 1, head, events.firstKept - 1))
+    }
+    if (this.writer.looked === head) this.writer.atEnd()
+  }
+
+  private readLog(from: number, to: number): void {
+    this.isReading = true
+    const { events } = this.around.pool
+    this.around.run(
+      Effect.matchEffect(events.entries(from, to, this.lastOf), {
+        onFailure: ({ message }) =>
+          Effect.zipRight(
+            Effect.logError(`events ${from} to ${to} cannot be read for the feed of ${this.home.ssp}: ${message}`),
+            Effect.sync(() => this.end())
+          ),
+        onSuccess: (entries) =>
+          Effect.sync(() => {
+            this.isReading = false
+            if (this.isOver) return
+            let text = ""
+            for (const entry of entries) text += this.writer.take(entry)
+            this.write(text)
+            this.pump()
+            this.around.settle()
+          })
+      })
+    )
+  }
+
+  private write(text: string): void {
+    if (text !== "" && !this.isOver) this.keepsUp = this.sink!.write(encoder.encode(text))
+  }
+}
+
+const headers = { "content-type": Wire.feedType, "cache-control": "no-store" }
+
+export class Feeds extends Context.Tag("scheduler/feed/Feeds")<
+  Feeds,
+  {
+    /** The SSP that a registration is of; undefined where it is over. */
+    readonly homeOf: (registration: number) => Home | undefined
+    /** Why a feed cannot be opened. */
+    readonly refusal: (asked: FeedAsked) => Refusal | undefined
+    /** Opens a feed, or says why not. */
+    readonly open: (asked: FeedAsked, stream: ReadReply["stream"]) => Refusal | undefined
+    /** Takes over what an SSP has applied; false: it is not in that registration. */
+    readonly applied: (position: AppliedPosition) => boolean
+    /** Those that are open. */
+    readonly count: () => number
+  }
+>() {
+  static readonly layer: Layer.Layer<Feeds, never, Pool | Turn | Serving> = Layer.scoped(
+    Feeds,
+    Effect.suspend(() => make)
+  )
+}
+
+const unknown = Errors.notRegistered("the number that the request names")
+
+/** All feeds, by registration. */
+class Open {
+  readonly feeds = new Map<number, Feed>()
+  private readonly around: Surroundings
+  private readonly pool: PoolShape
+  private isArmed = false
+
+  constructor(around: Surroundings) {
+    this.around = around
+    this.pool = around.pool
+  }
+
+  refusal({ after, registration }: FeedAsked): Refusal | undefined {
+    const state = this.pool.state()
+    if (State.inRegistration(state, registration)?.tables === undefined) return unknown
+    return after < state.log.first - 1 || after > state.log.head ? Errors.overflow : undefined
+  }
+
+  open(asked: FeedAsked, stream: ReadReply["stream"]): Refusal | undefined {
+    const refused = this.refusal(asked)
+    if (refused !== undefined) return refused
+    const { registration, ssp } = State.inRegistration(this.pool.state(), asked.registration)!
+    const feed = new Feed(this.around, { registration, ssp }, asked)
+    this.feeds.get(registration)?.end()
+    this.feeds.set(registration, feed)
+    const gone = (): void => {
+      feed.gone()
+      if (this.feeds.get(registration) === feed) this.feeds.delete(registration)
+    }
+    feed.begin(stream(headers, { drained: feed.drained, gone }))
+    this.arm()
+    this.around.run(this.pool.tell({ tag: "Followed", registration, ssp, tables: asked.tables }))
+    return undefined
+  }
+
+  /** After each decision of the pool: the log may have moved, or SSPs have left. */
+  look(): void {
+    if (this.feeds.size === 0) return
+    const state = this.pool.state()
+    for (const [registration, feed] of this.feeds) {
+      if (State.at(state, feed.home) === undefined) {
+        this.feeds.delete(registration)
+        feed.end()
+      } else feed.pump()
+    }
+    this.arm()
+    this.settle()
+  }
+
+  applied({ registration, seq, ssp }: AppliedPosition): boolean {
+    const feed = this.feeds.get(registration)
+    if (feed === undefined) {
+      if (State.at(this.pool.state(), { registration, ssp }) === undefined) return false
+      this.around.run(this.pool.tell({ tag: "Applied", positions: [{ registration, ssp, seq }] }))
+      return true
+    }
+    if (feed.home.ssp !== ssp) return false
+    feed.applied = Math.max(feed.applied, seq)
+    this.around.settle()
+    return true
+  }
+
+  /** Tells the pool how far the SSPs have come, all at once. */
+  settle(): void {
+    const positions: Array<AppliedPosition> = []
+    for (const feed of this.feeds.values()) {
+      const seq = feed.applied < 0 ? -1 : feed.writer.appliedAt(feed.applied)
+      if (seq <= feed.told) continue
+      feed.told = seq
+      positions.push({ ...feed.home, seq })
+    }
+    if (positions.length > 0) this.around.run(this.pool.tell({ tag: "Applied", positions }))
+  }
+
+  beat(): void {
+    for (const feed of this.feeds.values()) feed.beat()
+  }
+
+  stop(): void {
+    for (const feed of [...this.feeds.values()]) feed.end()
+  }
+
+  /** One timer for all feeds that owe a watermark. */
+  private arm(): void {
+    if (this.isArmed || !this.owes()) return
+    this.isArmed = true
+    this.around.run(
+      Effect.map(Effect.sleep(Duration.millis(watermarkMs)), () => {
+        this.isArmed = false
+        for (const feed of this.feeds.values()) feed.watermark()
+        this.arm()
+      })
+    )
+  }
+
+  private owes(): boolean {
+    for (const { writer } of this.feeds.values()) if (writer.owesWatermark) return true
+    return false
+  }
+}
+
+const make: Effect.Effect<typeof Feeds.Service, never, Pool | Turn | Serving | Scope.Scope> = Effect.gen(function* () {
+  const pool = yield* Pool
+  const turn = yield* Turn
+  const serving = yield* Serving
+  const runFork = yield* FiberSet.makeRuntime<never>()
+  let isDue = false
+  const settle = (): void => {
+    if (isDue) return
+    isDue = true
+    // What several SSPs say in one turn is one command.
+    turn.next(() => {
+      isDue = false
+      open.settle()
+    })
+  }
+  const run = (effect: Effect.Effect<void>): void => void runFork(Serving.guard(serving, effect))
+  const open = new Open({ pool, run, settle })
+  pool.watch(() => open.look())
+  yield* Serving.fork(
+    Effect.forever(
+      Effect.delay(
+        Effect.sync(() => open.beat()),
+        beatEvery
+      )
+    )
+  )
+  yield* Serving.fork(Effect.andThen(serving.stopping, () => open.stop()))
+  return {
+    homeOf: (registration) => State.inRegistration(pool.state(), registration),
+    refusal: (asked) => open.refusal(asked),
+    open: (asked, stream) => open.open(asked, stream),
+    applied: (position) => open.applied(position),
+    count: () => open.feeds.size
+  }
+})
