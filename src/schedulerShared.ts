@@ -5,12 +5,14 @@ import { Context, Effect, Exit, Layer, Scope } from "effect"
 import * as Exchange from "./host/http/exchange.ts"
 import * as Process from "./host/process/Process.ts"
 import type * as Telemetry from "./host/process/telemetry.ts"
+import * as Sources from "./host/snapshotSources.ts"
 import { Serving } from "./ports/Front.ts"
 import { Meters } from "./ports/Meters.ts"
 import { PoolStore } from "./ports/PoolStore.ts"
 import { Progress } from "./ports/Progress.ts"
 import { Replica } from "./ports/Replica.ts"
 import { Leadership, SharedLog } from "./ports/SharedLog.ts"
+import { ReplicaFile } from "./ports/Snapshots.ts"
 import { Upstream } from "./ports/Upstream.ts"
 import { startFault, Wal } from "./ports/Wal.ts"
 import type { SchedulerConfigShape } from "./scheduler/Config.ts"
@@ -28,26 +30,36 @@ export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layer
   Effect.gen(function* () {
     const log = yield* SharedLog
     const replica = yield* Replica
+    const own = yield* ReplicaFile
+    if (own === undefined) return yield* Effect.dieMessage("broken invariant: the replica of a shared log is a file")
     const { present } = yield* Upstream
     const standing = yield* Standing.make(log, { name: config.schedulerId, leaseMs: config.leaseMs })
-    const tail = yield* Tail.make(log, replica, { replicaDbPath: config.replicaDbPath, canClone: present })
+    const client = Layer.fresh(Exchange.layerClient(config.tls))
+    const snapshots = yield* Effect.provide(
+      Sources.make({ ...config, log, peers: () => standing.peers() }),
+      yield* Layer.build(client)
+    )
+    const tail = yield* Tail.make(log, replica, { ...config, canClone: present, own, snapshots })
     const standby = yield* Scope.make()
     yield* Effect.addFinalizer((exit) => Scope.close(standby, exit))
-    const client = Layer.fresh(Exchange.layerClient(config.tls))
-    const port = yield* serverOn(config, config.listen.port).pipe(
+    const around = yield* serverOn(config, config.listen.port).pipe(
       Layer.provideMerge(Standby.layer(standing, tail)),
       Layer.provide(client),
       Layer.provideMerge(Layer.mergeAll(Serving.layer, Progress.layer, Meters.layer)),
       Layer.fresh,
-      Layer.buildWithScope(standby),
-      Effect.flatMap((context) => Context.get(context, Serving).port)
+      Layer.buildWithScope(standby)
     )
+    const port = yield* Context.get(around, Serving).port
     const url = config.advertisedUrl(port)
     yield* Effect.logInfo(`scheduler ${config.schedulerId} stands by at ${url}: log ${config.logName}`)
-    const frame = yield* standing.follow(url, tail)
+    const frame = yield* Effect.provideService(standing.follow(url, tail), Progress, Context.get(around, Progress))
     yield* Effect.logInfo(`this scheduler leads: term ${frame.epoch}, from seq ${tail.applied()} to ${frame.lastSeq}`)
     const { applied, synced, wal } = yield* Effect.mapError(
-      LeaderWal.make(standing, frame, { copies: config.logCopies, synced: tail.synced() }),
+      LeaderWal.make(standing, frame, {
+        copies: config.logCopies,
+        synced: tail.synced(),
+        keep: (wanted) => snapshots.keep(own, wanted)
+      }),
       startFault
     )
     yield* standing.lead({ applied, synced })

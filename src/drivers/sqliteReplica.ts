@@ -38,13 +38,16 @@ const layouts: ReadonlyArray<ReadonlyArray<string>> = [
   ]
 ]
 
+/** The newest that is known here. */
+export const layout = layouts.length
+
 const prepare = ({ all, write }: Link): void => {
   for (const pragma of ["busy_timeout = 0", "synchronous = NORMAL", "cache_size = -65536"]) all(`PRAGMA ${pragma}`)
   const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
-  const unusable = Layout.tooNew(version, layouts.length) ?? Layout.damage(all("PRAGMA quick_check(1)")[0]?.[0])
+  const unusable = Layout.tooNew(version, layout) ?? Layout.damage(all("PRAGMA quick_check(1)")[0]?.[0])
   if (unusable !== undefined) throw new ReplicaError(unusable)
-  if (version === layouts.length) return
-  write([...layouts.slice(version).flat(), `PRAGMA user_version = ${layouts.length}`].map((sql) => [sql]))
+  if (version === layout) return
+  write([...layouts.slice(version).flat(), `PRAGMA user_version = ${layout}`].map((sql) => [sql]))
 }
 
 /** Rows are bound in statements of few sizes, which stay prepared. */
@@ -184,15 +187,18 @@ const inBucket = ({ all }: Link, table: string, index: number): ReadonlyArray<Re
     recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) })
   )
 
-/** On disk when it returns: a commit in full mode flushes the log that all commits before it are in. */
-const flush = (link: Link, inUse: boolean): void => {
+/**
+ * On disk when it returns: a commit in full mode flushes the log that all commits before it are in. Answers whether the
+ * file has everything by itself.
+ */
+const flush = (link: Link, inUse: boolean): boolean => {
   link.all("PRAGMA synchronous = FULL")
   try {
     link.write([putMeta("synced", String(Shelves.appliedOf(link)))])
   } finally {
     link.all("PRAGMA synchronous = NORMAL")
   }
-  link.all(`PRAGMA wal_checkpoint(${inUse ? "PASSIVE" : "TRUNCATE"})`)
+  return link.all(`PRAGMA wal_checkpoint(${inUse ? "PASSIVE" : "TRUNCATE"})`)[0]?.[0] === 0 && !inUse
 }
 
 /** A state that stands still, while a reader has it. */
@@ -213,19 +219,27 @@ const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
   const frozen = new Map<number, Held>()
   let inUse = 0
   let closed = false
-  const hold: Effect.Effect<Held, ReplicaError> = Effect.suspend(() => {
-    const idle = free.pop()
-    return idle === undefined ? open : Effect.succeed(idle)
-  }).pipe(
-    Effect.flatMap((reader) =>
-      attempt(() => {
-        reader.all("BEGIN")
-        inUse++
-        // The first read is the moment.
-        return { link: reader, shelf: Shelves.shelf(reader), users: 1 }
-      })
+  /** `before` is done in the same turn, with nothing in between. */
+  const holdAfter = (before: () => void): Effect.Effect<Held, ReplicaError> =>
+    Effect.suspend(() => {
+      const idle = free.pop()
+      return idle === undefined ? open : Effect.succeed(idle)
+    }).pipe(
+      Effect.flatMap((reader) =>
+        attempt(() => {
+          try {
+            before()
+          } catch (error) {
+            free.push(reader)
+            throw error
+          }
+          reader.all("BEGIN")
+          inUse++
+          // The first read is the moment.
+          return { link: reader, shelf: Shelves.shelf(reader), users: 1 }
+        })
+      )
     )
-  )
   const letGo = (held: Held): void => {
     if (--held.users > 0 || closed) return
     inUse--
@@ -234,7 +248,8 @@ const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
   }
   return {
     frozen,
-    hold,
+    hold: holdAfter(() => {}),
+    holdAfter,
     letGo,
     inUse: () => inUse > 0,
     newest: () => [...frozen.values()].at(-1),
@@ -313,7 +328,7 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
     current: (ids) => attempt(() => committed.current(ids)),
     commit: ({ records, through }) => attempt(() => committed.take(records, through)),
     catchUp,
-    sync: upToDate(() => flush(writer, states.inUse())),
+    sync: upToDate(() => void flush(writer, states.inUse())),
     freeze: (id) =>
       Effect.suspend(() => {
         const held = states.frozen.get(id)
@@ -356,7 +371,19 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
   }
 }
 
-export const make = (open: Open): Effect.Effect<ReplicaShape, ReplicaError, Scope.Scope> =>
+/** A replica, and its file. */
+export interface Filed {
+  readonly replica: ReplicaShape
+  /**
+   * Holds the file itself still while the scope is open, with everything in it; answers the position. A reader that
+   * began when SQLite's own log was empty keeps every checkpoint out of the file. Fails while another state is held.
+   */
+  readonly still: Effect.Effect<number, ReplicaError, Scope.Scope>
+}
+
+const busy = (): ReplicaError => new ReplicaError({ reason: "locked", message: "a state of the replica is held" })
+
+export const makeFiled = (open: Open): Effect.Effect<Filed, ReplicaError, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const connected = open.pipe(Effect.flatMap(link), Scope.extend(scope))
@@ -365,8 +392,18 @@ export const make = (open: Open): Effect.Effect<ReplicaShape, ReplicaError, Scop
     const states = makeStates(Effect.uninterruptible(connected))
     // A reader that outlives this finds its connection closed.
     yield* Effect.addFinalizer(() => Effect.sync(states.close))
-    return yield* attempt(() => shapeOf(writer, states))
+    const replica = yield* attempt(() => shapeOf(writer, states))
+    const emptied = (): void => {
+      if (states.inUse() || !flush(writer, false)) throw busy()
+    }
+    const still = Effect.acquireRelease(Effect.zipRight(replica.catchUp, states.holdAfter(emptied)), (held) =>
+      Effect.sync(() => states.letGo(held))
+    )
+    return { replica, still: Effect.map(still, ({ shelf }) => shelf.seq) }
   })
+
+export const make = (open: Open): Effect.Effect<ReplicaShape, ReplicaError, Scope.Scope> =>
+  Effect.map(makeFiled(open), ({ replica }) => replica)
 
 /** One SQLite file, through any driver that answers at once; `open` opens another connection to it. */
 export const layer = (open: Open): Layer.Layer<Replica, ReplicaError> => Layer.scoped(Replica, make(open))

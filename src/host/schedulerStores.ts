@@ -15,6 +15,7 @@ import type { DatabaseError } from "../ports/Database.ts"
 import type { PoolStore } from "../ports/PoolStore.ts"
 import { Replica, startFault as replicaFault } from "../ports/Replica.ts"
 import { SharedLog } from "../ports/SharedLog.ts"
+import type { ReplicaFile } from "../ports/Snapshots.ts"
 import { exitCodeOf, StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { type Wal, startFault as walFault } from "../ports/Wal.ts"
@@ -30,10 +31,12 @@ export interface SchedulerPaths {
   readonly replicaDbPath: string
   readonly walPath: string
   readonly database: SourceDatabase | undefined
+  /** How long a snapshot of the replica may be read. */
+  readonly snapshotTimeoutSecs?: number
 }
 
 /** A scheduler whose log is on a server. */
-export interface SharedPaths extends Pick<SchedulerPaths, "replicaDbPath" | "database"> {
+export interface SharedPaths extends Omit<SchedulerPaths, "walPath"> {
   readonly logUrl: Redacted.Redacted<string>
   readonly logDurability: "flushed" | "relaxed"
   readonly leaseMs: number
@@ -48,6 +51,8 @@ export interface SourceDatabase {
   readonly password: Redacted.Redacted<string> | undefined
   readonly authLevel: AuthLevel | undefined
 }
+
+const hour = 3600
 
 const poolFault = ({ message, reason }: DatabaseError): StartFault =>
   new StartFault({
@@ -107,15 +112,16 @@ const ofOneLog = (folder: string, logId: string | undefined): Effect.Effect<void
   })
 
 /** The replica first: its lock keeps a second scheduler out before anything is touched. */
-const replicaOf = (folder: string): Layer.Layer<Replica, StartFault> =>
-  layerReplica(folder).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
+const replicaOf = (folder: string, timeoutSecs: number): Layer.Layer<Replica | ReplicaFile, StartFault> =>
+  layerReplica(folder, timeoutSecs * 1000).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
 
 /** Everything in files of this machine. */
 export const layer = ({
   database,
   replicaDbPath,
+  snapshotTimeoutSecs = hour,
   walPath
-}: SchedulerPaths): Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault> => {
+}: SchedulerPaths): Layer.Layer<Replica | ReplicaFile | PoolStore | Wal | Upstream, StartFault> => {
   const pool = SqlitePool.layer.pipe(
     Layer.provide(Layer.fresh(layerSqlite(join(replicaDbPath, "pool.db")))),
     Layer.catchAll((error) => Layer.fail(poolFault(error)))
@@ -125,7 +131,7 @@ export const layer = ({
   )
   const wal = Layer.tap(file, () => ofOneLog(replicaDbPath, undefined))
   return Layer.mergeAll(pool, wal, upstreamOf(replicaDbPath, database), layerNamed).pipe(
-    Layer.provideMerge(replicaOf(replicaDbPath))
+    Layer.provideMerge(replicaOf(replicaDbPath, snapshotTimeoutSecs))
   )
 }
 
@@ -135,12 +141,13 @@ export const layerShared = ({
   leaseMs,
   logDurability,
   logUrl,
-  replicaDbPath
-}: SharedPaths): Layer.Layer<Replica | SharedLog | Upstream, StartFault> => {
+  replicaDbPath,
+  snapshotTimeoutSecs = hour
+}: SharedPaths): Layer.Layer<Replica | ReplicaFile | SharedLog | Upstream, StartFault> => {
   const log = Layer.tap(layerPostgres({ url: logUrl, leaseMs, isRelaxed: logDurability === "relaxed" }), (context) =>
     ofOneLog(replicaDbPath, Context.get(context, SharedLog).logId)
   )
   return Layer.mergeAll(log, upstreamOf(replicaDbPath, database), layerNamed).pipe(
-    Layer.provideMerge(replicaOf(replicaDbPath))
+    Layer.provideMerge(replicaOf(replicaDbPath, snapshotTimeoutSecs))
   )
 }

@@ -22,6 +22,7 @@ import * as JobEndpoints from "./jobEndpoints.ts"
 import { JsonBody } from "./jsonBody.ts"
 import { optionalBearer, withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
+import * as ReplicaFile from "./replicaFile.ts"
 import * as Own from "./schedulerWire.ts"
 import * as StreamEvents from "./streamEvents.ts"
 import * as Wire from "./wire.ts"
@@ -446,11 +447,28 @@ const nodes = HttpApiEndpoint.get("nodes")`/integrity`
     )
   )
 
+export const replica = HttpApiEndpoint.get("replica")`/replica`
+  .addSuccess(
+    HttpApiSchema.Text({ contentType: ReplicaFile.contentType }).annotations({ examples: ["SQLite format 3"] })
+  )
+  .addError(Errors.Overloaded)
+  .addError(Errors.ReplicaFailed)
+  .middleware(Cloned)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc(
+      "The replica as a file (extension)",
+      "An SQLite file of every record as of the position in `svc-snapshot-seq`, of the log in `svc-log-id`, with its SHA-256 in `Repr-Digest`. Each scheduler answers for itself; others of the same log start from it. One at a time, and none while an SSP loads: 503 OVERLOADED."
+    )
+  )
+
 class Data extends HttpApiGroup.make("data")
   .add(ingest)
   .add(query)
   .add(signin)
   .add(use)
+  .add(replica)
   .annotate(OpenApi.Description, "Record changes in, snapshots out.") {}
 class View extends HttpApiGroup.make("view")
   .add(register)

@@ -6,12 +6,15 @@
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as Errors from "./errors.ts"
-import { health, livez, metrics, progress, readyz } from "./SchedulerApi.ts"
+import { health, livez, metrics, progress, readyz, replica } from "./SchedulerApi.ts"
 
 class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(progress).add(livez).add(readyz) {}
 
+class Replica extends HttpApiGroup.make("replica").add(replica) {}
+
 export class StandbyApi extends HttpApi.make("standby")
   .add(Monitor)
+  .add(Replica)
   .addError(Errors.InvalidRequest)
   .addError(Errors.NotFound)
   .addError(Errors.RateLimited)

@@ -12,6 +12,7 @@ import { defaultStrategy, strategyNames } from "../core/cluster/balance.ts"
 import * as Address from "../core/settings/address.ts"
 import * as LogUrl from "../core/settings/logUrl.ts"
 import * as Settings from "../core/settings/settings.ts"
+import * as SnapshotUrl from "../core/settings/snapshotUrl.ts"
 import { limits } from "../core/surql/evaluate/scope.ts"
 import { besides, inForce, readFile, redacted, refused, sameSecretFaults, uuid } from "../node/configuration.ts"
 import { type Reloaded, Secrets } from "../node/secrets.ts"
@@ -355,6 +356,7 @@ type Plain = Omit<
   | "logUrl"
   | "logDurability"
   | "advertise"
+  | "snapshotUrl"
   | keyof Tls.TlsSettings
 >
 
@@ -374,6 +376,10 @@ export interface SchedulerConfigShape extends Plain {
   readonly logName: string
   /** Where the other schedulers of the log reach this one, which listens on this port. */
   readonly advertisedUrl: (port: number) => string
+  /** Folder of snapshots; undefined: only from the other schedulers. */
+  readonly snapshotFolder: string | undefined
+  /** What the other schedulers of the log ask for; undefined: nothing. */
+  readonly peerSecret: () => Redacted.Redacted<string> | undefined
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** Names an open server may be asked under. */
   readonly hosts: ReadonlyArray<string> | undefined
@@ -483,6 +489,17 @@ const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<stri
   return warnings
 }
 
+const logOf = ({ logDurability, logUrl, snapshotUrl, walPath = "./data/event_wal.log" }: Read) => {
+  const from = SnapshotUrl.parse(snapshotUrl ?? "")
+  return {
+    walPath,
+    logUrl: redacted(logUrl),
+    logDurability: logDurability ?? "flushed",
+    logName: LogUrl.parse(logUrl ?? "")?.shown ?? walPath,
+    snapshotFolder: from?.kind === "folder" ? from.path : undefined
+  }
+}
+
 /** All of it, or every fault. `id` names a scheduler that was given no name. */
 export const read = (source: ConfigSourceShape, id: string): Effect.Effect<SchedulerConfigShape, StartFault> =>
   Effect.suspend(() => {
@@ -514,6 +531,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       corsOrigins,
       schedulerAuthSecret,
       schedulerAuthSecretPrevious,
+      snapshotUrl: _s,
       dbDatabase: _d,
       dbNamespace: _n,
       dbPassword: _p,
@@ -544,10 +562,8 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
         Address.advertised(advertise, tls === undefined ? "http" : "https") ??
         Address.reachable({ host: ingestHost, port }, port, source.hostName, tls === undefined ? "http" : "https"),
       replicaDbPath: values.replicaDbPath ?? "./data/replica",
-      walPath: values.walPath ?? "./data/event_wal.log",
-      logUrl: redacted(values.logUrl),
-      logDurability: values.logDurability ?? "flushed",
-      logName: LogUrl.parse(values.logUrl ?? "")?.shown ?? values.walPath ?? "./data/event_wal.log",
+      ...logOf(values),
+      peerSecret: () => redacted(current()),
       allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
       hosts: hosts === undefined ? undefined : Hosts.parseList(hosts),
       sspSecret: (ssp) => redacted(ScopedSecrets.ofSsp(scoped() ?? [], ssp) ?? toSsp()),

@@ -2,6 +2,7 @@
 import * as Address from "../core/settings/address.ts"
 import * as LogUrl from "../core/settings/logUrl.ts"
 import * as Settings from "../core/settings/settings.ts"
+import * as SnapshotUrl from "../core/settings/snapshotUrl.ts"
 
 export const logKnobs = {
   logUrl: {
@@ -33,7 +34,33 @@ export const logKnobs = {
     {
       unit: "",
       meaning:
-        "Schedulers, the leader among them, that must have a replica on their disks of what is cut from the log of SVC_LOG_URL; 1 for a scheduler without others, whose disk then holds the only copy of what was cut."
+        "Copies there must be of what is cut from the log of SVC_LOG_URL: replicas on the disks of schedulers, the leader's among them, and a snapshot in the folder of SVC_SNAPSHOT_URL; 1 for a scheduler without others, whose disk then holds the only copy of what was cut."
+    }
+  ),
+  snapshotUrl: Settings.text("SVC_SNAPSHOT_URL", {
+    meaning:
+      "Where a scheduler gets a replica whose own is behind the beginning of the log of SVC_LOG_URL: `peer:` from another scheduler; `file:///folder` from the newest snapshot in a folder that all of them reach, which the leader writes, else from another scheduler. With a folder the log is never cut above the newest snapshot that has been read back.",
+    defaultText: "peer:",
+    allowed: SnapshotUrl.allowed,
+    read: (text) => (SnapshotUrl.parse(text) === undefined ? undefined : text)
+  }),
+  snapshotIntervalSecs: Settings.integer(
+    "SVC_SNAPSHOT_INTERVAL_SECS",
+    900,
+    { min: 1, max: 604_800 },
+    {
+      unit: "s",
+      meaning:
+        "Age of the newest snapshot in the folder of SVC_SNAPSHOT_URL at which the leader writes another one, where there is something to cut from the log; it keeps the newest two."
+    }
+  ),
+  snapshotTimeoutSecs: Settings.integer(
+    "SVC_SNAPSHOT_TIMEOUT_SECS",
+    3600,
+    { min: 1, max: 86_400 },
+    {
+      unit: "s",
+      meaning: "Longest time that a snapshot of the replica may take to be read, by another scheduler or any caller."
     }
   ),
   advertise: Settings.text("SVC_SCHEDULER_ADVERTISE", {

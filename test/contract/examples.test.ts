@@ -182,6 +182,7 @@ const orders = {
     "monitor.metrics",
     "monitor.progress",
     "integrity.nodes",
+    "data.replica",
     "job.dispatch",
     "job.jobs",
     "job.job",

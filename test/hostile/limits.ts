@@ -385,6 +385,13 @@ export const shown: ReadonlyArray<Shown> = [
     test: "D36 results are there after a restart, as many as the setting says"
   },
   {
+    setting: "SVC_SNAPSHOT_TIMEOUT_SECS",
+    on: scheduler,
+    does: "a snapshot that is not read in time breaks off, and holds nothing any more",
+    file: "test/host/replicaSnapshots.test.ts",
+    test: "D64 one at a time, none while a state is held for an SSP, and not for ever"
+  },
+  {
     setting: "SVC_SCHEDULER_MAX_BUFFER_PER_SSP",
     on: scheduler,
     does: "409 to each heartbeat of the SSP until it registers again",
@@ -399,6 +406,7 @@ export const pace: ReadonlySet<string> = new Set([
   "SVC_VIEW_TOKEN_TTL",
   "SVC_LEASE_MS",
   "SVC_LOG_COPIES",
+  "SVC_SNAPSHOT_INTERVAL_SECS",
   "HEARTBEAT_INTERVAL_MS",
   "SVC_STATE_DEBOUNCE_MS",
   "SVC_JOB_RETRY_BASE_MS",

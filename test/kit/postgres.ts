@@ -43,7 +43,12 @@ export const freshLog = (): string => {
 export const sharedOf = (url: string, leaseMs = 1_000): Layer.Layer<SharedLog, StartFault> =>
   Layer.fresh(layerPostgres({ url: Redacted.make(url), leaseMs, isRelaxed: false }))
 
-const nothing: Following = { step: () => Effect.succeed(false), applied: () => 0, synced: () => 0 }
+const nothing: Following = {
+  step: () => Effect.succeed(false),
+  canLead: () => true,
+  applied: () => 0,
+  synced: () => 0
+}
 
 /** A term of a log: its WAL and pool once it leads. */
 export const leading = (url: string, name: string, leaseMs = 1_000, copies = 1) =>
@@ -51,7 +56,11 @@ export const leading = (url: string, name: string, leaseMs = 1_000, copies = 1) 
     const log = Context.get(yield* Layer.build(sharedOf(url, leaseMs)), SharedLog)
     const standing = yield* Standing.make(log, { name, leaseMs })
     const frame = yield* standing.follow(`http://${name}`, nothing)
-    const led = yield* LeaderWal.make(standing, frame, { copies, synced: 0 })
+    const led = yield* LeaderWal.make(standing, frame, {
+      copies,
+      synced: 0,
+      keep: () => Effect.succeed(undefined)
+    })
     yield* standing.lead(led)
     return { log, standing, wal: led.wal, pool: log.pool(standing.termOf(frame)), epoch: frame.epoch }
   })

@@ -151,7 +151,7 @@ export const circles: Rule = (files) =>
 /** Files that one folder of `src` holds side by side, so that a folder can be read as a list. */
 const maxFilesPerFolder = 24
 /** Folders whose files are entries of one list. */
-const longLists: { readonly [folder: string]: number } = { "src/ports": 31 }
+const longLists: { readonly [folder: string]: number } = { "src/ports": 32 }
 
 export const folders: Rule = (files) => {
   const counts = new Map<string, number>()

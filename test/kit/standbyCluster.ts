@@ -23,12 +23,18 @@ interface Told {
 type Env = { readonly [name: string]: string }
 
 export class StandbyCluster {
-  readonly url = Postgres.freshLog()
+  readonly url: string
   private readonly folder = temporaryFolder()
   readonly schedulers: ReadonlyArray<Process>
   readonly ssps: ReadonlyArray<Process>
 
-  private constructor(ports: ReadonlyArray<number>, sspPorts: ReadonlyArray<number>, env: Env) {
+  private constructor(
+    ports: ReadonlyArray<number>,
+    sspPorts: ReadonlyArray<number>,
+    env: Env,
+    url = Postgres.freshLog()
+  ) {
+    this.url = url
     const urls = ports.map((port) => `http://127.0.0.1:${port}`)
     this.schedulers = ports.map((port, i) => {
       const name = `scheduler-${i + 1}`
@@ -85,12 +91,19 @@ export class StandbyCluster {
     schedulers: number,
     ssps: number,
     env: Env = {},
-    options: { readonly isSupervised?: boolean } = {}
+    options: {
+      readonly isSupervised?: boolean
+      /** Of the schedulers, the last ones that are left to the test to start. */
+      readonly idle?: number
+      /** Where the log is; by default one of its own in the PostgreSQL of the tests. */
+      readonly url?: string
+    } = {}
   ): Promise<StandbyCluster> {
     const ports = await Promise.all(Array.from({ length: schedulers + ssps }, freePort))
-    const cluster = new StandbyCluster(ports.slice(0, schedulers), ports.slice(schedulers), env)
+    const cluster = new StandbyCluster(ports.slice(0, schedulers), ports.slice(schedulers), env, options.url)
     if (options.isSupervised === true) cluster.supervise()
-    await Promise.all([...cluster.schedulers, ...cluster.ssps].map((each) => each.start()))
+    const begun = cluster.schedulers.slice(0, schedulers - (options.idle ?? 0))
+    await Promise.all([...begun, ...cluster.ssps].map((each) => each.start()))
     await cluster.leader()
     return cluster
   }
@@ -98,6 +111,26 @@ export class StandbyCluster {
   async told(of: Process): Promise<Told | undefined> {
     const answer = await of.ask({ path: "/progress" })
     return answer?.status === 200 ? (answer.json as Told) : undefined
+  }
+
+  /** The folder of a scheduler's replica. */
+  replicaOf({ name }: Process): string {
+    return join(this.folder, name, "replica")
+  }
+
+  private static readonly shared: Array<string> = []
+
+  /** A folder for what the schedulers of a cluster share; it goes with the next one that is closed. */
+  static newShared(): string {
+    const folder = temporaryFolder()
+    StandbyCluster.shared.push(folder)
+    return folder
+  }
+
+  /** Kills it, and takes its disk away. */
+  async lose(scheduler: Process): Promise<void> {
+    await scheduler.kill()
+    removeFolder(join(this.folder, scheduler.name))
   }
 
   /** It leads by its own word, and is open. */
@@ -174,7 +207,7 @@ export class StandbyCluster {
   async close(): Promise<void> {
     clearInterval(this.supervisor)
     await Promise.all([...this.schedulers, ...this.ssps].map((each) => each.kill()))
-    removeFolder(this.folder)
+    for (const folder of [this.folder, ...StandbyCluster.shared.splice(0)]) removeFolder(folder)
     await Postgres.forget()
   }
 }

@@ -1,8 +1,9 @@
 /**
- * How far a shared log may be cut: below what enough replicas have on their disks, and never below what a scheduler
- * still has to read.
+ * How far a shared log may be cut: below what enough copies hold, and never below what a scheduler still has to read.
  *
- * A cut that only the leader's replica covers would leave the only copy of a cluster's records on one disk.
+ * A copy is a replica on a scheduler's disk, or a snapshot in a folder apart from those that has been read back. A cut
+ * that only the leader's replica covers would leave the only copy of a cluster's records on one disk. Where snapshots
+ * are kept apart, nothing is cut that the newest of them lacks: with it and the log, all disks may be lost.
  */
 
 /** Another scheduler of the log. */
@@ -14,12 +15,22 @@ export interface Copy {
   readonly isNear: boolean
 }
 
+export interface Copies {
+  /** Position through which the leader's replica is on its disk. */
+  readonly own: number
+  readonly others: ReadonlyArray<Copy>
+  /** Of the newest snapshot that is kept apart; 0: there is none yet; undefined: none are kept. */
+  readonly snapshot: number | undefined
+}
+
 /**
- * The position before which the log may be cut, `wanted` at most; 0: nowhere. `own`: through which the leader's replica
- * is on its disk. `copies`: replicas that must have it, the leader's among them.
+ * The position before which the log may be cut, `wanted` at most; 0: nowhere. `copies`: how many must have what is cut,
+ * the leader's among them.
  */
-export const cutBefore = (wanted: number, own: number, others: ReadonlyArray<Copy>, copies: number): number => {
-  const onDisk = [own, ...others.filter(({ isNear }) => isNear).map(({ synced }) => synced)].sort((a, b) => b - a)
-  const durable = onDisk[copies - 1]
-  return durable === undefined ? 0 : Math.min(wanted, durable + 1, ...others.map(({ applied }) => applied + 1))
+export const cutBefore = (wanted: number, { others, own, snapshot }: Copies, copies: number): number => {
+  const apart = snapshot === undefined ? [] : [snapshot]
+  const near = others.filter(({ isNear }) => isNear).map(({ synced }) => synced)
+  const durable = [own, ...near, ...apart].sort((a, b) => b - a)[copies - 1]
+  if (durable === undefined) return 0
+  return Math.min(wanted, ...[durable, ...apart, ...others.map(({ applied }) => applied)].map((seq) => seq + 1))
 }

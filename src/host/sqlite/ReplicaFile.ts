@@ -1,20 +1,31 @@
 /**
- * The replica's file: `replica.db` in the folder that `replica_db_path` names, held by one process.
+ * The replica's file: `replica.db` in the folder that `replica_db_path` names, held by one process, given to others as
+ * it stands, and replaced by one of theirs (D64).
  *
  * Here because files and drivers are a runtime's. A lock beside the file and not SQLite's own, because that one would
  * keep out our own connections that read.
  */
 
+import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Context, Duration, Effect, Exit, Layer, Schedule, Scope, Stream } from "effect"
+import * as Layout from "../../core/storeLayout.ts"
 import * as SqliteReplica from "../../drivers/sqliteReplica.ts"
-import { type Replica, ReplicaError } from "../../ports/Replica.ts"
+import { Replica, ReplicaError, type ReplicaShape } from "../../ports/Replica.ts"
+import { ofLength, ReplicaFile, type ReplicaFileShape, type Snapshot, SnapshotFailed } from "../../ports/Snapshots.ts"
 import { lockFile } from "../process/fileLock.ts"
 import { privateFolder } from "../process/privateFolder.ts"
+import * as Files from "../snapshotFiles.ts"
 import { layerSqlite } from "./Sqlite.ts"
 
 export const fileName = "replica.db"
+/** A snapshot on its way in. */
+const partName = `${fileName}.part`
+
+/** For how long a snapshot is asked for that cannot be had because another state is held. */
+const busyMs = 5000
+const busyRetryMs = 50
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
@@ -41,16 +52,190 @@ const lock = (folder: string): Effect.Effect<void, ReplicaError, Scope.Scope> =>
     (held) => Effect.promise(() => held.release())
   ).pipe(Effect.asVoid)
 
-/** Fails as {@link ReplicaError} that names the file. */
-export const layerReplica = (folder: string): Layer.Layer<Replica, ReplicaError> => {
-  const file = join(folder, fileName)
-  const open = Layer.build(Layer.fresh(layerSqlite(file))).pipe(
+const openIn = (file: string): SqliteReplica.Open =>
+  Layer.build(Layer.fresh(layerSqlite(file))).pipe(
     Effect.map((context) => Context.get(context, SqlClient.SqlClient)),
     Effect.mapError(({ cause, message, reason }) => new ReplicaError({ reason, message, cause }))
   )
-  const named = ({ cause, message, reason }: ReplicaError): ReplicaError =>
-    new ReplicaError({ reason, message: message.includes(folder) ? message : `${file}: ${message}`, cause })
-  return Layer.unwrapScoped(Effect.as(lock(folder), SqliteReplica.layer(open))).pipe(
-    Layer.catchAll((error) => Layer.fail(named(error)))
-  )
+
+/** Whether bytes begin as an SQLite file that this version reads does. */
+const faultOf = (head: Uint8Array): string | undefined => {
+  if (new TextDecoder().decode(head.subarray(0, 15)) !== "SQLite format 3") return "it is no SQLite file"
+  // `user_version`, by the file format.
+  const layout = new DataView(head.buffer, head.byteOffset).getInt32(60)
+  return Layout.tooNew(layout, SqliteReplica.layout)?.message
 }
+
+/** The replica as it is now, under one name: a restored one takes its place. */
+const through = (now: () => ReplicaShape): ReplicaShape => ({
+  applied: Effect.suspend(() => now().applied),
+  current: (ids) => Effect.suspend(() => now().current(ids)),
+  commit: (batch) => Effect.suspend(() => now().commit(batch)),
+  catchUp: Effect.suspend(() => now().catchUp),
+  sync: Effect.suspend(() => now().sync),
+  freeze: (id) => Effect.suspend(() => now().freeze(id)),
+  thaw: (id) => Effect.suspend(() => now().thaw(id)),
+  snapshot: Effect.suspend(() => now().snapshot),
+  records: (table, after, size) => Effect.suspend(() => now().records(table, after, size)),
+  bucket: (table, index) => Effect.suspend(() => now().bucket(table, index)),
+  names: Effect.suspend(() => now().names),
+  tables: Effect.suspend(() => now().tables),
+  putTables: (tables) => Effect.suspend(() => now().putTables(tables)),
+  whole: Effect.suspend(() => now().whole),
+  markWhole: Effect.suspend(() => now().markWhole),
+  clear: Effect.suspend(() => now().clear)
+})
+
+/** What is open of the file: connections, and a handle beside them. */
+interface Opened extends SqliteReplica.Filed {
+  readonly scope: Scope.CloseableScope
+  readonly handle: fs.FileHandle
+}
+
+const opened = (file: string): Effect.Effect<Opened, ReplicaError> =>
+  Effect.gen(function* () {
+    const scope = yield* Scope.make()
+    const inScope = Effect.gen(function* () {
+      let handle: fs.FileHandle | undefined
+      // Closed after the connections: a process that closes a file loses every lock that it has on it.
+      yield* Effect.addFinalizer(() => Effect.promise(async () => handle?.close()))
+      const filed = yield* SqliteReplica.makeFiled(openIn(file))
+      handle = yield* Effect.tryPromise({
+        try: () => fs.open(file, "r"),
+        catch: (cause) => new ReplicaError({ reason: "failed", message: textOf(cause), cause })
+      })
+      return { ...filed, scope, handle }
+    })
+    return yield* Scope.extend(inScope, scope).pipe(Effect.tapError((error) => Scope.close(scope, Exit.fail(error))))
+  })
+
+const busy = new SnapshotFailed({
+  reason: "busy",
+  message: "another snapshot of this replica, or one for an SSP, is being read; try again later"
+})
+
+class FiledReplica {
+  private readonly folder: string
+  private readonly file: string
+  private readonly holdMs: number
+  private now: Opened
+  private readonly turn = Effect.unsafeMakeSemaphore(1)
+
+  constructor(folder: string, holdMs: number, now: Opened) {
+    this.folder = folder
+    this.file = join(folder, fileName)
+    this.holdMs = holdMs
+    this.now = now
+  }
+
+  readonly replica = through(() => this.now.replica)
+
+  readonly close = Effect.suspend(() => Scope.close(this.now.scope, Exit.void))
+
+  /** Waits a little for other readers. */
+  private still({ still }: Opened): Effect.Effect<number, SnapshotFailed, Scope.Scope> {
+    return still.pipe(
+      Effect.retry({
+        while: ({ reason }) => reason === "locked",
+        schedule: Schedule.spaced(busyRetryMs).pipe(Schedule.upTo(Math.min(busyMs, this.holdMs)))
+      }),
+      Effect.mapError(({ message, reason }) =>
+        reason === "locked" ? busy : new SnapshotFailed({ reason: reason === "full" ? "full" : "failed", message })
+      )
+    )
+  }
+
+  readonly snapshot: ReplicaFileShape["snapshot"] = (logId) =>
+    Effect.gen(this, function* () {
+      const { now: from, holdMs } = this
+      // A scope of its own: a taker that stands still must not let SQLite's log grow for ever.
+      const hold = yield* Scope.make()
+      let isLate = false
+      yield* Effect.addFinalizer((exit) => Scope.close(hold, exit))
+      const seq = yield* Scope.extend(this.still(from), hold)
+      yield* Effect.forkScoped(
+        Effect.zipRight(
+          Effect.sleep(Duration.millis(holdMs)),
+          Effect.suspend(() => {
+            isLate = true
+            return Scope.close(hold, Exit.void)
+          })
+        )
+      )
+      const late = new SnapshotFailed({
+        reason: "failed",
+        message: `not read within ${holdMs / 1000} s (SVC_SNAPSHOT_TIMEOUT_SECS)`
+      })
+      const bytes = (yield* Files.trying(this.file, () => from.handle.stat())).size
+      const content = Files.read(this.file, from.handle, bytes).pipe(
+        Stream.mapEffect((piece) => (isLate ? Effect.fail(late) : Effect.succeed(piece)))
+      )
+      return { logId, seq, bytes, sha256: yield* Files.sha256Of(content), content }
+    })
+
+  private get part(): string {
+    return join(this.folder, partName)
+  }
+
+  /** Brings a snapshot here, whole and as it should be. */
+  private fetched(snapshot: Snapshot): Effect.Effect<void, SnapshotFailed> {
+    const { bytes, sha256 } = snapshot
+    const damaged = (message: string): SnapshotFailed => new SnapshotFailed({ reason: "damaged", message })
+    return Effect.gen(this, function* () {
+      const written = yield* Files.write(this.part, ofLength(snapshot, snapshot.content))
+      if (written !== sha256) return yield* damaged(`its SHA-256 is ${written} where ${sha256} was said`)
+      const head = new Uint8Array(100)
+      if (bytes < head.length) return yield* damaged(`${bytes} bytes are no SQLite file`)
+      yield* Effect.acquireUseRelease(
+        Files.trying(this.part, () => fs.open(this.part, "r")),
+        (handle) => Files.trying(this.part, () => handle.read(head, 0, head.length, 0)),
+        (handle) => Effect.promise(() => handle.close())
+      )
+      const fault = faultOf(head)
+      if (fault !== undefined) return yield* damaged(fault)
+    })
+  }
+
+  /**
+   * In an order that a kill leaves no harm in: SQLite drops a log that has no file beside it, and what has not got its
+   * name is swept away at the next start.
+   */
+  private readonly swap: Effect.Effect<void, SnapshotFailed> = Effect.gen(this, function* () {
+    yield* Scope.close(this.now.scope, Exit.void)
+    yield* Files.trying(this.folder, async () => {
+      for (const name of ["", "-wal", "-shm"]) await fs.rm(this.file + name, { force: true })
+      await fs.rename(this.part, this.file)
+    })
+    yield* Files.syncFolder(this.folder)
+    this.now = yield* Effect.mapError(opened(this.file), ({ message }) => Files.failedAt(this.file, new Error(message)))
+  })
+
+  readonly restore: ReplicaFileShape["restore"] = (snapshot) =>
+    this.turn.withPermits(1)(
+      this.fetched(snapshot).pipe(
+        Effect.zipRight(Effect.uninterruptible(this.swap)),
+        Effect.ensuring(Effect.promise(() => fs.rm(this.part, { force: true })))
+      )
+    )
+}
+
+const named = (folder: string, { cause, message, reason }: ReplicaError): ReplicaError =>
+  new ReplicaError({
+    reason,
+    message: message.includes(folder) ? message : `${join(folder, fileName)}: ${message}`,
+    cause
+  })
+
+/** `holdMs`: how long a snapshot of it may be read. Fails as {@link ReplicaError} that names the file. */
+export const layerReplica = (folder: string, holdMs = 3_600_000): Layer.Layer<Replica | ReplicaFile, ReplicaError> =>
+  Layer.scopedContext(
+    Effect.gen(function* () {
+      yield* lock(folder)
+      yield* Effect.promise(() => fs.rm(join(folder, partName), { force: true }))
+      const filed = new FiledReplica(folder, holdMs, yield* opened(join(folder, fileName)))
+      yield* Effect.addFinalizer(() => filed.close)
+      return Context.make(Replica, filed.replica).pipe(
+        Context.add(ReplicaFile, { snapshot: filed.snapshot, restore: filed.restore })
+      )
+    }).pipe(Effect.mapError((error) => named(folder, error)))
+  )

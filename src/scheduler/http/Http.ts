@@ -43,6 +43,7 @@ import * as HttpJobs from "./HttpJobs.ts"
 import * as HttpOverview from "./HttpOverview.ts"
 import * as HttpPass from "./HttpPass.ts"
 import * as HttpProxy from "./HttpProxy.ts"
+import * as HttpReplica from "./HttpReplica.ts"
 import * as Leading from "./leading.ts"
 import * as Monitor from "./monitor.ts"
 import * as Overview from "./overview.ts"
@@ -54,11 +55,14 @@ const layerData = HttpApiBuilder.group(SchedulerApi, "data", (handlers) =>
   Effect.gen(function* () {
     const ingest = yield* IngestRoute.handler(yield* HttpIngest.makeTake)
     const proxy = yield* HttpProxy.handler
+    const replica = yield* HttpReplica.make
+    const { logId } = (yield* Pool).identity
     return handlers
       .handleRaw("ingest", ({ request }) => ingest(request), whole)
       .handle("query", ({ payload, request }) => proxy(payload, request))
       .handle("signin", () => Effect.succeed(ok))
       .handle("use", () => Effect.succeed(ok))
+      .handleRaw("replica", () => replica(logId))
   })
 )
 

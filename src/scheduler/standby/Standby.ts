@@ -23,13 +23,14 @@ import { Cloned, SchedulerBearer } from "../../protocol/SchedulerApi.ts"
 import { StandbyApi } from "../../protocol/StandbyApi.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../http/HttpErrors.ts"
+import * as HttpReplica from "../http/HttpReplica.ts"
 import * as Monitor from "../http/monitor.ts"
 import * as Forward from "./Forward.ts"
 import type { Following, Standing } from "./Standing.ts"
 
 const ok = { status: "ok" } as const
 
-const own: ReadonlySet<string> = new Set(["/health", "/livez", "/progress", "/readyz"])
+const own: ReadonlySet<string> = new Set(["/health", "/livez", "/progress", "/readyz", "/replica"])
 
 /** Whether this process answers by itself; figures as JSON are the cluster's, and the leader's. */
 const isOwn = ({ headers, url }: HttpServerRequest.HttpServerRequest): boolean => {
@@ -82,6 +83,11 @@ const layerMonitor = (standing: Standing, following: Following) =>
     })
   )
 
+const layerReplica = (standing: Standing) =>
+  HttpApiBuilder.group(StandbyApi, "replica", (handlers) =>
+    Effect.map(HttpReplica.make, (answer) => handlers.handleRaw("replica", () => answer(standing.log.logId)))
+  )
+
 const layerBearer = Layer.effect(
   SchedulerBearer,
   Effect.map(
@@ -115,7 +121,7 @@ export const layer = (standing: Standing, following: Following) =>
     HotRoutes.layerNone
   ).pipe(
     Layer.provideMerge(HttpApiBuilder.api(StandbyApi)),
-    Layer.provide(layerMonitor(standing, following)),
+    Layer.provide([layerMonitor(standing, following), layerReplica(standing)]),
     Layer.provide([layerBearer, Layer.succeed(Cloned, Cloned.of(Effect.void))]),
     Layer.provideMerge(Bodies.layerRouting),
     Layer.provide(layerAudit)

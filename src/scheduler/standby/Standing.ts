@@ -34,6 +34,8 @@ export interface StandingOptions {
 export interface Following {
   /** Applies what comes next, through `lastSeq` at most; answers whether there is more. */
   readonly step: (row: LogRow) => Effect.Effect<boolean, StartFault>
+  /** Whether its replica can be brought to the log's end: one that cannot must not take over. */
+  readonly canLead: (row: LogRow) => boolean
   readonly applied: () => number
   readonly synced: () => number
 }
@@ -229,16 +231,18 @@ export class Standing implements LeadershipShape {
   /** Of the clock that {@link accepted} takes. */
   readonly time = (): number => this.now()
 
-  /** Tells the others where this process is, and hears of them. */
+  /** Tells the others where this process is by now, and hears of them. */
   private announce(following: Pick<Following, "applied" | "synced">): Effect.Effect<void, WalFailed> {
-    const { name, self, url } = this
-    const told = this.log.announce({ self, name, url, applied: following.applied(), synced: following.synced() })
-    return Effect.zipRight(
-      told,
-      Effect.map(this.log.members(membersLeases * this.rules.leaseMs), (members) => {
-        this.members = members
-      })
-    )
+    return Effect.suspend(() => {
+      const { name, self, url } = this
+      const told = this.log.announce({ self, name, url, applied: following.applied(), synced: following.synced() })
+      return Effect.zipRight(
+        told,
+        Effect.map(this.log.members(membersLeases * this.rules.leaseMs), (members) => {
+          this.members = members
+        })
+      )
+    })
   }
 
   /**
@@ -271,13 +275,33 @@ export class Standing implements LeadershipShape {
         }
         if (sentAt - announcedAt >= Term.beatMs(this.rules)) announcedAt = sentAt
         isAway = false
-        this.seen(answer.right)
-        yield* this.tell({ tag: "Looked", sentAt, frame: answer.right })
+        const row = answer.right
+        this.seen(row)
+        // A term that has begun here is this process's, whatever it can make of it.
+        if (row.leader === this.self || following.canLead(row)) yield* this.tell({ tag: "Looked", sentAt, frame: row })
         if (yield* Deferred.isDone(this.won)) break
-        if (!(yield* following.step(answer.right))) yield* Effect.sleep(Duration.millis(everyMs))
+        const hasMore = yield* Effect.raceFirst(following.step(row), this.announcing(following))
+        if (!hasMore) yield* Effect.sleep(Duration.millis(everyMs))
       }
       return yield* Deferred.await(this.won)
     })
+  }
+
+  /** For work that takes long: goes on telling the others, or the log would be cut before this process has read it. */
+  private announcing(following: Pick<Following, "applied" | "synced">): Effect.Effect<never> {
+    return Effect.forever(
+      Effect.delay(
+        Effect.catchAll(this.announce(following), () => Effect.void),
+        Duration.millis(Term.beatMs(this.rules))
+      )
+    )
+  }
+
+  /** Schedulers that tell of themselves, without this one. */
+  peers(): ReadonlyArray<LogMember & { readonly leads: boolean }> {
+    return this.members
+      .filter(({ self }) => self !== this.self)
+      .map((member) => ({ ...member, leads: member.self === this.row?.leader }))
   }
 
   /** The leader's clockwork, as long as the scope lives. */
@@ -286,12 +310,6 @@ export class Standing implements LeadershipShape {
     const tick = Effect.repeat(Effect.delay(this.tell({ tag: "Tick" }), Duration.millis(leaseMs / 30)), {
       until: () => this.term.role !== "leader"
     })
-    const announcing = Effect.forever(
-      Effect.delay(
-        Effect.catchAll(this.announce(following), () => Effect.void),
-        Duration.millis(Term.beatMs(this.rules))
-      )
-    )
-    return Effect.zipRight(Effect.forkScoped(tick), Effect.asVoid(Effect.forkScoped(announcing)))
+    return Effect.zipRight(Effect.forkScoped(tick), Effect.asVoid(Effect.forkScoped(this.announcing(following))))
   }
 }

@@ -9,6 +9,7 @@ import { Chunk, Duration, Effect, Fiber, Option, Stream } from "effect"
 import * as Cutting from "../../core/cluster/cutting.ts"
 import * as Term from "../../core/cluster/term.ts"
 import type { WalRecord } from "../../core/wal/walFormat.ts"
+import type { SnapshotFailed } from "../../ports/Snapshots.ts"
 import { checked, dropped, WalFailed, type WalShape } from "../../ports/Wal.ts"
 import type { Following, Standing } from "./Standing.ts"
 
@@ -110,14 +111,22 @@ class LeaderLog {
     })
   }
 
-  /** `synced`: through which the replica here is on its disk. In steps, because an append waits for each of them. */
-  readonly dropBefore = Effect.fnUntraced(function* (this: LeaderLog, wanted: number, synced: number, copies: number) {
+  /** `own`: through which the replica here is on its disk. In steps, because an append waits for each of them. */
+  readonly dropBefore = Effect.fnUntraced(function* (
+    this: LeaderLog,
+    wanted: number,
+    own: number,
+    { copies, keep }: Pick<LeaderOptions, "copies" | "keep">
+  ) {
     const { standing } = this
+    const snapshot = yield* Effect.mapError(keep(wanted), ({ message }) =>
+      failed(standing, "failed", `it is not cut: no snapshot can be kept: ${message}`)
+    )
     const others = yield* standing.copies
-    const seq = Cutting.cutBefore(wanted, synced, others, copies)
+    const seq = Cutting.cutBefore(wanted, { own, others, snapshot }, copies)
     if (seq === 0)
       yield* Effect.logWarning(
-        `the log at ${standing.log.shown} is not cut: ${1 + others.filter(({ isNear }) => isNear).length} schedulers keep a replica of it, and SVC_LOG_COPIES asks for ${copies}`
+        `the log at ${standing.log.shown} is not cut: ${1 + others.filter(({ isNear }) => isNear).length} schedulers keep a replica of it${snapshot === undefined ? "" : " and a snapshot"}, and SVC_LOG_COPIES asks for ${copies} copies`
       )
     while (this.keptAfter < seq - 1) {
       const before = this.keptAfter
@@ -132,14 +141,20 @@ export interface Led extends Pick<Following, "applied" | "synced"> {
   readonly wal: WalShape
 }
 
-/**
- * The log as the term found it that begins with `frame`; `synced` as the follower left it, `copies` as the settings
- * have it.
- */
+export interface LeaderOptions {
+  /** As the follower left it. */
+  readonly synced: number
+  /** SVC_LOG_COPIES. */
+  readonly copies: number
+  /** As `SnapshotsShape.keep`, of the replica here. */
+  readonly keep: (wanted: number) => Effect.Effect<number | undefined, SnapshotFailed>
+}
+
+/** The log as the term found it that begins with `frame`. */
 export const make = (
   standing: Standing,
   frame: Term.Frame,
-  { copies, synced }: { readonly copies: number; readonly synced: number }
+  { copies, keep, synced }: LeaderOptions
 ): Effect.Effect<Led, WalFailed> =>
   Effect.gen(function* () {
     const { keptAfter } = yield* Effect.retry(standing.log.row, {
@@ -160,7 +175,7 @@ export const make = (
       // Asked for once the replica is on disk, at least through there.
       dropBefore: (seq) => {
         onDisk = Math.max(onDisk, seq - 1)
-        return log.dropBefore(seq, onDisk, copies)
+        return log.dropBefore(seq, onDisk, { copies, keep })
       },
       lost: standing.lost
     }

@@ -1,76 +1,148 @@
 /**
  * A replica that follows the log of another scheduler: warm when its own term begins.
  *
- * It takes versions from the log's lines and decides none.
+ * It takes versions from the log's lines and decides none. One that is behind the log's beginning is restored from a
+ * snapshot first.
  */
 import { Clock, Effect } from "effect"
 import { type Replica, startFault } from "../../ports/Replica.ts"
 import type { LogRow, SharedLogShape } from "../../ports/SharedLog.ts"
+import type { ReplicaFileShape, SnapshotsShape } from "../../ports/Snapshots.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import { replaying } from "../ingest/recovery.ts"
+import { type Replay, replaying } from "../ingest/recovery.ts"
+import * as Restoring from "./restoring.ts"
 import type { Following } from "./Standing.ts"
 
 /** How often it brings what it has applied to its disk, so that the log may be cut behind it. */
 const syncMs = 5000
+/** Between two attempts to restore it. */
+const restoreMs = 1000
+
+/** For so many leases a snapshot is looked for; other schedulers may only be starting. */
+const patienceLeases = 10
 
 export interface TailOptions {
   readonly replicaDbPath: string
+  readonly leaseMs: number
+  readonly snapshotTimeoutSecs: number
   /** Lost records can be had from a database. */
   readonly canClone: boolean
+  /** The replica as a file, and where others of it are. */
+  readonly own: ReplicaFileShape
+  readonly snapshots: SnapshotsShape
 }
 
 const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, message })
 
+/** Where the replica is, and what a log's events do to it. */
+class Tail implements Following {
+  private readonly log: SharedLogShape
+  private readonly replica: typeof Replica.Service
+  private readonly options: TailOptions
+  private readonly restore: ReturnType<typeof Restoring.make>
+  private at: { readonly applied: number; readonly synced: number; readonly replays: Replay }
+  private syncedAt: number
+  /** Since when no snapshot could be had, and when the next attempt is due. */
+  private lacking: { readonly since: number; readonly nextAt: number } | undefined
+
+  constructor(
+    log: SharedLogShape,
+    replica: typeof Replica.Service,
+    options: TailOptions,
+    applied: number,
+    replays: Replay,
+    now: number
+  ) {
+    this.log = log
+    this.replica = replica
+    this.options = options
+    const { own, snapshots, snapshotTimeoutSecs } = options
+    this.restore = Restoring.make({ logId: log.logId, own, snapshots, timeoutMs: snapshotTimeoutSecs * 1000 })
+    this.at = { applied, synced: applied, replays }
+    this.syncedAt = now
+  }
+
+  readonly applied = (): number => this.at.applied
+
+  readonly synced = (): number => this.at.synced
+
+  readonly canLead = ({ keptAfter, lastSeq }: LogRow): boolean => {
+    const { applied } = this.at
+    const clonesInstead = this.options.canClone && this.lacking !== undefined
+    return applied <= lastSeq && (applied >= keptAfter || clonesInstead)
+  }
+
+  readonly step = (row: LogRow): Effect.Effect<boolean, StartFault> =>
+    Effect.gen(this, function* () {
+      const { applied } = this.at
+      if (applied > row.lastSeq)
+        return yield* unusable(
+          `the replica in ${this.options.replicaDbPath} stands at seq ${applied}, but the log at ${this.log.shown} ends at ${row.lastSeq}: they are not of one piece. Put the log back, or move both away to begin anew`
+        )
+      if (applied < row.keptAfter) return yield* this.restored(row)
+      yield* this.sync
+      if (applied === row.lastSeq) return false
+      const page = yield* Effect.either(this.log.page(applied, row.lastSeq))
+      if (page._tag === "Left") {
+        if (page.left.reason === "damaged") return yield* unusable(page.left.message)
+        // Cut meanwhile, or out of reach: the next look says which.
+        return false
+      }
+      this.at = { ...this.at, applied: yield* this.at.replays.apply(page.right) }
+      return this.at.applied < row.lastSeq
+    })
+
+  private readonly sync = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      const now = yield* Clock.currentTimeMillis
+      const { applied, synced } = this.at
+      if (synced === applied || now - this.syncedAt < syncMs) return
+      yield* Effect.mapError(this.replica.sync, startFault)
+      this.at = { ...this.at, synced: applied }
+      this.syncedAt = now
+    })
+  )
+
+  /** Gets a snapshot, where one is due; false: not yet. */
+  private restored(row: LogRow): Effect.Effect<boolean, StartFault> {
+    return Effect.gen(this, function* () {
+      const now = yield* Clock.currentTimeMillis
+      if (this.lacking !== undefined && now < this.lacking.nextAt) return false
+      const faults = yield* this.restore(row)
+      if (faults !== undefined) return yield* this.lacks(row, faults, now)
+      const applied = yield* Effect.mapError(this.replica.applied, startFault)
+      // It was flushed before it got its name.
+      this.at = { applied, synced: applied, replays: yield* replaying(this.log.shown, this.replica) }
+      this.lacking = undefined
+      return true
+    })
+  }
+
+  private lacks(row: LogRow, faults: ReadonlyArray<string>, now: number): Effect.Effect<boolean, StartFault> {
+    return Effect.gen(this, function* () {
+      const { canClone, leaseMs, replicaDbPath } = this.options
+      const triedAt = yield* Clock.currentTimeMillis
+      const why = `the replica in ${replicaDbPath} stands at seq ${this.at.applied}, but the log at ${this.log.shown} begins at ${row.keptAfter + 1}: what lies between is not in it any more, and no snapshot can be had (${faults.join("; ")})`
+      if (this.lacking === undefined) {
+        const otherwise = canClone ? "; it is cloned from the database if this scheduler leads before" : ""
+        yield* Effect.logWarning(`${why}: trying again${otherwise}`)
+      }
+      this.lacking = { since: this.lacking?.since ?? now, nextAt: triedAt + restoreMs }
+      if (canClone || triedAt - this.lacking.since < patienceLeases * leaseMs) return false
+      return yield* unusable(
+        `${why}. Start a scheduler of this log that has a replica, or put a snapshot where SVC_SNAPSHOT_URL points`
+      )
+    })
+  }
+}
+
 export const make = (
   log: SharedLogShape,
   replica: typeof Replica.Service,
-  { canClone, replicaDbPath }: TailOptions
+  options: TailOptions
 ): Effect.Effect<Following, StartFault> =>
   Effect.gen(function* () {
-    let applied = yield* Effect.mapError(replica.applied, startFault)
-    let synced = applied
-    let syncedAt = yield* Clock.currentTimeMillis
-    let isTold = false
+    const applied = yield* Effect.mapError(replica.applied, startFault)
     const replays = yield* replaying(log.shown, replica)
-
-    const sync = Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      if (synced === applied || now - syncedAt < syncMs) return
-      const through = applied
-      yield* Effect.mapError(replica.sync, startFault)
-      synced = through
-      syncedAt = now
-    })
-
-    /** Why this replica cannot follow, if it cannot. */
-    const fault = ({ keptAfter, lastSeq }: LogRow): string | undefined => {
-      if (applied > lastSeq)
-        return `the replica in ${replicaDbPath} stands at seq ${applied}, but the log at ${log.shown} ends at ${lastSeq}: they are not of one piece. Put the log back, or move both away to begin anew`
-      return applied < keptAfter
-        ? `the replica in ${replicaDbPath} stands at seq ${applied}, but the log at ${log.shown} begins at ${keptAfter + 1}: what lies between is not in it any more. Stop another scheduler of this log, copy its replica folder here, and start both`
-        : undefined
-    }
-
-    const step = (row: LogRow): Effect.Effect<boolean, StartFault> =>
-      Effect.gen(function* () {
-        const why = fault(row)
-        if (why !== undefined && applied < row.keptAfter && canClone) {
-          if (!isTold) yield* Effect.logWarning(`${why}; or it is cloned from the database when this scheduler leads`)
-          isTold = true
-          return false
-        }
-        if (why !== undefined) return yield* unusable(why)
-        yield* sync
-        if (applied === row.lastSeq) return false
-        const page = yield* Effect.either(log.page(applied, row.lastSeq))
-        if (page._tag === "Left") {
-          if (page.left.reason === "damaged") return yield* unusable(page.left.message)
-          // Cut meanwhile, or out of reach: the next look says which.
-          return false
-        }
-        applied = yield* replays.apply(page.right)
-        return applied < row.lastSeq
-      })
-
-    return { step, applied: () => applied, synced: () => synced }
+    return new Tail(log, replica, options, applied, replays, yield* Clock.currentTimeMillis)
   })

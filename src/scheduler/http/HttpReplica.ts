@@ -1,0 +1,37 @@
+/**
+ * `GET /replica`: the replica of this scheduler as a file, for the other schedulers of its log.
+ *
+ * What it is a state of, and what it hashes to, stands before the first byte. It stands still until the answer is over.
+ */
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Effect } from "effect"
+import { overloaded } from "../../node/httpAnswers.ts"
+import { ReplicaFile, type SnapshotFailed } from "../../ports/Snapshots.ts"
+import * as Wire from "../../protocol/replicaFile.ts"
+import { snapshotSeqHeader } from "../../protocol/wire.ts"
+
+const retryAfterSecs = 2
+
+const toWire = ({ message, reason }: SnapshotFailed) =>
+  reason === "busy" ? overloaded({ message, retryAfterSecs }) : { code: "REPLICA_FAILED" as const, message }
+
+/** Answers for the log of this id, within the scope of the request. */
+export const make = Effect.map(
+  ReplicaFile,
+  (own) => (logId: string) =>
+    own === undefined
+      ? Effect.fail({ code: "NOT_FOUND" as const, message: "the replica of this scheduler is in no file" })
+      : Effect.mapBoth(own.snapshot(logId), {
+          onFailure: toWire,
+          onSuccess: ({ bytes, content, seq, sha256 }) =>
+            HttpServerResponse.stream(content, {
+              contentType: Wire.contentType,
+              contentLength: bytes,
+              headers: {
+                [snapshotSeqHeader]: String(seq),
+                [Wire.logIdHeader]: logId,
+                [Wire.digestHeader]: Wire.digestOf(sha256)
+              }
+            })
+        })
+)

@@ -1,0 +1,75 @@
+/**
+ * A replica that is further behind than the log reaches is replaced by a snapshot; the log behind that is then read as
+ * always.
+ *
+ * Whatever is offered is tried, the best first. A snapshot that is of another log, or ends before the log begins, is
+ * refused before a byte of it is read.
+ */
+import { Clock, Duration, Effect, Stream } from "effect"
+import { Progress } from "../../ports/Progress.ts"
+import type { LogRow } from "../../ports/SharedLog.ts"
+import {
+  type Offer,
+  type ReplicaFileShape,
+  type Snapshot,
+  SnapshotFailed,
+  type SnapshotsShape
+} from "../../ports/Snapshots.ts"
+
+export interface RestoringOptions {
+  readonly logId: string
+  readonly own: ReplicaFileShape
+  readonly snapshots: SnapshotsShape
+  /** For all of one transfer. */
+  readonly timeoutMs: number
+}
+
+const faultOf = (snapshot: Snapshot, logId: string, { keptAfter }: LogRow): string | undefined => {
+  if (snapshot.logId !== logId) return `it is of the log ${snapshot.logId}, and this one is ${logId}`
+  return snapshot.seq < keptAfter
+    ? `it stands at seq ${snapshot.seq}, and the log begins at ${keptAfter + 1}`
+    : undefined
+}
+
+/** Restores the replica; answers why it could not, source by source, or undefined when it has. */
+export const make = ({ logId, own, snapshots, timeoutMs }: RestoringOptions) => {
+  const take = (offer: Offer, row: LogRow): Effect.Effect<void, SnapshotFailed> =>
+    Effect.gen(function* () {
+      const snapshot = yield* offer.open
+      const fault = faultOf(snapshot, logId, row)
+      if (fault !== undefined) return yield* new SnapshotFailed({ reason: "failed", message: fault })
+      const begunAt = yield* Clock.currentTimeMillis
+      yield* Progress.during("recovery", `the replica from ${offer.from}`, "bytes", (step) => {
+        step.expect(snapshot.bytes)
+        const content = Stream.tap(snapshot.content, (piece) => Effect.sync(() => step.add(piece.length)))
+        return own.restore({ ...snapshot, content })
+      })
+      const ms = (yield* Clock.currentTimeMillis) - begunAt
+      yield* Effect.logInfo(
+        `restored the replica from ${offer.from}: ${snapshot.bytes} bytes at seq ${snapshot.seq} in ${ms} ms`
+      )
+    }).pipe(
+      Effect.scoped,
+      Effect.timeoutFail({
+        duration: Duration.millis(timeoutMs),
+        onTimeout: () =>
+          new SnapshotFailed({
+            reason: "failed",
+            message: `not whole within ${timeoutMs / 1000} s (SVC_SNAPSHOT_TIMEOUT_SECS)`
+          })
+      })
+    )
+
+  return (row: LogRow): Effect.Effect<ReadonlyArray<string> | undefined> =>
+    Effect.gen(function* () {
+      const offers = yield* Effect.either(snapshots.offers(row.keptAfter))
+      if (offers._tag === "Left") return [offers.left.message]
+      const faults: Array<string> = []
+      for (const offer of offers.right) {
+        const taken = yield* Effect.either(take(offer, row))
+        if (taken._tag === "Right") return undefined
+        faults.push(`${offer.from}: ${taken.left.message}`)
+      }
+      return faults.length === 0 ? ["no snapshot is offered"] : faults
+    })
+}

@@ -1,0 +1,148 @@
+/**
+ * Schedulers that have lost their disk, or never had one, over a log that does not reach back to its beginning: they
+ * get a snapshot by themselves, from another scheduler or from a folder, and nothing that was acknowledged is lost.
+ */
+import { existsSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { afterEach, describe, expect, it } from "vitest"
+import { secret, until } from "../kit/Door.ts"
+import * as Postgres from "../kit/postgres.ts"
+import type { Process } from "../kit/processCluster.ts"
+import { StandbyCluster } from "../kit/standbyCluster.ts"
+
+const missing = Postgres.isReachable ? "" : " (skipped: no PostgreSQL at 127.0.0.1:5432; SVC_TEST_POSTGRES names one)"
+
+/** Cuts the log as soon as it may. */
+const cutting = { SVC_LEASE_MS: "2000", SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1", SVC_LOG_COPIES: "1" }
+/** A busy machine may cost a leader its lease. */
+const supervised = { isSupervised: true } as const
+
+let cluster: StandbyCluster | undefined
+afterEach(async () => {
+  await cluster?.close()
+  cluster = undefined
+})
+
+/** Records by key, as they were acknowledged. */
+const known = new Map<string, number>()
+
+const write = async (of: StandbyCluster, count: number): Promise<void> => {
+  const batch = Array.from({ length: count }, (_, i) => ({ key: `item:${known.size + i}`, n: known.size + i }))
+  await until("a batch is taken", async () => {
+    const body = batch.map(({ key, n }) => ({ table: "item", op: "UPDATE", id: key, record: { n } }))
+    return (await of.scheduler.ask({ method: "POST", path: "/ingest", body }, 20_000))?.status === 200
+  })
+  for (const { key, n } of batch) known.set(key, n)
+}
+
+/** All that was acknowledged is there, by the word of whichever scheduler leads. */
+const check = async (of: StandbyCluster): Promise<void> => {
+  const rows = await of.query("SELECT id, n FROM item")
+  const found = new Map(rows.map(({ id, n }) => [String(id), Number(n)]))
+  expect(found.size).toBe(known.size)
+  for (const [key, n] of known) expect(found.get(key), key).toBe(n)
+}
+
+const keptAfter = async ({ url }: StandbyCluster): Promise<number> =>
+  Number(
+    (await Postgres.ask("SELECT kept_after FROM svc_log_head WHERE log = $1", [Postgres.nameOf(url)]))[0]?.kept_after
+  )
+
+/** Writes until the log has been cut through there. */
+const cut = (of: StandbyCluster, through: number): Promise<true> =>
+  until("the log is cut", async () => {
+    await write(of, 10)
+    return (await keptAfter(of)) >= through
+  })
+
+const files = (folder: string): ReadonlyArray<string> => (existsSync(folder) ? readdirSync(folder).sort() : [])
+
+const isWhole = (of: StandbyCluster, scheduler: Process): Promise<unknown> =>
+  until("it stands by with all of the log", async () => {
+    const told = await of.told(scheduler)
+    return told?.state === "standby" && told.log.leader !== null && told.seq >= known.size
+  }).catch((error: unknown) => {
+    throw new Error(`${String(error)}\n${of.logs}`)
+  })
+
+describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missing}`, () => {
+  it("D64 a scheduler without a disk gets its replica from another one, and is whole when that one is gone", async () => {
+    known.clear()
+    cluster = await StandbyCluster.start(
+      2,
+      0,
+      { ...cutting, SVC_SCHEDULER_AUTH_SECRET: secret },
+      { ...supervised, idle: 1 }
+    )
+    const [first, second] = cluster.schedulers as [Process, Process]
+    await write(cluster, 200)
+    await cut(cluster, 150)
+    await second.start()
+    await isWhole(cluster, second)
+    expect(second.logs).toContain("restored the replica from scheduler-1")
+    expect(files(cluster.replicaOf(second))).not.toContain("replica.db.part")
+    await write(cluster, 5)
+    await isWhole(cluster, second)
+    await first.kill()
+    await until("it leads", () => cluster!.leads(second))
+    await check(cluster)
+    // And the other way round, from one that follows.
+    await cluster.lose(first)
+    // As if it had been away for longer than the log is kept for one.
+    await Postgres.ask("DELETE FROM svc_log_member WHERE log = $1 AND name = $2", [
+      Postgres.nameOf(cluster.url),
+      first.name
+    ])
+    await cut(cluster, known.size)
+    await first.start()
+    await isWhole(cluster, first)
+    expect(first.logs).toContain("restored the replica from scheduler-2")
+  }, 90_000)
+
+  it("D64 every scheduler's disk is deleted: with snapshots in a folder nothing is lost", async () => {
+    known.clear()
+    const folder = join(StandbyCluster.newShared(), "snapshots")
+    const env = { ...cutting, SVC_SNAPSHOT_URL: `file://${folder}`, SVC_SNAPSHOT_INTERVAL_SECS: "1" }
+    cluster = await StandbyCluster.start(2, 0, env, supervised)
+    await write(cluster, 200)
+    await cut(cluster, 150)
+    const kept = await keptAfter(cluster)
+    expect(files(folder).some((name) => Number(/-(\d{16})-/.exec(name)?.[1]) >= kept)).toBe(true)
+    await write(cluster, 50)
+    for (const each of cluster.schedulers) await cluster.lose(each)
+    expect(cluster.schedulers.map((each) => files(cluster!.replicaOf(each)))).toEqual([[], []])
+    for (const each of cluster.schedulers) await each.start()
+    await cluster.leader()
+    await check(cluster)
+    expect(cluster.schedulers.map(({ logs }) => /restored the replica from .*snapshots\/svc-/.test(logs))).toEqual([
+      true,
+      true
+    ])
+    await write(cluster, 5)
+    await check(cluster)
+    await until("nothing is on its way", () => files(folder).every((name) => !name.endsWith(".part")))
+  }, 90_000)
+
+  it("D64 every scheduler's disk is deleted: with a log that was never cut nothing is lost", async () => {
+    known.clear()
+    cluster = await StandbyCluster.start(2, 0, { SVC_LEASE_MS: "2000" }, supervised)
+    await write(cluster, 200)
+    for (const each of cluster.schedulers) await cluster.lose(each)
+    for (const each of cluster.schedulers) await each.start()
+    await cluster.leader()
+    await check(cluster)
+  }, 60_000)
+
+  it("D64 without a snapshot anywhere it leads nothing, and ends with 3 naming both positions", async () => {
+    known.clear()
+    cluster = await StandbyCluster.start(1, 0, { ...cutting, SVC_LEASE_MS: "1000" })
+    const [only] = cluster.schedulers as [Process]
+    await write(cluster, 20)
+    await cut(cluster, 15)
+    await cluster.lose(only)
+    await only.start()
+    expect((await only.door?.exited)?.code).toBe(3)
+    expect(only.logs).toMatch(/stands at seq 0, but the log at postgres:.* begins at \d+.*no snapshot is offered/)
+    expect(only.logs).not.toContain("this scheduler leads: term 2")
+  }, 60_000)
+})
