@@ -90,6 +90,25 @@ export class HotReads extends Context.Reference<HotReads>()("ports/HotReads", {
   defaultValue: (): ((asked: ReadAsked, reply: ReadReply) => boolean) => () => false
 }) {}
 
+/** A `POST` that most often says again what is known: answered by callback then, else left to the declared route. */
+export interface HotRepeat {
+  /** Exact. */
+  readonly path: string
+  /** A request whose body is longer, or does not say how long, is the declared route's. */
+  readonly maxBodyBytes: number
+  /** Judged before the body is read; false: the declared route answers, and refuses what is to be refused. */
+  readonly wants: (authorization: string | undefined, registration: string | undefined) => boolean
+  /** Answers by `json` or `pass`, once; the declared route gets the body as it came. */
+  readonly accept: (body: string, reply: Pick<ReadReply, "json" | "pass" | "whenGone">) => void
+  readonly tooLarge: Answer
+  readonly notText: Answer
+}
+
+/** Such routes of a node; a server that has none serves the declared ones, which answer alike. */
+export class HotRepeats extends Context.Reference<HotRepeats>()("ports/HotRepeats", {
+  defaultValue: (): ReadonlyArray<HotRepeat> => []
+}) {}
+
 /** A `POST` whose answer goes on, answered by callbacks. */
 export interface HotStream {
   /** Exact. */

@@ -18,6 +18,7 @@ import * as Http from "./http/Http.ts"
 import * as HttpBrowsers from "./http/HttpBrowsers.ts"
 import * as HttpIngest from "./http/HttpIngest.ts"
 import * as HttpReads from "./http/HttpReads.ts"
+import * as HttpRegistration from "./http/HttpRegistration.ts"
 import * as Figures from "./http/nodeFigures.ts"
 import { Declared } from "./ingest/Declared.ts"
 import { Ingest } from "./ingest/Ingest.ts"
@@ -50,6 +51,7 @@ export const layer = Layer.mergeAll(
   Http.layer,
   HttpIngest.layerHot,
   HttpBrowsers.layerHot,
+  HttpRegistration.layerHot,
   HttpReads.layer,
   SspComparison.layer,
   IntegrityNodes.layer,

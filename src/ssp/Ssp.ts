@@ -26,6 +26,7 @@ import * as Http from "./http/Http.ts"
 import * as HttpBrowsers from "./http/HttpBrowsers.ts"
 import * as HttpIngest from "./http/HttpIngest.ts"
 import * as HttpReads from "./http/HttpReads.ts"
+import * as HttpRegistration from "./http/HttpRegistration.ts"
 import * as Figures from "./http/nodeFigures.ts"
 import { JobIntake } from "./jobs/JobIntake.ts"
 import { Jobs } from "./jobs/Jobs.ts"
@@ -44,6 +45,7 @@ export const layerOver = Layer.mergeAll(
   HttpIngest.layerHot,
   HttpReads.layer,
   HttpBrowsers.layerHot,
+  HttpRegistration.layerHot,
   Expiry.layer,
   Reconciling.layer,
   SchemaFollowing.layer

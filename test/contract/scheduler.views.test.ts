@@ -368,3 +368,30 @@ describe("GET /view/:view_id/stream through the scheduler", () => {
     await streaming.close()
   })
 })
+
+describe("POST /view/register of the scheduler", () => {
+  const told = (id: string): number =>
+    [a, b].flatMap((ssp) => ssp.calls("/view/register")).filter(({ json }) => (json as Body)["id"] === id).length
+  it("POST /view/register 200 D63 what changes nothing is answered from what is known, and no SSP is asked", async () => {
+    const body = registration("repeated", "SELECT * FROM other", { params: { n: 1 } })
+    const first = await node.post("/view/register", body)
+    for (const path of ["/view/register", "/view/register?"]) {
+      const again = await node.post(path, body)
+      expect([again.status, again.text]).toEqual([200, first.text])
+    }
+    expect(told("repeated")).toBe(1)
+    for (const more of [{ clientId: "other" }, { ttl: "2h" }, { params: null }, { format: "tree" }]) {
+      const before = told("repeated")
+      expect((await node.post("/view/register", { ...body, ...more })).status).toBe(200)
+      expect(told("repeated"), JSON.stringify(more)).toBe(before + 1)
+    }
+    expect(faultsOf(bodyOf(await node.post("/view/register", { ...body, ttl: "soon" })))).toMatchObject([
+      { path: "ttl" }
+    ])
+    await node.post("/view/unregister", { id: "repeated" })
+    const before = told("repeated")
+    await node.post("/view/register", body)
+    expect(told("repeated")).toBe(before + 1)
+    await node.post("/view/unregister", { id: "repeated" })
+  })
+})

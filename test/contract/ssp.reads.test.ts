@@ -1,7 +1,10 @@
-/** Results that are read again and again (D11): the answer that is kept is never an old one. */
+/**
+ * What is asked again and again: results (D11), of which no old one is answered, and registrations that change nothing
+ * (D63).
+ */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { send } from "../kit/contract.ts"
-import { Door, secret } from "../kit/Door.ts"
+import { Door, secret, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { change, registration } from "../kit/registration.ts"
 
@@ -55,4 +58,88 @@ it("GET /view/:view_id 200 D11 the same by every way, after each change, a reset
   await post("/ingest", change("CREATE", "t:1", { n: 9 }))
   await register("SELECT n FROM t ORDER BY n", "tree")
   expect(await same()).toEqual([{ n: 9 }])
+})
+
+const auditLines = (): number => door.logs.split("view.register").length - 1
+
+/** By callback, and by the declared route, which has the body to itself where the path is written otherwise. */
+const registeredTwice = async (body: unknown): Promise<unknown> => {
+  const [hot, declared] = await Promise.all(
+    ["/view/register", "/view/register?"].map((path) =>
+      request(door.url, { method: "POST", path, token: secret, body })
+    )
+  )
+  expect([hot!.status, hot!.text, hot!.headers["content-type"]]).toEqual([
+    declared!.status,
+    declared!.text,
+    declared!.headers["content-type"]
+  ])
+  return hot!.json
+}
+
+it("POST /view/register 200 D63 what changes nothing is answered as ever, and is no line of the audit", async () => {
+  const body = registration("incantation:same", "SELECT * FROM s ORDER BY n", { format: "tree", params: { a: [1] } })
+  await post("/view/register", body)
+  const before = auditLines()
+  expect(await registeredTwice(body)).toMatchObject({ query_id: "incantation:same", result_data: [] })
+  await post("/ingest", change("CREATE", "s:1", { n: 1 }))
+  const spaced = JSON.stringify(body, undefined, 1)
+  expect(await registeredTwice(spaced)).toMatchObject({ result_data: [{ id: "s:1", n: 1 }] })
+  expect(auditLines()).toBe(before)
+})
+
+it("POST /view/register 200 400 D9 D63 whatever differs is taken, or refused, as by the declared route", async () => {
+  const body = registration("incantation:differs", "SELECT * FROM s", { format: "flat" })
+  await post("/view/register", body)
+  const listed = async (): Promise<unknown> => {
+    const answer = await request(door.url, { path: "/views?search=differs", token: secret })
+    return (answer.json as { readonly views: ReadonlyArray<unknown> }).views[0]
+  }
+  for (const more of [
+    { clientId: "another" },
+    { ttl: "2h" },
+    { format: "tree" },
+    { params: { a: 1 } },
+    { surql: "SELECT n FROM s" },
+    { lastActiveAt: "2030-01-01T00:00:00Z" },
+    { id: "differs" }
+  ]) {
+    const before = auditLines()
+    await post("/view/register", { ...body, ...more })
+    await until(`the line of ${JSON.stringify(more)}`, () => auditLines() > before)
+  }
+  expect(await listed()).toMatchObject({ last_active_at: expect.stringMatching(/^20/) })
+  for (const bad of [
+    { ...body, ttl: "soon" },
+    { ...body, params: [1] },
+    { ...body, format: "table" },
+    { ...body, clientId: 1 },
+    { ...body, lastActiveAt: "yesterday" },
+    { ...body, id: "" },
+    { ...body, surql: "SELECT" },
+    [],
+    "{",
+    "",
+    null,
+    `${"[".repeat(2_000)}${"]".repeat(2_000)}`
+  ]) {
+    const json = await registeredTwice(bad)
+    expect(json).toMatchObject({ code: expect.stringMatching(/^INVALID_/) })
+  }
+})
+
+it("POST /view/register D63 a body that the hot route leaves reaches the declared one whole, however it comes", async () => {
+  const big = registration("incantation:big", "SELECT * FROM s", { params: { text: "é".repeat(20_000) } })
+  await post("/view/register", big)
+  expect(await registeredTwice(big)).toMatchObject({ query_id: "incantation:big" })
+  const longer = { ...big, params: { text: "é".repeat(60_000) } }
+  expect(await registeredTwice(longer)).toMatchObject({ query_id: "incantation:big" })
+  const notText = await registeredTwice(Buffer.from([0x7b, 0xff, 0x7d]))
+  expect(notText).toMatchObject({ code: "INVALID_REQUEST" })
+})
+
+it("POST /view/register 401 D15 D63 a stranger's repetition is turned away as any other", async () => {
+  const body = registration("incantation:same", "SELECT * FROM s ORDER BY n", { format: "tree", params: { a: [1] } })
+  const answer = await request(door.url, { method: "POST", path: "/view/register", token: "a-guess", body })
+  expect([answer.status, answer.json]).toEqual([401, expect.objectContaining({ code: "UNAUTHORIZED" })])
 })

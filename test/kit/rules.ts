@@ -41,7 +41,7 @@ const sees: { readonly [room: string]: ReadonlyArray<string> } = {
   "core/access": ["core", "core/settings"],
   "core/surreal": ["core", "core/record", "core/surql"],
   "core/job": ["core"],
-  "core/cluster": ["core"],
+  "core/cluster": ["core", "core/view"],
   "core/ivm": ["core", "core/record", "core/surql", "core/surreal", "core/view"],
   "core/edges": ["core", "core/surql", "core/ivm"],
   "core/integrity": ["core", "core/surql", "core/ivm"],

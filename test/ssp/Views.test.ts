@@ -172,7 +172,7 @@ describe("the life of a view", () => {
         yield* Fiber.join(refresh)
         expect(yield* Fiber.join(sweep)).toEqual([])
         expect(yield* views.count).toBe(1)
-        expect(yield* views.expire(1_010)).toEqual(["a"])
+        expect(yield* views.expire(1_011)).toEqual(["a"])
         expect(yield* views.count).toBe(0)
       })
     )

@@ -180,7 +180,7 @@ describe("while a view fills", () => {
         const refresh = yield* begun(views, "a", slow, { ttlMs: 10, lastActiveAtMs: 1_000 })
         expect(yield* views.expire(500)).toEqual([])
         yield* Fiber.join(refresh)
-        expect(yield* views.expire(1_010)).toEqual(["a"])
+        expect(yield* views.expire(1_011)).toEqual(["a"])
       })
     )
   )

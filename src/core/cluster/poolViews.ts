@@ -7,6 +7,7 @@
  * is.
  */
 import { HashMap } from "effect"
+import * as ViewTimes from "../view/viewTimes.ts"
 import * as Balance from "./balance.ts"
 import type { Command, Home } from "./messages.ts"
 import * as Quarantine from "./poolQuarantine.ts"
@@ -261,8 +262,13 @@ export const requested = (turn: Turn, key: string, request: State.Request): void
   startFor(turn, view ?? fresh, request, [])
 }
 
-/** Its time begins again here and, by a registration as it stands, at its SSP. */
+/** Its time begins again here and, by a registration as it stands, at its SSP, where that is worth a write (D63). */
 const touched = (turn: Turn, key: string, ref: number): void => {
+  const known = State.view(turn.state, key)
+  if (known !== undefined && ViewTimes.isWithinGrace(State.timesOf(known.spec), turn.now)) {
+    reply(turn, ref, { kind: "ok" })
+    return settle(turn, key)
+  }
   activityFound(turn, { tag: "ActivityFound", view: key, lastActiveAt: turn.now })
   const view = State.view(turn.state, key)
   if (view === undefined) return reply(turn, ref, { kind: "unknownView" })

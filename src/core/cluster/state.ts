@@ -6,6 +6,7 @@
  * on its member, so that an SSP that goes takes or leaves everything in one step.
  */
 import { HashMap, HashSet, Order, SortedMap } from "effect"
+import * as ViewTimes from "../view/viewTimes.ts"
 import { type Candidate, defaultStrategy, type Strategy, strategies } from "./balance.ts"
 import type * as DeliveryQueue from "./deliveryQueue.ts"
 import type { Freeze } from "./freeze.ts"
@@ -169,7 +170,12 @@ export interface Job extends JobRow {
  */
 const width = 16
 
-export const expiresAt = (of: ViewRow): number => Math.max(0, Math.ceil(of.spec.lastActiveAt + of.spec.ttlMs))
+export const timesOf = ({ lastActiveAt, ttlMs }: ViewSpec): ViewTimes.ViewTimes => ({
+  ttlMs,
+  lastActiveAtMs: lastActiveAt
+})
+
+export const expiresAt = (of: ViewRow): number => Math.max(0, Math.ceil(ViewTimes.expiresAtMs(timesOf(of.spec))))
 
 export const expiryOf = (of: ViewRow): string => `${String(expiresAt(of)).padStart(width, "0")}${of.view}`
 

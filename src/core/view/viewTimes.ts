@@ -16,6 +16,22 @@ export interface TimeFault {
   readonly reason: string
 }
 
+/** The longest grace, however long a view lives. */
+const mostGraceMs = 60_000
+
+/** How long after an activity that is written down another one is not, in milliseconds (D63). */
+const graceMs = (ttlMs: number): number => Math.min(ttlMs / 16, mostGraceMs)
+
+/**
+ * When a view expires, in Unix milliseconds (D14): its time to live after its last activity, which may be later than
+ * the one that is written down, by the grace at most.
+ */
+export const expiresAtMs = ({ lastActiveAtMs, ttlMs }: ViewTimes): number => lastActiveAtMs + ttlMs + graceMs(ttlMs)
+
+/** Whether an activity is not worth a write: the view expires no earlier without it. */
+export const isWithinGrace = ({ lastActiveAtMs, ttlMs }: ViewTimes, activeAtMs: number): boolean =>
+  activeAtMs >= lastActiveAtMs && activeAtMs <= lastActiveAtMs + graceMs(ttlMs)
+
 /** Date and time with an offset; date alone is midnight UTC. */
 const iso = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i
 

@@ -18,6 +18,7 @@ import type { Tls } from "../../node/tls.ts"
 import {
   type Answer,
   HotReads,
+  HotRepeats,
   type HotRoute,
   HotRoutes,
   type HotStream,
@@ -32,6 +33,7 @@ import * as Compressed from "./compressed.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
 import { answerBrokenRequests, Connections, endsWithConnection } from "./connections.ts"
 import { type ReadParts, serveRead, streamReply } from "./hotReads.ts"
+import { serveRepeat } from "./hotRepeats.ts"
 import { type NoText, readBody } from "./readBody.ts"
 import * as TlsServer from "./tlsServer.ts"
 
@@ -270,6 +272,7 @@ const makeAdmission = (
 const makeListener = (
   routes: ReadonlyArray<HotRoute>,
   streams: typeof HotStreams.Service,
+  repeats: typeof HotRepeats.Service,
   reads: typeof HotReads.Service,
   rest: RequestListener,
   admit: ReturnType<typeof makeAdmission>,
@@ -290,6 +293,9 @@ const makeListener = (
     const parts = { reads, declared, silenceMs, onDefect }
     const stream = request.method === "POST" ? streams.find(({ path }) => path === request.url) : undefined
     if (stream !== undefined) return serveStream(stream, parts, request, response)
+    const repeat = request.method === "POST" ? repeats.find(({ path }) => path === request.url) : undefined
+    const refuse = (why: NoText): void => repeat && send(response, noTextAnswer(repeat, why))
+    if (repeat !== undefined && serveRepeat(repeat, parts, request, response, refuse)) return
     if (request.method === "GET") {
       Compressed.offer(request, response, silenceMs)
       if (serveRead(parts, request, response)) return
@@ -374,6 +380,7 @@ export const layer = (options: ListenOptions) =>
       const listener = makeListener(
         yield* HotRoutes,
         yield* HotStreams,
+        yield* HotRepeats,
         yield* HotReads,
         handler,
         makeAdmission(options, new Set([...openPages, ...(yield* Pages.paths)]), () => stopped, limits),

@@ -37,7 +37,7 @@ export const streamReply =
     }
   }
 
-const replyOf = (
+export const replyOf = (
   { declared, silenceMs }: ReadParts,
   request: IncomingMessage,
   response: ServerResponse

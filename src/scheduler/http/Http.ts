@@ -11,6 +11,7 @@ import { Clock, Effect, Either, Layer } from "effect"
 import type { Reply } from "../../core/cluster/messages.ts"
 import * as State from "../../core/cluster/state.ts"
 import * as Text from "../../core/telemetry/metricText.ts"
+import * as SaidAgain from "../../core/view/saidAgain.ts"
 import { makeJudge } from "../../node/bearer.ts"
 import * as Guard from "../../node/guard.ts"
 import { invalidRequest } from "../../node/httpAnswers.ts"
@@ -76,13 +77,13 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
       .handle(
         "register",
         ({ payload }) =>
-          audited(payload.id)(
-            Effect.map(Views.register(pool, payload), ({ assignedAt, ssp }) => ({
-              query_id: payload.id,
-              ssp_id: ssp,
-              assigned_at: Math.floor(assignedAt / 1000)
-            }))
-          ),
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            const said = SaidAgain.read(payload, now)
+            const known = said && Views.known(pool.state(), said)
+            const placing =
+              known === undefined ? audited(payload.id)(Views.register(pool, payload)) : Effect.succeed(known)
+            return Effect.map(placing, (placed) => Views.placingOf(payload.id, placed))
+          }),
         whole
       )
       .handle(

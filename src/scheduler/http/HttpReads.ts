@@ -12,7 +12,7 @@ import * as Target from "../../node/streams/readTarget.ts"
 import { SingleStreams } from "../../node/streams/singleStreams.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
 import { HotReads, type ReadAsked, type ReadReply } from "../../ports/Front.ts"
-import { type Flow, type Heard, SspClient } from "../../ports/SspClient.ts"
+import { SspClient } from "../../ports/SspClient.ts"
 import { scopeOf } from "../../protocol/access.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
 import { isFormat } from "../../protocol/wire.ts"
@@ -22,6 +22,7 @@ import { Pool } from "../pool/Pool.ts"
 import * as Whereabouts from "../pool/whereabouts.ts"
 import { FollowedViews } from "../streams/FollowedViews.ts"
 import * as Errors from "./HttpErrors.ts"
+import { type Ask, SharedReads } from "./sharedReads.ts"
 
 /** That of the view's registration. */
 const formatOf = (state: State.State, id: string): StreamFormat => {
@@ -29,66 +30,6 @@ const formatOf = (state: State.State, id: string): StreamFormat => {
   const body = key === undefined ? undefined : State.view(state, key)?.spec.body
   const { format } = (body ?? {}) as { readonly format?: unknown }
   return isFormat(format) ? format : "flat"
-}
-
-/** A longer result is handed on as it comes. */
-const maxBytes = 1024 * 1024
-
-const kept = ["cache-control", "etag"] as const
-
-const keptOf = (headers: Parameters<Heard["head"]>[1]): { readonly [name: string]: string } =>
-  Object.fromEntries(kept.flatMap((name) => (typeof headers[name] === "string" ? [[name, headers[name]]] : [])))
-
-/** An answer of an SSP on its way to a client: whole, or left to the declared route. */
-class Passing implements Heard {
-  private readonly reply: ReadReply
-  private flow: Flow | undefined
-  private headers: { readonly [name: string]: string } = {}
-  private status = 0
-  private readonly pieces: Array<Uint8Array> = []
-  private size = 0
-  private isOver = false
-
-  constructor(reply: ReadReply) {
-    this.reply = reply
-    reply.whenGone(() => this.settle(() => {}))
-  }
-
-  readonly head: Heard["head"] = (status, headers) => {
-    this.status = status
-    this.headers = keptOf(headers)
-    const isShort = Number(headers["content-length"] ?? 0) <= maxBytes
-    if (status !== 304 && !(status === 200 && isShort)) this.leave()
-  }
-
-  /** The bytes are parts of a buffer that is used again. */
-  readonly data = (bytes: Uint8Array): void => {
-    this.pieces.push(bytes.slice())
-    this.size += bytes.length
-    if (this.size > maxBytes) this.leave()
-  }
-
-  readonly end = (error: unknown): void =>
-    this.settle(() => {
-      if (error !== undefined) this.reply.pass()
-      else if (this.status === 304) this.reply.notModified(this.headers)
-      else this.reply.json(this.headers, this.pieces)
-    })
-
-  readonly began = (flow: Flow): void => {
-    this.flow = flow
-    if (this.isOver) flow.close()
-  }
-
-  readonly leave = (): void => this.settle(this.reply.pass)
-
-  /** Once. */
-  private settle(answer: () => void): void {
-    if (this.isOver) return
-    this.isOver = true
-    this.flow?.close()
-    answer()
-  }
 }
 
 export const layer = Layer.scoped(
@@ -103,14 +44,21 @@ export const layer = Layer.scoped(
     const scope = scopeOf(SchedulerApi, "GET /view/:view_id/stream")
     const streams = yield* SingleStreams.make
     const feed = yield* HttpFeed.hotFeed
+    const reads = new SharedReads()
+    const ask =
+      (id: string, path: string): Ask =>
+      (ifNoneMatch, heard, began, failed) => {
+        const found = Whereabouts.of(state(), id)
+        if (!("owner" in found)) return false
+        const headers = ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch }
+        const opened = client.open(found.owner, { method: "GET", path, headers }, heard)
+        runFork(Effect.match(opened, { onFailure: failed, onSuccess: began }))
+        return true
+      }
     const read = ({ format, id }: Target.Target, { ifNoneMatch }: ReadAsked, reply: ReadReply): boolean => {
-      const found = Whereabouts.of(state(), id)
-      if (!("owner" in found)) return false
-      const passing = new Passing(reply)
+      if (!("owner" in Whereabouts.of(state(), id))) return false
       const path = `/view/${encodeURIComponent(id)}${format === undefined ? "" : `?format=${format}`}`
-      const headers = ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch }
-      const opened = client.open(found.owner, { method: "GET", path, headers }, passing)
-      runFork(Effect.match(opened, { onFailure: passing.leave, onSuccess: passing.began }))
+      reads.read(path, ask(id, path), { ifNoneMatch, reply })
       return true
     }
     return (asked, reply) => {

@@ -5,10 +5,11 @@
  * (D14).
  */
 import { Clock, Effect, Either, HashMap, ParseResult, Schema } from "effect"
-import type { Reply } from "../../core/cluster/messages.ts"
+import type { Reply, ViewSpec } from "../../core/cluster/messages.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
 import { fullMessage } from "../../core/record/memory.ts"
+import * as SaidAgain from "../../core/view/saidAgain.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import { invalidRequest, overloaded } from "../../node/httpAnswers.ts"
@@ -20,6 +21,7 @@ import * as Errors from "../http/HttpErrors.ts"
 import type { PoolShape } from "./Pool.ts"
 
 type RegistrationBody = typeof ViewRegistration.Type
+type Assigned = Pick<Reply & { readonly kind: "assigned" }, "ssp" | "url" | "assignedAt">
 
 const noKey = invalidRequest([{ path: "id", reason: "holds no key behind its prefix" }])
 
@@ -37,6 +39,36 @@ const refusal = (id: string, reply: Reply) => {
       return Errors.unexpected(reply)
   }
 }
+
+const saidBefore = new WeakMap<ViewSpec, SaidAgain.Said>()
+
+const saidOf = (spec: ViewSpec): SaidAgain.Said | undefined => {
+  const known = saidBefore.get(spec)
+  if (known !== undefined) return known
+  const read = SaidAgain.read(spec.body, spec.lastActiveAt)
+  const said = read && { ...read, ...State.timesOf(spec) }
+  if (said !== undefined) saidBefore.set(spec, said)
+  return said
+}
+
+/** Where the view of a registration is that changes nothing (D63); undefined where there is more to do. */
+export const known = (state: State.State, said: SaidAgain.Said): Assigned | undefined => {
+  const view = State.view(state, viewKey(said.id) ?? "")
+  // What is on its way comes first, and may change the view.
+  if (view === undefined || view.op !== undefined || view.gone || !view.placed) return undefined
+  const owner = State.at(state, view.home)
+  const before = saidOf(view.spec)
+  if (owner?.state !== "Ready" || before === undefined || !SaidAgain.isAgain(before, said)) return undefined
+  if (Quarantine.of(state, view.spec) !== undefined) return undefined
+  return { ssp: owner.ssp, url: owner.url, assignedAt: view.assignedAt }
+}
+
+/** Body of `/view/register`. */
+export const placingOf = (id: string, { assignedAt, ssp }: Assigned) => ({
+  query_id: id,
+  ssp_id: ssp,
+  assigned_at: Math.floor(assignedAt / 1000)
+})
 
 /** Registers a view; answers the SSP that has it. */
 export const register = (pool: PoolShape, { assignment: _, ...body }: RegistrationBody) =>

@@ -8,7 +8,7 @@ import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
-import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
+import { Effect, Layer, LogLevel, Stream } from "effect"
 import * as Text from "../../core/telemetry/metricText.ts"
 import * as Answers from "../../node/httpAnswers.ts"
 import * as Bodies from "../../node/httpBodies.ts"
@@ -92,6 +92,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     const warned = yield* cautioned
     const serving = yield* Serving
     const { tokens } = yield* Browsers
+    const register = yield* Registrations.handler
     const audited = yield* Audit.make(SspApi)
     const answered = (answer: ViewAnswer | ViewPlaced, headers = {}) =>
       Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces, { headers }))
@@ -105,14 +106,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     return handlers
       .handle(
         "register",
-        ({ payload }) =>
-          audited(payload.id)(
-            Effect.gen(function* () {
-              const registration = yield* Registrations.read(payload, yield* Clock.currentTimeMillis)
-              const answer = yield* mapped(Assigned.register(views, assignments, registration))
-              return yield* answered(warned(payload.id, answer))
-            })
-          ),
+        ({ payload }) => Effect.flatMap(register(payload), (answer) => answered(warned(payload.id, answer))),
         whole
       )
       .handle(

@@ -1,14 +1,27 @@
 /**
- * A view registration from the wire, its times read (D14): the last part of a body that a schema cannot word well.
+ * A view registration from the wire, its times read (D14): the last part of a body that a schema cannot word well; and
+ * by callback those that say again what is known.
  */
-import { Either } from "effect"
+import { Clock, Effect, Either, Layer } from "effect"
+import * as SaidAgain from "../../core/view/saidAgain.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import * as Answers from "../../node/httpAnswers.ts"
+import * as Repeated from "../../node/repeatedRegistrations.ts"
+import * as Audit from "../../ports/Audit.ts"
+import { HotRepeats } from "../../ports/Front.ts"
+import { SspApi } from "../../protocol/SspApi.ts"
 import type * as Wire from "../../protocol/wire.ts"
+import { SspConfig } from "../Config.ts"
+import { DeclaredTypes } from "../database/DeclaredTypes.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import * as Assigned from "../views/assigned.ts"
+import { Views } from "../views/Views.ts"
 import type { ViewRegistration } from "../views/viewTypes.ts"
+import { mapped } from "./HttpErrors.ts"
+import * as Guards from "./HttpGuards.ts"
 
 /** `nowMs` stands in for an absent `lastActiveAt`. */
-export const read = (
+const read = (
   wire: typeof Wire.ViewRegistration.Type,
   nowMs: number
 ): Either.Either<ViewRegistration, ReturnType<typeof Answers.invalidRequest>> => {
@@ -26,3 +39,47 @@ export const read = (
     ...(wire.assignment === undefined ? {} : { assignment: wire.assignment })
   })
 }
+
+/** Registers as a body asks; one that changes nothing is read, and is no line of the audit (D63). */
+export const handler = Effect.gen(function* () {
+  const views = yield* Views
+  const { assignments } = yield* Lifecycle
+  const audited = yield* Audit.make(SspApi)
+  return (payload: typeof Wire.ViewRegistration.Type) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const said = SaidAgain.read(payload, now)
+      const register = audited(payload.id)(
+        Effect.flatMap(read(payload, now), (registration) =>
+          mapped(Assigned.register(views, assignments, registration))
+        )
+      )
+      const isKnown = said !== undefined && views.isKnown(said)
+      return isKnown ? Effect.orElse(views.read(payload.id, undefined), () => register) : register
+    })
+})
+
+export const layerHot: Layer.Layer<HotRepeats, never, Views | DeclaredTypes | Lifecycle | SspConfig> = Layer.effect(
+  HotRepeats,
+  Effect.gen(function* () {
+    const views = yield* Views
+    const types = yield* DeclaredTypes
+    const lifecycle = yield* Lifecycle
+    const clock = yield* Effect.clock
+    const route = Repeated.hot({
+      api: SspApi,
+      nowMs: () => clock.unsafeCurrentTimeMillis(),
+      judge: Guards.judgeOf(yield* SspConfig),
+      isTaking: (registration) => Guards.notTaking(lifecycle, registration) === undefined,
+      answer: (said, reply) => {
+        if (!views.isKnown(said) || types.cautions(views.tablesOf(said.id)).length > 0) return false
+        const abandon = views.look(said.id, undefined, undefined, (looked) => {
+          if (looked?.pieces === undefined) reply.pass()
+          else reply.json({}, looked.pieces)
+        })
+        if (typeof abandon === "function") reply.whenGone(abandon)
+        return abandon !== false
+      }
+    })
+    return [route]
+  })
+)

@@ -8,6 +8,7 @@ import { Context, Effect, Layer, type Stream } from "effect"
 import type { Store } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
+import type { Said } from "../../core/view/saidAgain.ts"
 import * as Metered from "../../node/metered.ts"
 import type { Following, Taker } from "../../node/streams/feed.ts"
 import type { ViewEvent } from "../../node/streams/viewEvent.ts"
@@ -87,6 +88,11 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly register: (
       registration: ViewRegistration
     ) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed | ViewQuarantined>
+    /**
+     * Whether a registration changes nothing (D63): the view is there as it says, lives long enough, and nothing on its
+     * way may change it.
+     */
+    readonly isKnown: (said: Said) => boolean
     /**
      * Begins a view's time to live again, as a registration of the same does (D9); false where there is no such view.
      */

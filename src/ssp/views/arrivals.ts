@@ -5,6 +5,7 @@
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
+import * as ViewTimes from "../../core/view/viewTimes.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
@@ -86,8 +87,16 @@ export class Arrivals {
     })
   }
 
-  /** Registers a view again as it is, so that its time to live begins again. */
-  refresh({ stored }: Registered, nowMs: number): Effect.Effect<void, Overloaded | StoreFailed> {
+  /** Registers a view again as it is, where that is worth a write; answers whether it is there. */
+  touch(key: string, nowMs: number): Effect.Effect<boolean, Overloaded | StoreFailed> {
+    return Effect.suspend(() => {
+      const stored = this.at.registry.get(key)?.stored
+      if (stored === undefined || ViewTimes.isWithinGrace(stored, nowMs)) return Effect.succeed(stored !== undefined)
+      return Effect.as(this.refresh(stored, nowMs), true)
+    })
+  }
+
+  private refresh(stored: StoredView, nowMs: number): Effect.Effect<void, Overloaded | StoreFailed> {
     const { clientId, format, id, key, params, surql, ttlMs } = stored
     const registration: ViewRegistration = {
       id,

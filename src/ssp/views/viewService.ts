@@ -10,7 +10,9 @@ import type { Later } from "../../core/ivm/releases.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
+import { isAgain } from "../../core/view/saidAgain.ts"
 import { viewKey } from "../../core/view/viewId.ts"
+import * as ViewTimes from "../../core/view/viewTimes.ts"
 import { Slicer } from "../../node/Slicer.ts"
 import type { EndReason } from "../../node/streams/viewEvent.ts"
 import type { Database, StoredView } from "../../ports/Database.ts"
@@ -369,26 +371,26 @@ class ViewService {
     return aside === undefined ? this.turns.inTurn(key, this.arrivals.register(registration, key)) : Effect.fail(aside)
   }
 
+  readonly isKnown: Views["Type"]["isKnown"] = (said) => {
+    const known = this.registry.get(viewKey(said.id) ?? "")?.stored
+    // What is on its way comes first, and may change the view.
+    const isFree = known !== undefined && !this.turns.has(known.key) && !this.setAside.of(known, said.id)
+    return isFree && isAgain(known, said)
+  }
+
   readonly touch: Views["Type"]["touch"] = (id, nowMs) => {
     const key = viewKey(id) ?? ""
-    const again = Effect.suspend(() => {
-      const view = this.registry.get(key)
-      return view === undefined ? Effect.succeed(false) : Effect.as(this.arrivals.refresh(view, nowMs), true)
-    })
-    return this.turns.inTurn(key, again)
+    return this.turns.inTurn(key, this.arrivals.touch(key, nowMs))
   }
 
   readonly unregister: Views["Type"]["unregister"] = (id, deleted = false, reason = "unregistered") => {
     const key = viewKey(id)
-    const remove = this.remove(() => (key === undefined ? [] : [key]), reason)
-    return key === undefined
-      ? Effect.void
-      : Effect.asVoid(
-          this.turns.inTurn(
-            key,
-            Effect.tap(remove, () => Effect.sync(() => reason === "unregistered" && this.edges.close(key, !deleted)))
-          )
-        )
+    if (key === undefined) return Effect.void
+    const remove = Effect.tap(
+      this.remove(() => [key], reason),
+      () => Effect.sync(() => reason === "unregistered" && this.edges.close(key, !deleted))
+    )
+    return Effect.asVoid(this.turns.inTurn(key, remove))
   }
 
   /** Another SSP has this view now: it goes, and its registration with its edges stays. */
@@ -402,7 +404,7 @@ class ViewService {
   readonly expire: Views["Type"]["expire"] = (nowMs) => {
     const expired = () =>
       [...Array.from(this.registry.all(), ({ stored }) => stored), ...this.setAside.all()]
-        .filter((view) => view.lastActiveAtMs + view.ttlMs <= nowMs && !this.turns.has(view.key))
+        .filter((view) => ViewTimes.expiresAtMs(view) <= nowMs && !this.turns.has(view.key))
         .map((view) => view.key)
     return Effect.suspend(() => {
       const keys = expired()

@@ -295,18 +295,38 @@ describe("views", () => {
   })
   it("a view expires by the times known when its activity is found, so a refresh on the way wins", () => {
     const pool = new Drive({ heartbeatTimeoutMs: 1e9 }).ready("a").view("v", "q", 3, 1000).called("done")
-    expect(pool.at(999).found("AskActivity")).toEqual([])
-    expect(pool.at(1000).found("AskActivity")).toEqual([{ tag: "AskActivity", view: "v", lastActiveAt: 0 }])
+    expect(pool.at(1062).found("AskActivity")).toEqual([])
+    expect(pool.at(1063).found("AskActivity")).toEqual([{ tag: "AskActivity", view: "v", lastActiveAt: 0 }])
     pool.do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
     expect([
       pool.owner("v"),
-      pool.at(1400).found("AskActivity").length,
-      pool.at(1500).found("AskActivity").length
+      pool.at(1562).found("AskActivity").length,
+      pool.at(1563).found("AskActivity").length
     ]).toEqual(["a", 0, 1])
     pool.view("v", "q", 3, 1000).called("done").do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
     expect(pool.owner("v")).toBe("a")
-    pool.at(2500).do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
+    pool.at(2626).do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
     expect(pool.tags).toEqual(["PersistStray", "ForgetView", "CallUnregister"])
+  })
+  it("D63 a touch is written down and told to the SSP where the time since the last one is worth it", () => {
+    const touch = { tag: "TouchView", ref: 9, view: "v" } as const
+    const pool = new Drive({ heartbeatTimeoutMs: 1e9 }).ready("a").view("v", "q", 3, 1600).called("done")
+    expect(pool.at(100).do(touch).tags).toEqual(["Reply"])
+    expect(pool.reply).toEqual({ kind: "ok" })
+    expect(pool.at(101).do(touch).tags).toEqual(["PersistView", "CallRegister"])
+    expect(pool.called("done").reply).toMatchObject({ kind: "assigned" })
+    expect(pool.at(200).do(touch).tags).toEqual(["Reply"])
+    expect(pool.do({ ...touch, view: "w" }).reply).toEqual({ kind: "unknownView" })
+  })
+  it("D63 what waits behind a touch is not forgotten", () => {
+    const touch = { tag: "TouchView", ref: 9, view: "v" } as const
+    const pool = new Drive().ready("a").view("v")
+    const calls = pool.last
+    pool.do(touch).view("v", "two", 10)
+    pool.last = calls
+    pool.called("done")
+    expect(pool.found("Reply").map(({ ref }) => ref)).toEqual([3, 9])
+    expect(pool.found("CallRegister")).toMatchObject([{ spec: { body: "two" } }])
   })
 })
 

@@ -118,19 +118,19 @@ test("D14 of the time known here and the one in the database the later counts, f
       // A client says in the database that it is alive.
       const refreshed = (yield* beside.database.registrations).find(({ key }) => key === "refreshed")!
       yield* beside.database.register({ ...refreshed, lastActiveAtMs: 5_000 }, "me")
-      expect(yield* views.expire(999)).toEqual([])
+      expect(yield* views.expire(1_062)).toEqual([])
       beside.before = Effect.fail(away)
-      expect((yield* Effect.flip(views.expire(1_000)))._tag).toBe("StoreFailed")
+      expect((yield* Effect.flip(views.expire(1_063)))._tag).toBe("StoreFailed")
       expect(yield* views.count).toBe(2)
       beside.before = Effect.void
-      expect(yield* views.expire(1_000)).toEqual(["silent"])
+      expect(yield* views.expire(1_063)).toEqual(["silent"])
       expect(yield* atRest({ edges, views }, beside, "refreshed")).toEqual(["item:1 v1"])
       expect(yield* keysIn(beside)).toEqual(["refreshed"])
       // What was read there is known here: nobody is asked again before it is time.
       beside.before = Effect.fail(away)
-      expect(yield* views.expire(5_999)).toEqual([])
+      expect(yield* views.expire(6_062)).toEqual([])
       beside.before = Effect.void
-      expect(yield* views.expire(6_000)).toEqual(["refreshed"])
+      expect(yield* views.expire(6_063)).toEqual(["refreshed"])
       yield* edges.settled
       expect(yield* keysIn(beside)).toEqual([])
     })

@@ -1,0 +1,34 @@
+/** `POST /view/register` by callback where it says again what is known: no SSP is asked, and nothing is written. */
+import { Effect, Layer } from "effect"
+import { makeJudge } from "../../node/bearer.ts"
+import * as Repeated from "../../node/repeatedRegistrations.ts"
+import { HotRepeats } from "../../ports/Front.ts"
+import { Leadership } from "../../ports/SharedLog.ts"
+import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { Pool } from "../pool/Pool.ts"
+import * as Views from "../pool/viewRequests.ts"
+import * as Errors from "./HttpErrors.ts"
+
+export const layerHot: Layer.Layer<HotRepeats, never, Pool | SchedulerConfig> = Layer.effect(
+  HotRepeats,
+  Effect.gen(function* () {
+    const pool = yield* Pool
+    const { bearers } = yield* SchedulerConfig
+    const { mayAnswer } = yield* Leadership
+    const clock = yield* Effect.clock
+    const route = Repeated.hot({
+      api: SchedulerApi,
+      nowMs: () => clock.unsafeCurrentTimeMillis(),
+      judge: makeJudge(bearers, Errors.unauthorized),
+      isTaking: mayAnswer,
+      answer: (said, reply) => {
+        const known = Views.known(pool.state(), said)
+        if (known === undefined) return false
+        reply.json({}, [Buffer.from(JSON.stringify(Views.placingOf(said.id, known)))])
+        return true
+      }
+    })
+    return [route]
+  })
+)

@@ -1,0 +1,136 @@
+/**
+ * Results asked for at once, read at their SSP once: of one view and format one read is under way, and all that come
+ * meanwhile wait for the next, which begins behind them, so that each sees what was written before it asked.
+ */
+import type { ReadReply } from "../../ports/Front.ts"
+import type { Flow, Heard } from "../../ports/SspClient.ts"
+
+type Reply = Pick<ReadReply, "json" | "notModified" | "pass" | "whenGone">
+
+/** Asks the SSP; false: it cannot be asked. `began` hands over the answer that comes, `failed` that none does. */
+export type Ask = (
+  ifNoneMatch: string | undefined,
+  heard: Heard,
+  began: (flow: Flow) => void,
+  failed: () => void
+) => boolean
+
+interface Waiting {
+  readonly reply: Reply
+  readonly ifNoneMatch: string | undefined
+}
+
+/** A longer result is handed on as it comes. */
+const maxBytes = 1024 * 1024
+
+const kept = ["cache-control", "etag"] as const
+
+const keptOf = (headers: Parameters<Heard["head"]>[1]): { readonly [name: string]: string } =>
+  Object.fromEntries(kept.flatMap((name) => (typeof headers[name] === "string" ? [[name, headers[name]]] : [])))
+
+/** An answer of an SSP on its way to clients: whole, or left to the declared route. */
+class Read implements Heard {
+  private readonly waiting = new Set<Waiting>()
+  private readonly done: () => void
+  private flow: Flow | undefined
+  private headers: { readonly [name: string]: string } = {}
+  private status = 0
+  private readonly pieces: Array<Uint8Array> = []
+  private size = 0
+  private isBegun = false
+  private isOver = false
+
+  constructor(done: () => void) {
+    this.done = done
+  }
+
+  join(waiting: Waiting): void {
+    this.waiting.add(waiting)
+    waiting.reply.whenGone(() => {
+      if (this.waiting.delete(waiting) && this.waiting.size === 0 && this.isBegun) this.settle(() => {})
+    })
+  }
+
+  begin(ask: Ask): void {
+    this.isBegun = true
+    if (this.waiting.size === 0) this.settle(() => {})
+    else if (!ask(this.ifNoneMatch, this, this.began, this.leave)) this.leave()
+  }
+
+  /** Only what all have can be named: else those that have it are told by the tag of what comes. */
+  private get ifNoneMatch(): string | undefined {
+    const [first, ...others] = this.waiting
+    return others.every(({ ifNoneMatch }) => ifNoneMatch === first?.ifNoneMatch) ? first?.ifNoneMatch : undefined
+  }
+
+  readonly head: Heard["head"] = (status, headers) => {
+    this.status = status
+    this.headers = keptOf(headers)
+    const isShort = Number(headers["content-length"] ?? 0) <= maxBytes
+    if (status !== 304 && !(status === 200 && isShort)) this.leave()
+  }
+
+  /** The bytes are parts of a buffer that is used again. */
+  readonly data = (bytes: Uint8Array): void => {
+    this.pieces.push(bytes.slice())
+    this.size += bytes.length
+    if (this.size > maxBytes) this.leave()
+  }
+
+  readonly end = (error: unknown): void => {
+    if (error !== undefined) return this.leave()
+    const { headers, pieces, status } = this
+    this.settle(({ ifNoneMatch, reply }) => {
+      if (status === 304 || (ifNoneMatch !== undefined && ifNoneMatch === headers["etag"])) reply.notModified(headers)
+      else reply.json(headers, pieces)
+    })
+  }
+
+  private readonly began = (flow: Flow): void => {
+    this.flow = flow
+    if (this.isOver) flow.close()
+  }
+
+  private readonly leave = (): void => this.settle(({ reply }) => reply.pass())
+
+  /** Once. */
+  private settle(answer: (waiting: Waiting) => void): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.flow?.close()
+    for (const waiting of this.waiting) {
+      this.waiting.delete(waiting)
+      answer(waiting)
+    }
+    this.done()
+  }
+}
+
+export class SharedReads {
+  /** By what is read: the read under way, and the one behind it where there is one. */
+  private readonly reads = new Map<string, { next: { readonly read: Read; readonly ask: Ask } | undefined }>()
+
+  /** `what` names the result and its form. */
+  read(what: string, ask: Ask, waiting: Waiting): void {
+    const under = this.reads.get(what)
+    if (under === undefined) {
+      this.reads.set(what, { next: undefined })
+      return this.waitingFor(what, waiting).begin(ask)
+    }
+    if (under.next === undefined) under.next = { read: this.waitingFor(what, waiting), ask }
+    else under.next.read.join(waiting)
+  }
+
+  private waitingFor(what: string, waiting: Waiting): Read {
+    const read = new Read(() => this.ended(what))
+    read.join(waiting)
+    return read
+  }
+
+  private ended(what: string): void {
+    const next = this.reads.get(what)?.next
+    if (next === undefined) return void this.reads.delete(what)
+    this.reads.set(what, { next: undefined })
+    next.read.begin(next.ask)
+  }
+}
