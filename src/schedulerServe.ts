@@ -12,13 +12,13 @@ import { drivers, serveOn } from "./schedulerParts.ts"
 
 /** Serves until the process is told to stop. */
 export const serve = (config: SchedulerConfigShape): Effect.Effect<void, StartFault> => {
-  const { leaseMs, logDurability, logUrl } = config
+  const { leaseMs, logDurability, logReplicas, logUrl } = config
   const telemetry = Telemetry.layers({ server: "scheduler", id: config.schedulerId }, config)
   if (logUrl === undefined)
     return serveOn(config, telemetry.metrics, config.listen.port).pipe(
       Effect.provide(Layer.provideMerge(Layer.mergeAll(Stores.layer(config), drivers(config)), telemetry.around))
     )
-  const stores = Stores.layerShared({ ...config, leaseMs, logDurability, logUrl })
+  const stores = Stores.layerShared({ ...config, leaseMs, logDurability, logReplicas, logUrl })
   return Effect.flatMap(
     Effect.promise(() => import("./schedulerShared.ts")),
     (shared) => shared.serve(config, telemetry)

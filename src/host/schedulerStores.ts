@@ -14,7 +14,7 @@ import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import type { PoolStore } from "../ports/PoolStore.ts"
 import { Replica, startFault as replicaFault } from "../ports/Replica.ts"
-import { SharedLog } from "../ports/SharedLog.ts"
+import { type Durability, SharedLog } from "../ports/SharedLog.ts"
 import type { ReplicaFile } from "../ports/Snapshots.ts"
 import { exitCodeOf, StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
@@ -24,7 +24,7 @@ import { remembering } from "./remembering.ts"
 import { layerReplica } from "./sqlite/ReplicaFile.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { AuthLevel } from "./surreal/SurrealLink.ts"
-import { layerPostgres } from "./wal/postgresLog.ts"
+import { layerLog } from "./wal/serverLog.ts"
 import { layerFile } from "./wal/WalFile.ts"
 
 export interface SchedulerPaths {
@@ -38,7 +38,8 @@ export interface SchedulerPaths {
 /** A scheduler whose log is on a server. */
 export interface SharedPaths extends Omit<SchedulerPaths, "walPath"> {
   readonly logUrl: Redacted.Redacted<string>
-  readonly logDurability: "flushed" | "relaxed"
+  readonly logDurability: Durability | undefined
+  readonly logReplicas: number
   readonly leaseMs: number
 }
 
@@ -140,12 +141,14 @@ export const layerShared = ({
   database,
   leaseMs,
   logDurability,
+  logReplicas,
   logUrl,
   replicaDbPath,
   snapshotTimeoutSecs = hour
 }: SharedPaths): Layer.Layer<Replica | ReplicaFile | SharedLog | Upstream, StartFault> => {
-  const log = Layer.tap(layerPostgres({ url: logUrl, leaseMs, isRelaxed: logDurability === "relaxed" }), (context) =>
-    ofOneLog(replicaDbPath, Context.get(context, SharedLog).logId)
+  const log = Layer.tap(
+    layerLog({ url: logUrl, leaseMs, durability: logDurability, replicas: logReplicas }),
+    (context) => ofOneLog(replicaDbPath, Context.get(context, SharedLog).logId)
   )
   return Layer.mergeAll(log, upstreamOf(replicaDbPath, database), layerNamed).pipe(
     Layer.provideMerge(replicaOf(replicaDbPath, snapshotTimeoutSecs))

@@ -12,8 +12,15 @@ import type { WalRecord } from "../core/wal/walFormat.ts"
 import type { PoolStoreShape } from "./PoolStore.ts"
 import type { WalFailed } from "./Wal.ts"
 
-/** `flushed`: on disk before it is answered; `relaxed`: a power failure may lose it. */
-export type Durability = "flushed" | "relaxed"
+/**
+ * What is so before a write is answered. `flushed`: it is on disk; `replicated`: most of several servers have it, and
+ * one that fails loses nothing, but perhaps none has flushed it; `relaxed`: a power failure may lose it (D62).
+ */
+export type Durability = "flushed" | "replicated" | "relaxed"
+
+const weight: { readonly [durability in Durability]: number } = { flushed: 2, replicated: 1, relaxed: 0 }
+
+export const isAsGood = (durability: Durability, asked: Durability): boolean => weight[durability] >= weight[asked]
 
 /** The log's row, and what belongs to it. */
 export interface LogRow extends Frame {
@@ -49,8 +56,8 @@ export interface SharedLogShape {
   readonly logId: string
   /** As people are told of it; no password is in it. */
   readonly shown: string
-  /** Whether a server that answers before it has flushed is taken. */
-  readonly isRelaxed: boolean
+  /** The least that must be said of an answered write. */
+  readonly durability: Durability
   readonly row: Effect.Effect<LogRow, WalFailed>
   /** Begins a term, if the row is still this one; undefined: it is not. */
   readonly claim: (expected: Frame, self: string) => Effect.Effect<LogRow | undefined, WalFailed>

@@ -130,7 +130,7 @@ export const Progress = Schema.Struct({
       epoch: count,
       leader: Schema.NullOr(Schema.String).annotations({ description: "null: none is known" }),
       leader_url: Schema.NullOr(Schema.String),
-      durability: Schema.Literal("flushed", "relaxed").annotations({
+      durability: Schema.Literal("flushed", "replicated", "relaxed").annotations({
         description: "Of the last write that was answered"
       }),
       schedulers: Schema.Array(

@@ -371,7 +371,8 @@ export interface SchedulerConfigShape extends Plain {
   readonly walPath: string
   /** Undefined: the log is the file at `walPath`. */
   readonly logUrl: Redacted.Redacted<string> | undefined
-  readonly logDurability: NonNullable<Read["logDurability"]>
+  /** Undefined: what the server of the log keeps by itself. */
+  readonly logDurability: Read["logDurability"]
   /** The log as people are told of it; no password is in it. */
   readonly logName: string
   /** Where the other schedulers of the log reach this one, which listens on this port. */
@@ -494,7 +495,7 @@ const logOf = ({ logDurability, logUrl, snapshotUrl, walPath = "./data/event_wal
   return {
     walPath,
     logUrl: redacted(logUrl),
-    logDurability: logDurability ?? "flushed",
+    logDurability,
     logName: LogUrl.parse(logUrl ?? "")?.shown ?? walPath,
     snapshotFolder: from?.kind === "folder" ? from.path : undefined
   }

@@ -8,15 +8,26 @@ export const logKnobs = {
   logUrl: {
     ...Settings.secret("SVC_LOG_URL", {
       meaning:
-        "PostgreSQL that keeps log and pool instead of files (14 or later; optional package `@effect/sql-pg`), as `postgres://user:password@host/database?log=name`; each cluster has a log name of its own, `svc` where none is given. The replica stays in its folder. Of several schedulers with one log one leads, and the others stand by."
+        "Server that keeps log and pool instead of files: PostgreSQL (14 or later; optional package `@effect/sql-pg`), as `postgres://user:password@host/database?log=name`, or NATS with JetStream (2.9 or later; optional package `@nats-io/transport-node`), as `nats://user:password@host,host/name`, `tls://` for TLS; each cluster has a log name of its own, `svc` where none is given. The replica stays in its folder. Of several schedulers with one log one leads, and the others stand by."
     }),
     allowed: LogUrl.allowed,
     read: (text: string) => (LogUrl.parse(text) === undefined ? undefined : text)
   },
-  logDurability: Settings.choice("SVC_LOG_DURABILITY", ["flushed", "relaxed"], "flushed", {
+  logDurability: Settings.choice("SVC_LOG_DURABILITY", ["flushed", "replicated", "relaxed"], undefined, {
     meaning:
-      "`flushed`: a PostgreSQL that has `fsync` or `synchronous_commit` off is refused; `relaxed`: it is taken, and a power failure may lose what was answered."
+      "The least that must be so of a write before it is answered. `flushed`: it is on disk; a PostgreSQL that has `fsync` or `synchronous_commit` off is refused, and so is NATS. `replicated`, of NATS only: most of SVC_LOG_REPLICAS servers have it, perhaps in memory. `relaxed`: a power failure may lose it.",
+    defaultText: "flushed with PostgreSQL; with NATS replicated, or relaxed where SVC_LOG_REPLICAS is 1"
   }),
+  logReplicas: Settings.integer(
+    "SVC_LOG_REPLICAS",
+    3,
+    { min: 1, max: 5 },
+    {
+      unit: "",
+      meaning:
+        "Servers of a NATS cluster that keep the log of SVC_LOG_URL: with 3 one of them may fail, with 1 its disk is the only copy."
+    }
+  ),
   leaseMs: Settings.integer(
     "SVC_LEASE_MS",
     3000,

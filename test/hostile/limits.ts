@@ -407,6 +407,7 @@ export const pace: ReadonlySet<string> = new Set([
   "SVC_LEASE_MS",
   "SVC_LOG_COPIES",
   "SVC_SNAPSHOT_INTERVAL_SECS",
+  "SVC_LOG_REPLICAS",
   "HEARTBEAT_INTERVAL_MS",
   "SVC_STATE_DEBOUNCE_MS",
   "SVC_JOB_RETRY_BASE_MS",

@@ -1,14 +1,13 @@
 /** The PostgreSQL that tests use, where one can be reached, and logs of their own in it. */
 import { randomUUID } from "node:crypto"
 import { createConnection } from "node:net"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import * as LogUrl from "../../src/core/settings/logUrl.ts"
-import { layerPostgres } from "../../src/host/wal/postgresLog.ts"
-import { SharedLog } from "../../src/ports/SharedLog.ts"
+import { layerLog } from "../../src/host/wal/serverLog.ts"
+import type { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
-import { Wal, WalFailed } from "../../src/ports/Wal.ts"
-import * as LeaderWal from "../../src/scheduler/standby/leaderWal.ts"
-import { type Following, Standing } from "../../src/scheduler/standby/Standing.ts"
+import type { Wal, WalFailed } from "../../src/ports/Wal.ts"
+import { layerWal, leadingOf, leaseMs as lease } from "./leading.ts"
 
 /** Without a database where there is none: `describe.skipIf` shows it then. */
 export const address = process.env.SVC_TEST_POSTGRES ?? "postgres://postgres@127.0.0.1:5432/test"
@@ -40,40 +39,14 @@ export const freshLog = (): string => {
 }
 
 /** What a scheduler opens before it knows whether it leads. */
-export const sharedOf = (url: string, leaseMs = 1_000): Layer.Layer<SharedLog, StartFault> =>
-  Layer.fresh(layerPostgres({ url: Redacted.make(url), leaseMs, isRelaxed: false }))
-
-const nothing: Following = {
-  step: () => Effect.succeed(false),
-  canLead: () => true,
-  applied: () => 0,
-  synced: () => 0
-}
+export const sharedOf = (url: string, leaseMs = lease): Layer.Layer<SharedLog, StartFault> =>
+  Layer.fresh(layerLog({ url: Redacted.make(url), leaseMs, durability: undefined, replicas: 3 }))
 
 /** A term of a log: its WAL and pool once it leads. */
-export const leading = (url: string, name: string, leaseMs = 1_000, copies = 1) =>
-  Effect.gen(function* () {
-    const log = Context.get(yield* Layer.build(sharedOf(url, leaseMs)), SharedLog)
-    const standing = yield* Standing.make(log, { name, leaseMs })
-    const frame = yield* standing.follow(`http://${name}`, nothing)
-    const led = yield* LeaderWal.make(standing, frame, {
-      copies,
-      synced: 0,
-      keep: () => Effect.succeed(undefined)
-    })
-    yield* standing.lead(led)
-    return { log, standing, wal: led.wal, pool: log.pool(standing.termOf(frame)), epoch: frame.epoch }
-  })
+export const leading = (url: string, name: string, leaseMs = lease, copies = 1) =>
+  leadingOf(sharedOf(url, leaseMs), { name, leaseMs, copies })
 
-/** For a layer whose error is the port's own. */
-export const walOf = (url = freshLog(), name = "one"): Layer.Layer<Wal, WalFailed> =>
-  Layer.scoped(
-    Wal,
-    leading(url, name).pipe(
-      Effect.map(({ wal }) => wal),
-      Effect.mapError(({ message }) => new WalFailed({ reason: "failed", message }))
-    )
-  ).pipe(Layer.fresh)
+export const walOf = (url = freshLog(), name = "one"): Layer.Layer<Wal, WalFailed> => layerWal(sharedOf(url), name)
 
 interface Client {
   readonly unsafe: (text: string, values?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<object>, unknown>

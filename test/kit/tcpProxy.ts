@@ -7,6 +7,9 @@ export class TcpProxy {
   private readonly server: Server
   private readonly sockets = new Set<Socket>()
   private isHeld = false
+  /** Bytes that still pass on the way there, or back, before all connections are cut; undefined: any number. */
+  private left: { readonly isBack: boolean; bytes: number } | undefined
+  cuts = 0
   readonly port: number
 
   private constructor(server: Server, port: number) {
@@ -27,7 +30,7 @@ export class TcpProxy {
       ] as const) {
         proxy.sockets.add(from)
         if (proxy.isHeld) from.pause()
-        from.on("data", (chunk) => to.write(chunk))
+        from.on("data", (chunk) => proxy.pass(chunk, to, from === upstream))
         from.on("error", () => to.destroy())
         from.on("close", () => {
           proxy.sockets.delete(from)
@@ -37,6 +40,26 @@ export class TcpProxy {
       if (proxy.isHeld) for (const each of [client, upstream]) each.pause()
     })
     return proxy
+  }
+
+  private pass(chunk: Buffer, to: Socket, isBack: boolean): void {
+    const { left } = this
+    if (left === undefined || left.isBack !== isBack || chunk.length < left.bytes) {
+      if (left?.isBack === isBack) left.bytes -= chunk.length
+      to.write(chunk)
+      return
+    }
+    this.left = undefined
+    this.cuts++
+    // The other end has what came through before its connection ends.
+    to.end(chunk.subarray(0, left.bytes), () => {
+      for (const socket of this.sockets) socket.destroy()
+    })
+  }
+
+  /** Cuts all connections once so many more bytes have passed: `isBack` from the server, else to it. */
+  cutAfter(bytes: number, isBack: boolean): void {
+    this.left = { bytes, isBack }
   }
 
   /** Nothing passes, in either direction; connections stay. */

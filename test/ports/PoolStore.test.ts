@@ -1,5 +1,5 @@
 /**
- * What every pool store must do, over memory, a SQLite file and PostgreSQL: rows come back as they were, epochs only grow,
+ * What every pool store must do, over memory, a SQLite file, PostgreSQL and NATS: rows come back as they were, epochs only grow,
  * another log forgets the SSPs.
  *
  * One suite for all, each opened again as a restart would.
@@ -16,7 +16,9 @@ import * as SqlitePool from "../../src/drivers/sqlitePool.ts"
 import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
 import { type Opened, PoolStore, type PoolStoreShape, type Write } from "../../src/ports/PoolStore.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
+import * as Nats from "../kit/nats.ts"
 import * as Postgres from "../kit/postgres.ts"
+import type { Engine } from "./SharedLog.suite.ts"
 
 const folder = temporaryFolder()
 afterAll(() => removeFolder(folder))
@@ -44,12 +46,14 @@ const memory = (): Restart => {
 }
 
 /** Each start is a term of its own. */
-const postgres = (): Restart => {
-  const url = Postgres.freshLog()
-  return (use) =>
-    Effect.flatMap(Postgres.leading(url, "one"), ({ pool }) => use(pool)).pipe(Effect.scoped, Effect.runPromise)
-}
+const onServer =
+  ({ freshLog, leading }: Pick<Engine, "freshLog" | "leading">) =>
+  (): Restart => {
+    const url = freshLog()
+    return (use) => Effect.flatMap(leading(url, "one"), ({ pool }) => use(pool)).pipe(Effect.scoped, Effect.runPromise)
+  }
 afterAll(() => (Postgres.isReachable ? Postgres.forget() : undefined))
+afterAll(() => (Nats.isReachable ? Nats.forget() : undefined))
 
 const home: Home = { ssp: "a", registration: 7 }
 const member = (ssp: string): MemberRow => ({
@@ -92,7 +96,8 @@ let files = 0
 for (const [name, make, isThere] of [
   ["memory", memory, true],
   ["SQLite", () => sqlite(`pool-${++files}.db`), true],
-  ["PostgreSQL", postgres, Postgres.isReachable]
+  ["PostgreSQL", onServer(Postgres), Postgres.isReachable],
+  ["NATS", onServer(Nats), Nats.isReachable]
 ] as const) {
   describe.skipIf(!isThere)(`D31 the pool in ${name}`, () => {
     it("D5 the epoch is 1 at first and one more with every start, whatever was written", async () => {

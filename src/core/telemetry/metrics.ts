@@ -323,7 +323,7 @@ export const declared = {
   logFlushed: gauge(
     "scheduler",
     "svc_scheduler_log_flushed",
-    "With SVC_LOG_URL: 1 where the server has flushed what it answers, 0 where a power failure may lose it."
+    "With SVC_LOG_URL: 1 where the server has flushed what it answers, 0 where a power failure (with copies on several servers: of most of them) may lose it."
   ),
   logLag: gauge(
     "scheduler",

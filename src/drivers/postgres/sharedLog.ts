@@ -173,7 +173,7 @@ const prepare = (link: Link, { isRelaxed, log, newLogId }: PostgresLogOptions): 
   })
 
 /** The statements of a log that is there. */
-const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "shown" | "isRelaxed"> => {
+const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "shown" | "durability"> => {
   const durability = ([row]: ReadonlyArray<Row>) =>
     row === undefined ? undefined : row.flushed === true ? ("flushed" as const) : ("relaxed" as const)
   const row = Effect.flatMap(link.run(asksRow, [log]), ([found]) =>
@@ -218,5 +218,5 @@ export const open = (sql: SqlClient.SqlClient, options: PostgresLogOptions): Eff
     const { isRelaxed, leaseMs, log, shown } = options
     const link = new Link(sql, { shown, answerMs: Math.min(5000, Math.max(500, leaseMs / 2)) })
     const logId = yield* prepare(link, options)
-    return { ...statements(link, log), logId, shown, isRelaxed }
+    return { ...statements(link, log), logId, shown, durability: isRelaxed ? "relaxed" : "flushed" }
   })

@@ -9,14 +9,14 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlClient as Sql } from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import { type ConfigError, Effect, Layer, Redacted } from "effect"
-import * as LogUrl from "../../core/settings/logUrl.ts"
+import type { PostgresUrl } from "../../core/settings/logUrl.ts"
 import * as PostgresLog from "../../drivers/postgres/sharedLog.ts"
 import { SharedLog } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { startFault } from "../../ports/Wal.ts"
 
-export interface LogAddress {
-  readonly url: Redacted.Redacted<string>
+export interface PostgresLogAddress {
+  readonly address: PostgresUrl
   readonly leaseMs: number
   readonly isRelaxed: boolean
 }
@@ -45,14 +45,14 @@ const driver = (from: () => Promise<Driver>): Effect.Effect<Driver, StartFault> 
 
 /** Opens the log for reading; its leader, if it has one, goes on. */
 export const layerPostgres = (
-  { isRelaxed, leaseMs, url }: LogAddress,
+  { address, isRelaxed, leaseMs }: PostgresLogAddress,
   from: () => Promise<Driver> = load
 ): Layer.Layer<SharedLog, StartFault> =>
   Layer.unwrapEffect(
     Effect.map(driver(from), ({ layer }) => {
-      const { log, shown, url: address } = LogUrl.parse(Redacted.value(url))!
+      const { log, shown, url } = address
       const client = layer({
-        url: Redacted.make(address),
+        url: Redacted.make(url),
         connectTimeout: 5_000,
         maxConnections: 6,
         applicationName: "scheduler"

@@ -7,14 +7,15 @@
 import { Deferred, Duration, Effect, Random, type Scope } from "effect"
 import type { Copy } from "../../core/cluster/cutting.ts"
 import * as Term from "../../core/cluster/term.ts"
-import type {
-  Durability,
-  LeadershipShape,
-  LogMember,
-  LogRow,
-  LogStatus,
-  SharedLogShape,
-  TermOf
+import {
+  type Durability,
+  isAsGood,
+  type LeadershipShape,
+  type LogMember,
+  type LogRow,
+  type LogStatus,
+  type SharedLogShape,
+  type TermOf
 } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
@@ -56,7 +57,7 @@ export class Standing implements LeadershipShape {
   private term: Term.Term = Term.initial
   private row: LogRow | undefined
   private members: ReadonlyArray<LogMember> = []
-  private durability: Durability = "flushed"
+  private durability: Durability
   private url = ""
   private takeOvers = 0
   private isSilenced = false
@@ -75,6 +76,7 @@ export class Standing implements LeadershipShape {
     ended: Deferred.Deferred<never, StartFault>
   ) {
     this.log = log
+    this.durability = log.durability
     this.self = self
     this.name = name
     this.rules = { self, leaseMs }
@@ -220,7 +222,7 @@ export class Standing implements LeadershipShape {
   accepted(sentAt: number, durability: Durability): Effect.Effect<void> {
     this.durability = durability
     const told = this.tell({ tag: "Accepted", sentAt })
-    if (durability === "flushed" || this.log.isRelaxed) return told
+    if (isAsGood(durability, this.log.durability)) return told
     const message = `the log at ${this.log.shown} (SVC_LOG_URL): the server answers before it has flushed, so a power failure would lose what was answered; turn fsync and synchronous_commit on, or set SVC_LOG_DURABILITY=relaxed to accept that`
     return Effect.zipRight(told, this.end({ exitCode: 1, message }))
   }

@@ -1,0 +1,226 @@
+/**
+ * The stream of a log, read: single frames, the last one, and pages of records.
+ *
+ * Which message holds a position is found by halving between messages that are known, since every frame says where the
+ * log stands with it; what a page ended with is known, so that one page after the other is read straight on. Answers of
+ * a server may be older than what was seen before, as after an election: they are never taken for the log.
+ */
+import { Effect } from "effect"
+import type { WalRecord } from "../../core/wal/walFormat.ts"
+import { dropped, type WalFailed } from "../../ports/Wal.ts"
+import * as Frame from "./frame.ts"
+import type { Link, Stored } from "./link.ts"
+import { Marks } from "./marks.ts"
+
+/** Messages that are asked for at once. */
+const window = 16
+/** Between known messages that are so near all are read. */
+const nearby = 64
+const pageBytes = 4_194_304
+const pageRecords = 10_000
+const cacheBytes = 16_777_216
+
+const all = { concurrency: "unbounded" } as const
+
+export const streamOf = (log: string): string => `svc-log-${log}`
+
+export const subjectOf = (log: string, kind: Frame.Kind | "*"): string => `svc.log.${log}.${kind}`
+
+export class Journal {
+  readonly link: Link
+  readonly log: string
+  readonly stream: string
+  private readonly marks = new Marks()
+  /** The last message that is known to be, or to have been, in the stream. */
+  private seen = 0
+  private logId: string | undefined
+  private readonly cache = new Map<number, Frame.Frame>()
+  private cached = 0
+
+  constructor(link: Link, log: string) {
+    this.link = link
+    this.log = log
+    this.stream = streamOf(log)
+  }
+
+  /** A frame that the server has answered for. */
+  noted({ at, head }: Pick<Frame.Frame, "at" | "head">): void {
+    this.seen = Math.max(this.seen, at)
+    this.marks.add(at, head.last)
+  }
+
+  /** The stream is known to go so far. */
+  reached(message: number): void {
+    this.seen = Math.max(this.seen, message)
+  }
+
+  /** The frame as it was stored; damaged where it is none of this log. */
+  private frameOf({ data, seq }: Stored): Effect.Effect<Frame.Frame, WalFailed> {
+    const frame = Frame.decode(seq, data)
+    if (typeof frame === "number")
+      return this.link.failed("newer", `a later version wrote it (layout ${frame}, this one knows ${Frame.layout})`)
+    if (frame === undefined)
+      return this.link.failed("damaged", `message ${seq} of its stream ${this.stream} is none of a log`)
+    this.logId ??= frame.head.log
+    return frame.head.log === this.logId
+      ? Effect.succeed(frame)
+      : this.link.failed("damaged", `it is the log ${frame.head.log} now, and was the log ${this.logId}`)
+  }
+
+  private get(query: object): Effect.Effect<Frame.Frame | undefined, WalFailed> {
+    return Effect.flatMap(this.link.get(this.stream, query), (stored) =>
+      stored === undefined ? Effect.succeed(undefined) : this.frameOf(stored)
+    )
+  }
+
+  private keep(frame: Frame.Frame): Frame.Frame {
+    this.marks.add(frame.at, frame.head.last)
+    if (this.cache.has(frame.at)) return frame
+    this.cache.set(frame.at, frame)
+    this.cached += frame.body.length
+    for (const [at, { body }] of this.cache) {
+      if (this.cached <= cacheBytes) break
+      this.cache.delete(at)
+      this.cached -= body.length
+    }
+    return frame
+  }
+
+  /** The frame of a message; undefined: it is not there. */
+  at(seq: number): Effect.Effect<Frame.Frame | undefined, WalFailed> {
+    const known = this.cache.get(seq)
+    return known === undefined
+      ? Effect.map(this.get({ seq }), (frame) => frame && this.keep(frame))
+      : Effect.succeed(known)
+  }
+
+  /** The first frame of a kind from a message on. */
+  next(kind: Frame.Kind | "*", from: number): Effect.Effect<Frame.Frame | undefined, WalFailed> {
+    return Effect.map(
+      this.get({ seq: Math.max(1, from), next_by_subj: subjectOf(this.log, kind) }),
+      (frame) => frame && this.keep(frame)
+    )
+  }
+
+  /** The log's last frame. */
+  readonly last: Effect.Effect<Frame.Frame, WalFailed> = Effect.suspend(() =>
+    Effect.flatMap(this.get({ last_by_subj: subjectOf(this.log, "*") }), (frame) => {
+      if (frame !== undefined && frame.at >= this.seen) {
+        this.seen = frame.at
+        return Effect.succeed(this.keep(frame))
+      }
+      return this.behind(frame)
+    })
+  )
+
+  /** An answer that is older than what was seen: of a server that lags, or the stream has lost its end. */
+  private behind(frame: Frame.Frame | undefined): Effect.Effect<never, WalFailed> {
+    const { seen } = this
+    return Effect.flatMap(this.link.agreedLast(subjectOf(this.log, "beat")), (agreed) => {
+      if (agreed >= seen && frame !== undefined) return this.link.unanswered("a server answered that lags behind")
+      const end = frame === undefined ? "has no message" : `ends with message ${agreed}, at seq ${frame.head.last}`
+      return this.link.failed("damaged", `its stream ${this.stream} ${end}, and it was read through message ${seen}`)
+    })
+  }
+
+  /** The whole content of a frame that ends it. */
+  bodyOf(frame: Frame.Frame): Effect.Effect<Uint8Array, WalFailed> {
+    if (frame.head.parts === 1) return Effect.succeed(frame.body)
+    const before = Array.from({ length: frame.head.parts - 1 }, (_, i) => Frame.startOf(frame) + i)
+    return Effect.map(
+      Effect.forEach(before, (seq) => Effect.flatMap(this.at(seq), (piece) => this.pieceOf(frame, seq, piece)), {
+        concurrency: window
+      }),
+      (pieces) => Frame.join([...pieces, frame.body])
+    )
+  }
+
+  private pieceOf(frame: Frame.Frame, seq: number, piece: Frame.Frame | undefined) {
+    const is =
+      piece !== undefined &&
+      piece.head.kind === frame.head.kind &&
+      piece.head.parts === frame.head.parts &&
+      piece.head.part === seq - Frame.startOf(frame)
+    return is
+      ? Effect.succeed(piece.body)
+      : this.link.failed("damaged", `message ${seq} of its stream should be a piece of ${frame.at}, and is not there`)
+  }
+
+  /** The message from which the records behind a position are found. */
+  private search(after: number): Effect.Effect<number, WalFailed> {
+    return Effect.gen(this, function* () {
+      let [from, to] = this.marks.around(after, this.seen + 1)
+      while (to - from > nearby) {
+        const middle = from + Math.floor((to - from) / 2)
+        const frame = yield* this.next("*", middle)
+        if (frame === undefined || frame.at >= to) to = middle
+        else if (frame.head.last <= after) from = frame.at
+        else to = frame.at
+      }
+      return from + 1
+    })
+  }
+
+  private within(from: number): Effect.Effect<ReadonlyArray<Frame.Frame>, WalFailed> {
+    const count = Math.max(0, Math.min(window, this.seen + 1 - from))
+    const seqs = Array.from({ length: count }, (_, i) => from + i)
+    return Effect.map(
+      Effect.forEach(seqs, (seq) => this.at(seq), all),
+      (frames) => frames.filter((frame) => frame !== undefined)
+    )
+  }
+
+  /** The first of the records behind `after` and up to `upTo`; at least one, where there is one. */
+  page(after: number, upTo: number): Effect.Effect<ReadonlyArray<WalRecord>, WalFailed> {
+    return Effect.gen(this, function* () {
+      const records: Array<WalRecord> = []
+      let bytes = 0
+      let seq = after
+      let from = yield* this.search(after)
+      while (seq < upTo && bytes < pageBytes && records.length < pageRecords) {
+        let frames = yield* this.within(from)
+        if (frames.length === 0 || !frames.some(({ head }) => head.kind === "records")) {
+          const next = yield* this.next("records", from)
+          if (next === undefined) break
+          frames = [next]
+        }
+        for (const frame of frames) {
+          from = frame.at + 1
+          const { count, kind, last } = frame.head
+          if (kind !== "records" || !Frame.isWhole(frame) || last <= seq) continue
+          if (last - count > seq) return yield* this.gap(after, seq)
+          const body = yield* this.bodyOf(frame)
+          const lines = Frame.textOf(body).split("\n")
+          if (lines.length !== count) return yield* this.gap(after, seq)
+          for (let i = seq - (last - count); i < count && seq < upTo; i++) records.push({ seq: ++seq, json: lines[i]! })
+          bytes += body.length
+          if (seq >= upTo || bytes >= pageBytes) break
+        }
+      }
+      return records.length > 0 ? records : yield* this.gap(after, seq)
+    })
+  }
+
+  /** Why a record is not there that should come next. */
+  private gap(after: number, seq: number): Effect.Effect<never, WalFailed> {
+    return Effect.flatMap(this.last, ({ head: { kept, last } }) =>
+      after < kept
+        ? dropped(after, kept)
+        : this.link.failed("damaged", `seq ${seq + 1} should come next, and it is not there; it ends at ${last}`)
+    )
+  }
+
+  /** The message with which what is kept begins. */
+  beginOf(kept: number, last: Pick<Frame.Frame, "at" | "head">): Effect.Effect<number, WalFailed> {
+    return Effect.gen(this, function* () {
+      if (kept >= last.head.last) return last.at - last.head.part
+      let from = yield* this.search(kept)
+      for (;;) {
+        const frame = yield* this.next("records", from)
+        if (frame === undefined) return last.at
+        if (Frame.isWhole(frame) && frame.head.last > kept) return Frame.startOf(frame)
+        from = frame.at + 1
+      }
+    })
+  }
+}

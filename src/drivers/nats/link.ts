@@ -1,0 +1,252 @@
+/**
+ * Requests to JetStream, and what their failures mean: refused for certain, or perhaps carried out.
+ *
+ * Requests as the server's own protocol has them, each sent once: the client's helpers for JetStream try again by
+ * themselves, and what a write has come to whose answer was lost is decided in one place, by reading (`writer.ts`).
+ */
+import { Effect, Fiber, Schedule } from "effect"
+import { WalFailed } from "../../ports/Wal.ts"
+
+/** What is used of the client's connection. */
+export interface Connection {
+  readonly info?: {
+    readonly version: string
+    readonly max_payload: number
+    readonly cluster?: string
+  }
+  readonly request: (
+    subject: string,
+    payload: Uint8Array | string,
+    options: { readonly timeout: number; readonly headers?: Headers }
+  ) => Promise<{ readonly data: Uint8Array }>
+}
+
+export interface Headers {
+  readonly set: (name: string, value: string) => void
+}
+
+export interface LinkOptions {
+  readonly connection: Connection
+  readonly headers: () => Headers
+  readonly shown: string
+  /** A request without an answer by then counts as not answered; it may be carried out. */
+  readonly answerMs: number
+}
+
+export interface ApiError {
+  readonly code: number
+  readonly err_code?: number
+  readonly description?: string
+}
+
+/** Of the server's answers, as JSON. */
+export type Answer = { readonly error?: ApiError } & { readonly [field: string]: unknown }
+
+/** A message of a stream. */
+export interface Stored {
+  readonly subject: string
+  readonly seq: number
+  /** When the server took it, by its clock. */
+  readonly at: number
+  readonly data: Uint8Array
+}
+
+export interface Publish {
+  /** The number of the stream's last message. */
+  readonly expected: number
+  readonly id: string
+}
+
+/** The number that is after every other: no message ever is, so that a write that expects it is refused. */
+export const never = Number.MAX_SAFE_INTEGER
+
+const retryMs = 200
+const codes = { wrongLast: 10_071, noMessage: 10_037, noStream: 10_059 } as const
+/** No room: of the account, the server, the disk that it may take. */
+const full: ReadonlySet<number> = new Set([10_002, 10_023, 10_028, 10_047])
+
+const text = new TextDecoder()
+
+const wordsOf = (error: unknown): string => {
+  const { message, name } = error as { readonly message?: unknown; readonly name?: unknown }
+  return typeof message === "string" && message !== "" ? message : String(name)
+}
+
+export class Link {
+  readonly shown: string
+  readonly connection: Connection
+  private readonly headers: () => Headers
+  private readonly answerMs: number
+  /** Requests under way, by what ends their waiting. */
+  private readonly waiting = new Set<(error: Error) => void>()
+  private isAway = false
+  private readonly held = new Set<() => void>()
+
+  constructor({ answerMs, connection, headers, shown }: LinkOptions) {
+    this.connection = connection
+    this.headers = headers
+    this.shown = shown
+    this.answerMs = answerMs
+  }
+
+  failed(reason: WalFailed["reason"], what: string): WalFailed {
+    return new WalFailed({ reason, message: `the log at ${this.shown} (SVC_LOG_URL): ${what}` })
+  }
+
+  unanswered(why: string): WalFailed {
+    return this.failed("unreachable", `it does not answer: ${why}`)
+  }
+
+  /** What a server's refusal means; one whose cause is the server's own state says nothing of the outcome. */
+  refusal({ code, description = "no reason given", err_code: errCode = 0 }: ApiError): WalFailed {
+    const why = `${description} (${errCode === 0 ? code : errCode})`
+    if (full.has(errCode)) return this.failed("full", `it refused: ${why}`)
+    return code >= 400 && code < 500 && code !== 408 && code !== 409
+      ? this.failed("failed", `it refused: ${why}`)
+      : this.unanswered(why)
+  }
+
+  /** The connection is gone, and with it every answer that was to come over it. */
+  disconnected(): void {
+    this.isAway = true
+    for (const end of this.waiting) end(new Error("the connection was lost"))
+  }
+
+  reconnected(): void {
+    this.isAway = false
+    for (const begin of this.held) begin()
+    this.held.clear()
+  }
+
+  /** What is sent without a connection is lost, and would be waited for in vain. */
+  private get connected(): Effect.Effect<void, WalFailed> {
+    const back = Effect.async<void>((resume) => {
+      if (!this.isAway) return resume(Effect.void)
+      const begin = (): void => resume(Effect.void)
+      this.held.add(begin)
+      return Effect.sync(() => void this.held.delete(begin))
+    })
+    return Effect.timeoutFail(back, {
+      duration: this.answerMs,
+      onTimeout: () => this.unanswered("there is no connection")
+    })
+  }
+
+  private send(...request: Parameters<Connection["request"]>): Promise<{ readonly data: Uint8Array }> {
+    return new Promise((resolve, reject) => {
+      const end = (error: Error): void => {
+        this.waiting.delete(end)
+        reject(error)
+      }
+      this.waiting.add(end)
+      this.connection.request(...request).then((answer) => {
+        this.waiting.delete(end)
+        resolve(answer)
+      }, end)
+    })
+  }
+
+  /** One attempt, in a fiber of its own: what is under way goes to its end without its caller. */
+  private request(subject: string, payload: Uint8Array | string, headers?: Headers): Effect.Effect<string, WalFailed> {
+    const options = headers === undefined ? { timeout: this.answerMs } : { timeout: this.answerMs, headers }
+    const asking = Effect.tryPromise({
+      try: () => this.send(subject, payload, options),
+      catch: (error) => this.unanswered(wordsOf(error))
+    })
+    const timed = Effect.suspend(() => (this.isAway ? Effect.zipRight(this.connected, asking) : asking))
+    return Effect.flatMap(Effect.forkDaemon(Effect.interruptible(timed)), (fiber) =>
+      Effect.map(Fiber.join(fiber), ({ data }) => text.decode(data))
+    )
+  }
+
+  private json(answer: string): Effect.Effect<Answer, WalFailed> {
+    return Effect.try({
+      try: () => JSON.parse(answer) as Answer,
+      catch: () => this.failed("failed", `it answers something else than JSON: ${JSON.stringify(answer.slice(0, 100))}`)
+    })
+  }
+
+  /** One command of JetStream, once. */
+  api(command: string, body?: unknown): Effect.Effect<Answer, WalFailed> {
+    return Effect.flatMap(
+      this.request(`$JS.API.${command}`, body === undefined ? "" : JSON.stringify(body)),
+      (answer) => this.json(answer)
+    )
+  }
+
+  /** One that may be carried out more than once; a refusal is a failure. */
+  asked(command: string, body?: unknown): Effect.Effect<Answer, WalFailed> {
+    return this.again(
+      Effect.flatMap(this.api(command, body), (answer) =>
+        answer.error === undefined ? Effect.succeed(answer) : Effect.fail(this.refusal(answer.error))
+      )
+    )
+  }
+
+  again<A>(asking: Effect.Effect<A, WalFailed>): Effect.Effect<A, WalFailed> {
+    return Effect.retry(asking, {
+      while: ({ reason }) => reason === "unreachable",
+      times: 20,
+      schedule: Schedule.spaced(retryMs)
+    })
+  }
+
+  /** Adds a message behind the one that is expected to be last; undefined: another one is. */
+  publish(subject: string, data: Uint8Array, { expected, id }: Publish): Effect.Effect<number | undefined, WalFailed> {
+    return Effect.flatMap(this.answered(subject, data, { expected, id }), ({ error, seq }) => {
+      if (error?.err_code === codes.wrongLast) return Effect.succeed(undefined)
+      if (error !== undefined) return Effect.fail(this.refusal(error))
+      // A duplicate of one that was there before something else: what the stream holds must be read.
+      return seq === expected + 1
+        ? Effect.succeed(seq)
+        : Effect.fail(this.unanswered(`message ${String(seq)} for one expected behind ${expected}`))
+    })
+  }
+
+  private answered(subject: string, data: Uint8Array, { expected, id }: Publish): Effect.Effect<Answer, WalFailed> {
+    return Effect.suspend(() => {
+      const headers = this.headers()
+      headers.set("Nats-Expected-Last-Sequence", String(expected))
+      if (id !== "") headers.set("Nats-Msg-Id", id)
+      return Effect.flatMap(this.request(subject, data, headers), (answer) => this.json(answer))
+    })
+  }
+
+  /**
+   * The number of the last message as all servers of the stream agree on it, where the answer to a read may be an older
+   * one: a write that is refused says it.
+   */
+  agreedLast(subject: string): Effect.Effect<number, WalFailed> {
+    return Effect.flatMap(this.answered(subject, new Uint8Array(), { expected: never, id: "" }), ({ error }) => {
+      const said = /wrong last sequence: (\d+)/.exec(error?.description ?? "")
+      if (said !== null) return Effect.succeed(Number(said[1]))
+      return Effect.fail(error === undefined ? this.unanswered("it took what it must refuse") : this.refusal(error))
+    })
+  }
+
+  /** A message without a condition. */
+  tell(subject: string, data: string): Effect.Effect<void, WalFailed> {
+    return Effect.flatMap(
+      Effect.flatMap(this.request(subject, data), (answer) => this.json(answer)),
+      ({ error }) => (error === undefined ? Effect.void : Effect.fail(this.refusal(error)))
+    )
+  }
+
+  /** One message of a stream; undefined: there is none. */
+  get(stream: string, query: object): Effect.Effect<Stored | undefined, WalFailed> {
+    return Effect.flatMap(this.api(`STREAM.MSG.GET.${stream}`, query), ({ error, message }) => {
+      if (error?.err_code === codes.noMessage) return Effect.succeed(undefined)
+      if (error?.err_code === codes.noStream)
+        return Effect.fail(this.failed("damaged", `its stream ${stream} is not there any more`))
+      if (error !== undefined) return Effect.fail(this.refusal(error))
+      const found = message as {
+        readonly subject: string
+        readonly seq: number
+        readonly time: string
+        readonly data?: string
+      }
+      const data = Buffer.from(found.data ?? "", "base64")
+      return Effect.succeed({ subject: found.subject, seq: found.seq, at: Date.parse(found.time), data })
+    })
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * The schedulers of a log on JetStream: a stream of its own with the last word of each, so that what they tell of
+ * themselves does not stand between the log's messages.
+ *
+ * The server gives each word its time; what is newest counts as now, since this process tells of itself as often as the
+ * others.
+ */
+import { Effect } from "effect"
+import type { LogMember } from "../../ports/SharedLog.ts"
+import type { WalFailed } from "../../ports/Wal.ts"
+import * as Frame from "./frame.ts"
+import type { Link } from "./link.ts"
+
+/** A scheduler that has told nothing for so long is forgotten, and the log kept for it no longer. */
+const forgottenMs = 600_000
+const nanos = 1_000_000
+
+const streamOf = (log: string): string => `svc-members-${log}`
+
+const prefixOf = (log: string): string => `svc.members.${log}`
+
+/** A name may hold what a subject may not. */
+const subjectOf = (log: string, name: string): string =>
+  `${prefixOf(log)}.${Buffer.from(name === "" ? "-" : name).toString("base64url")}`
+
+export const config = (log: string) => ({
+  name: streamOf(log),
+  subjects: [`${prefixOf(log)}.*`],
+  retention: "limits",
+  storage: "file",
+  max_msgs: -1,
+  max_bytes: -1,
+  max_msgs_per_subject: 1,
+  max_age: forgottenMs * nanos,
+  discard: "old"
+})
+
+/** In place of what an earlier process of the same scheduler has told. */
+export const announce = (link: Link, log: string, member: LogMember): Effect.Effect<void, WalFailed> =>
+  link.tell(subjectOf(log, member.name), JSON.stringify(member))
+
+export const list = (link: Link, log: string, withinMs: number): Effect.Effect<ReadonlyArray<LogMember>, WalFailed> =>
+  Effect.gen(function* () {
+    const stream = streamOf(log)
+    const { error, state } = yield* link.api(`STREAM.INFO.${stream}`, { subjects_filter: `${prefixOf(log)}.*` })
+    if (error !== undefined) return yield* link.refusal(error)
+    const subjects = Object.keys((state as { readonly subjects?: object }).subjects ?? {})
+    const found = yield* Effect.forEach(subjects, (subject) => link.get(stream, { last_by_subj: subject }), {
+      concurrency: 16
+    })
+    const told = found
+      .filter((each) => each !== undefined)
+      .map(({ at, data }) => ({ at, member: JSON.parse(Frame.textOf(data)) as LogMember }))
+    const now = told.reduce((latest, { at }) => Math.max(latest, at), 0)
+    return told
+      .filter(({ at }) => now - at <= withinMs)
+      .map(({ member }) => member)
+      .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
+  })

@@ -1,0 +1,262 @@
+/**
+ * The pool of a scheduler in the stream of its log: each write is a frame of rows, and the pool is what they come to.
+ *
+ * A write goes behind the message that is expected to be last, as an append does, so the log's own fence is the pool's.
+ * Nothing is ever written whole: the rows that were written longest ago go out again with later writes, so that the
+ * frames that count stay few and the stream can be cut behind them.
+ */
+import { Effect, Schedule } from "effect"
+import { DatabaseError } from "../../ports/Database.ts"
+import type { PoolStoreShape } from "../../ports/PoolStore.ts"
+import type { TermOf } from "../../ports/SharedLog.ts"
+import type { WalFailed } from "../../ports/Wal.ts"
+import { openedFrom, opening, type Put, Results, type Row as Stored } from "../shared/poolRows.ts"
+import * as Frame from "./frame.ts"
+import type { Journal } from "./journal.ts"
+import type { Draft, Writer } from "./writer.ts"
+
+const retryMs = 200
+/** Frames that are read at a take-over, and one more for each so many bytes of rows. */
+const framesKept = 256
+const bytesPerFrame = 16_384
+/** Old rows that go out again with one write. */
+const renewedBytes = 65_536
+
+interface Row {
+  readonly kind: string
+  readonly key: string
+  readonly value: unknown
+  readonly bytes: number
+  /** The message with which its frame begins, and the number of that write. */
+  readonly at: number
+  readonly write: number
+}
+
+const keyOf = ({ key, kind }: Pick<Put, "kind" | "key">): string => `${kind} ${key}`
+
+const failed = ({ message, reason }: WalFailed): DatabaseError =>
+  new DatabaseError({ reason: reason === "damaged" ? "damaged" : "failed", message })
+
+/** The rows, the one first that was written longest ago. */
+export class Rows {
+  private readonly rows = new Map<string, Row>()
+  private bytes = 0
+
+  private remove(key: string): void {
+    this.bytes -= this.rows.get(key)?.bytes ?? 0
+    this.rows.delete(key)
+  }
+
+  apply(puts: ReadonlyArray<Put>, at: number, write: number): void {
+    for (const { key, kind, under, value } of puts)
+      if (under === true) {
+        for (const [name, row] of this.rows) if (row.kind === kind && row.key.startsWith(key)) this.remove(name)
+      } else {
+        const name = keyOf({ kind, key })
+        this.remove(name)
+        if (value === undefined) continue
+        const bytes = key.length + JSON.stringify(value).length
+        this.rows.set(name, { kind, key, value, bytes, at, write })
+        this.bytes += bytes
+      }
+  }
+
+  /** Where the oldest row is that these puts leave as it is; 0: there is none. */
+  oldestBut(puts: ReadonlyArray<Put>): number {
+    const named = new Set(puts.filter(({ under }) => under !== true).map(keyOf))
+    const prefixes = puts.filter(({ under }) => under === true)
+    for (const [name, { at, key, kind }] of this.rows)
+      if (!named.has(name) && !prefixes.some((put) => put.kind === kind && key.startsWith(put.key))) return at
+    return 0
+  }
+
+  get oldest(): number {
+    return this.oldestBut([])
+  }
+
+  /** Rows to be written again, as many as go with one write: those before a message. */
+  before(message: number): ReadonlyArray<Put> {
+    const puts: Array<Put> = []
+    let bytes = 0
+    for (const row of this.rows.values()) {
+      if (row.at >= message || bytes >= renewedBytes) break
+      puts.push({ kind: row.kind as Put["kind"], key: row.key, value: row.value })
+      bytes += row.bytes
+    }
+    return puts
+  }
+
+  bytesBefore(message: number): number {
+    let bytes = 0
+    for (const row of this.rows.values()) {
+      if (row.at >= message) break
+      bytes += row.bytes
+    }
+    return bytes
+  }
+
+  /** Whether more frames count than should be read at a take-over. */
+  isSpread(writes: number): boolean {
+    const [first] = this.rows.values()
+    return first !== undefined && writes - first.write > framesKept + this.bytes / bytesPerFrame
+  }
+
+  get stored(): ReadonlyArray<Stored> {
+    return [...this.rows.values()].map(({ key, kind, value }) => ({ kind, key, value }))
+  }
+}
+
+export class Pool {
+  private readonly journal: Journal
+  private readonly writer: Writer
+  private readonly term: TermOf
+  private readonly turn = Effect.unsafeMakeSemaphore(1)
+  private readonly results = new Results()
+  private rows = new Rows()
+  private written = 0
+  private isOpen = false
+
+  constructor(journal: Journal, writer: Writer, term: TermOf) {
+    this.journal = journal
+    this.writer = writer
+    this.term = term
+  }
+
+  private get over(): Effect.Effect<never, WalFailed> {
+    return Effect.suspend(() =>
+      Effect.fail(this.journal.link.failed("fenced", "another scheduler leads it now, or may"))
+    )
+  }
+
+  /** Asked until it answers, or the term is over. */
+  private get last(): Effect.Effect<Frame.Frame, WalFailed> {
+    const { isOver, superseded, epoch } = this.term
+    return this.journal.last.pipe(
+      Effect.retry({
+        while: ({ reason }) => reason === "unreachable" && !isOver(),
+        schedule: Schedule.spaced(retryMs)
+      }),
+      Effect.tap(({ head }) => (head.epoch === epoch ? Effect.void : Effect.zipRight(superseded, this.over)))
+    )
+  }
+
+  private draft(puts: ReadonlyArray<Put>, at: number): Draft {
+    const { written } = this
+    const pool = this.rows.oldestBut(puts)
+    const isEmptied = pool === 0 && puts.every(({ value }) => value === undefined)
+    return {
+      kind: "pool",
+      body: Frame.bytesOf(JSON.stringify(puts)),
+      change: { writes: written + 1, pool: pool === 0 && !isEmptied ? at + 1 : pool },
+      id: `pool.${this.term.epoch}.${written + 1}`
+    }
+  }
+
+  /** Goes on until the write is there, or the term is over. */
+  private put(puts: ReadonlyArray<Put>): Effect.Effect<void, WalFailed> {
+    const { epoch, isOver, superseded } = this.term
+    return Effect.gen(this, function* () {
+      for (;;) {
+        if (isOver()) return yield* this.over
+        /** What the log says of this write: it is not there, it is, or it cannot be. */
+        let found: { readonly epoch: number; readonly writes: number; readonly at: number } | undefined
+        const answer = yield* Effect.either(
+          this.writer.write(({ at, head }) => {
+            found = { epoch: head.epoch, writes: head.writes, at }
+            return head.epoch === epoch && head.writes === this.written ? this.draft(puts, at) : undefined
+          })
+        )
+        if (answer._tag === "Left") {
+          if (answer.left.reason !== "unreachable") return yield* answer.left
+          yield* Effect.sleep(retryMs)
+          continue
+        }
+        if (answer.right === undefined && found?.epoch !== epoch) return yield* Effect.zipRight(superseded, this.over)
+        if (answer.right === undefined && found?.writes !== this.written + 1)
+          return yield* this.journal.link.failed(
+            "damaged",
+            `its pool was written ${found?.writes} times, and by this process ${this.written}`
+          )
+        this.written++
+        // Where it begins is the message behind the one it was written behind; found again, the exact one is unknown,
+        // and a later one would be cut too early.
+        this.rows.apply(puts, answer.right === undefined ? this.rows.oldest || 1 : found!.at + 1, this.written)
+        return
+      }
+    })
+  }
+
+  private putAll(puts: ReadonlyArray<Put>): Effect.Effect<void, WalFailed> {
+    return this.turn.withPermits(1)(
+      Effect.suspend(() => this.put(this.rows.isSpread(this.written) ? [...this.rows.before(Infinity), ...puts] : puts))
+    )
+  }
+
+  /** Writes again what lies before a message, so that it may be cut, if that is no more than `most` bytes. */
+  leave(message: number, most: number): Effect.Effect<void, WalFailed> {
+    return this.turn.withPermits(1)(
+      Effect.suspend(() => {
+        if (this.rows.bytesBefore(message) > most) return Effect.void
+        return Effect.whileLoop({
+          while: () => this.rows.bytesBefore(message) > 0,
+          body: () => this.put(this.rows.before(message)),
+          step: () => {}
+        })
+      })
+    )
+  }
+
+  /** The message that must be kept for the pool; 0: none. Undefined: the pool is not open yet. */
+  get oldest(): number | undefined {
+    return this.isOpen ? this.rows.oldest : undefined
+  }
+
+  /** What the frames come to, from the one on that holds the oldest row. */
+  private get read(): Effect.Effect<void, WalFailed> {
+    return Effect.gen(this, function* () {
+      const { head } = yield* this.last
+      this.rows = new Rows()
+      this.written = head.writes
+      let from = head.pool
+      while (from > 0) {
+        const frame = yield* this.journal.link.again(this.journal.next("pool", from))
+        if (frame === undefined) break
+        from = frame.at + 1
+        if (!Frame.isWhole(frame)) continue
+        const body = Frame.textOf(yield* this.journal.link.again(this.journal.bodyOf(frame)))
+        const puts = yield* Effect.try({
+          try: () => JSON.parse(body) as ReadonlyArray<Put>,
+          catch: () => this.journal.link.failed("damaged", `message ${frame.at} of its stream holds no rows of a pool`)
+        })
+        this.rows.apply(puts, Frame.startOf(frame), frame.head.writes)
+      }
+      this.isOpen = true
+    })
+  }
+
+  readonly store: PoolStoreShape = {
+    resultOf: this.results.of,
+    open: (logId, maxResults) =>
+      Effect.gen(this, function* () {
+        yield* Effect.mapError(this.read, failed)
+        const { stored } = this.rows
+        const opened = yield* Effect.try({
+          try: () => ({
+            ...openedFrom(stored, logId),
+            epoch: this.term.epoch,
+            dropped: this.results.open(stored, maxResults)
+          }),
+          catch: (cause) =>
+            cause instanceof DatabaseError
+              ? cause
+              : new DatabaseError({ reason: "damaged", message: "the pool holds a row that is none", cause })
+        })
+        yield* Effect.mapError(this.putAll([...opening(opened, logId), ...opened.dropped]), failed)
+        return opened
+      }),
+    write: (writes) =>
+      writes.length === 0
+        ? Effect.void
+        : Effect.suspend(() => Effect.mapError(this.putAll(writes.flatMap(this.results.puts)), failed))
+  }
+}

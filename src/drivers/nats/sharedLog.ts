@@ -1,0 +1,245 @@
+/**
+ * A log on JetStream: one stream whose every message says where the log stands with it, and whose it is.
+ *
+ * A write names the message that it expects to be last, and the server refuses any other: that one condition is the
+ * fence of log, leadership and pool. The number of the last message is what grows while the leader lives.
+ */
+import { Effect } from "effect"
+import type { Attempt } from "../../core/cluster/term.ts"
+import type { Durability, LogMember, LogRow, SharedLogShape, TermOf } from "../../ports/SharedLog.ts"
+import type { WalFailed } from "../../ports/Wal.ts"
+import * as Frame from "./frame.ts"
+import { Journal, subjectOf } from "./journal.ts"
+import type { Link } from "./link.ts"
+import * as Members from "./members.ts"
+import { Pool } from "./pool.ts"
+import * as Streams from "./streams.ts"
+import { Writer } from "./writer.ts"
+
+export interface NatsLogOptions extends Streams.StreamOptions {
+  /** For a log that is new. */
+  readonly newLogId: string
+  /** What must be said of an answered write; undefined: what the copies come to. */
+  readonly durability: Durability | undefined
+}
+
+/** Beats between two times that those before the last one are taken out of the stream. */
+const beatsKept = 600
+
+const rowOf = ({ at, head }: Pick<Frame.Frame, "at" | "head">): LogRow => ({
+  epoch: head.epoch,
+  beat: at,
+  lastSeq: head.last,
+  keptAfter: head.kept,
+  leader: head.leader ?? undefined,
+  leaderUrl: head.url ?? undefined
+})
+
+/** Why a log on JetStream is not what is asked for, if it is not. */
+export const durabilityFault = (asked: Durability | undefined, replicas: number): string | undefined => {
+  if (asked === "flushed")
+    return "SVC_LOG_DURABILITY=flushed cannot be kept: JetStream answers before it has flushed, or does not say that it has. With replicated (the default) a write is answered once most of the copies have it; PostgreSQL flushes"
+  return asked === "replicated" && replicas < 2
+    ? "SVC_LOG_DURABILITY=replicated needs SVC_LOG_REPLICAS=2 at least (3 to lose a server without a stop)"
+    : undefined
+}
+
+const isMissing = ({ head }: Frame.Frame, firstSeq: number, first: Frame.Frame): boolean =>
+  Frame.before(first) > head.kept || (first.head.last > head.kept && Frame.startOf(first) < firstSeq)
+
+/** Fails unless the records are there that the last message says. */
+const whole = (journal: Journal, { first_seq: firstSeq, last_seq: lastSeq }: Streams.State) =>
+  Effect.gen(function* () {
+    const { link, stream } = journal
+    // A server that has just begun to answer may still lack what was written last.
+    journal.reached(yield* link.again(link.agreedLast(subjectOf(journal.log, "beat"))))
+    const last = yield* link.again(journal.last)
+    if (last.at < lastSeq)
+      return yield* link.failed("damaged", `its stream ${stream} has lost messages ${last.at + 1} to ${lastSeq}`)
+    const first = yield* link.again(journal.next("*", firstSeq))
+    const { kept, last: end, pool } = last.head
+    if (first === undefined || isMissing(last, firstSeq, first))
+      return yield* link.failed(
+        "damaged",
+        `its records begin at seq ${first === undefined ? end + 1 : Frame.before(first) + 1}, and it should hold ${kept + 1} to ${end}`
+      )
+    if (pool > 0 && pool < firstSeq)
+      return yield* link.failed("damaged", `its pool begins with message ${pool}, and the stream with ${firstSeq}`)
+    return last.head.log
+  })
+
+/** The first message of a log that is new; of several that begin it one is accepted. */
+const begin = (journal: Journal, newLogId: string): Effect.Effect<void, WalFailed> => {
+  const head: Frame.Head = {
+    layout: Frame.layout,
+    log: newLogId,
+    kind: "term",
+    epoch: 0,
+    last: 0,
+    kept: 0,
+    leader: null,
+    url: null,
+    writes: 0,
+    pool: 0,
+    count: 0,
+    part: 0,
+    parts: 1
+  }
+  const first = Frame.encode(head, new Uint8Array())
+  return Effect.asVoid(
+    journal.link.again(
+      journal.link.publish(subjectOf(journal.log, "term"), first, { expected: 0, id: `begin.${newLogId}` })
+    )
+  )
+}
+
+class NatsLog {
+  private readonly journal: Journal
+  private readonly writer: Writer
+  private readonly durability: Durability
+  /** Where the processes are reached that have told of themselves here. */
+  private readonly urls = new Map<string, string>()
+  private pool: Pool | undefined
+  private beats = 0
+
+  constructor(journal: Journal, writer: Writer, durability: Durability) {
+    this.journal = journal
+    this.writer = writer
+    this.durability = durability
+  }
+
+  private accepted(build: Parameters<Writer["write"]>[0]): Effect.Effect<Durability | undefined, WalFailed> {
+    return Effect.map(this.writer.write(build), (written) => (written === undefined ? undefined : this.durability))
+  }
+
+  readonly row = Effect.suspend(() => Effect.map(this.journal.last, rowOf))
+
+  readonly claim: SharedLogShape["claim"] = (expected, self) =>
+    Effect.map(
+      this.writer.write(({ at, head }) =>
+        at === expected.beat && head.epoch === expected.epoch
+          ? {
+              kind: "term",
+              change: { epoch: head.epoch + 1, leader: self, url: this.urls.get(self) ?? null },
+              id: `term.${head.epoch + 1}.${self}`
+            }
+          : undefined
+      ),
+      (written) => written && rowOf(written)
+    )
+
+  readonly beat = (epoch: number): Effect.Effect<Durability | undefined, WalFailed> =>
+    Effect.tap(
+      this.accepted(({ at, head }) =>
+        head.epoch === epoch ? { kind: "beat", change: {}, id: `beat.${epoch}.${at}` } : undefined
+      ),
+      () => (++this.beats % beatsKept === 0 ? this.thinned : Effect.void)
+    )
+
+  /** A leader that has nothing to write would fill the stream with its beats. */
+  private get thinned(): Effect.Effect<void> {
+    const { link, log, stream } = this.journal
+    return Effect.catchAll(link.asked(`STREAM.PURGE.${stream}`, { filter: subjectOf(log, "beat"), keep: 1 }), (error) =>
+      Effect.logWarning(`old beats stay: ${error.message}`)
+    )
+  }
+
+  readonly handOver = (self: string): Effect.Effect<void, WalFailed> =>
+    Effect.asVoid(
+      this.journal.link.again(
+        this.writer.write(({ head }) =>
+          head.leader === self
+            ? { kind: "term", change: { leader: null, url: null }, id: `over.${head.epoch}` }
+            : undefined
+        )
+      )
+    )
+
+  readonly append = ({ count, epoch, lastSeq }: Attempt, records: ReadonlyArray<string>) =>
+    this.accepted(({ head }) =>
+      head.epoch === epoch && head.last === lastSeq
+        ? {
+            kind: "records",
+            body: Frame.bytesOf(records.join("\n")),
+            count,
+            change: { last: lastSeq + count },
+            id: `records.${epoch}.${lastSeq}.${count}`
+          }
+        : undefined
+    )
+
+  readonly drop = (epoch: number, seq: number): Effect.Effect<number, WalFailed> =>
+    Effect.gen(this, function* () {
+      const written = yield* this.writer.write(({ head }) => {
+        const kept = Math.min(seq - 1, head.last)
+        return head.epoch === epoch && kept > head.kept
+          ? { kind: "cut", change: { kept }, id: `cut.${epoch}.${kept}` }
+          : undefined
+      })
+      const last = written ?? (yield* this.journal.last)
+      if (last.head.epoch === epoch) yield* this.cut(last)
+      return last.head.kept
+    })
+
+  /**
+   * Takes out what nothing needs any more. Rows of the pool that lie there move up, where that frees more than it
+   * takes.
+   */
+  private cut(last: Pick<Frame.Frame, "at" | "head">): Effect.Effect<void, WalFailed> {
+    return Effect.gen(this, function* () {
+      const { link, stream } = this.journal
+      const begin = yield* this.journal.beginOf(last.head.kept, last)
+      const { state } = yield* link.asked(`STREAM.INFO.${stream}`)
+      const { bytes, first_seq: first, last_seq: end } = state as Streams.State
+      const share = (begin - first) / Math.max(1, end + 1 - first)
+      if (begin <= first) return
+      if (this.pool?.oldest !== undefined) yield* this.pool.leave(begin, share * bytes)
+      const until = Math.min(begin, (this.pool?.oldest ?? last.head.pool) || begin)
+      if (until > first) yield* link.asked(`STREAM.PURGE.${stream}`, { seq: until })
+    })
+  }
+
+  readonly announce = (member: LogMember): Effect.Effect<void, WalFailed> =>
+    Effect.suspend(() => {
+      this.urls.set(member.self, member.url)
+      return Members.announce(this.journal.link, this.journal.log, member)
+    })
+
+  readonly termPool = (term: TermOf) => {
+    this.pool = new Pool(this.journal, this.writer, term)
+    return this.pool.store
+  }
+}
+
+/** Opens the log for reading; its leader, if it has one, goes on. */
+export const open = (link: Link, options: NatsLogOptions): Effect.Effect<SharedLogShape, WalFailed> =>
+  Effect.gen(function* () {
+    const { durability: asked, log, newLogId, replicas } = options
+    const fault = durabilityFault(asked, replicas)
+    if (fault !== undefined) return yield* link.failed("failed", fault)
+    const state = yield* Streams.prepare(link, options)
+    const journal = new Journal(link, log)
+    if (state.last_seq === 0) yield* begin(journal, newLogId)
+    const logId = yield* whole(journal, state)
+    if (replicas === 1)
+      yield* Effect.logWarning(
+        `the log at ${link.shown} has one copy (SVC_LOG_REPLICAS=1): a power failure may lose what was answered, and its server's disk is the only one`
+      )
+    const durability: Durability = replicas > 1 ? "replicated" : "relaxed"
+    const opened = new NatsLog(journal, new Writer(journal, Streams.pieceBytes(link.connection.info!)), durability)
+    return {
+      logId,
+      shown: link.shown,
+      durability: asked === "relaxed" ? "relaxed" : durability,
+      row: opened.row,
+      claim: opened.claim,
+      beat: opened.beat,
+      handOver: opened.handOver,
+      append: opened.append,
+      page: (after, upTo) => journal.page(after, upTo),
+      drop: opened.drop,
+      announce: opened.announce,
+      members: (withinMs) => Members.list(link, log, withinMs),
+      pool: opened.termPool
+    }
+  })

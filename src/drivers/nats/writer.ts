@@ -1,0 +1,98 @@
+/**
+ * Writes to the stream of a log: one at a time, each behind the message that this process knows to be the last.
+ *
+ * The server refuses a write behind any other, so of two writers, or of two attempts of one, exactly one is accepted,
+ * and an attempt that arrives late is refused. After an answer that is lost the last message is read before anything
+ * else is written: it says what the log has come to, whichever process wrote it.
+ */
+import { Effect } from "effect"
+import type { WalFailed } from "../../ports/Wal.ts"
+import * as Frame from "./frame.ts"
+import { type Journal, subjectOf } from "./journal.ts"
+
+/** A write, as it follows from where the log stands. */
+export interface Draft {
+  readonly kind: Frame.Kind
+  readonly body?: Uint8Array
+  readonly count?: number
+  /** Where the log stands with it. */
+  readonly change: Partial<Frame.State>
+  /** The same for two attempts of one write, and for no other. */
+  readonly id: string
+}
+
+/** Undefined: nothing is to be written as the log stands. */
+export type Build = (last: Pick<Frame.Frame, "at" | "head">) => Draft | undefined
+
+type End = Pick<Frame.Frame, "at" | "head">
+
+/** Refusals in a row: each was a write of another process. */
+const rounds = 5
+
+const none = new Uint8Array()
+
+export class Writer {
+  private readonly journal: Journal
+  private readonly most: number
+  private readonly turn = Effect.unsafeMakeSemaphore(1)
+  /** The last message; undefined: what it is must be read. */
+  private end: End | undefined
+
+  /** `most`: bytes of content in one message. */
+  constructor(journal: Journal, most: number) {
+    this.journal = journal
+    this.most = most
+  }
+
+  /** Answers where the log stands with the write; undefined: by where it stands nothing was to be written. */
+  write(build: Build): Effect.Effect<End | undefined, WalFailed> {
+    const writing = Effect.gen(this, function* () {
+      for (let round = 0; round < rounds; round++) {
+        const end = this.end ?? (yield* this.journal.last)
+        const draft = build(end)
+        if (draft === undefined) {
+          this.end = end
+          return undefined
+        }
+        this.end = undefined
+        const written = yield* this.attempt(end, draft)
+        if (written !== undefined) {
+          this.end = written
+          return written
+        }
+      }
+      return yield* this.journal.link.unanswered(`others wrote ${rounds} times meanwhile`)
+    })
+    return this.turn.withPermits(1)(Effect.uninterruptible(writing))
+  }
+
+  /** Undefined: another message is the last. */
+  private attempt(end: End, draft: Draft): Effect.Effect<End | undefined, WalFailed> {
+    return Effect.gen(this, function* () {
+      const { journal } = this
+      const pieces = Frame.cut(draft.body ?? none, this.most)
+      const subject = subjectOf(journal.log, draft.kind)
+      let last = end
+      for (const [part, piece] of pieces.entries()) {
+        const isWhole = part === pieces.length - 1
+        const head: Frame.Head = {
+          ...last.head,
+          layout: Frame.layout,
+          kind: draft.kind,
+          part,
+          parts: pieces.length,
+          count: isWhole ? (draft.count ?? 0) : 0,
+          ...(isWhole ? draft.change : {})
+        }
+        const at = yield* journal.link.publish(subject, Frame.encode(head, piece), {
+          expected: last.at,
+          id: `${draft.id}.${last.at}`
+        })
+        if (at === undefined) return undefined
+        last = { at, head }
+        journal.noted(last)
+      }
+      return last
+    })
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * The log on NATS, as a layer over the optional client, which is loaded only where a log's address is set.
+ *
+ * The client's types are not asked of who has not installed it, hence what is used of it is declared here. It connects
+ * again by itself, to any server of the cluster, for as long as the process lives.
+ */
+import { randomUUID } from "node:crypto"
+import { Effect, Layer } from "effect"
+import type { NatsUrl } from "../../core/settings/logUrl.ts"
+import { type Connection, type Headers, Link } from "../../drivers/nats/link.ts"
+import * as NatsLog from "../../drivers/nats/sharedLog.ts"
+import { type Durability, SharedLog } from "../../ports/SharedLog.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import { startFault } from "../../ports/Wal.ts"
+
+export interface NatsLogAddress {
+  readonly address: NatsUrl
+  readonly leaseMs: number
+  readonly durability: Durability | undefined
+  readonly replicas: number
+}
+
+interface Closable extends Connection {
+  readonly close: () => Promise<void>
+  /** What happens to it; ends with it. */
+  readonly status: () => AsyncIterable<{ readonly type: string }>
+}
+
+interface Client {
+  readonly connect: (options: object) => Promise<Closable>
+  readonly headers: () => Headers
+}
+
+const optional = "@nats-io/transport-node"
+const load = (): Promise<Client> => import(/* @vite-ignore */ optional)
+
+const wordsOf = (error: unknown): string => (error instanceof Error ? error.message.split("\n")[0]! : String(error))
+
+const client = (from: () => Promise<Client>): Effect.Effect<Client, StartFault> =>
+  Effect.tryPromise({
+    try: from,
+    catch: (error) =>
+      new StartFault({
+        exitCode: 2,
+        message: `SVC_LOG_URL asks for a log on NATS, which needs the optional package @nats-io/transport-node: npm install @nats-io/transport-node@3.4.0 (${wordsOf(error)})`
+      })
+  })
+
+const loginOf = ([first, second]: NatsUrl["credentials"]): object =>
+  first === undefined ? {} : second === undefined ? { token: first } : { user: first, pass: second }
+
+const listen = async (connection: Closable, link: Link): Promise<void> => {
+  for await (const { type } of connection.status())
+    if (type === "disconnect") link.disconnected()
+    else if (type === "reconnect") link.reconnected()
+}
+
+/** Opens the log for reading; its leader, if it has one, goes on. */
+export const layerNats = (
+  { address, durability, leaseMs, replicas }: NatsLogAddress,
+  from: () => Promise<Client> = load
+): Layer.Layer<SharedLog, StartFault> =>
+  Layer.scoped(
+    SharedLog,
+    Effect.gen(function* () {
+      const { connect, headers } = yield* client(from)
+      const { credentials, isTls, log, servers, shown } = address
+      const connection = yield* Effect.acquireRelease(
+        Effect.tryPromise({
+          try: () =>
+            connect({
+              servers: [...servers],
+              ...loginOf(credentials),
+              ...(isTls ? { tls: {} } : {}),
+              name: "scheduler",
+              timeout: 5_000,
+              maxReconnectAttempts: -1,
+              reconnectTimeWait: 100,
+              reconnectJitter: 50,
+              ignoreAuthErrorAbort: true,
+              // A server that stands still is left before the lease is over.
+              pingInterval: Math.max(250, leaseMs / 6),
+              maxPingOut: 2
+            }),
+          catch: (error) =>
+            new StartFault({
+              exitCode: 1,
+              message: `the log at ${shown} (SVC_LOG_URL) cannot be reached: ${wordsOf(error)}`
+            })
+        }),
+        (open) => Effect.promise(() => open.close().catch(() => {}))
+      )
+      const answerMs = Math.min(5000, Math.max(500, leaseMs / 2))
+      const link = new Link({ connection, headers, shown, answerMs })
+      yield* Effect.forkScoped(Effect.promise(() => listen(connection, link)))
+      return yield* Effect.mapError(
+        NatsLog.open(link, { log, replicas, durability, newLogId: randomUUID() }),
+        startFault
+      )
+    })
+  )
