@@ -35,10 +35,15 @@ const ingest = (door: Door, body: unknown) => send(door, { ask: "POST /ingest", 
 const records = (from: number) =>
   Array.from({ length: batch }, (_, i) => create(`t:${from + i}`, { text, n: from + i }))
 
+/** Of a text of this length two fill a page of V8's, and what is left of it fits none. */
+const longText = "x".repeat(100_000)
+
+const long = (from: number) => Array.from({ length: batch }, (_, i) => create(`t:${from + i}`, { text: longText + i }))
+
 /** Feeds records until a batch is refused; answers how many were taken. */
-const fill = async (door: Door): Promise<number> => {
+const fill = async (door: Door, make = records): Promise<number> => {
   for (let taken = 0; ; taken += batch) {
-    const answer = await ingest(door, records(taken))
+    const answer = await ingest(door, make(taken))
     if (answer.status === 200) continue
     expect([answer.status, answer.json]).toEqual([503, { code: "OVERLOADED", message: expect.stringMatching(message) }])
     return taken
@@ -121,6 +126,16 @@ describe("D43 an SSP that is fed past its heap", () => {
       "it takes new records by itself",
       async () => (await ingest(same, create("t:newer", { n: 1 }))).status === 200
     )
+  })
+
+  it("refuses long texts too in time, though they leave much of the heap to nothing", async ({ onTestFinished }) => {
+    const shop = workshop(onTestFinished)
+    const options = { dataDir: shop.folder(), env: { STORE_ADDR: undefined }, command: heapOf(2 * heapMebibytes) }
+    const first = await shop.start(options)
+    const taken = await fill(first, long)
+    expect((await ingest(first, change("DELETE", "t:1"))).status).toBe(200)
+    await first.kill()
+    expect(await recordsOf(await shop.start(options))).toBe(taken - 1)
   })
 
   it.runIf(campaign)("lives on with a store that keeps nothing", async ({ onTestFinished }) => {
