@@ -55,7 +55,8 @@ interface Client {
 /** One statement beside the log. */
 export const ask = async (
   text: string,
-  values: ReadonlyArray<unknown> = []
+  values: ReadonlyArray<unknown> = [],
+  at = address
 ): Promise<ReadonlyArray<{ readonly [column: string]: unknown }>> => {
   const { PgClient } = (await import("@effect/sql-pg" as string)) as {
     readonly PgClient: {
@@ -64,7 +65,7 @@ export const ask = async (
     }
   }
   const asking = Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(text, values))
-  const client = PgClient.layer({ url: Redacted.make(address), maxConnections: 1 })
+  const client = PgClient.layer({ url: Redacted.make(at), maxConnections: 1 })
   return (await Effect.runPromise(Effect.provide(asking, Layer.fresh(client)))) as never
 }
 

@@ -22,6 +22,14 @@ interface Told {
 
 type Env = { readonly [name: string]: string }
 
+/** Where and how a scheduler runs. */
+export interface Place {
+  readonly host?: string
+  /** A command that runs what follows it. */
+  readonly within?: ReadonlyArray<string>
+  readonly env?: Env
+}
+
 export class StandbyCluster {
   readonly url: string
   private readonly folder = temporaryFolder()
@@ -32,15 +40,16 @@ export class StandbyCluster {
     ports: ReadonlyArray<number>,
     sspPorts: ReadonlyArray<number>,
     env: Env,
-    url = Postgres.freshLog()
+    url = Postgres.freshLog(),
+    places: ReadonlyArray<Place | undefined> = []
   ) {
     this.url = url
-    const urls = ports.map((port) => `http://127.0.0.1:${port}`)
+    const urls = ports.map((port, i) => `http://${places[i]?.host ?? "127.0.0.1"}:${port}`)
     this.schedulers = ports.map((port, i) => {
       const name = `scheduler-${i + 1}`
       return new Process(name, urls[i]!, () =>
         Door.spawn({
-          command: [process.execPath, "dist/scheduler.js"],
+          command: [...(places[i]?.within ?? []), process.execPath, "dist/scheduler.js"],
           dataDir: join(this.folder, name),
           env: {
             ...schedulerEnv(join(this.folder, name), port),
@@ -48,7 +57,9 @@ export class StandbyCluster {
             SVC_LOG_URL: this.url,
             SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200",
             SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
-            ...env
+            SVC_SCHEDULER_INGEST_HOST: places[i]?.host ?? "127.0.0.1",
+            ...env,
+            ...places[i]?.env
           }
         })
       )
@@ -74,12 +85,13 @@ export class StandbyCluster {
   superseded = 0
   private supervisor: NodeJS.Timeout | undefined
 
-  /** Starts schedulers again that end with 4. */
+  /** Starts schedulers again that led no more, or could not reach their log at the start. */
   private supervise(): void {
     this.supervisor = setInterval(() => {
       for (const each of this.schedulers) {
-        if (each.door?.exit?.code !== 4) continue
-        this.superseded++
+        const code = each.door?.exit?.code
+        if (each.door === undefined || (code !== 4 && code !== 1)) continue
+        if (code === 4) this.superseded++
         each.past += each.door.logs
         each.door = undefined
         void each.start()
@@ -95,15 +107,20 @@ export class StandbyCluster {
       readonly isSupervised?: boolean
       /** Of the schedulers, the last ones that are left to the test to start. */
       readonly idle?: number
+      readonly idleSsps?: number
+      /** Where a scheduler runs, by its place in the list; on loopback where there is none. */
+      readonly places?: ReadonlyArray<Place | undefined>
       /** Where the log is; by default one of its own in the PostgreSQL of the tests. */
       readonly url?: string
     } = {}
   ): Promise<StandbyCluster> {
     const ports = await Promise.all(Array.from({ length: schedulers + ssps }, freePort))
-    const cluster = new StandbyCluster(ports.slice(0, schedulers), ports.slice(schedulers), env, options.url)
+    const { places, url } = options
+    const cluster = new StandbyCluster(ports.slice(0, schedulers), ports.slice(schedulers), env, url, places)
     if (options.isSupervised === true) cluster.supervise()
     const begun = cluster.schedulers.slice(0, schedulers - (options.idle ?? 0))
-    await Promise.all([...begun, ...cluster.ssps].map((each) => each.start()))
+    const sspsBegun = cluster.ssps.slice(0, ssps - (options.idleSsps ?? 0))
+    await Promise.all([...begun, ...sspsBegun].map((each) => each.start()))
     await cluster.leader()
     return cluster
   }

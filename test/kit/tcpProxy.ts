@@ -1,5 +1,6 @@
 /**
- * A server on the way to another one: what passes can be held back, or the connections cut.
+ * A server on the way to another one: what passes can be held back, or the connections cut in
+ * the middle of an answer, or all answers lost.
  */
 import { createConnection, createServer, type Server, type Socket } from "node:net"
 
@@ -10,6 +11,9 @@ export class TcpProxy {
   /** Bytes that still pass on the way there, or back, before all connections are cut; undefined: any number. */
   private left: { readonly isBack: boolean; bytes: number } | undefined
   cuts = 0
+  private loses = false
+  /** Bytes of answers so far. */
+  answered = 0
   readonly port: number
 
   private constructor(server: Server, port: number) {
@@ -44,6 +48,8 @@ export class TcpProxy {
 
   private pass(chunk: Buffer, to: Socket, isBack: boolean): void {
     const { left } = this
+    if (isBack) this.answered += chunk.length
+    if (isBack && this.loses) return
     if (left === undefined || left.isBack !== isBack || chunk.length < left.bytes) {
       if (left?.isBack === isBack) left.bytes -= chunk.length
       to.write(chunk)
@@ -60,6 +66,17 @@ export class TcpProxy {
   /** Cuts all connections once so many more bytes have passed: `isBack` from the server, else to it. */
   cutAfter(bytes: number, isBack: boolean): void {
     this.left = { bytes, isBack }
+  }
+
+  /** Answers go nowhere from now on, while what is asked arrives. */
+  lose(): void {
+    this.loses = true
+  }
+
+  /** Answers pass again, on new connections: what was lost of the old ones is gone. */
+  find(): void {
+    this.loses = false
+    for (const socket of this.sockets) socket.destroy()
   }
 
   /** Nothing passes, in either direction; connections stay. */

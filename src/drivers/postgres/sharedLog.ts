@@ -191,7 +191,8 @@ const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "sh
     append: ({ count, epoch, lastSeq }: Attempt, records) =>
       Effect.map(link.run(appending, [count, log, epoch, lastSeq, records]), durability),
     page: (after, upTo) =>
-      Effect.flatMap(link.run(reading, [log, after, upTo]), (rows) => {
+      // Bounded on both sides: a planner without statistics sorts all that is behind `after`, for each page anew.
+      Effect.flatMap(link.run(reading, [log, after, Math.min(upTo, after + pageRecords)]), (rows) => {
         const records = rows.map(({ line, seq }) => ({ seq: Number(seq), json: String(line) }))
         if (records.length > 0 && records.every(({ seq }, i) => seq === after + 1 + i)) return Effect.succeed(records)
         return Effect.flatMap(row, ({ keptAfter }) =>
