@@ -7,14 +7,15 @@
  */
 import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
+import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import { Duration, Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
+import { Duration, Effect, Either, Layer, Option, type Redacted, Schema, Stream } from "effect"
 import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import { bearerOf } from "../node/bearer.ts"
-import { SchedulerClient, type SchedulerClientShape, SchedulerError } from "../ports/SchedulerClient.ts"
-import { exactType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
+import { type FeedAsk, SchedulerClient, type SchedulerClientShape, SchedulerError } from "../ports/SchedulerClient.ts"
+import { exactType, feedType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
 import { Schedulers } from "./shared/schedulers.ts"
 
 const timeout = Duration.seconds(10)
@@ -22,6 +23,9 @@ const timeout = Duration.seconds(10)
 const queryTimeout = Duration.seconds(60)
 
 const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
+
+const failure = (error: HttpClientError.HttpClientError | SchedulerError): SchedulerError =>
+  error._tag === "SchedulerError" ? error : unreachable(error._tag === "RequestError" ? reasonOf(error) : error.message)
 
 interface Answered {
   readonly status: number
@@ -68,6 +72,29 @@ const make = (
         answer.status >= 200 && answer.status < 300 ? Effect.succeed(answer) : Effect.fail(refusal(answer))
       )
     )
+  const open = (url: string, { after, registration, tables }: FeedAsk) =>
+    HttpClientRequest.get(`${url}/feed`).pipe(
+      HttpClientRequest.setUrlParams({
+        after: String(after),
+        registration: String(registration),
+        tables: tables.map((table) => (table === "*" ? table : encodeURIComponent(table))).join(",")
+      }),
+      HttpClientRequest.accept(feedType),
+      signed,
+      client.execute,
+      Effect.timeoutFail({
+        duration: timeout,
+        onTimeout: () => unreachable(`no answer within ${Duration.format(timeout)}`)
+      }),
+      Effect.mapError(failure),
+      Effect.flatMap((response) =>
+        response.status === 200
+          ? Effect.succeed(response.stream.pipe(Stream.decodeText(), Stream.mapError(failure)))
+          : Effect.flatMap(Effect.mapError(response.text, failure), (text) =>
+              Effect.fail(refusal({ status: response.status, headers: response.headers, text }))
+            )
+      )
+    )
   return {
     register: (registration) =>
       post("/ssp/register", registration).pipe(
@@ -79,6 +106,14 @@ const make = (
         ),
         Effect.flatMap(registered)
       ),
+    feed: (asked) =>
+      Stream.unwrap(
+        schedulers.ask(
+          (url) => open(url, asked),
+          ({ reason }) => reason === "unreachable" || reason === "notLeader"
+        )
+      ),
+    applied: (applied) => Effect.asVoid(post("/ssp/applied", applied)),
     heartbeat: (heartbeat) => Effect.asVoid(post("/ssp/heartbeat", heartbeat)),
     deregister: (goodbye) => Effect.asVoid(post("/ssp/deregister", goodbye)),
     signin: Effect.asVoid(post("/proxy/signin", {})),

@@ -71,6 +71,7 @@ const toDelivery = ({ error, status }: Answered): Answer => {
 const toOutcome = ({ error, status }: Answered): CallOutcome => {
   if (status >= 200 && status < 300) return { kind: "done" }
   if (status === 409 && error?.code === "VIEW_QUARANTINED") return { kind: "quarantined", ends: endsOf(error) }
+  if (status === 503 && error?.code === "TABLES_JOINING") return { kind: "joining" }
   return status === 400
     ? {
         kind: "refused",

@@ -72,7 +72,7 @@ export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }
   if (code === "UNAUTHORIZED") return { status, body, headers: { "www-authenticate": "Bearer" } }
   if (code === "SCOPE_REQUIRED")
     return { status, body, headers: { "www-authenticate": 'Bearer error="insufficient_scope"' } }
-  if (code === "OVERLOADED" || code === "RATE_LIMITED" || code === "NOT_LEADER")
+  if (code === "OVERLOADED" || code === "TABLES_JOINING" || code === "RATE_LIMITED" || code === "NOT_LEADER")
     return { status, body, headers: { "retry-after": String(Math.max(1, Math.ceil(error.retryAfterSecs ?? 1))) } }
   return { status, body }
 }

@@ -5,9 +5,9 @@
  * status, and by the code in the body only where the specification has no status of its own: a scheduler that knows
  * nothing but the specification must do.
  */
-import { Context, Data, Effect, Layer } from "effect"
+import { Context, Data, Effect, Layer, type Stream } from "effect"
 import type { Obj } from "../core/surql/values/value.ts"
-import type { Heartbeat, SspDeregistration, SspRegistered, SspRegistration } from "../protocol/wire.ts"
+import type { Heartbeat, SspApplied, SspDeregistration, SspRegistered, SspRegistration } from "../protocol/wire.ts"
 
 /**
  * `cloning`: there, but has no snapshot yet (no failure, D18); `overloaded`: it asks to come back later; `notLeader`:
@@ -40,6 +40,13 @@ export interface ProxyAnswer {
   readonly text: string
 }
 
+/** Tables of the log to follow (D61); `*` for all. */
+export interface FeedAsk {
+  readonly registration: number
+  readonly after: number
+  readonly tables: ReadonlyArray<string>
+}
+
 export interface SchedulerClientShape {
   /** Answers the position of the snapshot frozen for this SSP. */
   readonly register: (
@@ -52,6 +59,13 @@ export interface SchedulerClientShape {
   readonly use: Effect.Effect<void, SchedulerError>
   /** Parameters are an extension (D20), and for a scheduler that answers exactly. */
   readonly query: (query: string, params?: Obj) => Effect.Effect<ProxyAnswer, SchedulerError>
+  /**
+   * Extension (D61): the text of a feed, in pieces; it ends when the connection does. Absent, with `applied`, where this
+   * client cannot follow: then events are sent.
+   */
+  readonly feed?: (asked: FeedAsk) => Stream.Stream<string, SchedulerError>
+  /** Extension (D61). */
+  readonly applied?: (applied: typeof SspApplied.Type) => Effect.Effect<void, SchedulerError>
 }
 
 const none = Effect.fail(

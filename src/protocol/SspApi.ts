@@ -75,6 +75,7 @@ const register = HttpApiEndpoint.post("register")`/view/register`
   .addError(Errors.InvalidQuery)
   .addError(Errors.ViewQuarantined)
   .addError(Errors.Overloaded)
+  .addError(Errors.TablesJoining)
   .addError(Errors.StoreFailed)
   .middleware(JsonBody)
   .middleware(Ready)

@@ -14,6 +14,7 @@ const statuses = {
   SCHEDULER_CLONING: 503,
   NO_SSP_AVAILABLE: 503,
   OVERLOADED: 503,
+  TABLES_JOINING: 503,
   NOT_LEADER: 503,
   UNAUTHORIZED: 401,
   SCOPE_REQUIRED: 403,
@@ -73,6 +74,10 @@ const detailed = <const C extends Code, A, I>(code: C, details: Schema.Schema<A,
 export const SspNotReady = plain("SSP_NOT_READY", "The SSP is not ready; see /health.")
 export const SchedulerCloning = plain("SCHEDULER_CLONING", "The scheduler is still taking its copy of the database.")
 export const NoSspAvailable = plain("NO_SSP_AVAILABLE", "No SSP is ready to take it.")
+export const TablesJoining = plain(
+  "TABLES_JOINING",
+  "Records of tables that the view reads are on their way to this SSP (D61); ask it again after `Retry-After` seconds."
+)
 export const Overloaded = plain("OVERLOADED", "A queue or a limit is full; try again after `Retry-After` seconds.")
 export const NotLeader = plain(
   "NOT_LEADER",

@@ -50,7 +50,10 @@ export const Node = Schema.Struct({
 
 export const Tables = Schema.Struct({
   seq,
-  tables: Schema.Array(Schema.Struct({ table: Schema.String, hash, count }))
+  tables: Schema.Array(Schema.Struct({ table: Schema.String, hash, count })),
+  holds: Schema.optional(Schema.Array(Schema.String)).annotations({
+    description: "Of an SSP that holds some tables and no others (D61): those, with records or without"
+  })
 }).annotations({ identifier: "IntegrityTables", examples: [Examples.integrityTables], description: "D41" })
 
 /** `missing` in memory, `extra` there, or `different`. */

@@ -97,6 +97,19 @@ export const knobs = {
     allowed: "host:port or an http:// or https:// address",
     read: (text) => (Address.advertised(text) === undefined ? undefined : text)
   }),
+  clusterFeed: Settings.choice("SVC_CLUSTER_FEED", ["push", "pull"], "push", {
+    meaning:
+      "How an SSP of a cluster gets changes: `push`, it is sent those of every table, and holds all records; `pull`, it follows the tables that its views and jobs read, and holds no others. A scheduler that only speaks the specification pushes."
+  }),
+  tableGraceSecs: Settings.integer(
+    "SVC_TABLE_GRACE_SECS",
+    60,
+    { min: 0, max: 86_400 },
+    {
+      unit: "s",
+      meaning: "How long an SSP that pulls keeps a table that no view reads any more, for one that may come."
+    }
+  ),
   heartbeatIntervalMs: Settings.integer(
     "HEARTBEAT_INTERVAL_MS",
     5000,

@@ -128,6 +128,8 @@ export class Door {
       SVC_AUTH_SECRET: secret,
       SVC_DATA_DIR: dataDir,
       STORE_ADDR: "memory://",
+      // Whole suites run with either way that an SSP may get its changes by.
+      SVC_CLUSTER_FEED: process.env["SVC_CLUSTER_FEED"],
       ...options.env
     }
     for (const [name, value] of Object.entries(settings))

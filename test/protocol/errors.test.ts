@@ -22,6 +22,7 @@ describe("D6 errors", () => {
       SCHEDULER_CLONING: 503,
       NO_SSP_AVAILABLE: 503,
       OVERLOADED: 503,
+      TABLES_JOINING: 503,
       NOT_LEADER: 503,
       UNAUTHORIZED: 401,
       SCOPE_REQUIRED: 403,

@@ -9,6 +9,7 @@ import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
 import { drain } from "../../src/core/surql/evaluate/scope.ts"
+import * as Interest from "../../src/core/surql/syntax/interest.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
 import * as Server from "../../src/host/http/Server.ts"
 import * as JobPorts from "../../src/node/jobPorts.ts"
@@ -97,6 +98,15 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     exclusive: false,
     position: Effect.succeed(startPosition),
     trees: { read: (_tables, look) => Effect.sync(() => look(new StoreTrees(new Store()), 7)), stamp: () => 0 },
+    tables: {
+      follow: () => {},
+      held: () => undefined,
+      interestOf: () => Interest.nothing,
+      apply: () => Effect.void,
+      load: () => Effect.void,
+      differences: () => [],
+      forget: () => Effect.succeed(true)
+    },
     registrations: Effect.succeed([]),
     clientOf: () => undefined,
     register: registered,

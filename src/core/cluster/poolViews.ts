@@ -337,6 +337,20 @@ const unanswered = (turn: Turn, view: State.View, op: State.ViewOp, died: boolea
   settle(turn, view.view)
 }
 
+/**
+ * Tables that the view reads are on their way to the SSP, which is asked again: another one would begin with them from
+ * the start. Once that has taken as long as a bootstrap may, another one is asked.
+ */
+const joining = (turn: Turn, view: State.View, op: State.ViewOp): void => {
+  const target = State.at(turn.state, op)
+  const since = op.since ?? op.at
+  if (target === undefined || turn.now - since > turn.state.config.bootstrapTimeoutMs)
+    return unanswered(turn, view, op, false)
+  start(turn, { ...view, op: undefined }, target, op.request, op.tried)
+  const again = State.view(turn.state, view.view)
+  if (again?.op !== undefined) setView(turn, { ...again, op: { ...again.op, since } })
+}
+
 /** An unregistering has ended; one without an answer is tried again. */
 const left = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
   const member = State.at(turn.state, command)
@@ -370,6 +384,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
   endCall(turn, op, command.outcome.kind !== "unreachable", op.request === undefined)
   learn(turn, op, command.outcome.kind !== "unreachable")
   if (gone || command.outcome.kind === "unreachable") return unanswered(turn, view, op, hasDied(turn, op, command))
+  if (command.outcome.kind === "joining") return joining(turn, view, op)
   if (command.outcome.kind === "quarantined")
     return setAside(turn, view, op, command.outcome.ends, op.request !== undefined)
   return command.outcome.kind === "done" ? taken(turn, view, op) : refused(turn, view, op, command.outcome.details)

@@ -151,6 +151,8 @@ export interface ViewOp extends Home {
   readonly tried: ReadonlyArray<string>
   /** When it was sent. */
   readonly at: number
+  /** When the SSP was asked first, which has said since that the view's tables are on their way to it. */
+  readonly since?: number
 }
 
 export interface View extends ViewRow {

@@ -151,6 +151,12 @@ export class Engine {
     this.store.apply({ id, slot, before: slot.doc, after: doc, version })
   }
 
+  /** The same of a table that no view reads: what there may be of indexes over it moves along. */
+  bring(id: RecordId, version: number, doc: Obj): void {
+    const slot = this.store.slotOf(id)
+    this.move({ id, slot, before: slot.doc, after: doc, version })
+  }
+
   /**
    * The view for a query and its parameters, made and filled when it is not there yet, at the generation given then.
    * Each call needs one {@link release}. Refuses what a live view cannot be, with the offset in the query text.

@@ -150,10 +150,10 @@ export class TableFeed {
   }
 
   /** Records of a joining table, as they were at `seq`. True for the first page: the feed is to be asked anew. */
-  page(table: string, seq: number, records: ReadonlyArray<Said>): boolean {
+  page(table: string, seq: number, records: ReadonlyArray<Said>, attempt = this.attempt(table)): boolean {
     const known = this.tables.get(table)
     const joining = known?.joining
-    if (known === undefined || joining === undefined) return false
+    if (known === undefined || joining === undefined || joining !== attempt) return false
     const isFirst = joining.from === undefined
     if (isFirst) {
       joining.from = joining.seen = known.base = seq
@@ -165,9 +165,28 @@ export class TableFeed {
   }
 
   /** The last page has been read. */
-  pulled(table: string): void {
+  pulled(table: string, attempt = this.attempt(table)): void {
     const joining = this.tables.get(table)?.joining
-    if (joining !== undefined) joining.isPulled = true
+    if (joining !== undefined && joining === attempt) joining.isPulled = true
+  }
+
+  /** The reading of a table that joins; another one once it has begun anew. */
+  attempt(table: string): object | undefined {
+    return this.tables.get(table)?.joining
+  }
+
+  /** A table joins, and its last page was not read. */
+  isUnread(table: string): boolean {
+    return this.tables.get(table)?.joining?.isPulled === false
+  }
+
+  isKnown(table: string): boolean {
+    return this.tables.has(table)
+  }
+
+  /** Everything waits for this table. */
+  blocks(table: string): boolean {
+    return this.tables.get(table)?.joining?.blocks === true
   }
 
   /** Begins the reading of a table again, from its first page. */

@@ -83,7 +83,7 @@ class Descent {
       for (let tries = 0; tries < catchUp.tries; tries++) {
         const roots = yield* this.parts.client.roots(this.target)
         if (roots === undefined || roots.seq === null) return undefined
-        if (roots.seq >= this.moves.from) return roots.tables
+        if (roots.seq >= this.moves.from) return roots
         yield* Effect.sleep(Duration.millis(catchUp.pauseMs))
       }
       return undefined
@@ -142,8 +142,9 @@ const descend = (parts: ComparisonOptions, target: Target): Effect.Effect<Differ
       if (theirs === undefined) return undefined
       const ours = (yield* parts.trees.roots).tables
       const rootOf = (of: typeof ours) => new Map(of.map(({ hash, table }) => [table, hash]))
-      const [here, there] = [rootOf(ours), rootOf(theirs)]
-      for (const table of new Set([...here.keys(), ...there.keys()])) {
+      const [here, there] = [rootOf(ours), rootOf(theirs.tables)]
+      // An SSP that holds some tables answers for these (D61).
+      for (const table of new Set(theirs.holds ?? [...here.keys(), ...there.keys()])) {
         if (isOwn(table) || here.get(table) === there.get(table)) continue
         if (!(yield* descent.table(table))) return undefined
       }

@@ -39,6 +39,8 @@ export interface IntegrityShape {
   /** Roots of all tables that hold records, at one position. */
   readonly tables: Effect.Effect<typeof Wire.Tables.Type>
   readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type>
+  /** Whether this SSP has the records of a table. */
+  readonly holds: (table: string) => boolean
   /** Names what differs between memory and the database, in one table or in all, and still does a moment later. */
   readonly compare: (table: string | undefined) => Effect.Effect<typeof Wire.Comparison.Type, UpstreamError>
 }
@@ -94,6 +96,12 @@ const lookAgain = (
           .filter(({ found, known }) => Compare.differs(known, found))
       })
 
+/** The tables that an SSP answers for, where it holds no others (D61). */
+const holdsOf = (views: Views["Type"]): { readonly holds?: ReadonlyArray<string> } => {
+  const held = views.tables.held()
+  return held === undefined || held.isAll ? {} : { holds: held.tables.filter((table) => !isOwn(table)) }
+}
+
 const compare = (
   parts: CompareOptions,
   only: string | undefined
@@ -103,15 +111,14 @@ const compare = (
       upstream,
       views: { records }
     } = parts
-    const tables =
-      only !== undefined
-        ? [only]
-        : [
-            ...new Set([
-              ...(yield* upstream.tables).map(({ name }) => name),
-              ...records.tableNames().filter((name) => !isOwn(name))
-            ])
-          ].sort()
+    const { holds } = holdsOf(parts.views)
+    const all = new Set(
+      holds ?? [
+        ...(yield* upstream.tables).map(({ name }) => name),
+        ...records.tableNames().filter((name) => !isOwn(name))
+      ]
+    )
+    const tables = only !== undefined ? [only] : [...all].sort()
     const differences: Array<Named> = []
     let different = 0
     let suspects: ReadonlyArray<RecordId> = []
@@ -158,7 +165,8 @@ export class Integrity extends Context.Tag("ssp/database/Integrity")<Integrity, 
           const names = views.records.tableNames()
           return views.trees.read(names, (trees, seq) => ({
             seq,
-            tables: names.map((table) => ({ table, ...trees.settle(table).node(0, 0) }))
+            tables: names.map((table) => ({ table, ...trees.settle(table).node(0, 0) })),
+            ...holdsOf(views)
           }))
         })
         return {
@@ -167,6 +175,7 @@ export class Integrity extends Context.Tag("ssp/database/Integrity")<Integrity, 
           tables: all,
           node: (table, level, index) =>
             views.trees.read([table], (trees, seq) => nodeOf(trees, seq, table, level, index)),
+          holds: (table) => holdsOf(views).holds?.includes(table) ?? true,
           compare: (table) => compare(parts, table)
         }
       })

@@ -113,6 +113,8 @@ export class RegistrationSync {
       .pipe(
         Effect.as(true),
         Effect.catchTags({
+          // An SSP that reads its database holds every table.
+          TablesJoining: Effect.die,
           QueryRefused: ({ column, line, message }) => refuse(`${message} (line ${line}, column ${column})`),
           ViewQuarantined: ({ ends }) =>
             refuse(

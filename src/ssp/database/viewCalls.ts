@@ -25,6 +25,8 @@ const register = (
     return yield* views.register({ id: view, surql, clientId, params: json, format: null, ...times.right }).pipe(
       Effect.as(undefined),
       Effect.catchTags({
+        // An SSP that reads its database holds every table.
+        TablesJoining: Effect.die,
         QueryRefused: ({ column, line, message }) => Effect.succeed(`${message} (line ${line}, column ${column})`),
         ViewQuarantined: ({ ends }) =>
           Effect.succeed(`the query is quarantined, the process ended ${ends} times while it evaluated it`)

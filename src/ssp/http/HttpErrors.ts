@@ -12,6 +12,7 @@ import type {
   SequenceGap,
   StaleEpoch,
   StoreFailed,
+  TablesJoining,
   ViewNotFound,
   ViewQuarantined
 } from "../views/viewTypes.ts"
@@ -41,6 +42,11 @@ const mapping = {
     details: { expected: error.expected }
   }),
   StaleEpoch: (error: StaleEpoch) => ({ code: "STALE_EPOCH" as const, message: error.message }),
+  TablesJoining: ({ message, retryAfterSecs }: TablesJoining) => ({
+    code: "TABLES_JOINING" as const,
+    message,
+    retryAfterSecs
+  }),
   StoreFailed: (error: StoreFailed) => ({ code: "STORE_FAILED" as const, message: error.message }),
   QueryRefused: (error: QueryRefused) => ({
     code: "INVALID_QUERY" as const,
@@ -58,7 +64,15 @@ const mapping = {
   })
 }
 
-export type World = Overloaded | SequenceGap | StaleEpoch | StoreFailed | QueryRefused | ViewNotFound | ViewQuarantined
+export type World =
+  | Overloaded
+  | TablesJoining
+  | SequenceGap
+  | StaleEpoch
+  | StoreFailed
+  | QueryRefused
+  | ViewNotFound
+  | ViewQuarantined
 type Mapped<E extends World> = E extends World ? ReturnType<(typeof mapping)[E["_tag"]]> : never
 
 /** The wire's word for a service's error. */

@@ -18,7 +18,8 @@ import { SspConfig } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
-import type { IngestAnswer, IngestError } from "../views/viewTypes.ts"
+import type { HeldTables } from "../views/viewTables.ts"
+import { type IngestAnswer, type IngestError, SequenceGap } from "../views/viewTypes.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import * as IngestTrace from "./ingestTrace.ts"
@@ -36,6 +37,31 @@ const noticed = (lifecycle: Pick<typeof Lifecycle.Service, "lost">, error: Inges
     ? lifecycle.lost(`the scheduler follows another log: ${error.message}`)
     : Effect.void
 
+/** Why an SSP that follows the feed (D61) does not take changes that are sent to it. */
+const notHeld = (
+  held: HeldTables | undefined,
+  changes: ReadonlyArray<Change.Change>,
+  figures: Views["Type"]["figures"]
+) => {
+  if (held === undefined) return undefined
+  if (changes.some(({ position }) => position !== undefined))
+    return Errors.fromWorld(
+      new SequenceGap({
+        message: "this SSP follows the scheduler's feed (SVC_CLUSTER_FEED=pull) and takes no events of its log here",
+        expected: (figures().seq ?? 0) + 1
+      })
+    )
+  const other = held.isAll ? undefined : changes.find(({ id }) => !held.tables.includes(id.table))
+  return other === undefined
+    ? undefined
+    : Answers.invalidRequest([
+        {
+          path: "table",
+          reason: `is ${JSON.stringify(other.id.table)}, which this SSP does not hold, because no view reads it (SVC_CLUSTER_FEED=pull): send changes to the scheduler`
+        }
+      ])
+}
+
 /** What both routes do with a body. */
 export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTypes | Lifecycle> = Effect.gen(
   function* () {
@@ -51,6 +77,8 @@ export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTy
       const fromScheduler = lifecycle.mode === "scheduler" && changes.right[0]?.position !== undefined
       const refused = fromScheduler ? undefined : Definitions.refused(changes.right)
       if (refused !== undefined) return done(Answers.toAnswer(refused))
+      const unwanted = notHeld(views.tables.held(), changes.right, views.figures)
+      if (unwanted !== undefined) return done(Answers.toAnswer(unwanted))
       const traced = IngestTrace.begin(tracing, header, changes.right)
       views.offer(traced?.changes ?? changes.right, (answer) => {
         if (isError(answer)) runFork(noticed(lifecycle, answer))

@@ -27,6 +27,14 @@ const notHere = Answers.invalidRequest([
   }
 ])
 
+const notHeld = (table: string) =>
+  Answers.invalidRequest([
+    {
+      path: "table",
+      reason: `is ${JSON.stringify(table)}, which this SSP does not hold, because no view reads it (SVC_CLUSTER_FEED=pull)`
+    }
+  ])
+
 const storeFailed = (error: UpstreamError) =>
   fromWorld(new StoreFailed({ message: `the database could not be read: ${error.message}`, cause: error }))
 
@@ -58,7 +66,11 @@ export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
           : integrity.node(table, level, index)
       })
       .handle("compare", ({ urlParams: { table } }) =>
-        integrity.hasDatabase ? Effect.mapError(integrity.compare(table), storeFailed) : Effect.fail(noDatabase)
+        table !== undefined && !integrity.holds(table)
+          ? Effect.fail(notHeld(table))
+          : integrity.hasDatabase
+            ? Effect.mapError(integrity.compare(table), storeFailed)
+            : Effect.fail(noDatabase)
       )
       .handle(
         "reconcile",

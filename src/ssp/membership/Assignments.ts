@@ -39,6 +39,11 @@ export class Assignments {
     return goes
   }
 
+  /** A view that the scheduler has not placed. */
+  isDirect(key: string): boolean {
+    return !this.held.has(key)
+  }
+
   /** The view is no longer here: unregistered directly, or expired. */
   forget(key: string): void {
     this.held.delete(key)

@@ -8,14 +8,19 @@
 import { Deferred, Duration, Effect, Random, Runtime } from "effect"
 import * as Enrolment from "../../core/cluster/enrolment.ts"
 import type { Phase } from "../../core/cluster/phase.ts"
+import * as Interest from "../../core/surql/syntax/interest.ts"
 import { Serving } from "../../ports/Front.ts"
+import { Heap } from "../../ports/ProcessFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { SchedulerClient, type SchedulerError } from "../../ports/SchedulerClient.ts"
 import { StartFault } from "../../ports/StartFault.ts"
+import type { SspRegistered } from "../../protocol/wire.ts"
 import { SspConfig, type SspConfigShape } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
+import { TableFollower } from "../tables/TableFollower.ts"
+import { TableUses } from "../tables/TableUses.ts"
 import { Views } from "../views/Views.ts"
-import type { StoreFailed } from "../views/viewTypes.ts"
+import { type StoreFailed, TablesJoining } from "../views/viewTypes.ts"
 import type { Assignments } from "./Assignments.ts"
 import * as Bootstrap from "./bootstrap.ts"
 import { type Begin, Enrolled } from "./enrolled.ts"
@@ -55,12 +60,28 @@ const factOf = (attempt: number, error: Fault, config: SspConfigShape): Enrolmen
   }
 }
 
+/** Tables that are held; undefined: all. */
+type Held = ReadonlySet<string> | undefined
+
+/** A registration that was accepted. `feeds`: by a scheduler whose feed this SSP follows. */
+interface Registered {
+  readonly attempt: number
+  readonly registered: typeof SspRegistered.Type
+  readonly feeds: boolean
+  readonly held: Held
+}
+
 const hex = Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 16), 16), (digits) =>
   digits.map((digit) => digit.toString(16)).join("")
 )
 
 /** Registers and pulls, once. */
-const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignments: Assignments) =>
+const makeAttempts = (
+  enrolled: Enrolled,
+  identity: Heartbeats.Identity,
+  assignments: Assignments,
+  isStopping: () => boolean
+) =>
   Effect.gen(function* () {
     const config = yield* SspConfig
     const views = yield* Views
@@ -68,7 +89,58 @@ const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignm
     const serving = yield* Serving
     const types = yield* DeclaredTypes
 
-    const swapIn = (attempt: number, pulled: Bootstrap.Pulled) =>
+    const heap = yield* Heap
+    const uses = new TableUses(config.jobTables.map(({ table }) => table))
+    const clock = yield* Effect.clock
+    /** `every`: all tables are held, as they are sent; undefined: there are no records yet. */
+    let follower: TableFollower | "every" | undefined
+    const follows = config.clusterFeed === "pull" && client.feed !== undefined && client.applied !== undefined
+    if (follows)
+      views.tables.follow({
+        hold: (interest) =>
+          follower === "every"
+            ? Effect.succeed(() => {})
+            : (follower?.hold(interest) ??
+              Effect.fail(new TablesJoining({ message: "this SSP pulls its records", retryAfterSecs: 1 }))),
+        put: (view, interest) => uses.put(view, interest),
+        dropped: (view) => uses.remove(view),
+        held: () => (follower instanceof TableFollower ? follower.shown : undefined)
+      })
+    /** What is needed from the start on, and what was held before; undefined: every table. */
+    const firstTables = Effect.map(views.registrations, (stored): Held => {
+      const interests = stored.filter(({ key }) => assignments.isDirect(key)).map(views.tables.interestOf)
+      const before = follower instanceof TableFollower ? follower.tables : []
+      // What they link to is known once their records are there.
+      if (before === undefined || interests.some(({ all, follows }) => all || follows)) return undefined
+      return new Set([...uses.base, ...before, ...interests.flatMap(({ tables }) => [...tables])])
+    })
+    const followerOf = (
+      { attempt, held, registered }: Registered,
+      { names, position, records }: Bootstrap.Pulled
+    ): TableFollower => {
+      uses.clearLinks()
+      for (const { doc, id } of records)
+        if (doc !== undefined) Interest.eachLink(doc, (to) => void uses.linked(id.table, to))
+      return new TableFollower({
+        client,
+        views,
+        types,
+        uses,
+        reading: Bootstrap.reading(client, registered.bootstrap_chunk_size, heap),
+        sspId: config.sspId,
+        registration: registered.registration ?? 0,
+        position,
+        isAll: held === undefined,
+        held: held === undefined ? names : [...held],
+        maxPending: config.maxPendingChanges,
+        graceMs: config.tableGraceSecs * 1000,
+        nowMs: () => clock.unsafeCurrentTimeMillis(),
+        isOver: () => enrolled.state.attempt !== attempt || isStopping(),
+        lost: (reason) => enrolled.tell({ tag: "Lost", reason })
+      })
+    }
+
+    const swapIn = (joined: Registered, pulled: Bootstrap.Pulled) =>
       Effect.gen(function* () {
         // First, so that a view placed before, and still filling, finds out that its placing is over.
         const placed = assignments.clear()
@@ -77,7 +149,9 @@ const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignm
         yield* Effect.logInfo(
           `bootstrapped at position ${pulled.position.seq} of the scheduler's log: ${pulled.records.length} records`
         )
-        yield* enrolled.tell({ tag: "Loaded", attempt })
+        // Before a view is placed here, which asks for its tables.
+        follower = joined.feeds ? followerOf(joined, pulled) : "every"
+        yield* enrolled.tell({ tag: "Loaded", attempt: joined.attempt })
       })
 
     const jobTables = config.jobTables.map(({ table }) => table)
@@ -85,14 +159,25 @@ const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignm
       Effect.gen(function* () {
         yield* Effect.sleep(Duration.millis(Math.round(waitMs + (yield* Random.next) * jitterMs)))
         const url = config.advertisedUrl(yield* serving.port)
-        const registered = yield* client.register({ ...identity, url, batch: true, job_tables: jobTables })
+        const wanted = follows ? yield* firstTables : undefined
+        const registered = yield* client.register({
+          ...identity,
+          url,
+          batch: true,
+          job_tables: jobTables,
+          ...(follows ? { tables: wanted === undefined ? ["*"] : [...wanted] } : {})
+        })
+        // A scheduler that knows no feed sends what it has.
+        const feeds = registered.feed === true && registered.registration !== undefined
+        const joined = { attempt, registered, feeds, held: feeds ? wanted : undefined }
         enrolled.isRegistered(registered.heartbeat_timeout_ms)
         yield* enrolled.tell({ tag: "Registered", attempt, registration: registered.registration })
         yield* Progress.during("bootstrap", "the scheduler's snapshot", "records", (step) =>
-          Effect.flatMap(Bootstrap.pull(client, registered, step), (pulled) =>
-            Effect.uninterruptible(swapIn(attempt, pulled))
+          Effect.flatMap(Bootstrap.pull(client, registered, step, joined.held), (pulled) =>
+            Effect.uninterruptible(swapIn(joined, pulled))
           )
         )
+        if (follower instanceof TableFollower) yield* follower.run
       }).pipe(
         Effect.catchAll((error) =>
           error instanceof StartFault ? Effect.fail(error) : enrolled.tell(factOf(attempt, error, config))
@@ -118,7 +203,8 @@ export const make = (assignments: Assignments) =>
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const identity = { ssp_id: config.sspId, incarnation: yield* hex }
     const enrolled = new Enrolled(() => clock.unsafeCurrentTimeMillis(), yield* Lease, config.heartbeatIntervalMs)
-    const attempts = yield* makeAttempts(enrolled, identity, assignments)
+    let stops = false
+    const attempts = yield* makeAttempts(enrolled, identity, assignments, () => stops)
     const beats = Heartbeats.loop(client, views, identity, config.heartbeatIntervalMs, enrolled)
 
     const goodbye = Effect.suspend(() => {
@@ -142,7 +228,7 @@ export const make = (assignments: Assignments) =>
       lost: (reason) => enrolled.tell({ tag: "Lost", reason }),
       run: Effect.raceFirst(
         Effect.all([attempts, beats, Deferred.await(enrolled.stopped)], { concurrency: "unbounded", discard: true }),
-        serving.stopping
+        Effect.tap(serving.stopping, () => Effect.sync(() => (stops = true)))
       ).pipe(Effect.ensuring(goodbye))
     }
     return membership

@@ -19,7 +19,7 @@ import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition, StoredRecord } from "../../ports/Database.ts"
 import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import type { Step } from "../../ports/Progress.ts"
-import { type SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import { type ProxyAnswer, type SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { SspRegistered } from "../../protocol/wire.ts"
 
@@ -29,6 +29,8 @@ export class SnapshotMoved extends Data.TaggedError("SnapshotMoved")<{ readonly 
 /** A whole snapshot, and where in the scheduler's log it stands. */
 export interface Pulled {
   readonly records: ReadonlyArray<StoredRecord>
+  /** Of the tables that were read. */
+  readonly names: ReadonlyArray<string>
   readonly position: Omit<StoredPosition, "writes">
   /** Those that are declared. */
   readonly tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>
@@ -65,21 +67,20 @@ interface Read {
 
 type Ask = (query: string, params?: Obj) => Effect.Effect<Read, SchedulerError | SnapshotMoved>
 
+const values = (query: string, { exact, text }: ProxyAnswer): Effect.Effect<Read, SchedulerError> =>
+  Effect.try({
+    try: () => ({ exact, value: exact ? Encode.decode(text) : (JSON.parse(text) as Value) }),
+    catch: () => unusable(query)
+  })
+
 const asking =
   (client: SchedulerClientShape, seq: number): Ask =>
   (query, params) =>
     Effect.gen(function* () {
-      const {
-        exact,
-        seq: readAt,
-        text
-      } = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
-      if (readAt !== undefined && readAt !== seq)
-        return yield* new SnapshotMoved({ message: `the snapshot is at ${readAt} and no longer at ${seq}` })
-      return yield* Effect.try({
-        try: () => ({ exact, value: exact ? Encode.decode(text) : (JSON.parse(text) as Value) }),
-        catch: () => unusable(query)
-      })
+      const answer = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
+      if (answer.seq !== undefined && answer.seq !== seq)
+        return yield* new SnapshotMoved({ message: `the snapshot is at ${answer.seq} and no longer at ${seq}` })
+      return yield* values(query, answer)
     })
 
 const tablesOf = ({ value: info }: Read): ReadonlyArray<string> | undefined =>
@@ -188,11 +189,12 @@ const pullTable = (
     }
   })
 
-/** Everything that the snapshot frozen for this registration holds. */
+/** Everything that the snapshot frozen for this registration holds, or of these tables. */
 export const pull = (
   client: SchedulerClientShape,
   { bootstrap_chunk_size: pageSize = defaultPage, epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type,
-  step: Pick<Step, "add" | "at">
+  step: Pick<Step, "add" | "at">,
+  only?: ReadonlySet<string>
 ): Effect.Effect<Pulled, SchedulerError | SnapshotMoved | StartFault> =>
   Effect.gen(function* () {
     yield* client.signin
@@ -205,11 +207,65 @@ export const pull = (
     const definedTypes = new Map(defined?.tables.map((table) => [table.name, table.types]))
     const records: Array<StoredRecord> = []
     const tables: Array<Pulled["tables"][number]> = []
-    for (const name of all.filter((name) => !isOwn(name))) {
+    const names = all.filter((name) => !isOwn(name) && (only === undefined || only.has(name)))
+    for (const name of names) {
       const types = definedTypes.get(name) ?? typesOf(yield* ask(`INFO FOR TABLE ${tableName(name)}`))
       if (types !== undefined) tables.push({ name, types })
       step.at(`table ${name}`)
       yield* pullTable({ ask, heap, pageSize: Math.max(1, pageSize) }, name, types ?? {}, records, step)
     }
-    return { records, tables, defined, position: { seq, logId: logId ?? null, epoch: epoch ?? null } }
+    return { records, names, tables, defined, position: { seq, logId: logId ?? null, epoch: epoch ?? null } }
   })
+
+/** Tables read while the log moves on, each answer with its position (D61). */
+export interface Reading {
+  /** Those that there are. */
+  readonly tables: Effect.Effect<{ readonly seq: number; readonly tables: ReadonlyArray<string> }, SchedulerError>
+  /** What is declared of a table; undefined where that is nothing. */
+  readonly typesOf: (table: string) => Effect.Effect<Types | undefined, SchedulerError>
+  /** The pages of a table in key order. */
+  readonly pages: (
+    table: string,
+    types: Types,
+    page: (seq: number, records: ReadonlyArray<StoredRecord>) => Effect.Effect<void>
+  ) => Effect.Effect<void, SchedulerError>
+}
+
+const noRoom = (memory: Memory.Memory, read: number): SchedulerError =>
+  new SchedulerError({ reason: "overloaded", message: Memory.notReadable(memory, read, "scheduler") })
+
+export const reading = (client: SchedulerClientShape, pageSize: number | undefined, heap: HeapShape): Reading => {
+  const size = Math.max(1, pageSize ?? defaultPage)
+  const ask = (query: string, params?: Obj) =>
+    Effect.gen(function* () {
+      const answer = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
+      // A scheduler that has a feed names positions.
+      if (answer.seq === undefined) return yield* unusable(query)
+      return { seq: answer.seq, read: yield* values(query, answer) }
+    })
+  return {
+    tables: Effect.flatMap(ask("INFO FOR DB"), ({ read, seq }) => {
+      const tables = tablesOf(read)
+      return tables === undefined
+        ? Effect.fail(unusable("INFO FOR DB"))
+        : Effect.succeed({ seq, tables: tables.filter((name) => !isOwn(name)) })
+    }),
+    typesOf: (table) => Effect.map(ask(`INFO FOR TABLE ${tableName(table)}`), ({ read }) => typesOf(read)),
+    pages: (table, types, page) =>
+      Effect.gen(function* () {
+        let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }
+        for (let count = 0; ; ) {
+          const [query, params] = pageAfter(table, size, last)
+          const { read, seq } = yield* ask(query, params)
+          const records = toRecords(read, table, types)
+          if (records === undefined) return yield* unusable(query)
+          count += records.length
+          const memory = heap.measured()
+          if (!Memory.isLoadable(memory, count * slotBytes)) return yield* noRoom(memory, count)
+          yield* page(seq, records)
+          if (records.length < size) return
+          last = { exact: read.exact, id: records.at(-1)?.id }
+        }
+      })
+  }
+}

@@ -23,6 +23,7 @@ import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import type { Looked } from "./reading.ts"
 import type { Incoming } from "./replacing.ts"
 import { makeViews } from "./viewService.ts"
+import type { ViewTablesShape } from "./viewTables.ts"
 import type {
   DebugDeps,
   DebugView,
@@ -35,6 +36,7 @@ import type {
   QueryRefused,
   StoreFailed,
   StreamFormat,
+  TablesJoining,
   ViewAnswer,
   ViewFigures,
   ViewNotFound,
@@ -79,6 +81,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly position: Effect.Effect<StoredPosition, DatabaseError>
     /** Whether the store can be open in this process only (`DatabaseShape.exclusive`). */
     readonly exclusive: boolean
+    /** For an SSP that holds some tables and not others (D61). */
+    readonly tables: ViewTablesShape
     /** Their Merkle trees (D41). */
     readonly trees: RecordTreesShape
     /** The registrations, as they are stored. */
@@ -87,7 +91,10 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly clientOf: (id: string) => string | undefined
     readonly register: (
       registration: ViewRegistration
-    ) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed | ViewQuarantined>
+    ) => Effect.Effect<
+      ViewAnswer | ViewPlaced,
+      QueryRefused | Overloaded | StoreFailed | ViewQuarantined | TablesJoining
+    >
     /**
      * Whether a registration changes nothing (D63): the view is there as it says, lives long enough, and nothing on its
      * way may change it.

@@ -42,8 +42,13 @@ export interface Work {
    * out. It may look at those records only.
    */
   readonly still?: (change: Change) => boolean
-  /** Its changes, which have no position, are one step: each view that they touch is told one delta for all of them. */
+  /** Its changes are one step, whatever their positions: each view that they touch is told one delta for all. */
   readonly asOne?: boolean
+  /**
+   * Where everything stands behind its changes, which are known to be all there are up to there of the tables held here
+   * (D61), whole steps.
+   */
+  readonly through?: Omit<StoredPosition, "writes">
   /** `taken`: the changes that were applied, those among them that had waited for the end of their step. */
   readonly done: (
     outcome: Either.Either<ReadonlyArray<AppliedChange>, IngestError>,
@@ -181,6 +186,12 @@ export class Committer {
     let { received, unfinished } = this.stand
     const parts: Array<Omit<Planned, "writes">> = []
     for (const work of batch) {
+      const { through } = work
+      if (through !== undefined) {
+        received = { ...received, ...through }
+        parts.push({ work, taken: work.changes, changes: recordsOf(work.changes) })
+        continue
+      }
       const result = admit(received, work.still === undefined ? work.changes : work.changes.filter(work.still))
       if (Either.isLeft(result)) parts.push({ work, taken: [], changes: [], rejected: rejection(result.left) })
       else {
@@ -203,7 +214,9 @@ export class Committer {
       const { changes, rejected, taken, work, writes } = planned[i]!
       if (rejected === undefined)
         work.done(
-          Either.right(work.asOne === true ? this.applyAsOne(writes, null) : this.applySteps(changes, writes)),
+          Either.right(
+            work.asOne === true ? this.applyAsOne(writes, work.through?.seq ?? null) : this.applySteps(changes, writes)
+          ),
           taken
         )
       else work.done(Either.left(rejected), taken)

@@ -11,6 +11,7 @@ import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import { type Filling, queryOf, refill, warnRefused } from "./registering.ts"
 import { generationOf, type Registered } from "./registry.ts"
+import type { ViewTables } from "./viewTables.ts"
 
 /** A registration that is kept though its query is refused, and the assignment its view had. */
 export interface Unserved {
@@ -25,6 +26,8 @@ export interface Planned extends Filling {
   readonly get: (key: string) => Registered | undefined
   /** Registrations that are kept and not served, by key. */
   readonly unserved: Map<string, Unserved>
+  /** Does `work` while the tables of a query are held. */
+  readonly holding: ViewTables["holding"]
   readonly inTurn: (key: string, work: Effect.Effect<void>) => Effect.Effect<void>
   /** Puts it in the place of the view that is there, if one is. */
   readonly put: (stored: StoredView, instance: View, generation: number, assignment: number | undefined) => void
@@ -52,7 +55,9 @@ const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
       const before = planned.get(key)
       const stored = before?.stored ?? planned.unserved.get(key)?.stored
       if (stored === undefined) return Effect.void
-      return serve(planned, stored, before === undefined ? 1 : generationOf(before) + 1)
+      const served = serve(planned, stored, before === undefined ? 1 : generationOf(before) + 1)
+      // By its new definitions it may read other tables; until they are here it is shown as it was planned before.
+      return Effect.eventually(planned.holding(queryOf(stored), served))
     })
   )
 

@@ -26,7 +26,7 @@ import { Watchdog } from "../../ports/Watchdog.ts"
 import { RecordTrees } from "../database/recordTrees.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import { Arrivals, databaseAway } from "./arrivals.ts"
-import { type AppliedChange, Committer, type Surroundings } from "./committer.ts"
+import { type AppliedChange, Committer, type Surroundings, type Work } from "./committer.ts"
 import { debugDepsOf, debugViewOf } from "./debug.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { sumOf } from "./ingestAnswer.ts"
@@ -42,6 +42,7 @@ import { ViewStreams } from "./streams/viewStreams.ts"
 import type { Views, ViewsWatcher } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
 import { outOfMemory, type ViewLimits, viewBytesOf } from "./viewLimits.ts"
+import { ViewTables } from "./viewTables.ts"
 import {
   type IngestAnswer,
   type IngestError,
@@ -127,6 +128,7 @@ class ViewService {
   private readonly filling: Filling
   readonly setAside: SetAside
   readonly trees: Views["Type"]["trees"]
+  private readonly viewTables: ViewTables
   readonly exclusive: boolean
   readonly position: Views["Type"]["position"]
   private readonly database: Database["Type"]
@@ -170,6 +172,7 @@ class ViewService {
     this.setAside = new SetAside(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }
     this.trees = new RecordTrees({ committer, engine, slicer })
+    this.viewTables = new ViewTables({ committer, engine, queries: this.filling.queries, slicer })
     this.streams = new ViewStreams({
       registry: this.registry,
       reading: this.reading,
@@ -273,6 +276,7 @@ class ViewService {
   private get planned(): Planned {
     return {
       ...this.filling,
+      holding: (query, work) => this.viewTables.holding(query, work),
       slicer: this.slicer,
       views: () => this.registry.all(),
       get: (key) => this.registry.get(key),
@@ -307,11 +311,28 @@ class ViewService {
       this.offer(changes, (answer) => resume("_tag" in answer ? Effect.fail(answer) : Effect.succeed(answer)))
     )
 
-  readonly offer: Views["Type"]["offer"] = (changes, done) => {
+  readonly offer: Views["Type"]["offer"] = (changes, done) => this.submit({ changes }, done)
+
+  get tables(): Views["Type"]["tables"] {
+    const { differences, follow, forget, held, interestOf, load } = this.viewTables
+    const apply: Views["Type"]["tables"]["apply"] = ({ asOne, changes, position }) =>
+      Effect.async((resume) =>
+        this.submit({ changes, asOne, through: position }, (answer) =>
+          resume("_tag" in answer ? Effect.fail(answer) : Effect.void)
+        )
+      )
+    return { apply, differences, follow, forget, held, interestOf, load }
+  }
+
+  private submit(
+    work: Pick<Work, "asOne" | "changes" | "through">,
+    done: (answer: IngestAnswer | IngestError) => void
+  ): void {
+    const { changes } = work
     const full = this.edges.overloaded() ?? outOfMemory(this.heap, this.engine.store, changes)
     if (full !== undefined) return done(full)
     this.committer.submit({
-      changes,
+      ...work,
       putViews: [],
       removeViews: [],
       done: (outcome, taken) => {
@@ -368,7 +389,9 @@ class ViewService {
       { surql: registration.surql, params: JSON.stringify(registration.params) },
       registration.id
     )
-    return aside === undefined ? this.turns.inTurn(key, this.arrivals.register(registration, key)) : Effect.fail(aside)
+    return aside === undefined
+      ? this.viewTables.holding(registration, this.turns.inTurn(key, this.arrivals.register(registration, key)))
+      : Effect.fail(aside)
   }
 
   readonly isKnown: Views["Type"]["isKnown"] = (said) => {
@@ -557,6 +580,7 @@ class ViewService {
     this.setAside.forget(stored.key)
     this.unserved.delete(stored.key)
     this.registry.put(view)
+    this.viewTables.put(stored)
     this.edges.open(stored, instance, assignment)
     return view
   }
@@ -591,6 +615,7 @@ class ViewService {
     this.registry.remove(view)
     this.streams.end(view, reason)
     this.engine.release(view.instance)
+    if (reason !== "replaced") this.viewTables.dropped(view.stored.key)
     // One that is replaced is opened again at once; of one that was taken back the caller knows whether its row is
     // there.
     if (reason !== "replaced" && reason !== "unregistered")

@@ -76,6 +76,11 @@ export class Overloaded extends Data.TaggedError("Overloaded")<{
   readonly message: string
   readonly retryAfterSecs: number
 }> {}
+/** Records of tables that a view reads are on their way (D61); the same SSP is to be asked again. */
+export class TablesJoining extends Data.TaggedError("TablesJoining")<{
+  readonly message: string
+  readonly retryAfterSecs: number
+}> {}
 /** A change skipped positions of the scheduler's log (D5); nothing was applied. */
 export class SequenceGap extends Data.TaggedError("SequenceGap")<{
   readonly message: string

@@ -7,6 +7,7 @@
  */
 import { type Change, lostTable } from "../../record/change.ts"
 import * as Version from "../../record/version.ts"
+import type { Slices } from "../../surql/evaluate/scope.ts"
 import { identical } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import type { Obj, Range, RecordId } from "../../surql/values/value.ts"
@@ -198,6 +199,34 @@ export class Store {
     if (isOwn(id.table)) return table.forgetDeleted(slot)
     this.deleted.add(slot)
     if (this.deleted.size > this.maxTombstones) this.forgetOldestTombstones()
+  }
+
+  /** No index and no view's router follows this table, and no view holds a row of it. */
+  isUnread(name: string): boolean {
+    const table = this.tables.get(name)
+    if (table === undefined) return true
+    if (table.routers.length + table.indexes.length > 0) return false
+    for (const slot of table.all()) if (slot.holdings > 0) return false
+    return true
+  }
+
+  /** Forgets a table that is unread, its deleted records too, with pauses. */
+  *forgetTable(name: string): Slices<void> {
+    const table = this.tables.get(name)
+    if (table === undefined) return
+    let n = 0
+    for (const slot of [...table.all()]) {
+      const { doc, id } = slot
+      if (doc === undefined) this.deleted.remove()
+      else {
+        this.watcher?.moved(name, id.text)
+        this.edgeIndex?.move(id, doc, undefined)
+        table.put(slot, id, undefined, slot.version)
+      }
+      table.forget(slot)
+      if (++n % 500 === 0) yield
+    }
+    this.forgetUnused(table)
   }
 
   clear(): void {

@@ -12,6 +12,9 @@ const slack = 1_024
 /** Deleted records whose version is remembered; beyond it a floor per store keeps versions growing. */
 export const defaultTombstones = 100_000
 
+/** A record of a table that was let go may still stand in the queue. */
+const isTombstone = (slot: RecordSlot): boolean => slot.doc === undefined && slot.kept
+
 export class Tombstones {
   /** In the order of deletion; a record that came back, or was deleted again, has entries here that no longer count. */
   private queue: Array<RecordSlot> = []
@@ -48,7 +51,7 @@ export class Tombstones {
   /** Leaves one entry for each tombstone: its last. */
   private clearUp(): void {
     const last = new Set<RecordSlot>()
-    for (let i = this.queue.length - 1; i >= 0; i--) if (this.queue[i]!.doc === undefined) last.add(this.queue[i]!)
+    for (let i = this.queue.length - 1; i >= 0; i--) if (isTombstone(this.queue[i]!)) last.add(this.queue[i]!)
     this.queue = [...last].reverse()
   }
 }

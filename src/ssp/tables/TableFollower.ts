@@ -1,0 +1,409 @@
+/**
+ * The feed of a scheduler as this SSP follows it (D61): connections, tables that join and go, and word of what is
+ * applied.
+ *
+ * What comes when is decided by `core/record/tableFeed.ts`; here are the deeds: opening feeds, reading pages, applying,
+ * waiting. One fiber reads lines; whatever applies has the lock, so that a table joins between two steps.
+ */
+import { Data, Deferred, Duration, Effect, Either, FiberId, FiberSet, Random, Stream } from "effect"
+import * as Change from "../../core/record/change.ts"
+import * as FeedLines from "../../core/record/feedLines.ts"
+import { TableFeed } from "../../core/record/tableFeed.ts"
+import * as Interest from "../../core/surql/syntax/interest.ts"
+import * as Definitions from "../../core/surreal/definitionsRecord.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import type { StoredPosition } from "../../ports/Database.ts"
+import type { SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import type { DeclaredTypes } from "../database/DeclaredTypes.ts"
+import type { Reading } from "../membership/bootstrap.ts"
+import type { Views } from "../views/Views.ts"
+import type { Fed, HeldTables } from "../views/viewTables.ts"
+import { TablesJoining } from "../views/viewTypes.ts"
+import type { TableUses } from "./TableUses.ts"
+
+/** A feed on which nothing is heard for so long has broken off. */
+const silence = Duration.seconds(15)
+/** Waits between two tries to open a feed, or to read a table. */
+const firstWaitMs = 50
+const lastWaitMs = 2000
+/** A line is an event, whose body the scheduler bounds. */
+const maxLine = 64 * 1024 * 1024
+/** A registration waits so long in one request for tables that join; then it is told to come again. */
+const holdMs = 5000
+/** Tables that are not needed are looked for this often. */
+const sweepEvery = Duration.seconds(1)
+
+/** The feed says what it cannot say; it is opened anew. */
+class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
+
+export interface Following {
+  readonly client: SchedulerClientShape
+  readonly views: Views["Type"]
+  readonly types: DeclaredTypes["Type"]
+  readonly uses: TableUses
+  readonly reading: Reading
+  readonly sspId: string
+  readonly registration: number
+  readonly position: Omit<StoredPosition, "writes">
+  /** The tables whose records were read; all there were. */
+  readonly held: ReadonlyArray<string>
+  readonly isAll: boolean
+  readonly maxPending: number
+  readonly graceMs: number
+  readonly nowMs: () => number
+  /** This registration is over, or the process stops. */
+  readonly isOver: () => boolean
+  /** What is held here is of no use any more. */
+  readonly lost: (reason: string) => Effect.Effect<void>
+}
+
+export class TableFollower {
+  private readonly parts: Following
+  private readonly feed: TableFeed
+  private readonly lock = Effect.unsafeMakeSemaphore(1)
+  private position: Omit<StoredPosition, "writes">
+  /** Completed when the feed is to be asked anew. */
+  private reopened = Deferred.unsafeMake<void>(FiberId.none)
+  /** Completed when tables have joined. */
+  private changed = Deferred.unsafeMake<void>(FiberId.none)
+  /** Completed when something is applied. */
+  private moved = Deferred.unsafeMake<void>(FiberId.none)
+  private readonly unneeded = new Map<string, number>()
+  private readonly pulling = new Set<string>()
+  private isAll: boolean
+  /** Every table there was has been asked for, since all are needed. */
+  private isListed: boolean
+  private pull: (table: string) => void = () => {}
+
+  constructor(parts: Following) {
+    this.parts = parts
+    this.position = parts.position
+    this.isAll = this.isListed = parts.isAll
+    this.feed = new TableFeed(parts.position.seq ?? 0, parts.held, isOwn)
+  }
+
+  /** Follows until it is interrupted. */
+  readonly run: Effect.Effect<never> = Effect.scoped(
+    Effect.gen(this, function* () {
+      const fibers = yield* FiberSet.makeRuntime<never>()
+      this.pull = (table) => {
+        if (this.pulling.has(table)) return
+        this.pulling.add(table)
+        fibers(
+          Effect.ensuring(
+            this.pulled(table),
+            Effect.sync(() => this.pulling.delete(table))
+          )
+        )
+      }
+      yield* Effect.forkScoped(this.acknowledging)
+      yield* Effect.forkScoped(Effect.forever(Effect.delay(this.sweep, sweepEvery)))
+      return yield* this.connecting
+    })
+  )
+
+  get tables(): ReadonlyArray<string> | undefined {
+    return this.isAll ? undefined : this.feed.held
+  }
+
+  get shown(): HeldTables {
+    return { isAll: this.isAll && this.isListed && this.feed.joining.size === 0, tables: this.feed.held }
+  }
+
+  isHeld(table: string): boolean {
+    return isOwn(table) || this.feed.isHeld(table)
+  }
+
+  /** Waits until every table of an interest, and what it leads to, is held. */
+  hold(interest: Interest.Interest): Effect.Effect<() => void, TablesJoining> {
+    return Effect.suspend(() => {
+      const release = this.parts.uses.pin(interest)
+      const late = new TablesJoining({
+        message: `the records of tables that this view reads are on their way: ${[...this.missing()].join(", ")}`,
+        retryAfterSecs: 1
+      })
+      return this.holding.pipe(
+        Effect.timeoutFail({ duration: Duration.millis(holdMs), onTimeout: () => late }),
+        Effect.as(release),
+        // The tables stay wanted for the grace that a table without views has.
+        Effect.onError(() => Effect.sync(release))
+      )
+    })
+  }
+
+  private readonly holding: Effect.Effect<void> = Effect.suspend(() => {
+    const { changed } = this
+    const missing = this.missing()
+    if (missing.size === 0 && !this.feed.isBlocked && (!this.parts.uses.all || this.isListed)) return Effect.void
+    for (const table of missing) this.want(table, false)
+    const listing = this.parts.uses.all && !this.isListed ? this.listing : Effect.void
+    return Effect.zipRight(Effect.zipRight(listing, Deferred.await(changed)), this.holding)
+  })
+
+  private missing(): ReadonlySet<string> {
+    return new Set([...this.parts.uses.needed].filter((table) => !this.isHeld(table)))
+  }
+
+  private want(table: string, blocks: boolean): void {
+    if (isOwn(table)) return
+    this.feed.want(table, blocks)
+    this.pull(table)
+  }
+
+  /** Asks for every table there is; those that come later announce themselves. */
+  private readonly listing: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.isListed) return Effect.void
+    this.isAll = true
+    this.reopen()
+    return this.parts.reading.tables.pipe(
+      Effect.flatMap(({ seq, tables }) =>
+        Effect.sync(() => {
+          for (const table of tables) if (!this.isHeld(table)) this.want(table, false)
+          // A table that was made between there and where the feed was opened would be in neither.
+          this.isListed = seq >= (this.position.seq ?? 0)
+          this.tell()
+        })
+      ),
+      Effect.catchAll(({ message }) => Effect.logWarning(`the scheduler's tables could not be listed: ${message}`)),
+      Effect.zipLeft(this.isListed ? Effect.void : Effect.sleep(Duration.millis(firstWaitMs)))
+    )
+  })
+
+  private reopen(): void {
+    const { reopened } = this
+    this.reopened = Deferred.unsafeMake<void>(FiberId.none)
+    Deferred.unsafeDone(reopened, Effect.void)
+  }
+
+  private tell(): void {
+    const { changed } = this
+    this.changed = Deferred.unsafeMake<void>(FiberId.none)
+    Deferred.unsafeDone(changed, Effect.void)
+  }
+
+  /** Opens the feed, again and again. */
+  private readonly connecting: Effect.Effect<never> = Effect.gen(this, function* () {
+    let failures = 0
+    for (;;) {
+      const again = Deferred.await(this.reopened)
+      const before = this.position.seq
+      const ended = yield* Effect.raceFirst(Effect.either(this.connection), Effect.as(again, undefined))
+      if (ended === undefined) continue
+      failures = this.position.seq === before ? failures + 1 : 1
+      const why = Either.isLeft(ended) ? ended.left : new Broken({ message: "it ended" })
+      if (why._tag === "SchedulerError" && (why.reason === "unknown" || why.reason === "conflict"))
+        yield* this.parts.lost(`the scheduler does not go on with its feed: ${why.message}`)
+      const log = why._tag === "Broken" || failures > 3 ? Effect.logWarning : Effect.logDebug
+      yield* log(`the feed of the scheduler broke off and is opened again: ${why.message}`)
+      const most = Math.min(lastWaitMs, firstWaitMs * 2 ** Math.min(failures, 10))
+      yield* Effect.sleep(Duration.millis((0.5 + (yield* Random.next) / 2) * most))
+    }
+  })
+
+  private get connection(): Effect.Effect<void, SchedulerError | Broken> {
+    return Effect.suspend(() => {
+      const { after, tables } = this.feed.asked
+      const { client, registration } = this.parts
+      const cutter = new FeedLines.LineCutter(maxLine)
+      this.feed.opened()
+      this.acknowledge()
+      return client.feed!({ after, registration, tables: this.isAll ? ["*"] : tables }).pipe(
+        Stream.timeoutFail(() => new Broken({ message: "it fell silent" }), silence),
+        Stream.runForEach((text) => {
+          const lines = cutter.push(text)
+          return lines === undefined
+            ? Effect.fail(new Broken({ message: `a line is longer than ${maxLine} characters (fixed)` }))
+            : // A step that has begun is applied, whatever becomes of the connection.
+              Effect.uninterruptible(this.lock.withPermits(1)(this.taken(lines)))
+        })
+      )
+    })
+  }
+
+  private taken(lines: ReadonlyArray<string>): Effect.Effect<void, Broken> {
+    return Effect.gen(this, function* () {
+      for (const line of lines) {
+        if (line === "") continue
+        const read = FeedLines.read(line)
+        if (typeof read === "string") return yield* new Broken({ message: `a line of it ${read}` })
+        if ("table" in read) yield* this.event(read)
+        else {
+          yield* this.isOurs(read.logId, read.epoch)
+          this.feed.reached(read.through)
+        }
+      }
+      yield* this.applied
+    })
+  }
+
+  /** Fails for what an older leader says; what another log says makes everything here void. */
+  private isOurs(logId: string | undefined, epoch: number | undefined): Effect.Effect<void, Broken> {
+    const { epoch: known, logId: ours } = this.position
+    if (ours !== null && logId !== undefined && logId !== ours)
+      return Effect.zipRight(
+        this.parts.lost(`the scheduler follows another log: its log_id is ${logId}, this SSP follows ${ours}`),
+        Effect.fail(new Broken({ message: "it is of another log" }))
+      )
+    if (known !== null && epoch !== undefined && epoch < known)
+      return Effect.fail(new Broken({ message: `epoch ${epoch} is older than ${known}, which was already seen` }))
+    this.position = { ...this.position, logId: logId ?? ours, epoch: epoch ?? known }
+    return Effect.void
+  }
+
+  private event({ json, prev, seq, table }: FeedLines.FeedEvent): Effect.Effect<void, Broken> {
+    return Effect.gen(this, function* () {
+      const { types } = this.parts
+      const decoded = Change.decodeChange(json, types.of)
+      if (Either.isLeft(decoded)) return yield* new Broken({ message: `an event is refused: ${decoded.left.message}` })
+      const change = decoded.right
+      yield* this.isOurs(change.position?.logId, change.position?.epoch)
+      // The records behind it are typed by what it says.
+      const defined = Definitions.latest([change])
+      if (defined !== undefined) types.declare(defined.tables)
+      if (this.isAll && !isOwn(table) && !this.feed.isKnown(table)) this.want(table, true)
+      if (change.op !== "DELETE") this.links(table, change.doc)
+      if (this.feed.event(change, seq, prev) !== "lost") return
+      if (isOwn(table)) return yield* this.parts.lost(`an event of ${table} before ${seq} never came`)
+      yield* Effect.logError(
+        `an event of table ${table} before ${seq} never came: the scheduler names ${prev} as the one before it; the table is read anew`
+      )
+      this.pull(table)
+    })
+  }
+
+  /** What a record links to must be there before it is shown. */
+  private links(table: string, doc: Change.Change["doc"]): void {
+    const { uses } = this.parts
+    Interest.eachLink(doc, (to) => {
+      if (!uses.linked(table, to) || !uses.follows || this.isAll || this.feed.isKnown(to)) return
+      if (uses.needed.has(table)) this.want(to, this.feed.isHeld(table))
+    })
+  }
+
+  /** Applies what is due. */
+  private readonly applied: Effect.Effect<void> = Effect.gen(this, function* () {
+    const { maxPending, views } = this.parts
+    for (let due = this.feed.due(maxPending); due !== undefined; due = this.feed.due(maxPending)) {
+      const repairs: Array<Change.Change> = []
+      for (const { records, repairs: isThere, table } of due.joined) {
+        if (isThere) repairs.push(...views.tables.differences(table, records))
+        else yield* views.tables.load(records)
+        yield* Effect.logInfo(
+          `table ${table} ${isThere ? "is put right" : "joins"} at position ${due.through}: ${records.length} records`
+        )
+      }
+      const changes = repairs.length === 0 ? due.changes : [...repairs, ...due.changes]
+      const position = { ...this.position, seq: due.through }
+      if (!(yield* this.persistently({ changes, asOne: due.asOne, position }))) return
+      // From here on it may be said to be applied.
+      this.position = position
+      if (due.joined.length > 0) this.tell()
+      this.acknowledge()
+    }
+    if (this.feed.isBlocked && this.feed.waitingChanges > maxPending)
+      yield* this.parts.lost(
+        `${this.feed.waitingChanges} changes wait for tables that join, the limit is ${maxPending} (SVC_MAX_PENDING_CHANGES)`
+      )
+  })
+
+  /** Applied, however long it takes: nothing behind it can be. False: this registration is over. */
+  private persistently(fed: Fed): Effect.Effect<boolean> {
+    return Effect.gen(this, function* () {
+      for (;;) {
+        const answer = yield* Effect.either(this.parts.views.tables.apply(fed))
+        if (Either.isRight(answer)) return true
+        if (this.parts.isOver()) return false
+        yield* Effect.logWarning(`changes of the feed wait: ${answer.left.message}`)
+        yield* Effect.sleep(Duration.millis(lastWaitMs))
+      }
+    })
+  }
+
+  /** Reads a table that joins, from its first page to its last. */
+  private pulled(table: string): Effect.Effect<void> {
+    const { reading, types, uses } = this.parts
+    return Effect.gen(this, function* () {
+      const attempt = this.feed.attempt(table)
+      if (attempt === undefined) return
+      const declared = yield* reading.typesOf(table)
+      if (declared !== undefined)
+        types.declare([...types.known().filter(({ name }) => name !== table), { name: table, types: declared }])
+      yield* reading.pages(table, declared ?? {}, (seq, records) =>
+        Effect.sync(() => {
+          for (const { doc } of records)
+            if (doc !== undefined)
+              Interest.eachLink(doc, (to) => {
+                if (uses.linked(table, to) && uses.follows && !this.isAll && !this.feed.isKnown(to))
+                  this.want(to, this.feed.blocks(table))
+              })
+          if (this.feed.page(table, seq, records, attempt)) this.reopen()
+        })
+      )
+      this.feed.pulled(table, attempt)
+      yield* Effect.uninterruptible(this.lock.withPermits(1)(this.applied))
+      this.tell()
+    }).pipe(
+      Effect.catchAll(({ message }) =>
+        Effect.zipRight(
+          Effect.logWarning(`table ${table} could not be read: ${message}; trying again`),
+          Effect.zipRight(
+            Effect.sync(() => this.feed.again(table)),
+            Effect.sleep(Duration.millis(lastWaitMs))
+          )
+        )
+      ),
+      Effect.repeat({ while: () => this.feed.isUnread(table) }),
+      Effect.asVoid
+    )
+  }
+
+  /** Says what is applied, one word at a time: what comes meanwhile is said by the next. */
+  private readonly acknowledging: Effect.Effect<never> = Effect.gen(this, function* () {
+    const { client, registration, sspId } = this.parts
+    for (;;) {
+      const { moved } = this
+      const { seq } = this.position
+      const said = yield* Effect.isSuccess(client.applied!({ ssp_id: sspId, registration, seq: seq ?? 0 }))
+      yield* said ? Deferred.await(moved) : Effect.sleep(Duration.millis(2 * firstWaitMs))
+    }
+  })
+
+  private acknowledge(): void {
+    const { moved } = this
+    this.moved = Deferred.unsafeMake<void>(FiberId.none)
+    Deferred.unsafeDone(moved, Effect.void)
+  }
+
+  /** Lets go of tables that have not been needed for a while. */
+  private readonly sweep: Effect.Effect<void> = Effect.suspend(() => {
+    const { graceMs, nowMs, uses, views } = this.parts
+    if (this.isAll) return Effect.void
+    const { needed } = uses
+    const now = nowMs()
+    for (const table of this.unneeded.keys()) if (needed.has(table)) this.unneeded.delete(table)
+    const over: Array<string> = []
+    for (const table of this.feed.held) {
+      if (needed.has(table) || isOwn(table)) continue
+      const since = this.unneeded.get(table) ?? now
+      this.unneeded.set(table, since)
+      if (now - since >= graceMs) over.push(table)
+    }
+    if (over.length === 0) return Effect.void
+    return Effect.uninterruptible(
+      this.lock.withPermits(1)(
+        Effect.gen(this, function* () {
+          if (this.feed.isBlocked || this.feed.waitingChanges > 0) return
+          for (const table of over) {
+            // A view that reads it may have come meanwhile, or not be let go yet.
+            if (uses.needed.has(table) || !(yield* views.tables.forget(table))) continue
+            this.feed.drop(table)
+            this.unneeded.delete(table)
+            uses.forgotten(table)
+            yield* Effect.logInfo(`table ${table} is not read by any view and is let go`)
+          }
+          this.reopen()
+        })
+      )
+    )
+  })
+}
