@@ -33,6 +33,36 @@ interface Answered {
   readonly text: string
 }
 
+/** Opens a feed at one scheduler: its text, once it has answered 200. */
+const opening =
+  (
+    client: HttpClient.HttpClient,
+    signed: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
+  ) =>
+  (url: string, { after, registration, tables }: FeedAsk) =>
+    HttpClientRequest.get(`${url}/feed`).pipe(
+      HttpClientRequest.setUrlParams({
+        after: String(after),
+        registration: String(registration),
+        tables: tables.map((table) => (table === "*" ? table : encodeURIComponent(table))).join(",")
+      }),
+      HttpClientRequest.accept(feedType),
+      signed,
+      client.execute,
+      Effect.timeoutFail({
+        duration: timeout,
+        onTimeout: () => unreachable(`no answer within ${Duration.format(timeout)}`)
+      }),
+      Effect.mapError(failure),
+      Effect.flatMap((response) =>
+        response.status === 200
+          ? Effect.succeed(response.stream.pipe(Stream.decodeText(), Stream.mapError(failure)))
+          : Effect.flatMap(Effect.mapError(response.text, failure), (text) =>
+              Effect.fail(refusal({ status: response.status, headers: response.headers, text }))
+            )
+      )
+    )
+
 const make = (
   client: HttpClient.HttpClient,
   list: string,
@@ -72,29 +102,7 @@ const make = (
         answer.status >= 200 && answer.status < 300 ? Effect.succeed(answer) : Effect.fail(refusal(answer))
       )
     )
-  const open = (url: string, { after, registration, tables }: FeedAsk) =>
-    HttpClientRequest.get(`${url}/feed`).pipe(
-      HttpClientRequest.setUrlParams({
-        after: String(after),
-        registration: String(registration),
-        tables: tables.map((table) => (table === "*" ? table : encodeURIComponent(table))).join(",")
-      }),
-      HttpClientRequest.accept(feedType),
-      signed,
-      client.execute,
-      Effect.timeoutFail({
-        duration: timeout,
-        onTimeout: () => unreachable(`no answer within ${Duration.format(timeout)}`)
-      }),
-      Effect.mapError(failure),
-      Effect.flatMap((response) =>
-        response.status === 200
-          ? Effect.succeed(response.stream.pipe(Stream.decodeText(), Stream.mapError(failure)))
-          : Effect.flatMap(Effect.mapError(response.text, failure), (text) =>
-              Effect.fail(refusal({ status: response.status, headers: response.headers, text }))
-            )
-      )
-    )
+  const open = opening(client, signed)
   return {
     register: (registration) =>
       post("/ssp/register", registration).pipe(

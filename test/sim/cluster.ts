@@ -13,6 +13,7 @@ import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
 import * as Encode from "../../src/core/surql/values/encode.ts"
 import { toJson } from "../../src/core/surql/values/json.ts"
 import { Range } from "../../src/core/surql/values/value.ts"
+import type { ReplicaRecord } from "../../src/ports/Replica.ts"
 import { Lifecycle } from "../../src/ssp/membership/Lifecycle.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
 import { type Rng, rng } from "../kit/random.ts"
@@ -34,11 +35,31 @@ const queries: ReadonlyArray<string> = [
   "SELECT id FROM item WHERE n % 2 = 0"
 ]
 
+/** What the SSPs of a day with feeds show, of several tables and over links; some come and go. */
+const tableQueries: ReadonlyArray<string> = [
+  ...queries,
+  "SELECT * FROM other WHERE group = 1",
+  "SELECT id, item.n AS n FROM note",
+  "SELECT id, (SELECT VALUE n FROM other WHERE group = $parent.group ORDER BY n LIMIT 2) AS near FROM item",
+  "SELECT count() AS count FROM note GROUP ALL",
+  "SELECT VALUE n FROM other ORDER BY n LIMIT 7"
+]
+const tableNames = ["item", "other", "note"]
+
+/** `pull`: SSPs follow the tables that they need; `mixed`: the first is sent everything. */
+export type Feed = "push" | "pull" | "mixed"
+
 export interface Outcome {
   readonly trace: ReadonlyArray<string>
   readonly logs: ReadonlyArray<string>
   /** How often each thing happened. */
   readonly counts: ReadonlyMap<string, number>
+}
+
+/** The order of the replica's tables and, in each, of keys. */
+const orderOf = (tables: ReadonlyArray<string>, key: string): number => {
+  const [table = "", number] = key.split(":")
+  return tables.indexOf(table) * keys + Number(number)
 }
 
 class Day {
@@ -48,19 +69,26 @@ class Day {
   readonly world: World
   readonly counts = new Map<string, number>()
   /** What each record was acknowledged as last; undefined: deleted. */
-  readonly book = new Map<number, number | undefined>()
+  readonly book = new Map<string, number | undefined>()
   private readonly scheduler
   private readonly ssps
-  private readonly busy = new Set<number>()
+  private readonly busy = new Set<string>()
+  private readonly tables: ReadonlyArray<string>
+  private readonly queries: ReadonlyArray<string>
   private writes = 0
   private healing = false
 
-  constructor(seed: number) {
+  constructor(seed: number, feed: Feed) {
+    this.tables = feed === "push" ? ["item"] : tableNames
+    this.queries = feed === "push" ? queries : tableQueries
     this.random = rng(seed)
     this.network = new Network(this.time, rng(seed + 1))
     this.world = { time: this.time, network: this.network, logs: [], crashes: [] }
     this.scheduler = schedulerNode(this.world)
-    this.ssps = [1, 2, 3].map((n) => sspNode(this.world, n))
+    const follows = { SVC_CLUSTER_FEED: "pull", SVC_TABLE_GRACE_SECS: "1" }
+    this.ssps = [1, 2, 3].map((n) =>
+      sspNode(this.world, n, feed === "pull" || (feed === "mixed" && n > 1) ? follows : {})
+    )
   }
 
   private count(what: string): void {
@@ -93,21 +121,19 @@ class Day {
   }
 
   private write(): void {
-    const key = this.random.below(keys)
+    const table = this.tables.length === 1 ? this.tables[0]! : this.random.pick(this.tables)
+    const number = this.random.below(keys)
+    const key = `${table}:${number}`
     if (this.busy.has(key)) return
     this.busy.add(key)
     const n = this.random.chance(0.15) ? undefined : ++this.writes
-    const record = n === undefined ? {} : { n, group: key % 4 }
-    this.ask(
-      "/ingest",
-      { table: "item", op: n === undefined ? "DELETE" : "UPDATE", id: `item:${key}`, record },
-      [200],
-      () => {
-        this.book.set(key, n)
-        this.busy.delete(key)
-        this.count("acknowledged")
-      }
-    )
+    const link = table === "note" ? { item: `item:${this.random.below(keys)}` } : {}
+    const record = n === undefined ? {} : { n, group: number % 4, ...link }
+    this.ask("/ingest", { table, op: n === undefined ? "DELETE" : "UPDATE", id: key, record }, [200], () => {
+      this.book.set(key, n)
+      this.busy.delete(key)
+      this.count("acknowledged")
+    })
   }
 
   private writing(): void {
@@ -115,6 +141,24 @@ class Day {
     this.write()
     this.time.after(20 + this.random.below(120), () => this.writing())
   }
+
+  /** A view of another table comes for a while, and goes. */
+  private changing(): void {
+    if (this.healing) return
+    const id = "passing"
+    this.isChanging = true
+    const surql = `SELECT * FROM ${this.random.pick(this.tables)} WHERE group = ${this.random.below(4)}`
+    this.ask("/view/register", { id, surql, clientId: "c", ttl: "1d", format: "tree" }, [200], () => {
+      this.count("views that came")
+      this.time.after(this.random.below(1500), () =>
+        this.ask("/view/unregister", { id }, [200, 404], () => {
+          this.isChanging = false
+          this.time.after(this.random.below(1500), () => this.changing())
+        })
+      )
+    })
+  }
+  private isChanging = false
 
   private async blow(): Promise<void> {
     const ssp = this.random.pick(this.ssps)
@@ -145,11 +189,12 @@ class Day {
     for (const ssp of this.ssps) await ssp.start()
     await this.time.advance(2000)
     let registered = 0
-    for (const [i, surql] of queries.entries())
+    for (const [i, surql] of this.queries.entries())
       this.ask("/view/register", { id: `v${i}`, surql, clientId: "c", ttl: "1d", format: "tree" }, [200], () => {
         registered++
       })
     this.writing()
+    if (this.tables.length > 1) this.changing()
     for (let i = 0; i < blows; i++) {
       await this.time.advance(this.random.below(2500))
       await this.blow()
@@ -157,7 +202,9 @@ class Day {
     this.healing = true
     this.network.weather = calm
     this.network.cutOff.clear()
-    await this.rest(() => registered === queries.length && this.busy.size === 0 && this.atRest())
+    await this.rest(
+      () => registered >= this.queries.length && !this.isChanging && this.busy.size === 0 && this.atRest()
+    )
     await this.check()
     for (const node of [this.scheduler.node, ...this.ssps]) await node.crash()
     return { trace: this.network.trace, logs: this.world.logs, counts: this.counts }
@@ -192,7 +239,10 @@ class Day {
   }
 
   private async check(): Promise<void> {
-    const rows = await Effect.runPromise(this.scheduler.durable.replica.records("item", undefined, 1_000_000))
+    const all = new Map<string, ReadonlyArray<ReplicaRecord>>()
+    for (const table of this.tables)
+      all.set(table, await Effect.runPromise(this.scheduler.durable.replica.records(table, undefined, 1_000_000)))
+    const rows = [...all.values()].flat()
     const same = (what: string, found: unknown, expected: unknown): void => {
       const [a, b] = [JSON.stringify(found), JSON.stringify(expected)]
       if (a !== b)
@@ -205,25 +255,32 @@ class Day {
       rows.map(({ doc, id }) => [id.text, doc?.["n"]]),
       [...this.book]
         .filter(([, n]) => n !== undefined)
-        .sort(([a], [b]) => a - b)
-        .map(([key, n]) => [`item:${key}`, n])
+        .sort(([a], [b]) => orderOf(this.tables, a) - orderOf(this.tables, b))
     )
     const state = this.scheduler.pool().state()
     for (const ssp of this.ssps) {
       const views = Context.get(ssp.context!, Views)
-      const held = [...views.records.rowsBetween("item", new Range(undefined, undefined))].map((row) => [
-        row.id.text,
-        row.version,
-        Encode.encode(row.doc)
-      ])
-      same(
-        `${ssp.name} holds what the replica holds`,
-        held,
-        rows.map(({ doc, id, version }) => [id.text, version, Encode.encode(doc)])
-      )
+      for (const table of this.tables) {
+        const { isAll = true, tables = [] } = views.tables.held() ?? {}
+        const here = [...views.records.rowsBetween(table, new Range(undefined, undefined))].map((row) => [
+          row.id.text,
+          row.version,
+          Encode.encode(row.doc)
+        ])
+        if (isAll || tables.includes(table))
+          same(
+            `${ssp.name} holds of ${table} what the replica holds`,
+            here,
+            all.get(table)!.map(({ doc, id, version }) => [id.text, version, Encode.encode(doc)])
+          )
+        else {
+          this.count("tables that are not held")
+          same(`${ssp.name} holds nothing of ${table}`, here, [])
+        }
+      }
     }
     const source = fromRecords(rows.flatMap(({ doc }) => (doc === undefined ? [] : [doc])))
-    for (const [i, surql] of queries.entries()) {
+    for (const [i, surql] of this.queries.entries()) {
       const select = Either.getOrThrow(parseSelect(surql))
       const expected = toJson(Either.getOrThrow(evaluate(select, { source, params: {}, budget: queryBudget() })))
       const homes: Array<string> = []
@@ -240,4 +297,5 @@ class Day {
 }
 
 /** A whole day from a seed; throws with what is wrong. */
-export const live = (seed: number, blows: number): Promise<Outcome> => new Day(seed).run(blows)
+export const live = (seed: number, blows: number, feed: Feed = "push"): Promise<Outcome> =>
+  new Day(seed, feed).run(blows)

@@ -24,6 +24,8 @@ export interface Reply {
   readonly status: number
   readonly headers: { readonly [name: string]: string }
   readonly body: string
+  /** The rest of an answer that goes on. */
+  readonly flow?: ReadableStream<Uint8Array>
 }
 
 export type Handler = (message: Message) => Promise<Reply>
@@ -128,13 +130,64 @@ export class Network {
               : Effect.succeed(
                   HttpClientResponse.fromWeb(
                     request,
-                    new Response(reply.body, { status: reply.status, headers: reply.headers })
+                    new Response(reply.flow === undefined ? reply.body : this.relayed(from, url.host, reply.flow), {
+                      status: reply.status,
+                      headers: reply.headers
+                    })
                   )
                 )
           )
         )
       })
     )
+  }
+
+  /**
+   * An answer that goes on: its pieces in order, late, and at times cut off at any byte. Behind a partition nothing comes
+   * any more, and no word of it.
+   */
+  private relayed(from: string, host: string, flow: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+    const reader = flow.getReader()
+    const node = this.nodes.get(host)
+    let isOver = false
+    let arrivesAt = 0
+    return new ReadableStream<Uint8Array>({
+      start: (into) => {
+        const breakOff = (): void => {
+          if (isOver) return
+          isOver = true
+          into.error(new Error("broken off"))
+          void reader.cancel().catch(() => {})
+        }
+        node?.breaks.add(breakOff)
+        const arrived = (piece: Uint8Array): void => {
+          if (isOver || this.isCut(from, host)) {
+            isOver = true
+            return
+          }
+          if (this.random.chance(this.weather.lose)) {
+            into.enqueue(piece.slice(0, this.random.below(piece.length)))
+            return breakOff()
+          }
+          into.enqueue(piece)
+        }
+        const next = (): void =>
+          void reader.read().then(
+            ({ done, value }) => {
+              if (done) return this.time.after(this.delay(), breakOff)
+              arrivesAt = Math.max(arrivesAt, this.time.now + this.delay())
+              this.time.after(arrivesAt - this.time.now, () => arrived(value))
+              return next()
+            },
+            () => breakOff()
+          )
+        next()
+      },
+      cancel: () => {
+        isOver = true
+        void reader.cancel().catch(() => {})
+      }
+    })
   }
 
   private delay(): number {

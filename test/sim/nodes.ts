@@ -27,7 +27,7 @@ import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal, type WalShape } from "../../src/ports/Wal.ts"
-import { registrationHeader } from "../../src/protocol/wire.ts"
+import { feedType, registrationHeader } from "../../src/protocol/wire.ts"
 import { SchedulerConfig } from "../../src/scheduler/Config.ts"
 import { Pool, type PoolShape } from "../../src/scheduler/pool/Pool.ts"
 import * as Scheduler from "../../src/scheduler/Scheduler.ts"
@@ -80,6 +80,9 @@ const layerLoopback = ({ network }: World, name: string, host: string) =>
         const response = await web(
           new Request(`http://${host}${path}`, { method, headers: given, ...(method === "POST" ? { body } : {}) })
         )
+        const headersOf = Object.fromEntries(response.headers)
+        if (response.status === 200 && headersOf["content-type"] === feedType && response.body !== null)
+          return { status: 200, headers: headersOf, body: "", flow: response.body }
         return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() }
       }
       network.bind(name, host, handler)
@@ -250,7 +253,11 @@ export const schedulerNode = (
   return { node, durable: { wal: Context.get(kept, Wal), replica }, pool: () => Context.get(node.context!, Pool) }
 }
 
-export const sspNode = (world: World, n: number): SimNode<Views | Lifecycle> => {
+export const sspNode = (
+  world: World,
+  n: number,
+  more: { readonly [name: string]: string } = {}
+): SimNode<Views | Lifecycle> => {
   const name = `ssp-${n}`
   const host = `127.0.0.1:${8660 + n}`
   const scheduler = Layer.provide(
@@ -262,7 +269,8 @@ export const sspNode = (world: World, n: number): SimNode<Views | Lifecycle> => 
     SSP_ID: name,
     SCHEDULER_URL: `http://${schedulerHost}`,
     LISTEN_ADDR: host,
-    HEARTBEAT_INTERVAL_MS: "500"
+    HEARTBEAT_INTERVAL_MS: "500",
+    ...more
   }
   return new SimNode<Views | Lifecycle>(world, name, host, () =>
     layerLoopback(world, name, host).pipe(

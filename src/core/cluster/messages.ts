@@ -43,8 +43,8 @@ export interface AppliedPosition extends Home {
 /**
  * How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out, but not
  * where the connection was `refused`. `lost`: the connection broke off, `late`: there was no answer in time.
- * `quarantined`: the SSP has set the query aside (D48), because so many processes ended in it. `joining`: records of its
- * tables are on their way there (D61).
+ * `quarantined`: the SSP has set the query aside (D48), because so many processes ended in it. `joining`: records of
+ * its tables are on their way there (D61).
  */
 export type CallOutcome =
   | { readonly kind: "done" }

@@ -8,19 +8,15 @@
 import { Deferred, Duration, Effect, Random, Runtime } from "effect"
 import * as Enrolment from "../../core/cluster/enrolment.ts"
 import type { Phase } from "../../core/cluster/phase.ts"
-import * as Interest from "../../core/surql/syntax/interest.ts"
 import { Serving } from "../../ports/Front.ts"
-import { Heap } from "../../ports/ProcessFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { SchedulerClient, type SchedulerError } from "../../ports/SchedulerClient.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import type { SspRegistered } from "../../protocol/wire.ts"
 import { SspConfig, type SspConfigShape } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
-import { TableFollower } from "../tables/TableFollower.ts"
-import { TableUses } from "../tables/TableUses.ts"
+import * as Following from "../tables/following.ts"
 import { Views } from "../views/Views.ts"
-import { type StoreFailed, TablesJoining } from "../views/viewTypes.ts"
+import type { StoreFailed } from "../views/viewTypes.ts"
 import type { Assignments } from "./Assignments.ts"
 import * as Bootstrap from "./bootstrap.ts"
 import { type Begin, Enrolled } from "./enrolled.ts"
@@ -60,17 +56,6 @@ const factOf = (attempt: number, error: Fault, config: SspConfigShape): Enrolmen
   }
 }
 
-/** Tables that are held; undefined: all. */
-type Held = ReadonlySet<string> | undefined
-
-/** A registration that was accepted. `feeds`: by a scheduler whose feed this SSP follows. */
-interface Registered {
-  readonly attempt: number
-  readonly registered: typeof SspRegistered.Type
-  readonly feeds: boolean
-  readonly held: Held
-}
-
 const hex = Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 16), 16), (digits) =>
   digits.map((digit) => digit.toString(16)).join("")
 )
@@ -89,58 +74,9 @@ const makeAttempts = (
     const serving = yield* Serving
     const types = yield* DeclaredTypes
 
-    const heap = yield* Heap
-    const uses = new TableUses(config.jobTables.map(({ table }) => table))
-    const clock = yield* Effect.clock
-    /** `every`: all tables are held, as they are sent; undefined: there are no records yet. */
-    let follower: TableFollower | "every" | undefined
-    const follows = config.clusterFeed === "pull" && client.feed !== undefined && client.applied !== undefined
-    if (follows)
-      views.tables.follow({
-        hold: (interest) =>
-          follower === "every"
-            ? Effect.succeed(() => {})
-            : (follower?.hold(interest) ??
-              Effect.fail(new TablesJoining({ message: "this SSP pulls its records", retryAfterSecs: 1 }))),
-        put: (view, interest) => uses.put(view, interest),
-        dropped: (view) => uses.remove(view),
-        held: () => (follower instanceof TableFollower ? follower.shown : undefined)
-      })
-    /** What is needed from the start on, and what was held before; undefined: every table. */
-    const firstTables = Effect.map(views.registrations, (stored): Held => {
-      const interests = stored.filter(({ key }) => assignments.isDirect(key)).map(views.tables.interestOf)
-      const before = follower instanceof TableFollower ? follower.tables : []
-      // What they link to is known once their records are there.
-      if (before === undefined || interests.some(({ all, follows }) => all || follows)) return undefined
-      return new Set([...uses.base, ...before, ...interests.flatMap(({ tables }) => [...tables])])
-    })
-    const followerOf = (
-      { attempt, held, registered }: Registered,
-      { names, position, records }: Bootstrap.Pulled
-    ): TableFollower => {
-      uses.clearLinks()
-      for (const { doc, id } of records)
-        if (doc !== undefined) Interest.eachLink(doc, (to) => void uses.linked(id.table, to))
-      return new TableFollower({
-        client,
-        views,
-        types,
-        uses,
-        reading: Bootstrap.reading(client, registered.bootstrap_chunk_size, heap),
-        sspId: config.sspId,
-        registration: registered.registration ?? 0,
-        position,
-        isAll: held === undefined,
-        held: held === undefined ? names : [...held],
-        maxPending: config.maxPendingChanges,
-        graceMs: config.tableGraceSecs * 1000,
-        nowMs: () => clock.unsafeCurrentTimeMillis(),
-        isOver: () => enrolled.state.attempt !== attempt || isStopping(),
-        lost: (reason) => enrolled.tell({ tag: "Lost", reason })
-      })
-    }
+    const tables = yield* Following.make(enrolled, assignments, isStopping)
 
-    const swapIn = (joined: Registered, pulled: Bootstrap.Pulled) =>
+    const swapIn = (joined: Following.Registered, pulled: Bootstrap.Pulled) =>
       Effect.gen(function* () {
         // First, so that a view placed before, and still filling, finds out that its placing is over.
         const placed = assignments.clear()
@@ -150,7 +86,7 @@ const makeAttempts = (
           `bootstrapped at position ${pulled.position.seq} of the scheduler's log: ${pulled.records.length} records`
         )
         // Before a view is placed here, which asks for its tables.
-        follower = joined.feeds ? followerOf(joined, pulled) : "every"
+        tables.begin(joined, pulled)
         yield* enrolled.tell({ tag: "Loaded", attempt: joined.attempt })
       })
 
@@ -159,17 +95,15 @@ const makeAttempts = (
       Effect.gen(function* () {
         yield* Effect.sleep(Duration.millis(Math.round(waitMs + (yield* Random.next) * jitterMs)))
         const url = config.advertisedUrl(yield* serving.port)
-        const wanted = follows ? yield* firstTables : undefined
+        const wanted = yield* tables.wanted
         const registered = yield* client.register({
           ...identity,
           url,
           batch: true,
           job_tables: jobTables,
-          ...(follows ? { tables: wanted === undefined ? ["*"] : [...wanted] } : {})
+          ...Following.asked(wanted)
         })
-        // A scheduler that knows no feed sends what it has.
-        const feeds = registered.feed === true && registered.registration !== undefined
-        const joined = { attempt, registered, feeds, held: feeds ? wanted : undefined }
+        const joined = Following.joinedAs(attempt, registered, wanted)
         enrolled.isRegistered(registered.heartbeat_timeout_ms)
         yield* enrolled.tell({ tag: "Registered", attempt, registration: registered.registration })
         yield* Progress.during("bootstrap", "the scheduler's snapshot", "records", (step) =>
@@ -177,7 +111,7 @@ const makeAttempts = (
             Effect.uninterruptible(swapIn(joined, pulled))
           )
         )
-        if (follower instanceof TableFollower) yield* follower.run
+        yield* tables.run
       }).pipe(
         Effect.catchAll((error) =>
           error instanceof StartFault ? Effect.fail(error) : enrolled.tell(factOf(attempt, error, config))

@@ -1,6 +1,6 @@
 /**
- * Which tables this SSP needs (D61): those of its views, of registrations on their way and of its jobs, and what records
- * of these link to where a view follows links.
+ * Which tables this SSP needs (D61): those of its views, of registrations on their way and of its jobs, and what
+ * records of these link to where a view follows links.
  *
  * Counted per table, so that a view that comes or goes costs its own tables. Links are those ever seen while a table is
  * held: one too many costs a table, one too few a wrong result.

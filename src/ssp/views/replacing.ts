@@ -9,9 +9,15 @@ import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
-import type { Database, StoredPosition, StoredRecord, StoredView } from "../../ports/Database.ts"
+import {
+  type Database,
+  type StoredPosition,
+  type StoredRecord,
+  type StoredView,
+  startPosition
+} from "../../ports/Database.ts"
 import type { Committer } from "./committer.ts"
-import { generationOf } from "./registry.ts"
+import { generationOf, type Registered } from "./registry.ts"
 import { type Planned, serve } from "./replanning.ts"
 import { StoreFailed } from "./viewTypes.ts"
 
@@ -31,7 +37,33 @@ export interface Holder extends Planned {
   readonly database: Database["Type"]
   /** Says that whatever was acquired before is gone. */
   readonly cleared: () => void
+  /** Takes a view out, its streams ended with `reset`. */
+  readonly reset: (view: Registered) => void
 }
+
+/** Everything goes: views, records, the store (D16). `asides`: forgets the views that are set aside. */
+export const clearAll = (holder: Holder, asides: () => void): Effect.Effect<void, StoreFailed> =>
+  Effect.suspend(() => {
+    const { committer, database, engine, slicer, unserved } = holder
+    return committer.alone(
+      database.reset.pipe(
+        Effect.mapError(
+          (cause) => new StoreFailed({ message: `the store refused to be cleared: ${cause.message}`, cause })
+        ),
+        Effect.map(() => {
+          committer.standAt(startPosition)
+          holder.cleared()
+          // A view that is filling has read records that are gone: it begins again, on the empty store.
+          slicer.restart(() => {
+            for (const view of [...holder.views()]) holder.reset(view)
+            asides()
+            unserved.clear()
+            engine.clear()
+          })
+        })
+      )
+    )
+  })
 
 /** Records loaded between two looks at the clock. */
 const stride = 500

@@ -3,7 +3,6 @@
  *
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
-
 import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../../core/ivm/engine.ts"
 import type { Later } from "../../core/ivm/releases.ts"
@@ -16,7 +15,7 @@ import * as ViewTimes from "../../core/view/viewTimes.ts"
 import { Slicer } from "../../node/Slicer.ts"
 import type { EndReason } from "../../node/streams/viewEvent.ts"
 import type { Database, StoredView } from "../../ports/Database.ts"
-import { DatabaseError, startPosition } from "../../ports/Database.ts"
+import { DatabaseError } from "../../ports/Database.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
@@ -35,7 +34,7 @@ import { figuresOf, listedViews } from "./listing.ts"
 import { Reading } from "./reading.ts"
 import { type Filling, ParsedQueries } from "./registering.ts"
 import { generationOf, type Registered, Registry, registeredOf } from "./registry.ts"
-import { type Incoming, replaceAll } from "./replacing.ts"
+import { clearAll, type Holder, type Incoming, replaceAll } from "./replacing.ts"
 import { define, type Planned, serve, type Unserved } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
 import { ViewStreams } from "./streams/viewStreams.ts"
@@ -128,7 +127,7 @@ class ViewService {
   private readonly filling: Filling
   readonly setAside: SetAside
   readonly trees: Views["Type"]["trees"]
-  private readonly viewTables: ViewTables
+  readonly tables: ViewTables
   readonly exclusive: boolean
   readonly position: Views["Type"]["position"]
   private readonly database: Database["Type"]
@@ -172,7 +171,13 @@ class ViewService {
     this.setAside = new SetAside(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }
     this.trees = new RecordTrees({ committer, engine, slicer })
-    this.viewTables = new ViewTables({ committer, engine, queries: this.filling.queries, slicer })
+    this.tables = new ViewTables({
+      committer,
+      engine,
+      queries: this.filling.queries,
+      slicer,
+      submit: (work, done) => this.submit(work, done)
+    })
     this.streams = new ViewStreams({
       registry: this.registry,
       reading: this.reading,
@@ -276,7 +281,7 @@ class ViewService {
   private get planned(): Planned {
     return {
       ...this.filling,
-      holding: (query, work) => this.viewTables.holding(query, work),
+      holding: (query, work) => this.tables.holding(query, work),
       slicer: this.slicer,
       views: () => this.registry.all(),
       get: (key) => this.registry.get(key),
@@ -312,17 +317,6 @@ class ViewService {
     )
 
   readonly offer: Views["Type"]["offer"] = (changes, done) => this.submit({ changes }, done)
-
-  get tables(): Views["Type"]["tables"] {
-    const { differences, follow, forget, held, interestOf, load } = this.viewTables
-    const apply: Views["Type"]["tables"]["apply"] = ({ asOne, changes, position }) =>
-      Effect.async((resume) =>
-        this.submit({ changes, asOne, through: position }, (answer) =>
-          resume("_tag" in answer ? Effect.fail(answer) : Effect.void)
-        )
-      )
-    return { apply, differences, follow, forget, held, interestOf, load }
-  }
 
   private submit(
     work: Pick<Work, "asOne" | "changes" | "through">,
@@ -385,12 +379,10 @@ class ViewService {
   readonly register: Views["Type"]["register"] = (registration) => {
     const key = viewKey(registration.id)
     if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
-    const aside = this.setAside.of(
-      { surql: registration.surql, params: JSON.stringify(registration.params) },
-      registration.id
-    )
+    const query = { surql: registration.surql, params: JSON.stringify(registration.params) }
+    const aside = this.setAside.of(query, registration.id)
     return aside === undefined
-      ? this.viewTables.holding(registration, this.turns.inTurn(key, this.arrivals.register(registration, key)))
+      ? this.tables.holding(registration, this.turns.inTurn(key, this.arrivals.register(registration, key)))
       : Effect.fail(aside)
   }
 
@@ -444,29 +436,11 @@ class ViewService {
     })
   }
 
-  private readonly clear: Effect.Effect<void, StoreFailed> = Effect.suspend(() =>
-    this.committer.alone(
-      this.database.reset.pipe(
-        Effect.mapError(
-          (cause) => new StoreFailed({ message: `the store refused to be cleared: ${cause.message}`, cause })
-        ),
-        Effect.map(() => {
-          this.committer.standAt(startPosition)
-          this.resets++
-          // A view that is filling has read records that are gone: it begins again, on the empty store.
-          this.slicer.restart(() => {
-            for (const view of [...this.registry.all()]) this.drop(view, "reset")
-            this.setAside.clear()
-            this.unserved.clear()
-            this.engine.clear()
-          })
-        })
-      )
-    )
-  )
-
   readonly reset: Views["Type"]["reset"] = Effect.suspend(() =>
-    Effect.zipRight(this.clear, Effect.mapError(this.edges.clear, databaseAway))
+    Effect.zipRight(
+      clearAll(this.holder, () => this.setAside.clear()),
+      Effect.mapError(this.edges.clear, databaseAway)
+    )
   )
 
   readonly replace: Views["Type"]["replace"] = (incoming) =>
@@ -477,15 +451,17 @@ class ViewService {
     )
 
   private replaceAll(incoming: Incoming): Effect.Effect<void, StoreFailed> {
-    return replaceAll(
-      {
-        ...this.planned,
-        committer: this.committer,
-        database: this.database,
-        cleared: () => void this.resets++
-      },
-      incoming
-    )
+    return replaceAll(this.holder, incoming)
+  }
+
+  private get holder(): Holder {
+    return {
+      ...this.planned,
+      committer: this.committer,
+      database: this.database,
+      cleared: () => void this.resets++,
+      reset: (view) => this.drop(view, "reset")
+    }
   }
 
   readonly read: Views["Type"]["read"] = (id, format) => this.reading.read(this.find(id), id, format)
@@ -580,7 +556,7 @@ class ViewService {
     this.setAside.forget(stored.key)
     this.unserved.delete(stored.key)
     this.registry.put(view)
-    this.viewTables.put(stored)
+    this.tables.put(stored)
     this.edges.open(stored, instance, assignment)
     return view
   }
@@ -615,7 +591,7 @@ class ViewService {
     this.registry.remove(view)
     this.streams.end(view, reason)
     this.engine.release(view.instance)
-    if (reason !== "replaced") this.viewTables.dropped(view.stored.key)
+    if (reason !== "replaced") this.tables.dropped(view.stored.key)
     // One that is replaced is opened again at once; of one that was taken back the caller knows whether its row is
     // there.
     if (reason !== "replaced" && reason !== "unregistered")

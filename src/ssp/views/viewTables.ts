@@ -12,9 +12,9 @@ import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import * as Interest from "../../core/surql/syntax/interest.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredPosition, StoredView } from "../../ports/Database.ts"
-import type { Committer } from "./committer.ts"
+import type { Committer, Work } from "./committer.ts"
 import { type ParsedQueries, queryOf } from "./registering.ts"
-import type { IngestError, TablesJoining, ViewRegistration } from "./viewTypes.ts"
+import type { IngestAnswer, IngestError, TablesJoining, ViewRegistration } from "./viewTypes.ts"
 
 /** What is told of views, and asked before one is filled. */
 export interface Needs {
@@ -56,6 +56,12 @@ export interface ViewTablesShape {
   readonly forget: (table: string) => Effect.Effect<boolean>
 }
 
+/** How changes are applied, and all who follow views are told. */
+type Submit = (
+  work: Pick<Work, "asOne" | "changes" | "through">,
+  done: (answer: IngestAnswer | IngestError) => void
+) => void
+
 /** Records looked at between two pauses. */
 const stride = 500
 
@@ -67,24 +73,28 @@ function* load(engine: Engine, records: ReadonlyArray<Said>): Slices<void> {
   }
 }
 
-export class ViewTables implements Omit<ViewTablesShape, "apply"> {
+export class ViewTables implements ViewTablesShape {
   private readonly engine: Engine
   private readonly queries: ParsedQueries
   private readonly committer: Committer
   private readonly slicer: Slicer
+  private readonly submit: Submit
   private needs: Needs | undefined
 
   constructor({
     committer,
     engine,
     queries,
-    slicer
+    slicer,
+    submit
   }: {
     readonly committer: Committer
     readonly engine: Engine
     readonly queries: ParsedQueries
     readonly slicer: Slicer
+    readonly submit: Submit
   }) {
+    this.submit = submit
     this.committer = committer
     this.engine = engine
     this.queries = queries
@@ -129,6 +139,13 @@ export class ViewTables implements Omit<ViewTablesShape, "apply"> {
     this.needs?.dropped(view)
   }
 
+  readonly apply = ({ asOne, changes, position }: Fed): Effect.Effect<void, IngestError> =>
+    Effect.async((resume) =>
+      this.submit({ changes, asOne, through: position }, (answer) =>
+        resume("_tag" in answer ? Effect.fail(answer) : Effect.void)
+      )
+    )
+
   readonly load = (records: ReadonlyArray<Said>): Effect.Effect<void> => this.alone(() => load(this.engine, records))
 
   readonly differences = (table: string, records: ReadonlyArray<Said>): ReadonlyArray<Change> => {
@@ -162,7 +179,7 @@ export class ViewTables implements Omit<ViewTablesShape, "apply"> {
       )
     })
 
-  /** With no change, no filling and no registration beside it. The slicer closes when the process is on its way down. */
+  /** With no change, no filling and no registration beside it. It closes when the process is on its way down. */
   private alone(make: () => Slices<void>): Effect.Effect<void> {
     return this.committer.alone(
       Effect.catchTag(
