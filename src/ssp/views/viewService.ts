@@ -34,7 +34,7 @@ import { figuresOf, listedViews } from "./listing.ts"
 import { Reading } from "./reading.ts"
 import { type Filling, ParsedQueries } from "./registering.ts"
 import { generationOf, type Registered, Registry, registeredOf } from "./registry.ts"
-import { clearAll, type Holder, type Incoming, replaceAll } from "./replacing.ts"
+import { clearAll, type Holder, replaceAll } from "./replacing.ts"
 import { define, type Planned, serve, type Unserved } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
 import { ViewStreams } from "./streams/viewStreams.ts"
@@ -444,15 +444,11 @@ class ViewService {
   )
 
   readonly replace: Views["Type"]["replace"] = (incoming) =>
-    Effect.tap(this.replaceAll(incoming), () =>
+    Effect.tap(replaceAll(this.holder, incoming), () =>
       Effect.sync(() => {
         for (const { replaced } of this.watchers) replaced()
       })
     )
-
-  private replaceAll(incoming: Incoming): Effect.Effect<void, StoreFailed> {
-    return replaceAll(this.holder, incoming)
-  }
 
   private get holder(): Holder {
     return {
