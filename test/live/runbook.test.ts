@@ -99,6 +99,7 @@ describe.skipIf(!tools)("the run book", () => {
     expect(existsSync(join(folder, "backup.tgz"))).toBe(true)
     expect(of("--check-config")).toMatch(/the configuration is fine[\s\S]*the configuration is fine/)
     expect(of("ssp-previous")).toMatch(/dependency_map[\s\S]*dependency_map[\s\S]*UNAUTHORIZED/)
+    expect(of("replica.headers")).toContain("whole")
     expect(page).not.toContain("@@")
   })
   it("the secure settings of the security page are taken by both programs, without a warning about a missing secret", async ({
