@@ -70,6 +70,7 @@ export const ask = async (
 }
 
 export const forget = async (): Promise<void> => {
+  if (logs.length === 0) return
   for (const table of ["svc_log", "svc_log_member", "svc_log_pool", "svc_log_pool_head", "svc_log_head"])
     await ask(`DELETE FROM ${table} WHERE log = ANY($1)`, [logs])
 }

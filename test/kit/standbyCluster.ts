@@ -1,5 +1,5 @@
 /**
- * Several schedulers over one log in PostgreSQL and their SSPs, as real processes: killed, stopped in their tracks, told
+ * Several schedulers over one log, in PostgreSQL or on NATS, and their SSPs, as real processes: killed, stopped in their tracks, told
  * to stop and started again by a test.
  */
 import { join } from "node:path"

@@ -1,0 +1,88 @@
+/**
+ * Two schedulers over one log on three NATS servers, as processes: a leader that is killed, a server that is, and two of
+ * them.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { until } from "../kit/Door.ts"
+import * as Nats from "../kit/nats.ts"
+import type { Process } from "../kit/processCluster.ts"
+import { StandbyCluster } from "../kit/standbyCluster.ts"
+
+const missing = Nats.hasServer ? "" : " (skipped: no nats-server in the path)"
+
+let servers: Nats.Servers
+let cluster: StandbyCluster
+let n = 0
+
+const write = (at: Pick<Process, "ask">, ms = 5_000) =>
+  at.ask(
+    { method: "POST", path: "/ingest", body: { table: "item", op: "UPDATE", id: "item:1", record: { n: ++n } } },
+    ms
+  )
+
+/** A write that any scheduler takes, at last. */
+const written = (): Promise<boolean> =>
+  until("a write is taken", async () => (await write(cluster.scheduler))?.status === 200, 60_000)
+
+const record = () => cluster.query("SELECT VALUE n FROM item")
+
+describe.skipIf(!Nats.hasServer)(`schedulers over one log on three NATS servers${missing}`, () => {
+  beforeAll(async () => {
+    servers = await Nats.Servers.start(3)
+    const url = Nats.freshLog(servers.url)
+    cluster = await StandbyCluster.start(2, 0, { SVC_LEASE_MS: "3000" }, { url, isSupervised: true })
+  }, 120_000)
+  afterAll(async () => {
+    await cluster?.close()
+    await servers?.close()
+  })
+
+  it("D62 says that a write is on most of the servers, and not that it is flushed", async () => {
+    await written()
+    const leader = await cluster.leader()
+    expect(await cluster.told(leader)).toMatchObject({ log: { role: "leader", durability: "replicated" } })
+    const text = (await leader.ask({ path: "/metrics?format=prometheus" }))?.text ?? ""
+    expect(text).toContain("svc_scheduler_log_flushed 0")
+  }, 60_000)
+
+  it("D62 kill -9 of the leader: the other one takes writes, with everything that was acknowledged", async () => {
+    await written()
+    const last = n
+    const leader = await cluster.leader()
+    await leader.kill()
+    await until("the other leads", async () => (await cluster.leader()) !== leader, 60_000)
+    expect(await record()).toEqual([last])
+    await written()
+    await leader.start()
+    await until("one stands by", () => cluster.isWhole(), 60_000)
+  }, 120_000)
+
+  it("D62 one of three NATS servers is killed: writes go on, and nothing acknowledged is lost", async () => {
+    await written()
+    const last = n
+    await servers.kill(0)
+    await until(
+      "it is read",
+      async () => ((await record().catch(() => [])) as ReadonlyArray<unknown>).length > 0,
+      60_000
+    )
+    expect((await record())[0]).toBeGreaterThanOrEqual(last)
+    await written()
+    await servers.run(0)
+  }, 120_000)
+
+  it("D62 two of three are killed: nothing is acknowledged, until one is back", async () => {
+    await until("one leads", () => cluster.isWhole(), 60_000)
+    await written()
+    const [last] = [n]
+    await Promise.all([servers.kill(0), servers.kill(1)])
+    for (let i = 0; i < 4; i++) {
+      const answer = await write(cluster.scheduler, 3_000)
+      expect([undefined, 503], JSON.stringify(answer)).toContain(answer?.status)
+    }
+    await servers.run(1)
+    await written()
+    expect((await record())[0]).toBeGreaterThan(last)
+    await servers.run(0)
+  }, 180_000)
+})
