@@ -16,8 +16,8 @@ export interface TimeFault {
   readonly reason: string
 }
 
-/** The longest grace, however long a view lives. */
-const mostGraceMs = 60_000
+/** The longest grace, however long a view lives: no more than the shortest time between two sweeps. */
+const mostGraceMs = 1_000
 
 /** How long after an activity that is written down another one is not, in milliseconds (D63). */
 const graceMs = (ttlMs: number): number => Math.min(ttlMs / 16, mostGraceMs)
