@@ -191,7 +191,8 @@ export const FeedAsked = Schema.Struct({
     message: () => ({ message: "must be a position of the log", override: true })
   }),
   tables: Schema.String.annotations({
-    description: "Names with commas between them, each percent-encoded; `*` for all"
+    description: "Names with commas between them, each percent-encoded; `*` for all",
+    examples: ["likes,post"]
   }),
   registration: Schema.NumberFromString.pipe(Schema.int(), Schema.nonNegative()).annotations({
     description: "Of the SSP that asks",

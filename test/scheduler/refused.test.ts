@@ -20,7 +20,7 @@ const start = async (probeMs: number): Promise<{ readonly node: Node; readonly s
 const calls: ReadonlyArray<readonly [string, number, (node: Node) => Promise<unknown>]> = [
   ["a health call", 20, () => Promise.resolve()],
   ["a delivery", 0, (node) => node.post("/ingest", create("t:1"))],
-  ["a registration", 0, (node) => node.post("/view/register", registration("v", "SELECT * FROM t"))],
+  ["a registration", 0, (node) => node.post("/view/register", registration("v", "SELECT * FROM t", { ttl: "2h" }))],
   ["a request handed on", 0, (node) => node.get("/view/v")]
 ]
 
