@@ -40,7 +40,7 @@ const others = (leader: Process): Process => cluster.schedulers.find((each) => e
 
 describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () => {
   beforeAll(async () => {
-    cluster = await StandbyCluster.start(2, 0, { SVC_LEASE_MS: "1500" })
+    cluster = await StandbyCluster.start(2, 0, { SVC_LEASE_MS: "5000" })
   }, 120_000)
   afterAll(() => cluster?.close())
 
