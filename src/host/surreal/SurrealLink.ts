@@ -12,6 +12,7 @@ import type { Value } from "../../core/surql/values/value.ts"
 import { definitionsOf } from "../../core/surreal/definitions.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { Bindings, SurrealError } from "../../ports/SurrealClient.ts"
+import * as OptionalPackage from "../optionalPackage.ts"
 import * as SurrealEngines from "./surrealEngines.ts"
 import { failureOf, openFailureOf } from "./surrealFailures.ts"
 import { socketClass, type Wire } from "./surrealSocket.ts"
@@ -241,11 +242,8 @@ export const embeddedEngines = (
   address: EmbeddedStore,
   load: () => Promise<{ readonly createNodeEngines: () => Engines }>
 ): Effect.Effect<Engines, StartFault> =>
-  Effect.tryPromise({
-    try: async () => (await load()).createNodeEngines(),
-    catch: (error) =>
-      new StartFault({
-        exitCode: 2,
-        message: `STORE_ADDR=${address.url} asks for the database inside the process, which needs the optional package @surrealdb/node: npm install @surrealdb/node@3.0.3 (${error instanceof Error ? error.message.split("\n")[0] : String(error)})`
-      })
-  })
+  OptionalPackage.load(
+    `STORE_ADDR=${address.url} asks for the database inside the process`,
+    { name: "@surrealdb/node", version: "3.0.3" },
+    async () => (await load()).createNodeEngines()
+  )

@@ -12,6 +12,7 @@ import * as NatsLog from "../../drivers/nats/sharedLog.ts"
 import { type Durability, SharedLog } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { startFault } from "../../ports/Wal.ts"
+import * as OptionalPackage from "../optionalPackage.ts"
 
 export interface NatsLogAddress {
   readonly address: NatsUrl
@@ -34,17 +35,8 @@ interface Client {
 const optional = "@nats-io/transport-node"
 const load = (): Promise<Client> => import(/* @vite-ignore */ optional)
 
-const wordsOf = (error: unknown): string => (error instanceof Error ? error.message.split("\n")[0]! : String(error))
-
 const client = (from: () => Promise<Client>): Effect.Effect<Client, StartFault> =>
-  Effect.tryPromise({
-    try: from,
-    catch: (error) =>
-      new StartFault({
-        exitCode: 2,
-        message: `SVC_LOG_URL asks for a log on NATS, which needs the optional package @nats-io/transport-node: npm install @nats-io/transport-node@3.4.0 (${wordsOf(error)})`
-      })
-  })
+  OptionalPackage.load("SVC_LOG_URL asks for a log on NATS", { name: optional, version: "3.4.0" }, from)
 
 const loginOf = ([first, second]: NatsUrl["credentials"]): object =>
   first === undefined ? {} : second === undefined ? { token: first } : { user: first, pass: second }
@@ -85,7 +77,7 @@ export const layerNats = (
           catch: (error) =>
             new StartFault({
               exitCode: 1,
-              message: `the log at ${shown} (SVC_LOG_URL) cannot be reached: ${wordsOf(error)}`
+              message: `the log at ${shown} (SVC_LOG_URL) cannot be reached: ${OptionalPackage.firstLineOf(error)}`
             })
         }),
         (open) => Effect.promise(() => open.close().catch(() => {}))

@@ -14,6 +14,7 @@ import * as PostgresLog from "../../drivers/postgres/sharedLog.ts"
 import { SharedLog } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { startFault } from "../../ports/Wal.ts"
+import * as OptionalPackage from "../optionalPackage.ts"
 
 export interface PostgresLogAddress {
   readonly address: PostgresUrl
@@ -34,14 +35,7 @@ const optional = "@effect/sql-pg/PgClient"
 const load = (): Promise<Driver> => import(/* @vite-ignore */ optional)
 
 const driver = (from: () => Promise<Driver>): Effect.Effect<Driver, StartFault> =>
-  Effect.tryPromise({
-    try: from,
-    catch: (error) =>
-      new StartFault({
-        exitCode: 2,
-        message: `SVC_LOG_URL asks for a log in PostgreSQL, which needs the optional package @effect/sql-pg: npm install @effect/sql-pg@0.53.0 (${error instanceof Error ? error.message.split("\n")[0] : String(error)})`
-      })
-  })
+  OptionalPackage.load("SVC_LOG_URL asks for a log in PostgreSQL", { name: "@effect/sql-pg", version: "0.53.0" }, from)
 
 /** Opens the log for reading; its leader, if it has one, goes on. */
 export const layerPostgres = (
