@@ -50,6 +50,10 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
   ],
   "order of rows without ORDER BY": [["SELECT VALUE id FROM p", "order", "[[p:1, p:2, p:3]]"]],
   "fuzzy scores": [["RETURN string::similarity::fuzzy('aaaa', 'aaaa')", "order", "[91]"]],
+  "a decimal beside a float that is equal but no binary fraction (`0.1dec`, `0.1f`)": [
+    ["RETURN array::distinct([0.1dec, 0.1f])", "order", "[[0.1dec]]"],
+    ["RETURN vector::similarity::jaccard([0.1dec], [0.1f])", "order", "[0f]"]
+  ],
   "text patches in `value::diff` and `value::patch`": [
     ["RETURN value::diff('hello', 'help')", "both"],
     [
