@@ -14,7 +14,7 @@ import { read, variables } from "../../src/core/telemetry/otelSettings.ts"
 import * as Otlp from "../../src/core/telemetry/otlpMetrics.ts"
 import * as Trace from "../../src/core/telemetry/traceContext.ts"
 import type { SpanStart, TracingShape } from "../../src/ports/Tracing.ts"
-import * as IngestTrace from "../../src/ssp/http/ingestTrace.ts"
+import * as ChangeTraces from "../../src/ssp/views/changeTraces.ts"
 
 const to = (env: { readonly [name: string]: string }, signal: "traces" | "metrics" | "logs" = "traces") =>
   read(env).sending[signal]?.to
@@ -180,14 +180,14 @@ describe("spans of a request", () => {
     return { tracing, begun, ended }
   }
   it("D34 without a collector and without a context nothing is done; a context alone is passed on", () => {
-    expect(IngestTrace.begin(undefined, undefined, [change("t:1")])).toBeUndefined()
-    expect(IngestTrace.begin(undefined, parent, [change("t:1")])?.changes[0]?.traceparent).toBe(parent)
-    expect(IngestTrace.begin(undefined, "nonsense", [change("t:1")])?.changes[0]?.traceparent).toBeUndefined()
-    expect(IngestTrace.begin(undefined, parent, [change("t:1", other)])?.changes[0]?.traceparent).toBe(other)
+    expect(ChangeTraces.ofRequest(undefined, undefined, [change("t:1")])).toBeUndefined()
+    expect(ChangeTraces.ofRequest(undefined, parent, [change("t:1")])?.changes[0]?.traceparent).toBe(parent)
+    expect(ChangeTraces.ofRequest(undefined, "nonsense", [change("t:1")])?.changes[0]?.traceparent).toBeUndefined()
+    expect(ChangeTraces.ofRequest(undefined, parent, [change("t:1", other)])?.changes[0]?.traceparent).toBe(other)
   })
   it("D34 changes of the request's trace follow its span, those of another have one of their own, linked to it", () => {
     const { begun, ended, tracing } = recording()
-    const traced = IngestTrace.begin(tracing, parent, [
+    const traced = ChangeTraces.ofRequest(tracing, parent, [
       change("t:1", parent),
       change("t:2", other),
       change("t:3", other),
@@ -205,6 +205,23 @@ describe("spans of a request", () => {
     ])
     traced?.end(503)
     expect(ended).toEqual(["answered 503", "answered 503"])
+  })
+  it("D34 D61 changes of a feed have a span for each trace, and none where no trace is theirs", () => {
+    const { begun, ended, tracing } = recording()
+    expect(ChangeTraces.ofFeed(tracing, [change("t:1")])).toBeUndefined()
+    expect(ChangeTraces.ofFeed(undefined, [change("t:1", parent)])).toBeUndefined()
+    const traced = ChangeTraces.ofFeed(tracing, [change("t:1", parent), change("t:2", other), change("t:3")])
+    expect(begun.map(({ kind, links, name, parent: from }) => [name, kind, from, links])).toEqual([
+      ["apply changes", "internal", parent, []],
+      ["apply changes", "internal", other, []]
+    ])
+    expect(traced?.changes.map(({ traceparent }) => Trace.parse(traceparent)?.spanId)).toEqual([
+      "1".repeat(16),
+      "2".repeat(16),
+      undefined
+    ])
+    traced?.end()
+    expect(ended).toEqual([undefined, undefined])
   })
 })
 

@@ -64,7 +64,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     })
     const text = (await standby.ask({ path: "/metrics?format=prometheus" }))?.text ?? ""
     expect(text).toContain('svc_scheduler_role{role="follower"} 1')
-    expect(text).toContain("svc_scheduler_log_flushed 1")
+    expect(text).toContain('svc_scheduler_log_durability{durability="flushed"} 1')
   })
 
   it("a request that was handed on once is not handed on again", async () => {
@@ -125,7 +125,7 @@ describe.skipIf(!Postgres.isReachable)(`a leader that PostgreSQL does not answer
     proxy = await TcpProxy.to(hostname, Number(port || 5432))
     const url = new URL(Postgres.freshLog())
     url.host = `127.0.0.1:${proxy.port}`
-    away = await StandbyCluster.start(1, 1, { SVC_LOG_URL: url.href, SVC_LEASE_MS: "3000" })
+    away = await StandbyCluster.start(1, 1, { SVC_LOG_URL: url.href, SVC_LEASE_MS: "5000" })
     await away.settled()
   }, 120_000)
   afterAll(async () => {

@@ -52,9 +52,11 @@ describe("a cluster with a collector", () => {
       file,
       `job_tables:\n  job:\n    name: job\n    base_url: ${backend.url}\n    auth_token: ${backend.token}\n`
     )
-    cluster = await ProcessCluster.start(1, { ...otel(collector.url), SVC_CONFIG_PATH: file }, () => ({
+    // One is sent what the other one pulls.
+    cluster = await ProcessCluster.start(2, { ...otel(collector.url), SVC_CONFIG_PATH: file }, (id) => ({
       ...otel(collector.url),
-      SVC_CONFIG_PATH: file
+      SVC_CONFIG_PATH: file,
+      SVC_CLUSTER_FEED: id === "ssp-1" ? "push" : "pull"
     }))
   })
   afterAll(async () => {
@@ -76,28 +78,29 @@ describe("a cluster with a collector", () => {
   it("D34 D37 one trace from the client's request over scheduler and SSP to the call of the job's backend", async () => {
     expect((await ingest(pending("job:1"), trace("a"))).status).toBe(200)
     await until("the job is called", () => backend.calls("job:1").length === 1)
-    await until("all spans came", () => ofTrace("a").length >= 4)
-    const [front, deliver, apply, call] = ["POST /ingest", "deliver", "POST /ingest", "POST job"].map((name, i) =>
-      ofTrace("a").find(
-        (span) =>
-          span.name === name &&
-          (i !== 2 || span.service.endsWith("-ssp")) &&
-          (i !== 0 || span.service.endsWith("-scheduler"))
-      )
-    )
-    expect([front?.parentSpanId, deliver?.parentSpanId, apply?.parentSpanId, call?.parentSpanId]).toEqual([
+    await until("all spans came", () => ofTrace("a").length >= 5)
+    const span = (name: string, service: string) =>
+      ofTrace("a").find((each) => each.name === name && each.service.endsWith(service))
+    const front = span("POST /ingest", "-scheduler"),
+      deliver = span("deliver", "-scheduler"),
+      sent = span("POST /ingest", "-ssp"),
+      pulled = span("apply changes", "-ssp"),
+      call = span("POST job", "-ssp")
+    expect([front, deliver, sent, pulled].map((each) => each?.parentSpanId)).toEqual([
       "b".repeat(16),
       front?.spanId,
       deliver?.spanId,
-      apply?.spanId
+      front?.spanId
     ])
-    expect([front?.kind, deliver?.kind, apply?.kind, call?.kind]).toEqual([2, 3, 2, 3])
+    const caller = call?.attributes["service.instance.id"]
+    expect(["ssp-1", "ssp-2"]).toContain(caller)
+    expect(call?.parentSpanId).toBe(caller === "ssp-1" ? sent?.spanId : pulled?.spanId)
+    expect([front, deliver, sent, pulled, call].map((each) => each?.kind)).toEqual([2, 3, 2, 1, 3])
     expect(backend.calls("job:1")[0]?.headers["traceparent"]).toBe(`00-${"a".repeat(32)}-${call?.spanId}-01`)
     expect(call?.attributes).toMatchObject({
       "url.path": "/run",
       "http.response.status_code": 200,
-      "deployment.environment": "test",
-      "service.instance.id": "ssp-1"
+      "deployment.environment": "test"
     })
   })
   it("D34 a delivery of several traces: each has its own span on the SSP, linked to the request it came with", async () => {

@@ -320,10 +320,11 @@ export const declared = {
   ),
   logEpoch: gauge("scheduler", "svc_scheduler_term_epoch", "With SVC_LOG_URL: the term that this scheduler knows of."),
   logTakeOvers: counter("scheduler", "svc_scheduler_takeovers_total", "With SVC_LOG_URL: terms this process began."),
-  logFlushed: gauge(
+  logDurability: gauge(
     "scheduler",
-    "svc_scheduler_log_flushed",
-    "With SVC_LOG_URL: 1 where the server has flushed what it answers, 0 where a power failure (with copies on several servers: of most of them) may lose it."
+    "svc_scheduler_log_durability",
+    "With SVC_LOG_URL: 1 for where a change is when it is answered, 0 for the others: flushed to a disk, on most of several servers, or neither, so that a crash of one server loses it.",
+    { durability: ["flushed", "replicated", "relaxed"] }
   ),
   logLag: gauge(
     "scheduler",

@@ -82,7 +82,7 @@ export const logReadings = (status: LogStatus | undefined): Core.Readings =>
         logRole: Core.oneOf(declared.logRole.labels.role, status.role),
         logEpoch: status.epoch,
         logTakeOvers: status.takeOvers,
-        logFlushed: status.durability === "flushed" ? 1 : 0,
+        logDurability: Core.oneOf(declared.logDurability.labels.durability, status.durability),
         logLag: status.members.map(({ applied, name }) => [[name], waitingOf(status, applied)] as const)
       }
 
