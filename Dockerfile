@@ -20,6 +20,9 @@ RUN npm run build
 
 # What runs: production dependencies, better-sqlite3 built for this system.
 FROM base AS production
+# The clients of SVC_LOG_URL are optional peers of the package, and part of the image: moved to what npm installs in production.
+RUN npm pkg delete "devDependencies[@effect/sql-pg]" "devDependencies[@nats-io/transport-node]" && \
+    npm pkg set "dependencies[@effect/sql-pg]=0.53.0" "dependencies[@nats-io/transport-node]=3.4.0"
 # The database's SDK names the compiler as a peer, for its types alone: nothing that runs loads it.
 RUN npm ci --omit=dev --no-audit --no-fund && rm -r node_modules/typescript node_modules/.bin/tsc node_modules/.bin/tsserver
 # What is in the image, as CycloneDX: read from what is installed, after what is not needed has gone.

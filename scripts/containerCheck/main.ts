@@ -70,7 +70,10 @@ const serves = async (app: string, door: string, alive: string): Promise<void> =
   const outer = mkdtempSync(join(work, "volume-"))
   const folder = missing === undefined ? dataFolder(outer) : outer
   const image = Object.fromEntries(
-    Object.entries(Dockerfile.env(stages.at(-1)!)).map(([name, value]) => [name, value.replace(/^\/data\b/, folder)])
+    Object.entries(Dockerfile.envHere(stages.at(-1)!)).map(([name, value]) => [
+      name,
+      value.replace(/^\/data\b/, folder)
+    ])
   )
   const command = [...(missing === undefined ? confined(folder) : []), process.execPath, join(app, door)]
   const running = await Door.spawn({

@@ -6,91 +6,44 @@
  */
 
 import { execFile, execFileSync } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { Effect, Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { parse, parseAllDocuments } from "yaml"
+import { parse } from "yaml"
 import { maxMemory } from "../../src/core/settings/settings.ts"
 import { defaultName } from "../../src/core/surreal/leastPrivilege.ts"
-import * as SchedulerCli from "../../src/scheduler/Cli.ts"
-import * as SchedulerConfig from "../../src/scheduler/Config.ts"
-import * as SspConfig from "../../src/ssp/Config.ts"
-import * as SspCli from "../../src/ssp/commands/Cli.ts"
+import type { Answer, Json } from "../kit/containers.ts"
+import {
+  at,
+  compose,
+  docker,
+  faultsOf,
+  flagsOf,
+  hardeningFaults,
+  image,
+  imageEnv,
+  last,
+  list,
+  manifests,
+  notFiles,
+  oursOf,
+  podContainer,
+  read,
+  secrets,
+  serviceContainer,
+  text,
+  version
+} from "../kit/containers.ts"
 import { endpoints } from "../kit/contractTables.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
-import { all, baseFaults, env as envOf, nodeVersion, repinned, stages } from "../kit/dockerfile.ts"
+import { all, baseFaults, nodeVersion, repinned } from "../kit/dockerfile.ts"
 import { node24 } from "../kit/runtimes.ts"
 import { root } from "../kit/source.ts"
 
-type Json = { readonly [key: string]: unknown }
-
-const text = (path: string): string => readFileSync(join(root, path), "utf8")
-const { version } = JSON.parse(text("package.json")) as { readonly version: string }
-const image = `surreal-live-sidecar:${version}`
-
-const list = (value: unknown): ReadonlyArray<Json> => (value ?? []) as ReadonlyArray<Json>
-const at = (value: unknown, ...path: ReadonlyArray<string | number>): unknown =>
-  path.reduce<unknown>((found, key) => (found as Json | undefined)?.[key], value)
-
-const docker = stages(text("Dockerfile"))
-const last = docker.at(-1) ?? []
-const imageEnv = envOf(last)
-
-interface Container {
-  readonly name: string
-  readonly image: string
-  /** Arguments of node; the image's own when absent. */
-  readonly args: ReadonlyArray<string> | undefined
-  readonly env: { readonly [name: string]: string }
-}
-
-type Answer = { readonly port: number; readonly paths: ReadonlyArray<string>; readonly warnings: ReadonlyArray<string> }
-
-/** What the door of a container makes of its settings, or its faults. */
-const read = ({
-  args = JSON.parse(all(last, "CMD")[0] ?? "[]") as ReadonlyArray<string>,
-  env
-}: Container): Answer | string => {
-  const source = {
-    env: { ...imageEnv, ...env },
-    file: undefined,
-    readText: () => ({ text: "a-secret" }),
-    hostName: "h"
-  }
-  if (args[0] === "dist/scheduler.js") {
-    return Either.match(Effect.runSync(Effect.either(SchedulerConfig.read(source, "u"))), {
-      onLeft: ({ message }) => message,
-      onRight: ({ listen, replicaDbPath, walPath, warnings }) => ({
-        port: listen.port,
-        paths: [replicaDbPath, walPath],
-        warnings
-      })
-    })
-  }
-  if (args[0] !== "dist/ssp.js") return `no door: ${args[0]}`
-  return Either.match(Effect.runSync(Effect.either(SspConfig.read(source, "u"))), {
-    onLeft: ({ message }) => message,
-    onRight: ({ dataDir, listen, warnings }) => ({ port: listen.port, paths: [dataDir], warnings })
-  })
-}
-
-/** Faults of a container's settings; none when its door would start without a word. */
-const faultsOf = (container: Container): ReadonlyArray<string> => {
-  const answer = read(container)
-  if (typeof answer === "string") return [answer]
-  return [
-    ...answer.warnings,
-    ...answer.paths
-      .filter((path) => path !== "/data" && !path.startsWith("/data/"))
-      .map((path) => `keeps ${path}, which is not on the volume`)
-  ].map((fault) => `${container.name}: ${fault}`)
-}
-
-const secrets = { SVC_AUTH_SECRET: "s", SVC_SCHEDULER_AUTH_SECRET: "t" }
-
-const flagsOf = (door: string): string => (door === "dist/scheduler.js" ? SchedulerCli : SspCli).help("0")
+/** What the stage that installs what runs does. */
+const productionRuns = (): ReadonlyArray<string> =>
+  all(docker.find((stage) => / AS production$/.test(all(stage, "FROM")[0] ?? "")) ?? [], "RUN")
 
 describe("Dockerfile", () => {
   it("builds from exact tags, and what runs has neither a compiler nor the tests' dependencies", () => {
@@ -109,10 +62,19 @@ describe("Dockerfile", () => {
         .flatMap((stage) => all(stage, "RUN"))
         .filter((rest) => /npm (?:i|install)\b|curl|wget|sudo|latest/.test(rest))
     ).toEqual([])
-    expect(all(docker.find((stage) => / AS production$/.test(all(stage, "FROM")[0] ?? "")) ?? [], "RUN")[0]).toMatch(
-      /^npm ci --omit=dev\b/
-    )
+    expect(productionRuns()[1]).toMatch(/^npm ci --omit=dev\b/)
     expect(docker.flatMap((stage) => all(stage, "ADD"))).toEqual([])
+  })
+  it("has the clients of SVC_LOG_URL, of the versions that the package asks for", () => {
+    const { peerDependencies } = JSON.parse(text("package.json")) as {
+      readonly peerDependencies: { readonly [name: string]: string }
+    }
+    const packages = ["@effect/sql-pg", "@nats-io/transport-node"]
+    expect(productionRuns()[0]).toBe(
+      `npm pkg delete ${packages.map((name) => `"devDependencies[${name}]"`).join(" ")} && npm pkg set ${packages
+        .map((name) => `"dependencies[${name}]=${peerDependencies[name]}"`)
+        .join(" ")}`
+    )
   })
   it("runs on the newest Node of those that the package says it runs on and the tests run it on", () => {
     const { engines } = JSON.parse(text("package.json")) as { readonly engines: { readonly node: string } }
@@ -212,8 +174,7 @@ describe("Dockerfile", () => {
     } finally {
       removeFolder(folder)
     }
-    const production = docker.find((stage) => / AS production$/.test(all(stage, "FROM")[0] ?? "")) ?? []
-    expect(all(production, "RUN").at(-1)).toBe("node scripts/sbom.mjs > sbom.cdx.json")
+    expect(productionRuns().at(-1)).toBe("node scripts/sbom.mjs > sbom.cdx.json")
     expect(all(last, "COPY")).toContain("--from=production /app/sbom.cdx.json ./")
   })
   it("runs node itself as process 1, unprivileged, by commands without a shell that the doors know", () => {
@@ -254,75 +215,34 @@ describe("Dockerfile", () => {
 })
 
 describe("compose.yaml", () => {
-  const file = parse(text("compose.yaml"), { merge: true }) as {
-    readonly services: { readonly [name: string]: Json }
-    readonly secrets: Json
-    readonly volumes: Json
-    readonly configs: Json
-  }
-  const ours = Object.entries(file.services).filter(([, service]) => service["image"] === image)
-  const container = ([name, service]: readonly [string, Json]): Container => ({
-    name,
-    image,
-    args: service["command"] as ReadonlyArray<string> | undefined,
-    env: service["environment"] as { readonly [name: string]: string }
-  })
+  const file = compose("compose.yaml")
+  const ours = oursOf(file)
 
   it("has a database, a scheduler, two SSPs and a setup, and each door takes its settings without a word", () => {
     expect(ours.map(([name]) => name)).toEqual(["database-user", "scheduler", "ssp-1", "ssp-2", "setup"])
-    expect(ours.flatMap((entry) => faultsOf(container(entry)))).toEqual([])
-    for (const [name, { args }] of ours.map((entry) => [entry[0], container(entry)] as const))
+    expect(ours.flatMap((entry) => faultsOf(serviceContainer(entry)))).toEqual([])
+    for (const [name, { args }] of ours.map((entry) => [entry[0], serviceContainer(entry)] as const))
       for (const flag of (args ?? []).filter((arg) => arg.startsWith("--")))
         expect(flagsOf(args?.[0] ?? ""), name).toContain(flag)
   })
-  it("publishes on loopback only, the port that the door listens on", () => {
-    const published = Object.values(file.services).flatMap(({ ports }) => (ports ?? []) as ReadonlyArray<string>)
-    expect(published.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([])
+  it("publishes the port that the door listens on", () => {
     for (const entry of ours.filter(([, { ports }]) => ports !== undefined))
       expect(
         (entry[1]["ports"] as ReadonlyArray<string>).map((port) => Number(port.split(":")[2])),
         entry[0]
-      ).toEqual([(read(container(entry)) as Answer).port])
+      ).toEqual([(read(serviceContainer(entry)) as Answer).port])
   })
-  it("gives secrets as files that are declared, hardens every container, waits for healthy containers, and names every volume", () => {
-    for (const [name, service] of ours) {
-      const files = Object.values(service["environment"] as Json).filter((value): value is string =>
-        String(value).startsWith("/run/secrets/")
-      )
-      expect(
-        files
-          .map((path) => path.slice("/run/secrets/".length))
-          .filter(
-            (secret) => !(service["secrets"] as ReadonlyArray<string>).includes(secret) || !(secret in file.secrets)
-          ),
-        name
-      ).toEqual([])
+  it("gives secrets as files that are declared, hardens and bounds every container, waits for healthy containers, and names every volume", () => {
+    expect(hardeningFaults(file)).toEqual([])
+    expect(notFiles(file)).toEqual([])
+    for (const [name, service] of ours)
       expect(
         Object.entries(service["environment"] as Json).filter(([key]) => /(?:SECRET|PASS|PASSWORD)$/.test(key)),
         name
       ).toEqual([])
-    }
-    for (const [name, service] of Object.entries(file.services)) {
-      expect([service["read_only"], service["cap_drop"], service["security_opt"]], name).toEqual([
-        true,
-        ["ALL"],
-        ["no-new-privileges:true"]
-      ])
-      for (const [needed, how] of Object.entries((service["depends_on"] ?? {}) as Json)) {
-        const ends = file.services[needed]?.["restart"] === "no"
-        expect(
-          [at(how, "condition"), ends || "healthcheck" in file.services[needed]!],
-          `${name} needs ${needed}`
-        ).toEqual([ends ? "service_completed_successfully" : "service_healthy", true])
-      }
-      for (const volume of (service["volumes"] ?? []) as ReadonlyArray<string>)
-        expect(file.volumes, name).toHaveProperty([volume.split(":")[0]!])
-      expect(String(service["image"]), name).toMatch(/:v?\d+\.\d+\.\d+$/)
-    }
-  })
-  it("ends at a bound of memory and of threads in every container", () => {
-    for (const [name, service] of Object.entries(file.services))
-      expect([service["mem_limit"], service["memswap_limit"], service["pids_limit"]], name).toEqual(["2g", "2g", 256])
+    const kept = text(".gitignore").split("\n")
+    expect(["secrets/", ".env"].filter((path) => !kept.includes(path))).toEqual([])
+    expect(existsSync(join(root, String(at(file.configs, "namespace", "file"))))).toBe(true)
   })
   it("gives the owner's password to those alone that define something in the database; what serves runs as the lesser user", () => {
     const env = (service: Json) => (service["environment"] ?? {}) as { readonly [name: string]: string }
@@ -356,12 +276,7 @@ describe("scripts/kubernetes", () => {
   const files = readdirSync(join(root, folder))
     .filter((name) => name.endsWith(".yaml") && name !== "kustomization.yaml")
     .sort()
-  const documents = files.flatMap((name) =>
-    parseAllDocuments(text(`${folder}/${name}`)).map((document) => {
-      expect(document.errors, name).toEqual([])
-      return document.toJS() as Json
-    })
-  )
+  const documents = files.flatMap((name) => manifests(`${folder}/${name}`))
   const of = (kind: string): ReadonlyArray<Json> => documents.filter((document) => document["kind"] === kind)
   const podsOf = (kind: string) =>
     of(kind).map((set) => ({
@@ -372,17 +287,6 @@ describe("scripts/kubernetes", () => {
     }))
   const sets = podsOf("StatefulSet"),
     jobs = podsOf("Job")
-  const container = (main: Json): Container => ({
-    name: String(main["name"]),
-    image,
-    args: main["args"] as ReadonlyArray<string>,
-    env: Object.fromEntries(
-      list(main["env"]).map(({ name, value }) => [
-        String(name),
-        value === undefined ? "a-name" : String(value).replace("$(SSP_ID)", "ssp-0")
-      ])
-    )
-  })
 
   it("lists every file, of the image of this version", () => {
     const kustomization = parse(text(`${folder}/kustomization.yaml`)) as Json
@@ -395,10 +299,10 @@ describe("scripts/kubernetes", () => {
   })
   it("each door takes its settings without a word, keeps its data on a mount, and reads its secrets from one", () => {
     for (const { main, spec, set } of [...sets, ...jobs]) {
-      expect(faultsOf(container(main))).toEqual([])
+      expect(faultsOf(podContainer(main))).toEqual([])
       const mounts = list(main["volumeMounts"]).map(({ mountPath }) => String(mountPath))
       expect(mounts).toContain("/data")
-      for (const value of Object.values(container(main).env).filter((each) => each.startsWith("/run/secrets/")))
+      for (const value of Object.values(podContainer(main).env).filter((each) => each.startsWith("/run/secrets/")))
         expect(
           mounts.some((mount) => value.startsWith(`${mount}/`)),
           value
@@ -416,7 +320,7 @@ describe("scripts/kubernetes", () => {
   })
   it("ports are those the doors listen on, in containers, Services and policies alike", () => {
     for (const { main, name } of sets) {
-      const { port } = read(container(main)) as Answer
+      const { port } = read(podContainer(main)) as Answer
       expect(list(main["ports"])).toEqual([{ name: "http", containerPort: port }])
       for (const service of of("Service").filter(
         (each) => at(each, "spec", "selector", "app.kubernetes.io/name") === name
@@ -472,9 +376,10 @@ describe("scripts/kubernetes", () => {
       JSON.stringify(spec["volumes"]).includes("live-sidecar-owner")
     expect([...sets, ...jobs].filter(mountsOwner).map(({ name }) => name)).toEqual(["database-user"])
     for (const { main, name } of sets)
-      expect([container(main).env["STORE_USER"] ?? container(main).env["SVC_SCHEDULER_DB_USERNAME"]], name).toEqual([
-        defaultName
-      ])
+      expect(
+        [podContainer(main).env["STORE_USER"] ?? podContainer(main).env["SVC_SCHEDULER_DB_USERNAME"]],
+        name
+      ).toEqual([defaultName])
     expect(jobs.map(({ main }) => main["args"])).toEqual([
       ["dist/ssp.js", "--install-database-setup", "--least-privilege"]
     ])

@@ -36,6 +36,14 @@ export const env = (stage: Stage): { readonly [name: string]: string } =>
     all(stage, "ENV").flatMap((rest) => [...rest.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name!, value!]))
   )
 
+/** {@link env} without options that this Node does not have: it may be older than the image's. */
+export const envHere = (stage: Stage): { readonly [name: string]: string } =>
+  Object.fromEntries(
+    Object.entries(env(stage)).filter(
+      ([name, value]) => name !== "NODE_OPTIONS" || process.allowedNodeEnvironmentFlags.has(value.replace(/=.*/, ""))
+    )
+  )
+
 const base = /^node:(\d+\.\d+\.\d+)-(bookworm(?:-slim)?)@sha256:[0-9a-f]{64}$/
 
 /** Images from outside that stages begin with. */
