@@ -11,7 +11,10 @@ import { join } from "node:path"
 import ts from "typescript"
 import { freePort, removeFolder, temporaryFolder, until } from "../../test/kit/Door.ts"
 import { request } from "../../test/kit/http.ts"
-import { ProcessCluster } from "../../test/kit/processCluster.ts"
+import * as Nats from "../../test/kit/nats.ts"
+import * as Postgres from "../../test/kit/postgres.ts"
+import { type Process, ProcessCluster } from "../../test/kit/processCluster.ts"
+import { registration } from "../../test/kit/registration.ts"
 import { root } from "../../test/kit/source.ts"
 import { cpuMicros, type Judged, load, median, requestBytes } from "./load.ts"
 
@@ -114,12 +117,23 @@ const ingest = async (): Promise<ReadonlyArray<Judged>> => {
   }
 }
 
-/** What an event costs the scheduler with one, two and four SSPs that apply it. */
+/** A view at an SSP itself, which then holds its table. */
+const follows = (ssp: Process, query: string, view = "bench"): Promise<unknown> =>
+  until(
+    `${ssp.name} has the table`,
+    async () =>
+      (await ssp.ask({ method: "POST", path: "/view/register", body: registration(view, query) }, 20_000))?.status ===
+      200,
+    600_000
+  )
+
+/** What an event costs the scheduler with one and with eight SSPs that apply it. */
 const perSsp = async (): Promise<ReadonlyArray<Judged>> => {
   const figures: Array<number> = []
-  for (const count of [1, 2, 4]) {
+  for (const count of [1, 8]) {
     const cluster = await ProcessCluster.start(count)
     try {
+      for (const ssp of cluster.ssps) await follows(ssp, "SELECT * FROM post WHERE likes > 1000")
       const { pid } = cluster.scheduler.door!
       const port = Number(new URL(cluster.scheduler.url).port)
       const costs: Array<number> = []
@@ -133,9 +147,118 @@ const perSsp = async (): Promise<ReadonlyArray<Judged>> => {
       await cluster.close()
     }
   }
-  const [one, two, four] = figures as [number, number, number]
-  const text = `${one.toFixed(0)}, ${two.toFixed(0)}, ${four.toFixed(0)} us with 1, 2, 4`
-  return [told("scheduler CPU per event, 4 SSPs / 1 SSP", four / one, noGoal, text)]
+  const [one, eight] = figures as [number, number]
+  return [
+    told("scheduler CPU per event, 8 SSPs / 1 SSP", eight / one, 1.1, `${one.toFixed(0)} and ${eight.toFixed(0)} us`)
+  ]
+}
+
+/** No SSP lacks an event. */
+const caughtUp = (cluster: ProcessCluster): Promise<unknown> =>
+  until(
+    "the SSPs have caught up",
+    async () => {
+      const progress = (await cluster.scheduler.ask({ path: "/progress" }))?.json as
+        | { readonly ssps?: ReadonlyArray<{ readonly waiting: number }> }
+        | undefined
+      return progress?.ssps?.every(({ waiting }) => waiting === 0) === true
+    },
+    120_000
+  )
+
+/** What an SSP spends whose views read two of twenty tables, beside one that is sent all of them, in one cluster. */
+const tables = async (): Promise<ReadonlyArray<Judged>> => {
+  const names = Array.from({ length: 20 }, (_, n) => `t${n}`)
+  // Neither is sent back, whatever waits for it.
+  const cluster = await ProcessCluster.start(2, { SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "2000000" }, (id) => ({
+    SVC_CLUSTER_FEED: id === "ssp-1" ? "pull" : "push"
+  }))
+  try {
+    for (const ssp of cluster.ssps)
+      for (const table of ["t0", "t1"]) await follows(ssp, `SELECT * FROM ${table} WHERE likes > 97`, table)
+    const port = Number(new URL(cluster.scheduler.url).port)
+    const pids = cluster.ssps.map(({ door }) => door!.pid)
+    const event = (n: number): object => ({ ...change(n), table: names[n % 20], id: `${names[n % 20]}:${n}` })
+    const lines: Array<Judged> = []
+    // Alone, most of what either spends is the request; together, the events.
+    for (const [what, size, count] of [
+      ["events one by one", 1, 4_000],
+      ["events in requests of 100", 100, 400]
+    ] as const) {
+      const ratios: Array<number> = []
+      for (let round = 0; round < rounds + 1; round++) {
+        const before = pids.map(cpuMicros)
+        const from = sent
+        sent += count * size
+        await load(
+          port,
+          cluster.scheduler.door!.pid,
+          count,
+          (n) =>
+            requestBytes(
+              "/ingest",
+              size === 1 ? event(from + n) : Array.from({ length: size }, (_, i) => event(from + n * size + i))
+            ),
+          64
+        )
+        await caughtUp(cluster)
+        const [some, all] = pids.map((pid, i) => cpuMicros(pid) - before[i]!) as [number, number]
+        if (round > 0) ratios.push(some / all)
+      }
+      lines.push(
+        told(
+          `CPU of an SSP whose views read 2 of 20 tables / one that is sent all, ${what}`,
+          median(ratios),
+          0.25,
+          `rounds ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`
+        )
+      )
+    }
+    return lines
+  } finally {
+    await cluster.close()
+  }
+}
+
+/** Time of an event by where the log lies, 64 clients, in turns: a file of the scheduler's, PostgreSQL, NATS. */
+const engines = async (): Promise<ReadonlyArray<Judged>> => {
+  const servers = [
+    { name: "PostgreSQL", isReachable: Postgres.isReachable, url: Postgres.freshLog, goal: 1 / 0.7 },
+    { name: "NATS", isReachable: Nats.isReachable, url: () => Nats.freshLog(), goal: 1 }
+  ]
+  for (const { isReachable, name } of servers) if (!isReachable) console.log(`${name} is not reachable: skipped`)
+  const found = servers.filter(({ isReachable }) => isReachable)
+  const count = 8_000
+  const clusters = [
+    await ProcessCluster.start(0),
+    ...(await Promise.all(
+      found.map(({ url }) =>
+        ProcessCluster.start(0, { SVC_LOG_URL: url(), SVC_LOG_REPLICAS: "1", SVC_LOG_DURABILITY: "relaxed" })
+      )
+    ))
+  ]
+  try {
+    for (const cluster of clusters) await serving(cluster)
+    const times = clusters.map((): Array<number> => [])
+    for (let round = 0; round < rounds + 1; round++)
+      for (const [i, { scheduler }] of clusters.entries()) {
+        const ms = await timed(Number(new URL(scheduler.url).port), scheduler.door!.pid, count, 64)
+        if (round > 0) times[i]!.push(ms)
+      }
+    const [file = []] = times
+    return found.map(({ goal, name }, i) => {
+      const own = times[i + 1]!
+      return told(
+        `time of an event, log on ${name} / in a file, 64 clients`,
+        median(own.map((ms, round) => ms / file[round]!)),
+        goal,
+        `${((count / median(own)) * 1000).toFixed(0)} and ${((count / median(file)) * 1000).toFixed(0)} events/s`
+      )
+    })
+  } finally {
+    for (const cluster of clusters) await cluster.close()
+    await Promise.all(found.map(({ name }) => (name === "NATS" ? Nats.forget() : Postgres.forget())))
+  }
 }
 
 const fill = async (cluster: ProcessCluster, records: number): Promise<void> => {
@@ -183,33 +306,44 @@ const bootstrap = async (): Promise<ReadonlyArray<Judged>> => {
     FILE: join(folder, "table.db"),
     RECORDS: String(records)
   })
-  const cluster = await ProcessCluster.start(1, {
-    SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS: "600",
-    SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "2000000"
-  })
-  const [ssp] = cluster.ssps
+  // One is sent every table, the other one reads the table of a view.
+  const cluster = await ProcessCluster.start(
+    2,
+    { SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS: "600", SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "2000000" },
+    (id) => ({ SVC_CLUSTER_FEED: id === "ssp-1" ? "push" : "pull", SVC_TABLE_GRACE_SECS: "0" })
+  )
+  const [ssp, follower] = cluster.ssps
   try {
     await ssp!.stop()
     await fill(cluster, records)
     const plain: Array<number> = [],
-      own: Array<number> = []
+      own: Array<number> = [],
+      joined: Array<number> = []
     for (let round = 0; round < 3; round++) {
       plain.push(await plainCopy(yardstick.port))
       ssp!.past = ""
       await ssp!.start()
       own.push(await until("the SSP is ready", () => bootstrapped(ssp!.logs), 600_000))
       await ssp!.stop()
+      const begun = performance.now()
+      await follows(follower!, "SELECT * FROM post WHERE likes > 1000")
+      joined.push((performance.now() - begun) / 1000)
+      await follower!.stop()
+      await follower!.start()
+      await until("the SSP is ready", async () => (await follower!.ask({ path: "/health" }))?.status === 200, 60_000)
     }
-    const seconds = median(own)
-    const line = told(
-      `bootstrap of ${records} records / plain SQLite table as JSON over HTTP`,
-      seconds / median(plain),
-      3,
-      `${seconds.toFixed(1)} s, plain ${median(plain).toFixed(1)} s`
+    const lines = [
+      [`bootstrap of ${records} records`, median(own), 3],
+      [`a table of ${records} records joins`, median(joined), noGoal]
+    ] as const
+    return lines.map(([what, seconds, goal]) =>
+      told(
+        `${what} / plain SQLite table as JSON over HTTP`,
+        seconds / median(plain),
+        goal,
+        `${seconds.toFixed(1)} s, plain ${median(plain).toFixed(1)} s`
+      )
     )
-    return records < 1_000_000
-      ? [line]
-      : [line, told("bootstrap of 1,000,000 records, minutes", seconds / 60, 1, `${seconds.toFixed(1)} s`)]
   } finally {
     yardstick.child.kill()
     await cluster.close()
@@ -224,20 +358,12 @@ const replay = async (): Promise<ReadonlyArray<Judged>> => {
   const [ssp] = cluster.ssps
   try {
     const port = Number(new URL(cluster.scheduler.url).port)
+    await follows(ssp!, "SELECT * FROM post WHERE likes > 1000")
     ssp!.door!.signal("SIGSTOP")
     await timed(port, cluster.scheduler.door!.pid, events, 64)
     const start = performance.now()
     ssp!.door!.signal("SIGCONT")
-    await until(
-      "the SSP has caught up",
-      async () => {
-        const progress = (await cluster.scheduler.ask({ path: "/progress" }))?.json as
-          | { readonly ssps?: ReadonlyArray<{ readonly waiting: number }> }
-          | undefined
-        return progress?.ssps?.[0]?.waiting === 0
-      },
-      120_000
-    )
+    await caughtUp(cluster)
     const ms = performance.now() - start
     return [
       told(
@@ -255,7 +381,9 @@ const replay = async (): Promise<ReadonlyArray<Judged>> => {
 
 export const cluster = {
   "cluster-ingest": ingest,
+  "cluster-engines": engines,
   "cluster-ssps": perSsp,
+  "cluster-tables": tables,
   "cluster-bootstrap": bootstrap,
   "cluster-replay": replay
 }
