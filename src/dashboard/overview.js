@@ -150,6 +150,71 @@ const asideRow = ({ ends, id, last, query }) =>
     )
   )
 
+/** @type {{ readonly [durability: string]: string }} */
+const durable = {
+  flushed: "an answered change is on the server's disk",
+  replicated: "an answered change is on most of the servers",
+  relaxed: "an answered change may be lost when the server crashes"
+}
+
+/** @param {{ id: string, url: string, synced: number, waiting: number }} scheduler @param {string | null} leader */
+const schedulerRow = ({ id, synced, url, waiting }, leader) =>
+  h(
+    "tr",
+    {},
+    h("td", { class: "clip" }, id),
+    h("td", {}, h("span", { class: `pill ${id === leader ? "good" : "wait"}` }, id === leader ? "leads" : "stands by")),
+    h("td", { class: "num" }, waiting === 0 ? "up to date" : `lacks ${count(waiting)}`),
+    h("td", { class: "num" }, `seq ${count(synced)}`),
+    h("td", { class: "mono note clip" }, url)
+  )
+
+/** Who leads the log of SVC_LOG_URL, and how far the replicas of the others are. */
+class Schedulers {
+  constructor() {
+    this.note = h("p", { class: "note" })
+    this.rows = h("tbody", {})
+    this.element = h(
+      "section",
+      { class: "card", hidden: true },
+      h("h2", {}, "Schedulers of the log"),
+      h(
+        "table",
+        { "aria-label": "Schedulers" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", {}, "Scheduler"),
+            h("th", {}, ""),
+            h("th", { class: "num" }, "Replica"),
+            h("th", { class: "num" }, "On its disk"),
+            h("th", {}, "Address")
+          )
+        ),
+        this.rows
+      ),
+      this.note
+    )
+    this.key = ""
+  }
+
+  /** @param {any} log */
+  show(log) {
+    const key = JSON.stringify(log)
+    if (key === this.key) return
+    this.key = key
+    this.element.hidden = log === undefined
+    if (log === undefined) return
+    say(this.note, `Term ${count(log.epoch)}; ${durable[log.durability] ?? log.durability}.`)
+    this.rows.replaceChildren(
+      ...log.schedulers.map((/** @type {any} */ scheduler) => schedulerRow(scheduler, log.leader))
+    )
+  }
+}
+
 export class Overview {
   /** @param {"ssp" | "scheduler"} kind @param {(id: string) => void} openSsp */
   constructor(kind, openSsp) {
@@ -167,6 +232,7 @@ export class Overview {
       lag: new Plot(kind === "scheduler" ? "Events each SSP lacks" : "Changes and edges waiting", count, true)
     }
     this.map = kind === "scheduler" ? new ClusterMap(openSsp) : undefined
+    this.schedulers = new Schedulers()
     this.facts = new Facts(kind === "scheduler" ? "Log and snapshot" : "Store")
     this.tables = h("tbody", {})
     this.tasks = h("ul", { class: "tasks" })
@@ -183,7 +249,8 @@ export class Overview {
       this.asideCard,
       this.long,
       h("div", { class: "plots" }, ...Object.values(this.plots).map(({ element }) => element)),
-      h("div", { class: "split" }, this.map?.element ?? this.tableCard(), this.facts.element)
+      h("div", { class: "split" }, this.map?.element ?? this.tableCard(), this.facts.element),
+      this.schedulers.element
     )
   }
 
@@ -253,6 +320,7 @@ export class Overview {
         .map(([label], i) => ({ label, colour: palette[i] ?? "", read: (s) => s.lag[label] }))
     )
     this.map?.show(o, samples)
+    this.schedulers.show(o.shared_log)
     this.facts.show(this.kind === "scheduler" ? logFacts(o.log, o) : storeFacts(o))
     if (this.kind === "ssp") this.showTables(o.tables)
   }

@@ -7,6 +7,7 @@
  */
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"
+import { SharedLog } from "./sharedLog.ts"
 import { count, Format } from "./wire.ts"
 
 const { Array: list, NullOr, Number: number, String: string, Struct: struct } = Schema
@@ -155,6 +156,7 @@ export const SchedulerOverview = struct({
   ...common,
   seq: count.annotations({ description: "Last position of the log" }),
   log: struct({ first: count, events: count, id: string, epoch: count }),
+  shared_log: Schema.optional(SharedLog),
   snapshot: NullOr(struct({ seq: count, age_seconds: seconds, owners: list(string) })).annotations({
     description: "Frozen for SSPs that bootstrap; null when no snapshot is"
   }),

@@ -17,7 +17,7 @@ import { ProcessCluster } from "../kit/processCluster.ts"
 import { campaign } from "../kit/random.ts"
 import { root } from "../kit/source.ts"
 
-const tokenMs = 2000
+const tokenMs = 6000
 const top = "Open this page in a second window"
 const second = "Kill an SSP while you watch"
 
@@ -162,7 +162,8 @@ describe.skipIf(missing !== undefined)(named("the board at an SSP"), () => {
     await two.settle()
     await two.vote(top, other)
     await two.settle()
-    expect(await other.statuses()).toEqual(["loading", "live", "stale", "live"])
+    // On a busy machine the first try to come back may break off too.
+    expect((await other.statuses()).join(" ")).toMatch(/^loading live( stale live)+$/)
     expect(await one.statuses()).toEqual(["loading", "live"])
   })
 
@@ -184,7 +185,7 @@ describe.skipIf(missing !== undefined)(named("the board at an SSP"), () => {
     expect(one.asked.filter((path) => path === "/views").length).toBeGreaterThan(4)
     await other.visit.page.evaluate("globalThis.fetch = real")
     await two.settle()
-    expect(await other.statuses()).toEqual(["loading", "live", "stale", "live"])
+    expect((await other.statuses()).join(" ")).toMatch(/^loading live( stale live)+$/)
   })
 
   it("shows what happened while the tab slept, longer than its token was good for", async () => {

@@ -7,12 +7,14 @@ import { warningsOf } from "../../node/database/schemaWatch.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
+import { Leadership } from "../../ports/SharedLog.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Declared } from "../ingest/Declared.ts"
 import { JobFeed } from "../jobs/JobFeed.ts"
 import { Pool } from "../pool/Pool.ts"
 import { ChangeFeed } from "../replica/ChangeFeed.ts"
 import { Clone } from "../replica/Clone.ts"
+import * as Monitor from "./monitor.ts"
 import * as Overview from "./overview.ts"
 
 /** The effect that answers. */
@@ -27,6 +29,7 @@ export const make = (startedAt: number) =>
     const declared = yield* Declared
     const changes = yield* ChangeFeed
     const figures = yield* ProcessFigures
+    const leadership = yield* Leadership
     return Effect.gen(function* () {
       const used = yield* figures
       return Overview.overview(pool.state(), yield* Clock.currentTimeMillis, {
@@ -37,6 +40,7 @@ export const make = (startedAt: number) =>
         ingest: latency.snapshot(),
         warnings: warningsOf(declared.tables(), changes.figures()),
         clone: clone.progress(),
+        sharedLog: Monitor.logProgress(leadership.status()),
         jobTables: feed.tables(),
         used:
           used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 }

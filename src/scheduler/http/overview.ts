@@ -61,12 +61,13 @@ export interface About {
   readonly warnings: ReadonlyArray<string>
   readonly jobTables: Iterable<string>
   readonly clone: (typeof SchedulerOverview.Type)["clone"] | undefined
+  readonly sharedLog: (typeof SchedulerOverview.Type)["shared_log"]
 }
 
 export const overview = (
   state: State.State,
   now: number,
-  { clone, epoch, id, ingest, jobTables, logId, startedAt, used, version, warnings }: About
+  { clone, epoch, id, ingest, jobTables, logId, sharedLog, startedAt, used, version, warnings }: About
 ): typeof SchedulerOverview.Type => ({
   id,
   version,
@@ -77,6 +78,7 @@ export const overview = (
   warnings,
   seq: state.log.head,
   log: { first: state.log.first, events: Math.max(0, state.log.head - state.log.first + 1), id: logId, epoch },
+  ...(sharedLog === undefined ? {} : { shared_log: sharedLog }),
   snapshot:
     state.freeze === undefined
       ? null
