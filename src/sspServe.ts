@@ -6,7 +6,6 @@
 import { Effect, Layer, Redacted } from "effect"
 import * as HttpSchedulerClient from "./drivers/httpSchedulerClient.ts"
 import * as BackendClient from "./host/http/backendClient.ts"
-import * as NodeClient from "./host/http/nodeClient.ts"
 import { layerNode } from "./host/http/readBody.ts"
 import * as Server from "./host/http/Server.ts"
 import * as Pages from "./host/pages.ts"
@@ -25,6 +24,15 @@ import { storeText } from "./ssp/database/storeText.ts"
 import { fromDatabase } from "./ssp/membership/Lifecycle.ts"
 import * as Ssp from "./ssp/Ssp.ts"
 
+/** Loaded by an SSP of a cluster alone: the bare connections are a tenth of a start. */
+const schedulerClient = (url: string, { schedulerSecret, tls }: SspConfigShape) =>
+  Layer.unwrapScoped(
+    Effect.gen(function* () {
+      const { transport } = yield* Effect.promise(() => import("./host/http/exchange.ts"))
+      return HttpSchedulerClient.layerOver(yield* transport(tls), url, schedulerSecret)
+    })
+  )
+
 const drivers = (config: SspConfigShape) =>
   Layer.mergeAll(
     Watchdog.behind(Stores.layer(config, fromDatabase), {
@@ -39,12 +47,7 @@ const drivers = (config: SspConfigShape) =>
     Released.layer,
     Layer.succeed(SspConfig, config),
     BackendClient.layer(config),
-    config.schedulerUrl === undefined
-      ? SchedulerClient.layerNone
-      : Layer.provide(
-          HttpSchedulerClient.layer(config.schedulerUrl, config.schedulerSecret),
-          NodeClient.layer(config.tls)
-        )
+    config.schedulerUrl === undefined ? SchedulerClient.layerNone : schedulerClient(config.schedulerUrl, config)
   )
 
 /** Serves until the process is told to stop; with `quickstart` it greets with commands to try. */

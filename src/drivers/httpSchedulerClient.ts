@@ -7,25 +7,26 @@
  */
 import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
-import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import { Duration, Effect, Either, Layer, Option, type Redacted, Schema, Stream } from "effect"
+import { Duration, Effect, Either, Layer, Option, type Redacted, Runtime, Schema, Stream } from "effect"
 import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import { bearerOf } from "../node/bearer.ts"
 import { type FeedAsk, SchedulerClient, type SchedulerClientShape, SchedulerError } from "../ports/SchedulerClient.ts"
 import { exactType, feedType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
+import * as FlowText from "./shared/flowText.ts"
+import { type Transport, transportOf } from "./shared/httpSend.ts"
 import { Schedulers } from "./shared/schedulers.ts"
 
 const timeout = Duration.seconds(10)
 /** A page of large records from a busy scheduler takes its time. */
 const queryTimeout = Duration.seconds(60)
 
-const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
+/** A feed on which nothing is heard for so long has broken off. */
+const silence = Duration.seconds(15)
 
-const failure = (error: HttpClientError.HttpClientError | SchedulerError): SchedulerError =>
-  error._tag === "SchedulerError" ? error : unreachable(error._tag === "RequestError" ? reasonOf(error) : error.message)
+const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
 
 interface Answered {
   readonly status: number
@@ -35,49 +36,45 @@ interface Answered {
 
 /** Opens a feed at one scheduler: its text, once it has answered 200. */
 const opening =
+  (transport: Transport, headers: () => { readonly [name: string]: string }) =>
   (
-    client: HttpClient.HttpClient,
-    signed: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
-  ) =>
-  (url: string, { after, registration, tables }: FeedAsk) =>
-    HttpClientRequest.get(`${url}/feed`).pipe(
-      HttpClientRequest.setUrlParams({
-        after: String(after),
-        registration: String(registration),
-        tables: tables.map((table) => (table === "*" ? table : encodeURIComponent(table))).join(",")
-      }),
-      HttpClientRequest.accept(feedType),
-      signed,
-      client.execute,
-      Effect.timeoutFail({
-        duration: timeout,
-        onTimeout: () => unreachable(`no answer within ${Duration.format(timeout)}`)
-      }),
-      Effect.mapError(failure),
-      Effect.flatMap((response) =>
-        response.status === 200
-          ? Effect.succeed(response.stream.pipe(Stream.decodeText(), Stream.mapError(failure)))
-          : Effect.flatMap(Effect.mapError(response.text, failure), (text) =>
-              Effect.fail(refusal({ status: response.status, headers: response.headers, text }))
-            )
-      )
-    )
+    url: string,
+    { after, registration, tables }: FeedAsk
+  ): Effect.Effect<Stream.Stream<string, SchedulerError>, SchedulerError> => {
+    const asked = new URLSearchParams({
+      after: String(after),
+      registration: String(registration),
+      tables: tables.map((table) => (table === "*" ? table : encodeURIComponent(table))).join(",")
+    })
+    return FlowText.open({
+      open: (heard) =>
+        transport.open(
+          {
+            method: "GET",
+            url: `${url}/feed?${asked}`,
+            headers: { ...headers(), accept: feedType },
+            body: undefined,
+            withinMs: Duration.toMillis(timeout),
+            silenceMs: Duration.toMillis(silence)
+          },
+          heard
+        ),
+      refused: (status, given, text) => refusal({ status, headers: Headers.fromInput(given), text }),
+      broken: (error) => unreachable(error === undefined ? "the connection ended without an answer" : reasonOf(error))
+    })
+  }
 
-const make = (
-  client: HttpClient.HttpClient,
-  list: string,
-  secret: () => Redacted.Redacted<string> | undefined
-): SchedulerClientShape => {
+/** The ways in which the schedulers are asked: each in turn, while one cannot be reached or does not lead. */
+const asking = (transport: Transport, list: string, secret: () => Redacted.Redacted<string> | undefined) => {
   const schedulers = new Schedulers(list)
-  const signed = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest => {
+  const client = transport.clientAt(undefined)
+  const passes = ({ reason }: SchedulerError): boolean => reason === "unreachable" || reason === "notLeader"
+  const headers = (): { readonly [name: string]: string } => {
     const bearer = secret()
-    return bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", bearerOf(bearer))
+    return bearer === undefined ? {} : { authorization: bearerOf(bearer) }
   }
   const post = (path: string, body: unknown, within = timeout): Effect.Effect<Answered, SchedulerError> =>
-    schedulers.ask(
-      (url) => postTo(url, path, body, within),
-      ({ reason }) => reason === "unreachable" || reason === "notLeader"
-    )
+    schedulers.ask((url) => postTo(url, path, body, within), passes)
   const postTo = (
     url: string,
     path: string,
@@ -87,7 +84,7 @@ const make = (
     HttpClientRequest.post(`${url}${path}`).pipe(
       HttpClientRequest.bodyUnsafeJson(body),
       HttpClientRequest.accept(path === "/proxy/query" ? `${exactType}, application/json` : "application/json"),
-      signed,
+      HttpClientRequest.setHeaders(headers()),
       client.execute,
       Effect.flatMap((response: HttpClientResponse.HttpClientResponse) =>
         Effect.map(response.text, (text) => ({ status: response.status, headers: response.headers, text }))
@@ -102,7 +99,35 @@ const make = (
         answer.status >= 200 && answer.status < 300 ? Effect.succeed(answer) : Effect.fail(refusal(answer))
       )
     )
-  const open = opening(client, signed)
+  const open = opening(transport, headers)
+  /** For what is said for every batch of the log: nothing but the request. */
+  const say = (path: string, body: unknown): Effect.Effect<void, SchedulerError> =>
+    schedulers.ask(
+      (url) =>
+        transport
+          .send({
+            method: "POST",
+            url: `${url}${path}`,
+            headers: { ...headers(), "content-type": "application/json" },
+            body: JSON.stringify(body),
+            withinMs: Duration.toMillis(timeout)
+          })
+          .pipe(
+            Effect.mapError(({ message }) => unreachable(message)),
+            Effect.flatMap(({ status, text }) =>
+              status >= 200 && status < 300
+                ? Effect.void
+                : Effect.fail(refusal({ status, headers: Headers.empty, text }))
+            )
+          ),
+      passes
+    )
+  const feed = (asked: FeedAsk): Stream.Stream<string, SchedulerError> =>
+    Stream.unwrap(schedulers.ask((url) => open(url, asked), passes))
+  return { post, say, feed }
+}
+
+const make = ({ feed, post, say }: ReturnType<typeof asking>): SchedulerClientShape => {
   return {
     register: (registration) =>
       post("/ssp/register", registration).pipe(
@@ -114,14 +139,8 @@ const make = (
         ),
         Effect.flatMap(registered)
       ),
-    feed: (asked) =>
-      Stream.unwrap(
-        schedulers.ask(
-          (url) => open(url, asked),
-          ({ reason }) => reason === "unreachable" || reason === "notLeader"
-        )
-      ),
-    applied: (applied) => Effect.asVoid(post("/ssp/applied", applied)),
+    feed,
+    applied: (applied) => say("/ssp/applied", applied),
     heartbeat: (heartbeat) => Effect.asVoid(post("/ssp/heartbeat", heartbeat)),
     deregister: (goodbye) => Effect.asVoid(post("/ssp/deregister", goodbye)),
     signin: Effect.asVoid(post("/proxy/signin", {})),
@@ -175,11 +194,19 @@ const retryAfterMs = (headers: Headers.Headers): number => {
 }
 
 /** `list`: addresses without a trailing slash, separated by commas. `secret` is asked for at each call. */
-export const layer = (
+export const layerOver = (
+  transport: Transport,
   list: string,
   secret: () => Redacted.Redacted<string> | undefined = () => undefined
+): Layer.Layer<SchedulerClient> => Layer.sync(SchedulerClient, () => make(asking(transport, list, secret)))
+
+/** {@link layerOver} any HTTP client. */
+export const layer = (
+  list: string,
+  secret?: () => Redacted.Redacted<string> | undefined
 ): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
-  Layer.effect(
-    SchedulerClient,
-    Effect.map(HttpClient.HttpClient, (client) => make(client, list, secret))
+  Layer.unwrapEffect(
+    Effect.map(Effect.all([HttpClient.HttpClient, Effect.runtime<never>()]), ([client, runtime]) =>
+      layerOver(transportOf(client, Runtime.runFork(runtime)), list, secret)
+    )
   )

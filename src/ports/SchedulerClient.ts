@@ -60,7 +60,8 @@ export interface SchedulerClientShape {
   /** Parameters are an extension (D20), and for a scheduler that answers exactly. */
   readonly query: (query: string, params?: Obj) => Effect.Effect<ProxyAnswer, SchedulerError>
   /**
-   * Extension (D61): the text of a feed, in pieces; it ends when the connection does. Absent, with `applied`, where
+   * Extension (D61): the text of a feed, in pieces; it ends when the connection does, and fails when nothing is heard
+   * on it for long. Absent, with `applied`, where
    * this client cannot follow: then events are sent.
    */
   readonly feed?: (asked: FeedAsk) => Stream.Stream<string, SchedulerError>

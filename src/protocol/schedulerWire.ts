@@ -7,6 +7,7 @@
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"
 import { Tasks } from "./progress.ts"
+import { SharedLog } from "./sharedLog.ts"
 import { count, every, filled, JsonObject, text } from "./wire.ts"
 
 export const SchedulerIngested = Schema.Struct({
@@ -124,24 +125,5 @@ export const Progress = Schema.Struct({
       waiting: count.annotations({ description: "Events it lacks" })
     })
   ),
-  log: Schema.optional(
-    Schema.Struct({
-      role: Schema.Literal("leader", "follower").annotations({ description: "Of the scheduler that is asked" }),
-      epoch: count,
-      leader: Schema.NullOr(Schema.String).annotations({ description: "null: none is known" }),
-      leader_url: Schema.NullOr(Schema.String),
-      durability: Schema.Literal("flushed", "replicated", "relaxed").annotations({
-        description: "Of the last write that was answered"
-      }),
-      schedulers: Schema.Array(
-        Schema.Struct({
-          id: Schema.String,
-          url: Schema.String,
-          applied: count.annotations({ description: "Position through which its replica is applied" }),
-          synced: count.annotations({ description: "The same, on its disk" }),
-          waiting: count.annotations({ description: "Events its replica lacks" })
-        })
-      )
-    })
-  ).annotations({ description: "With SVC_LOG_URL: the schedulers of the log" })
+  log: Schema.optional(SharedLog)
 }).annotations({ identifier: "Progress", examples: [Examples.schedulerProgress], description: "Extension (D34)" })

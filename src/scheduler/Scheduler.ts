@@ -6,6 +6,7 @@
  * `src/scheduler.ts` is one example.
  */
 import { Effect, Layer } from "effect"
+import { UnderWay } from "../node/repeatedRegistrations.ts"
 import { Audit } from "../ports/Audit.ts"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
@@ -57,7 +58,7 @@ export const layer = Layer.mergeAll(
   IntegrityNodes.layer,
   SchemaFollowing.layer
 ).pipe(
-  Layer.provide(HttpBrowsers.layerBrowsers),
+  Layer.provide([HttpBrowsers.layerBrowsers, UnderWay.layer]),
   Layer.provide(FollowedViews.layer),
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),

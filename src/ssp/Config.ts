@@ -97,9 +97,9 @@ export const knobs = {
     allowed: "host:port or an http:// or https:// address",
     read: (text) => (Address.advertised(text) === undefined ? undefined : text)
   }),
-  clusterFeed: Settings.choice("SVC_CLUSTER_FEED", ["push", "pull"], "push", {
+  clusterFeed: Settings.choice("SVC_CLUSTER_FEED", ["push", "pull"], "pull", {
     meaning:
-      "How an SSP of a cluster gets changes: `push`, it is sent those of every table, and holds all records; `pull`, it follows the tables that its views and jobs read, and holds no others. A scheduler that only speaks the specification pushes."
+      "How an SSP of a cluster gets changes: `pull`, it follows the tables that its views and jobs read, and holds no others; `push`, it is sent those of every table, and holds all records. A scheduler that only speaks the specification pushes."
   }),
   tableGraceSecs: Settings.integer(
     "SVC_TABLE_GRACE_SECS",

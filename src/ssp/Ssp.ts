@@ -6,6 +6,7 @@
  * runtime: `Layer.fresh` around each whole, its server included, never between a node and what serves its routes.
  */
 import { Effect, Layer } from "effect"
+import { UnderWay } from "../node/repeatedRegistrations.ts"
 import { Audit } from "../ports/Audit.ts"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
@@ -50,7 +51,7 @@ export const layerOver = Layer.mergeAll(
   Reconciling.layer,
   SchemaFollowing.layer
 ).pipe(
-  Layer.provide(HttpBrowsers.layerBrowsers),
+  Layer.provide([HttpBrowsers.layerBrowsers, UnderWay.layer]),
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(IngestTimes.layer),

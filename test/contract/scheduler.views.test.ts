@@ -396,4 +396,13 @@ describe("POST /view/register of the scheduler", () => {
     expect(told("repeated")).toBe(before + 1)
     await node.post("/view/unregister", { id: "repeated" })
   })
+  it("POST /view/register 200 D63 of those that come together one is carried out", async () => {
+    const body = registration("together", "SELECT * FROM other", { lastActiveAt: "2100-01-01T00:00:00Z" })
+    const paths = Array.from({ length: 16 }, (_, n) => (n % 4 === 0 ? "/view/register?" : "/view/register"))
+    const answers = await Promise.all(paths.map((path) => node.post(path, body)))
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+    expect(answers[0]!.status).toBe(200)
+    expect(told("together")).toBe(1)
+    await node.post("/view/unregister", { id: "together" })
+  })
 })

@@ -93,6 +93,22 @@ it("POST /view/register 200 D63 what changes nothing is answered as ever, and is
   expect(auditLines()).toBe(before)
 })
 
+it("POST /view/register 200 D63 of those that come together one is carried out", async () => {
+  const soon = { format: "tree", lastActiveAt: "2100-01-01T00:00:00Z" }
+  const body = registration("incantation:together", "SELECT * FROM s ORDER BY n", soon)
+  const before = auditLines()
+  const paths = Array.from({ length: 16 }, (_, n) => (n % 4 === 0 ? "/view/register?" : "/view/register"))
+  const answers = await Promise.all(
+    paths.map((path) => request(door.url, { method: "POST", path, token: secret, body }))
+  )
+  expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+  expect(answers[0]!.status).toBe(200)
+  // The log is written in order: what is there when the next line is there is all.
+  await post("/view/register", { ...body, clientId: "another" })
+  await until("the audit has the next", () => auditLines() >= before + 2)
+  expect(auditLines()).toBe(before + 2)
+})
+
 it("POST /view/register 200 400 D9 D63 whatever differs is taken, or refused, as by the declared route", async () => {
   const body = registration("incantation:differs", "SELECT * FROM s", { format: "flat" })
   await post("/view/register", body)

@@ -53,17 +53,29 @@ export const until = async <A>(
   }
 }
 
-export const freePort = (): Promise<number> =>
-  new Promise((done, failed) => {
+/**
+ * Ports below those that the kernel gives to connections, a part of them for each worker: a process binds its port a
+ * moment after it was found free, and another one that took it meanwhile would answer in its place.
+ */
+const ports = { first: 12_000, each: 2500, parts: 8 }
+const part = ports.first + ports.each * (Number(process.env["VITEST_POOL_ID"] ?? 0) % ports.parts)
+let at = (process.pid * 101) % ports.each
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((done) => {
     const server = createServer()
-    server.on("error", failed)
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() =>
-        typeof address === "object" && address !== null ? done(address.port) : failed(new Error("no port"))
-      )
-    })
+    server.on("error", () => done(false))
+    server.listen(port, "127.0.0.1", () => server.close(() => done(true)))
   })
+
+export const freePort = async (): Promise<number> => {
+  for (let tries = 0; tries < ports.each; tries++) {
+    at = (at + 1) % ports.each
+    const port = part + at
+    if (await isFree(port)) return port
+  }
+  throw new Error(`no port is free from ${part} to ${part + ports.each - 1}`)
+}
 
 export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), "live-sidecar-"))
 

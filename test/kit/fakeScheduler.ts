@@ -48,6 +48,8 @@ export class FakeScheduler {
   registrations = 0
   /** Whether answers of the proxy name their position, and lose nothing. */
   says = { header: true, exact: true }
+  /** What an SSP may follow it by (D61); nothing: as a scheduler that knows the specification alone. */
+  feed: Pick<SchedulerClientShape, "feed" | "applied"> = {}
   /** Replace the answers; undefined: as it is. */
   onRegister: (registration: SspBody) => Effect.Effect<typeof SspRegistered.Type, SchedulerError> | undefined = () =>
     undefined
@@ -114,7 +116,7 @@ export class FakeScheduler {
       )
   }
 
-  readonly layer: Layer.Layer<SchedulerClient> = Layer.succeed(SchedulerClient, this.client)
+  readonly layer: Layer.Layer<SchedulerClient> = Layer.sync(SchedulerClient, () => ({ ...this.client, ...this.feed }))
 
   private notedAs<A>(
     asked: (at: number) => Asked,

@@ -236,6 +236,11 @@ export class Load {
     this.ended = true
   }
 
+  /** The number of the last write; they are counted from 1. */
+  get last(): number {
+    return this.n
+  }
+
   private change(key: number, n: number | undefined) {
     return n === undefined
       ? { table: "item", op: "DELETE", id: `item:${key}`, record: {} }

@@ -117,11 +117,13 @@ export class StandbyCluster {
     const ports = await Promise.all(Array.from({ length: schedulers + ssps }, freePort))
     const { places, url } = options
     const cluster = new StandbyCluster(ports.slice(0, schedulers), ports.slice(schedulers), env, url, places)
-    if (options.isSupervised === true) cluster.supervise()
+    // A busy machine may cost the only one its lease before it has begun.
+    cluster.supervise()
     const begun = cluster.schedulers.slice(0, schedulers - (options.idle ?? 0))
     const sspsBegun = cluster.ssps.slice(0, ssps - (options.idleSsps ?? 0))
     await Promise.all([...begun, ...sspsBegun].map((each) => each.start()))
     await cluster.leader()
+    if (options.isSupervised !== true) clearInterval(cluster.supervisor)
     return cluster
   }
 
@@ -183,15 +185,24 @@ export class StandbyCluster {
     })
   }
 
-  /** Any scheduler, as a feed that knows all of them: the one that took the last request first. */
+  /** One scheduler, as a feed that knows all of them: asked once, and another the next time where it took nothing. */
+  readonly one = {
+    ask: async (ask: Ask, ms = 2000): Promise<Answer | undefined> => {
+      const asked = this.last
+      const answer = await this.schedulers[asked]!.ask(ask, ms)
+      if ((answer === undefined || answer.status === 503) && this.last === asked)
+        this.last = (asked + 1) % this.schedulers.length
+      return answer
+    }
+  }
+
+  /** Any scheduler: the others are asked too, as long as one takes nothing. */
   readonly scheduler = {
     ask: async (ask: Ask, ms = 2000): Promise<Answer | undefined> => {
       let answer: Answer | undefined
       for (let tries = 0; tries < this.schedulers.length; tries++) {
-        const asked = this.last
-        answer = await this.schedulers[asked]!.ask(ask, ms)
+        answer = await this.one.ask(ask, ms)
         if (answer !== undefined && answer.status !== 503) return answer
-        if (this.last === asked) this.last = (asked + 1) % this.schedulers.length
       }
       return answer
     }
@@ -218,7 +229,12 @@ export class StandbyCluster {
   }
 
   get logs(): string {
-    return [...this.schedulers, ...this.ssps].map(({ logs, name }) => `--- ${name}\n${logs.slice(-3000)}`).join("\n")
+    return [...this.schedulers, ...this.ssps]
+      .map(({ door, logs, name }) => {
+        const ended = door?.exit === undefined ? "running" : `ended, ${JSON.stringify(door.exit)}`
+        return `--- ${name}: ${door === undefined ? "not started" : ended}\n${logs.slice(-3000)}`
+      })
+      .join("\n")
   }
 
   async close(): Promise<void> {

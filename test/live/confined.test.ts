@@ -15,22 +15,14 @@ import { request } from "../kit/http.ts"
 import { create } from "../kit/registration.ts"
 import { root } from "../kit/source.ts"
 
-const image = Dockerfile.env(Dockerfile.stages(readFileSync(join(root, "Dockerfile"), "utf8")).at(-1) ?? [])
-
-const imageOfThisNode = Object.fromEntries(
-  Object.entries(image).filter(
-    ([name, value]) => name !== "NODE_OPTIONS" || process.allowedNodeEnvironmentFlags.has(value.replace(/=.*/, ""))
-  )
-)
+const image = Dockerfile.envHere(Dockerfile.stages(readFileSync(join(root, "Dockerfile"), "utf8")).at(-1) ?? [])
 
 /** The image's environment with its volume in `folder` and a port of the test. */
 const envIn = (folder: string): { readonly [name: string]: string | undefined } => ({
   STORE_ADDR: undefined,
   // That of the image sizes the heap by the container, which Node 20 cannot.
   NODE_OPTIONS: undefined,
-  ...Object.fromEntries(
-    Object.entries(imageOfThisNode).map(([name, value]) => [name, value.replace(/^\/data\b/, folder)])
-  ),
+  ...Object.fromEntries(Object.entries(image).map(([name, value]) => [name, value.replace(/^\/data\b/, folder)])),
   LISTEN_ADDR: ":{port}",
   SVC_SCHEDULER_INGEST_PORT: "{port}",
   SVC_SCHEDULER_AUTH_SECRET: "t",

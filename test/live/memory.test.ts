@@ -25,8 +25,8 @@ const heapMebibytes = 64 * size
 /** Few large records fill a heap as well as many small ones, and sooner. Its texts are short beside a page of V8's. */
 const text = Array.from({ length: 5 }, (_, i) => `${i}`.padEnd(4_000, "x"))
 const batch = 20
-/** So many of them are more than the heap of an SSP holds. */
-const tooMany = 75 * batch * size
+/** Clearly more than the heap of an SSP holds: one that they just fit in spends its time collecting. */
+const tooMany = 100 * batch * size
 const message = /^\d+ MiB of memory are in use, .*limit of \d+ MiB.*SVC_MAX_MEMORY/
 
 const ingest = (door: Door, body: unknown) => send(door, { ask: "POST /ingest", body: body as never })
@@ -148,14 +148,17 @@ describe("D43 an SSP that is fed past its heap", () => {
 })
 
 describe("D43 an SSP whose heap is too small for the scheduler's records", () => {
-  it("ends with 1 and says how far it came, and serves them when it has more", async ({ onTestFinished }) => {
+  it("ends with 1 and says how far it came, and serves them when it has more; one that pulls refuses their views alone", async ({
+    onTestFinished
+  }) => {
     const shop = workshop(onTestFinished)
-    const { env, post } = await serving(shop, onTestFinished, {
+    const { env: member, post } = await serving(shop, onTestFinished, {
       command: [process.execPath, "dist/scheduler.js"],
       // A page must be small beside the heap, as it is beside a usual one.
       env: { SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE: "20" }
     })
     for (let at = 0; at < tooMany; at += batch) expect((await post("/ingest", records(at))).status).toBe(200)
+    const env = { ...member, SVC_CLUSTER_FEED: "push" }
     const tooSmall = await shop.run({ env, command: heapOf(heapMebibytes) })
     expect(tooSmall.exit, tooSmall.logs.slice(-2000)).toEqual({ code: 1, signal: null })
     expect(tooSmall.logs).toMatch(
@@ -163,6 +166,21 @@ describe("D43 an SSP whose heap is too small for the scheduler's records", () =>
     )
     const large = await shop.start({ env, command: heapOf(4 * heapMebibytes) })
     await until("it holds them", async () => (await recordsOf(large)) === tooMany)
+    await large.close()
+
+    const pulls = await shop.start({ env: { ...env, SVC_CLUSTER_FEED: "pull" }, command: heapOf(heapMebibytes) })
+    const shows = (id: string, surql: string) =>
+      send(pulls, { ask: "POST /view/register", body: registration(id, surql) })
+    await until("it has no room", async () => {
+      const { json, status } = await shows("v", "SELECT * FROM t LIMIT 3")
+      expect(status).toBe(503)
+      const { code, message: words } = json as { readonly code: string; readonly message: string }
+      if (code !== "OVERLOADED") return false
+      expect(words).toMatch(/^table t cannot be read: the heap's limit of \d+ MiB is too small .*SVC_MAX_MEMORY/)
+      return true
+    })
+    expect((await shows("w", "SELECT * FROM u")).status, "other views are served").toBe(200)
+    expect(pulls.exit).toBeUndefined()
   })
 })
 

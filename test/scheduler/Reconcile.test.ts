@@ -13,7 +13,7 @@ import { Upstream, type UpstreamShape } from "../../src/ports/Upstream.ts"
 import { rng } from "../kit/random.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"
 import { Network, type Reply } from "../sim/network.ts"
-import { schedulerNode, secret, sspNode, type World } from "../sim/nodes.ts"
+import { isSentAll, schedulerNode, secret, sspNode, type World } from "../sim/nodes.ts"
 
 const host = "127.0.0.1:9667"
 
@@ -25,7 +25,7 @@ class Beside {
   /** Runs while the database has looked for single records and not answered yet. */
   meanwhile: Effect.Effect<void> = Effect.void
   private readonly scheduler
-  private readonly ssp = sspNode(this.world, 1)
+  private readonly ssp = sspNode(this.world, 1, isSentAll)
 
   constructor() {
     const now = (): UpstreamShape => memoryUpstream([...this.records.values()])

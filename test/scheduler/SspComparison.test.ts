@@ -12,7 +12,7 @@ import { compare } from "../../src/scheduler/replica/SspComparison.ts"
 import { rng } from "../kit/random.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"
 import { calm, Network, type Reply } from "../sim/network.ts"
-import { schedulerNode, secret, sspNode, type World } from "../sim/nodes.ts"
+import { isSentAll, schedulerNode, secret, sspNode, type World } from "../sim/nodes.ts"
 
 interface Roots {
   readonly seq: number
@@ -29,8 +29,8 @@ class Cluster {
   private readonly nodes = [
     schedulerNode(this.world, { SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS: "1", SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "1000" })
       .node,
-    sspNode(this.world, 1),
-    sspNode(this.world, 2)
+    sspNode(this.world, 1, isSentAll),
+    sspNode(this.world, 2, isSentAll)
   ] as const
   private writing = false
   private written = 0

@@ -19,7 +19,7 @@ import { Views } from "../../src/ssp/views/Views.ts"
 import { type Rng, rng } from "../kit/random.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"
 import { calm, Network, type Reply, rough } from "./network.ts"
-import { schedulerNode, sspNode, type World } from "./nodes.ts"
+import { isSentAll, schedulerNode, sspNode, type World } from "./nodes.ts"
 
 const schedulerHost = "127.0.0.1:9667"
 const keys = 40
@@ -87,7 +87,7 @@ class Day {
     this.scheduler = schedulerNode(this.world)
     const follows = { SVC_CLUSTER_FEED: "pull", SVC_TABLE_GRACE_SECS: "1" }
     this.ssps = [1, 2, 3].map((n) =>
-      sspNode(this.world, n, feed === "pull" || (feed === "mixed" && n > 1) ? follows : {})
+      sspNode(this.world, n, feed === "pull" || (feed === "mixed" && n > 1) ? follows : isSentAll)
     )
   }
 

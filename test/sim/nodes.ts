@@ -253,6 +253,9 @@ export const schedulerNode = (
   return { node, durable: { wal: Context.get(kept, Wal), replica }, pool: () => Context.get(node.context!, Pool) }
 }
 
+/** For tests that look at records no view reads, or at what an SSP is sent (D61). */
+export const isSentAll = { SVC_CLUSTER_FEED: "push" } as const
+
 export const sspNode = (
   world: World,
   n: number,

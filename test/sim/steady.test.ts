@@ -10,7 +10,7 @@ import { Views } from "../../src/ssp/views/Views.ts"
 import { rng } from "../kit/random.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"
 import { Network } from "./network.ts"
-import { schedulerNode, sspNode, type World } from "./nodes.ts"
+import { isSentAll, schedulerNode, sspNode, type World } from "./nodes.ts"
 
 const maxBuffer = 100
 const records = 300
@@ -24,7 +24,7 @@ it("D55 under steady load that brings more than max_buffer_per_ssp in one bootst
     SVC_SCHEDULER_MAX_BUFFER_PER_SSP: String(maxBuffer),
     SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE: "10"
   })
-  const ssp = sspNode(world, 1)
+  const ssp = sspNode(world, 1, isSentAll)
   let written = 0
   let loading = true
   const write = (): void => {
@@ -81,7 +81,7 @@ it("D55 when it is Ready and stops answering, what waits for it counts as ever: 
     SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "60000",
     SVC_SCHEDULER_DELIVERY_WAIT_MS: "0"
   })
-  const ssp = sspNode(world, 1)
+  const ssp = sspNode(world, 1, isSentAll)
   await scheduler.node.start()
   await ssp.start()
   await time.advance(2000)

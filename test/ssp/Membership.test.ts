@@ -148,6 +148,34 @@ describe("D20 bootstrap", () => {
   )
 })
 
+describe("D61 a scheduler without a feed", () => {
+  it.scopedLive("is said once, and sends what it has: every table is pulled, and changes are taken", () =>
+    inTime((pass) =>
+      Effect.gen(function* () {
+        const scheduler = new FakeScheduler()
+        scheduler.rows = many(3)
+        const never = Effect.die("it has no feed")
+        scheduler.feed = { feed: () => Stream.fromEffect(never), applied: () => never }
+        const follows = { ...fast, SVC_CLUSTER_FEED: "pull" }
+        const { lifecycle, phase, lines, views } = yield* startSsp(pass, scheduler, follows)
+        const said = () => lines.filter(({ message }) => message.includes("has no feed of tables"))
+        expect([phase(), said()]).toEqual([
+          "ready",
+          [{ level: "INFO", message: expect.stringMatching(/GET \/feed.*SVC_CLUSTER_FEED=push/) }]
+        ])
+        expect(scheduler.asked[0]).toMatchObject({ what: "register", body: { tables: [] } })
+        yield* views.register(registration("all", "SELECT id FROM t"))
+        expect(yield* rows(views, "all")).toHaveLength(3)
+        yield* views.ingest([change("t:9", {}, { seq: 11 })])
+        expect(yield* rows(views, "all")).toHaveLength(4)
+        yield* lifecycle.lost("for this test")
+        yield* pass(2000)
+        expect([phase(), scheduler.count("register"), said().length]).toEqual(["ready", 2, 1])
+      })
+    )
+  )
+})
+
 describe("D18 failing", () => {
   it.scopedLive("ten failures in a row make failed, it keeps trying, and success makes it ready", () =>
     inTime((pass) =>

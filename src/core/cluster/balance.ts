@@ -96,6 +96,26 @@ export const strategyNames = ["round_robin", "least_queries", "least_load"] as c
 >
 export const defaultStrategy = "least_queries" satisfies keyof typeof strategies
 
+/** How far above the mean an SSP may be that gets a view, or keeps it, for the tables that it has (D65). */
+const tolerance = 0.25
+
+const bound = (measure: ReadonlyMap<string, number>): number => mean([...measure.values()]) * (1 + tolerance)
+
+/** Those that lack the fewest tables of a view, of all that are not too far above the mean; one at least. */
+export const nearest = (
+  { measure }: Pick<Strategy, "measure">,
+  candidates: ReadonlyArray<Candidate>,
+  /** How many tables each lacks, by id. */
+  lacks: ReadonlyMap<string, number>
+): ReadonlyArray<Candidate> => {
+  if (new Set(lacks.values()).size <= 1) return candidates
+  const of = measure(candidates)
+  const most = bound(of)
+  const roomy = candidates.filter(({ id }) => (of.get(id) ?? 0) <= most)
+  const fewest = Math.min(...roomy.map(({ id }) => lacks.get(id)!))
+  return roomy.filter(({ id }) => lacks.get(id) === fewest)
+}
+
 /** By how much the load of the SSP that gives a view must exceed the load of the SSP that gets it. */
 export const margin = 0.1
 
@@ -103,6 +123,8 @@ export interface Moves {
   readonly from: string
   readonly to: string
   readonly count: number
+  /** The giver is not too far above the mean: only views move whose tables the taker has (D65). */
+  readonly onlyNear: boolean
 }
 
 /**
@@ -121,5 +143,7 @@ export const moves = ({ measure, share }: Strategy, candidates: ReadonlyArray<Ca
     giver === undefined
       ? 0
       : Math.min(Math.floor((giver.views - taker.views) / 2), Math.floor(share * fair) - taker.views)
-  return giver === undefined || count <= 0 ? undefined : { from: giver.id, to: taker.id, count }
+  return giver === undefined || count <= 0
+    ? undefined
+    : { from: giver.id, to: taker.id, count, onlyNear: (of.get(giver.id) ?? 0) <= bound(of) }
 }

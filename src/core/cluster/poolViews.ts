@@ -9,8 +9,9 @@
 import { HashMap } from "effect"
 import * as ViewTimes from "../view/viewTimes.ts"
 import * as Balance from "./balance.ts"
-import type { Command, Home } from "./messages.ts"
+import type { Command, Home, ViewSpec } from "./messages.ts"
 import * as Quarantine from "./poolQuarantine.ts"
+import * as Tables from "./poolTables.ts"
 import * as State from "./state.ts"
 import { act, buryView, dropView, log, reply, serial, set, setView, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
@@ -56,9 +57,11 @@ const learn = (turn: Turn, home: Home, answered: boolean): void =>
 const choose = (
   turn: Turn,
   key: string,
+  spec: ViewSpec,
   among: ReadonlyArray<State.SspMember>,
   tried: ReadonlyArray<string>
 ): State.SspMember | undefined => {
+  const { config } = turn.state
   const suspected = Quarantine.deathsOf(turn.state, key) > 0
   const free = among.filter(
     (member) =>
@@ -66,7 +69,9 @@ const choose = (
       !HashMap.has(member.strays, key) &&
       !(suspected && Quarantine.isTrying(turn.state, member.ssp, key))
   )
-  const id = turn.state.config.strategy.choose(free.map(State.candidate), turn.state.lastPicked)
+  const lacks = new Map(free.map((member) => [member.ssp, Tables.missing(config, member, spec).length]))
+  const near = Balance.nearest(config.strategy, free.map(State.candidate), lacks)
+  const id = config.strategy.choose(near, turn.state.lastPicked)
   if (id !== undefined) set(turn, { lastPicked: id })
   return free.find((member) => member.ssp === id)
 }
@@ -97,6 +102,7 @@ const start = (
   if (stays) setView(turn, { ...moved, op })
   else persist(turn, { ...moved, op })
   if (request === undefined) updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
+  Tables.given(turn, target, request?.spec ?? view.spec)
   act(turn, {
     tag: "CallRegister",
     op: op.id,
@@ -184,7 +190,7 @@ const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried:
   const target =
     State.at(turn.state, view.home) ??
     (tried.length === 0 ? destination(turn, view.view) : undefined) ??
-    choose(turn, view.view, State.ready(turn.state), tried)
+    choose(turn, view.view, request.spec, State.ready(turn.state), tried)
   if (target !== undefined) return start(turn, view, target, request, tried)
   const answer = (): void => reply(turn, request.ref, { kind: "noSsp" })
   if (!view.settled && HashMap.has(turn.state.views, view.view)) return forget(turn, view, true, answer)
@@ -443,7 +449,8 @@ export const pump = (turn: Turn): void => {
     const rooms = State.roomy(turn.state, turn.now)
     if (rooms.length === 0) return
     const wanted = home ?? destination(turn, key)
-    const target = wanted === undefined ? choose(turn, key, rooms, []) : rooms.find((room) => room.ssp === wanted.ssp)
+    const target =
+      wanted === undefined ? choose(turn, key, view.spec, rooms, []) : rooms.find((room) => room.ssp === wanted.ssp)
     if (target !== undefined) start(turn, view, target, undefined, [])
   }
 }
@@ -483,7 +490,8 @@ export const rebalance = (turn: Turn): void => {
   if (moves === undefined) return
   const rooms = State.roomy(turn.state, turn.now)
   const giver = rooms.find(({ ssp }) => ssp === moves.from)
-  if (giver === undefined || !rooms.some(({ ssp }) => ssp === moves.to)) return
+  const taker = rooms.find(({ ssp }) => ssp === moves.to)
+  if (giver === undefined || taker === undefined) return
   let left = Math.min(moves.count, State.roomOf(turn.state, giver))
   let looked = 0
   set(turn, { movedAt: turn.now })
@@ -492,6 +500,7 @@ export const rebalance = (turn: Turn): void => {
     const view = State.view(turn.state, key)
     const from = State.at(turn.state, homeOf(giver))
     if (view === undefined || from === undefined || view.op !== undefined || !view.placed) continue
+    if (moves.onlyNear && Tables.missing(turn.state.config, taker, view.spec).length > 0) continue
     leave(turn, view, from)
     set(turn, { moving: HashMap.set(turn.state.moving, key, moves.to) })
     left--

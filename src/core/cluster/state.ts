@@ -26,6 +26,8 @@ import * as Waiting from "./waiting.ts"
 
 export interface Config extends DeliveryQueue.Limits {
   readonly strategy: Strategy
+  /** The tables that a view reads; undefined where that is unknown. */
+  readonly readsOf: (spec: ViewSpec) => ReadonlySet<string> | "all" | undefined
   /**
    * SSPs write registrations and edges into a database that the scheduler reaches too: what an SSP leaves there is
    * removed when its view is gone (D16, D21).
@@ -68,6 +70,7 @@ export interface Config extends DeliveryQueue.Limits {
 
 export const defaults: Config = {
   strategy: strategies[defaultStrategy],
+  readsOf: () => undefined,
   database: false,
   heartbeatTimeoutMs: 15_000,
   bootstrapTimeoutMs: 120_000,

@@ -69,14 +69,17 @@ const clientAt = (
       })
 }
 
-export const transportOf = (client: HttpClient.HttpClient): Transport => ({
+/** How answers that go on are followed: by the clock of this runtime. */
+export type Run = (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
+
+export const transportOf = (client: HttpClient.HttpClient, run: Run = Effect.runFork): Transport => ({
   send: overClient(client),
-  open: openOver(client),
+  open: openOver(client, run),
   clientAt: (addresses) => clientAt(client, addresses)
 })
 
 const openOver =
-  (client: HttpClient.HttpClient): Transport["open"] =>
+  (client: HttpClient.HttpClient, run: Run): Transport["open"] =>
   ({ addresses, body, headers: sent, method, silenceMs, url, withinMs }, heard) => {
     const flowing = Effect.unsafeMakeLatch(true)
     const bare = HttpClientRequest.make(method)(url, { headers: sent })
@@ -98,7 +101,7 @@ const openOver =
         )
       )
     })
-    const fiber = Effect.runFork(
+    const fiber = run(
       Effect.zipRight(
         Effect.yieldNow(),
         Effect.match(taken, { onFailure: (error) => heard.end(error), onSuccess: () => heard.end(undefined) })
@@ -107,7 +110,7 @@ const openOver =
     return {
       pause: () => void flowing.unsafeClose(),
       resume: () => void flowing.unsafeOpen(),
-      close: () => void Effect.runFork(Fiber.interrupt(fiber))
+      close: () => void run(Fiber.interruptFork(fiber))
     }
   }
 

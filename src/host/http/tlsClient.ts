@@ -49,9 +49,6 @@ const over = (connect: buildConnector.connector): Layer.Layer<HttpClient.HttpCli
     )
   )
 
-/** For calls to other nodes that ask for a certificate. */
-export const layerMutual = (tls: Tls): Layer.Layer<HttpClient.HttpClient> => over(connectorOf(tls, {}))
-
 const isOwn = (socket: TLSSocket, { cert }: TlsMaterial): boolean =>
   socket.getPeerX509Certificate()?.fingerprint256 === new X509Certificate(cert).fingerprint256
 

@@ -7,7 +7,8 @@
  *
  * What lies free between objects and fits none counts as used: of texts of 85 to 128 KB two fill one of V8's pages of
  * 256 KiB, and nothing else of their size goes into the rest. How much that is shows when the heap takes another page
- * though parts of those it has are free.
+ * though parts of those it has are free, and for certain when its pages are about to reach the limit: V8 would collect
+ * then by itself, and abort where that frees no page, so a collection is asked for, and what it leaves free is unfit.
  */
 import { readFileSync } from "node:fs"
 import { totalmem } from "node:os"
@@ -25,8 +26,13 @@ const youngBytes = 48 * mebibyte
 /** Between two collections that are asked for while the heap is full, and how many times as long as the last took. */
 const pauseMs = 1_000
 const pauseFactor = 20
-/** Between two looks at the pages; one takes some 20 µs. */
+/** Between two looks at the pages, whether anything is asked of the process or not; one takes some 20 µs. */
 const lookMs = 250
+/** So long at least between two looks at how near the limit is while much is asked: 100 MB come in 250 ms. */
+const lookAgainMs = 5
+/** The pages are near the limit when less than this, or this share of it, is left: a large request takes as much. */
+const nearBytes = 6 * mebibyte
+const nearShare = 0.03
 /** A start looks again when it has made so much of the limit since the last collection. */
 const worthACollection = 0.01
 
@@ -69,6 +75,7 @@ class OldSpace {
   /** Free bytes that the objects which come do not fit into. */
   private unfit = 0
   private isCollected = false
+  private nearAt = 0
 
   look(): void {
     const now = oldPages()
@@ -80,6 +87,20 @@ class OldSpace {
 
   collected(): void {
     this.isCollected = true
+  }
+
+  /** A full collection, which was asked for, has given back every page that it could. */
+  emptied(): void {
+    this.collected()
+    this.before = oldPages()
+    this.unfit = this.before.all - this.before.used
+  }
+
+  isNear(limitBytes: number): boolean {
+    const now = performance.now()
+    if (now - this.nearAt < lookAgainMs) return false
+    this.nearAt = now
+    return oldPages().all > limitBytes - Math.max(nearBytes, limitBytes * nearShare)
   }
 
   /** Bytes of objects, and those between them that fit none. */
@@ -105,12 +126,17 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
   let memory: Memory = { usedBytes: space.bytes, limitBytes, isFull: false }
   let gc: (() => void) | undefined
   let timer: NodeJS.Timeout | undefined
+  /** When another collection may be asked for because the pages are near the limit. */
+  let mayCollectAt = 0
   const collect = (): number => {
     const begun = performance.now()
     gc ??= collector()
     gc()
+    space.emptied()
     note()
-    return performance.now() - begun
+    const now = performance.now()
+    mayCollectAt = now + pauseFactor * (now - begun)
+    return now - begun
   }
   const again = (ms: number): void => {
     timer = setTimeout(() => {
@@ -132,7 +158,10 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
   const looking = setInterval(() => space.look(), lookMs).unref()
   return {
     shape: {
-      memory: () => memory,
+      memory: () => {
+        if (!memory.isFull && space.isNear(limitBytes) && performance.now() >= mayCollectAt) collect()
+        return memory
+      },
       measured: () => {
         space.look()
         const made = space.bytes

@@ -4,7 +4,6 @@
  * Kept uninterruptible where the pool is asked: a client that hangs up must not leave a registration half made.
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Either, Layer } from "effect"
@@ -13,10 +12,12 @@ import * as State from "../../core/cluster/state.ts"
 import * as Text from "../../core/telemetry/metricText.ts"
 import * as SaidAgain from "../../core/view/saidAgain.ts"
 import { makeJudge } from "../../node/bearer.ts"
+import * as Documents from "../../node/documents.ts"
 import * as Guard from "../../node/guard.ts"
 import { invalidRequest } from "../../node/httpAnswers.ts"
 import * as Bodies from "../../node/httpBodies.ts"
 import * as IngestRoute from "../../node/ingestRoute.ts"
+import { UnderWay } from "../../node/repeatedRegistrations.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as WebHeaders from "../../node/webHeaders.ts"
 import * as Audit from "../../ports/Audit.ts"
@@ -72,6 +73,7 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
     const pool = yield* Pool
     const pass = yield* HttpPass.toOwner
     const client = yield* SspClient
+    const underWay = yield* UnderWay
     const audited = yield* Audit.make(SchedulerApi)
     return handlers
       .handle(
@@ -79,9 +81,11 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
         ({ payload }) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) => {
             const said = SaidAgain.read(payload, now)
-            const known = said && Views.known(pool.state(), said)
-            const placing =
-              known === undefined ? audited(payload.id)(Views.register(pool, payload)) : Effect.succeed(known)
+            const known = (again: SaidAgain.Said) => {
+              const at = Views.known(pool.state(), again)
+              return at && Effect.succeed(at)
+            }
+            const placing = underWay.once(said, known, audited(payload.id)(Views.register(pool, payload)))
             return Effect.map(placing, (placed) => Views.placingOf(payload.id, placed))
           }),
         whole
@@ -345,8 +349,7 @@ export const layer = Layer.mergeAll(
     )
   ),
   Pages.layerRoutes,
-  HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
-  HttpApiSwagger.layer({ path: "/docs" })
+  Documents.layer
 ).pipe(
   Layer.provideMerge(layerApi),
   Layer.provide([layerData, layerView, HttpBrowsers.layer, layerSsp, layerJob, layerMonitor, HttpIntegrity.layer]),

@@ -10,7 +10,7 @@ import { Pool } from "../pool/Pool.ts"
 import * as Views from "../pool/viewRequests.ts"
 import * as Errors from "./HttpErrors.ts"
 
-export const layerHot: Layer.Layer<HotRepeats, never, Pool | SchedulerConfig> = Layer.effect(
+export const layerHot: Layer.Layer<HotRepeats, never, Pool | Repeated.UnderWay | SchedulerConfig> = Layer.effect(
   HotRepeats,
   Effect.gen(function* () {
     const pool = yield* Pool
@@ -21,9 +21,11 @@ export const layerHot: Layer.Layer<HotRepeats, never, Pool | SchedulerConfig> = 
       api: SchedulerApi,
       nowMs: () => clock.unsafeCurrentTimeMillis(),
       judge: makeJudge(bearers, Errors.unauthorized),
+      underWay: yield* Repeated.UnderWay,
       isTaking: mayAnswer,
       answer: (said, reply) => {
-        const known = Views.known(pool.state(), said)
+        // Another scheduler may lead since the request was let in.
+        const known = mayAnswer() ? Views.known(pool.state(), said) : undefined
         if (known === undefined) return false
         reply.json({}, [Buffer.from(JSON.stringify(Views.placingOf(said.id, known)))])
         return true

@@ -30,6 +30,7 @@ import * as Recovery from "../ingest/recovery.ts"
 import { Activity } from "./Activity.ts"
 import { Clearing } from "./Clearing.ts"
 import * as Calls from "./calls.ts"
+import * as ViewReads from "./viewReads.ts"
 
 export interface PoolShape {
   readonly state: () => State.State
@@ -113,6 +114,7 @@ const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs }: 
 export const limits = (config: SchedulerConfigShape, strategy: Strategy): State.Config => ({
   ...State.defaults,
   strategy,
+  readsOf: ViewReads.make(),
   heartbeatTimeoutMs: config.heartbeatTimeoutMs,
   bootstrapTimeoutMs: config.bootstrapTimeoutSecs * 1000,
   pollIntervalMs: config.sspPollIntervalMs,

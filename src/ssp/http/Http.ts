@@ -4,12 +4,12 @@
  * Kept uninterruptible where they write: a client that hangs up must not leave a registration half made.
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Effect, Layer, LogLevel, Stream } from "effect"
 import * as Text from "../../core/telemetry/metricText.ts"
+import * as Documents from "../../node/documents.ts"
 import * as Answers from "../../node/httpAnswers.ts"
 import * as Bodies from "../../node/httpBodies.ts"
 import * as IngestRoute from "../../node/ingestRoute.ts"
@@ -213,8 +213,7 @@ export const layer = Layer.mergeAll(
     )
   ),
   Pages.layerRoutes,
-  HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
-  HttpApiSwagger.layer({ path: "/docs" })
+  Documents.layer
 ).pipe(
   Layer.provideMerge(layerApi),
   Layer.provide([layerData, layerView, HttpBrowsers.layer, layerMonitor, HttpJobs.layer, HttpIntegrity.layer]),

@@ -17,12 +17,12 @@ import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
+import * as ChangeTraces from "../views/changeTraces.ts"
 import { Views } from "../views/Views.ts"
 import type { HeldTables } from "../views/viewTables.ts"
 import { type IngestAnswer, type IngestError, SequenceGap } from "../views/viewTypes.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
-import * as IngestTrace from "./ingestTrace.ts"
 
 const isError = (answer: IngestAnswer | IngestError): answer is IngestError => "_tag" in answer
 
@@ -79,7 +79,7 @@ export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTy
       if (refused !== undefined) return done(Answers.toAnswer(refused))
       const unwanted = notHeld(views.tables.held(), changes.right, views.figures)
       if (unwanted !== undefined) return done(Answers.toAnswer(unwanted))
-      const traced = IngestTrace.begin(tracing, header, changes.right)
+      const traced = ChangeTraces.ofRequest(tracing, header, changes.right)
       views.offer(traced?.changes ?? changes.right, (answer) => {
         if (isError(answer)) runFork(noticed(lifecycle, answer))
         const given = toAnswer(answer)

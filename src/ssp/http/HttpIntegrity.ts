@@ -53,6 +53,7 @@ export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
     return handlers
       .handle("nodes", ({ urlParams: { index = 0, level = 0, table } }) => {
         if (table === undefined) return integrity.tables
+        if (!integrity.holds(table)) return Effect.fail(notHeld(table))
         const last = placesOn(level) - 1
         return index > last
           ? Effect.fail(

@@ -44,6 +44,7 @@ const read = (
 export const handler = Effect.gen(function* () {
   const views = yield* Views
   const { assignments } = yield* Lifecycle
+  const underWay = yield* Repeated.UnderWay
   const audited = yield* Audit.make(SspApi)
   return (payload: typeof Wire.ViewRegistration.Type) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -53,12 +54,15 @@ export const handler = Effect.gen(function* () {
           mapped(Assigned.register(views, assignments, registration))
         )
       )
-      const isKnown = said !== undefined && views.isKnown(said)
-      return isKnown ? Effect.orElse(views.read(payload.id, undefined), () => register) : register
+      const known = (again: SaidAgain.Said) =>
+        views.isKnown(again) ? Effect.orElse(views.read(payload.id, undefined), () => register) : undefined
+      return underWay.once(said, known, register)
     })
 })
 
-export const layerHot: Layer.Layer<HotRepeats, never, Views | DeclaredTypes | Lifecycle | SspConfig> = Layer.effect(
+type Needs = Views | DeclaredTypes | Lifecycle | Repeated.UnderWay | SspConfig
+
+export const layerHot: Layer.Layer<HotRepeats, never, Needs> = Layer.effect(
   HotRepeats,
   Effect.gen(function* () {
     const views = yield* Views
@@ -69,6 +73,7 @@ export const layerHot: Layer.Layer<HotRepeats, never, Views | DeclaredTypes | Li
       api: SspApi,
       nowMs: () => clock.unsafeCurrentTimeMillis(),
       judge: Guards.judgeOf(yield* SspConfig),
+      underWay: yield* Repeated.UnderWay,
       isTaking: (registration) => Guards.notTaking(lifecycle, registration) === undefined,
       answer: (said, reply) => {
         if (!views.isKnown(said) || types.cautions(views.tablesOf(said.id)).length > 0) return false

@@ -86,7 +86,7 @@ const makeAttempts = (
           `bootstrapped at position ${pulled.position.seq} of the scheduler's log: ${pulled.records.length} records`
         )
         // Before a view is placed here, which asks for its tables.
-        tables.begin(joined, pulled)
+        yield* tables.begin(joined, pulled)
         yield* enrolled.tell({ tag: "Loaded", attempt: joined.attempt })
       })
 

@@ -14,17 +14,19 @@ import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
 import type { SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import type { TracingShape } from "../../ports/Tracing.ts"
 import type { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import type { Reading } from "../membership/bootstrap.ts"
+import * as ChangeTraces from "../views/changeTraces.ts"
 import type { Views } from "../views/Views.ts"
 import type { Fed, HeldTables } from "../views/viewTables.ts"
-import { TablesJoining } from "../views/viewTypes.ts"
+import { Overloaded, TablesJoining } from "../views/viewTypes.ts"
 import type { TableUses } from "./TableUses.ts"
 
-/** A feed on which nothing is heard for so long has broken off. */
-const silence = Duration.seconds(15)
-/** Waits between two tries to open a feed, or to read a table. */
+/** Waits between two tries to open a feed. Short: what comes meanwhile is late here, and one try costs little. */
 const firstWaitMs = 50
+const lastOpenMs = 250
+/** Between two tries to read a table, or to apply what cannot be. */
 const lastWaitMs = 2000
 /** A line is an event, whose body the scheduler bounds. */
 const maxLine = 64 * 1024 * 1024
@@ -41,6 +43,7 @@ export interface Following {
   readonly views: Views["Type"]
   readonly types: DeclaredTypes["Type"]
   readonly uses: TableUses
+  readonly tracing: TracingShape | undefined
   readonly reading: Reading
   readonly sspId: string
   readonly registration: number
@@ -70,6 +73,8 @@ export class TableFollower {
   private moved = Deferred.unsafeMake<void>(FiberId.none)
   private readonly unneeded = new Map<string, number>()
   private readonly pulling = new Set<string>()
+  /** Tables that this process had no room for when they were last read, and in which words. */
+  private readonly tooLarge = new Map<string, string>()
   private isAll: boolean
   /** Every table there was has been asked for, since all are needed. */
   private isListed: boolean
@@ -115,15 +120,12 @@ export class TableFollower {
   }
 
   /** Waits until every table of an interest, and what it leads to, is held. */
-  hold(interest: Interest.Interest): Effect.Effect<() => void, TablesJoining> {
+  hold(interest: Interest.Interest): Effect.Effect<() => void, TablesJoining | Overloaded> {
     return Effect.suspend(() => {
       const release = this.parts.uses.pin(interest)
-      const late = new TablesJoining({
-        message: `the records of tables that this view reads are on their way: ${[...this.missing()].join(", ")}`,
-        retryAfterSecs: 1
-      })
-      return this.holding.pipe(
-        Effect.timeoutFail({ duration: Duration.millis(holdMs), onTimeout: () => late }),
+      // A registration as a whole is not interrupted; without this the wait would have no end.
+      return Effect.interruptible(this.holding).pipe(
+        Effect.timeoutFail({ duration: Duration.millis(holdMs), onTimeout: () => this.late() }),
         Effect.as(release),
         // The tables stay wanted for the grace that a table without views has.
         Effect.onError(() => Effect.sync(release))
@@ -139,6 +141,21 @@ export class TableFollower {
     const listing = this.parts.uses.all && !this.isListed ? this.listing : Effect.void
     return Effect.zipRight(Effect.zipRight(listing, Deferred.await(changed)), this.holding)
   })
+
+  /** Why the tables are not there; where one has no room here, another SSP is to be asked. */
+  private late(): TablesJoining | Overloaded {
+    const missing = [...this.missing()]
+    const full = missing.find((table) => this.tooLarge.has(table))
+    if (full !== undefined)
+      return new Overloaded({
+        message: `table ${full} cannot be read: ${this.tooLarge.get(full)}`,
+        retryAfterSecs: lastWaitMs / 1000
+      })
+    return new TablesJoining({
+      message: `the records of tables that this view reads are on their way: ${missing.join(", ")}`,
+      retryAfterSecs: 1
+    })
+  }
 
   private missing(): ReadonlySet<string> {
     return new Set([...this.parts.uses.needed].filter((table) => !this.isHeld(table)))
@@ -193,9 +210,11 @@ export class TableFollower {
       const why = Either.isLeft(ended) ? ended.left : new Broken({ message: "it ended" })
       if (why._tag === "SchedulerError" && (why.reason === "unknown" || why.reason === "conflict"))
         yield* this.parts.lost(`the scheduler does not go on with its feed: ${why.message}`)
-      const log = why._tag === "Broken" || failures > 3 ? Effect.logWarning : Effect.logDebug
+      // Told once it lasts, and then now and then.
+      const isTold = why._tag === "Broken" || failures === 4 || failures % 40 === 0
+      const log = isTold ? Effect.logWarning : Effect.logDebug
       yield* log(`the feed of the scheduler broke off and is opened again: ${why.message}`)
-      const most = Math.min(lastWaitMs, firstWaitMs * 2 ** Math.min(failures, 10))
+      const most = Math.min(lastOpenMs, firstWaitMs * 2 ** Math.min(failures, 10))
       yield* Effect.sleep(Duration.millis((0.5 + (yield* Random.next) / 2) * most))
     }
   })
@@ -208,7 +227,6 @@ export class TableFollower {
       this.feed.opened()
       this.acknowledge()
       return client.feed!({ after, registration, tables: this.isAll ? ["*"] : tables }).pipe(
-        Stream.timeoutFail(() => new Broken({ message: "it fell silent" }), silence),
         Stream.runForEach((text) => {
           const lines = cutter.push(text)
           return lines === undefined
@@ -226,18 +244,21 @@ export class TableFollower {
         if (line === "") continue
         const read = FeedLines.read(line)
         if (typeof read === "string") return yield* new Broken({ message: `a line of it ${read}` })
-        if ("table" in read) yield* this.event(read)
-        else {
-          yield* this.isOurs(read.logId, read.epoch)
-          this.feed.reached(read.through)
-        }
+        const wrong = "table" in read ? this.event(read) : this.watermark(read)
+        if (wrong !== undefined) yield* wrong
       }
       yield* this.applied
     })
   }
 
-  /** Fails for what an older leader says; what another log says makes everything here void. */
-  private isOurs(logId: string | undefined, epoch: number | undefined): Effect.Effect<void, Broken> {
+  private watermark({ epoch, logId, through }: FeedLines.Watermark): Effect.Effect<void, Broken> | undefined {
+    const wrong = this.isOurs(logId, epoch)
+    if (wrong === undefined) this.feed.reached(through)
+    return wrong
+  }
+
+  /** Fails for what an older leader says; what another log says makes everything here void. Undefined: it is ours. */
+  private isOurs(logId: string | undefined, epoch: number | undefined): Effect.Effect<void, Broken> | undefined {
     const { epoch: known, logId: ours } = this.position
     if (ours !== null && logId !== undefined && logId !== ours)
       return Effect.zipRight(
@@ -246,38 +267,50 @@ export class TableFollower {
       )
     if (known !== null && epoch !== undefined && epoch < known)
       return Effect.fail(new Broken({ message: `epoch ${epoch} is older than ${known}, which was already seen` }))
-    this.position = { ...this.position, logId: logId ?? ours, epoch: epoch ?? known }
-    return Effect.void
+    if ((logId !== undefined && logId !== ours) || (epoch !== undefined && epoch !== known))
+      this.position = { ...this.position, logId: logId ?? ours, epoch: epoch ?? known }
+    return undefined
   }
 
-  private event({ json, prev, seq, table }: FeedLines.FeedEvent): Effect.Effect<void, Broken> {
-    return Effect.gen(this, function* () {
-      const { types } = this.parts
-      const decoded = Change.decodeChange(json, types.of)
-      if (Either.isLeft(decoded)) return yield* new Broken({ message: `an event is refused: ${decoded.left.message}` })
-      const change = decoded.right
-      yield* this.isOurs(change.position?.logId, change.position?.epoch)
-      // The records behind it are typed by what it says.
-      const defined = Definitions.latest([change])
-      if (defined !== undefined) types.declare(defined.tables)
-      if (this.isAll && !isOwn(table) && !this.feed.isKnown(table)) this.want(table, true)
-      if (change.op !== "DELETE") this.links(table, change.doc)
-      if (this.feed.event(change, seq, prev) !== "lost") return
-      if (isOwn(table)) return yield* this.parts.lost(`an event of ${table} before ${seq} never came`)
-      yield* Effect.logError(
+  /** Takes an event in; what is to be done where something is wrong. No effect by itself: this is done for each. */
+  private event({ json, prev, seq, table }: FeedLines.FeedEvent): Effect.Effect<void, Broken> | undefined {
+    const { types } = this.parts
+    const decoded = Change.decodeChange(json, types.of)
+    if (Either.isLeft(decoded))
+      return Effect.fail(new Broken({ message: `an event is refused: ${decoded.left.message}` }))
+    const change = decoded.right
+    const wrong = this.isOurs(change.position?.logId, change.position?.epoch)
+    if (wrong !== undefined) return wrong
+    // The records behind it are typed by what it says.
+    const defined = Definitions.latest([change])
+    if (defined !== undefined) types.declare(defined.tables)
+    if (this.isAll && !isOwn(table) && !this.feed.isKnown(table)) this.want(table, true)
+    if (change.op !== "DELETE") this.links(table, change.doc)
+    return this.feed.event(change, seq, prev) === "lost" ? this.wasLost(table, seq, prev) : undefined
+  }
+
+  /** Events of ours are the scheduler's own and cannot be read anew; those of a table can. */
+  private wasLost(table: string, seq: number, prev: number | undefined): Effect.Effect<void> {
+    if (isOwn(table)) return this.parts.lost(`an event of ${table} before ${seq} never came`)
+    return Effect.zipLeft(
+      Effect.logError(
         `an event of table ${table} before ${seq} never came: the scheduler names ${prev} as the one before it; the table is read anew`
-      )
-      this.pull(table)
-    })
+      ),
+      Effect.sync(() => this.pull(table))
+    )
   }
 
   /** What a record links to must be there before it is shown. */
   private links(table: string, doc: Change.Change["doc"]): void {
     const { uses } = this.parts
-    Interest.eachLink(doc, (to) => {
-      if (!uses.linked(table, to) || !uses.follows || this.isAll || this.feed.isKnown(to)) return
-      if (uses.needed.has(table)) this.want(to, this.feed.isHeld(table))
-    })
+    Interest.eachLink(
+      doc,
+      (to) => {
+        if (!uses.linked(table, to) || !uses.follows || this.isAll || this.feed.isKnown(to)) return
+        if (uses.needed.has(table)) this.want(to, this.feed.isHeld(table))
+      },
+      (to) => uses.isLinked(table, to)
+    )
   }
 
   /** Applies what is due. */
@@ -309,9 +342,15 @@ export class TableFollower {
   /** Applied, however long it takes: nothing behind it can be. False: this registration is over. */
   private persistently(fed: Fed): Effect.Effect<boolean> {
     return Effect.gen(this, function* () {
+      const traced = ChangeTraces.ofFeed(this.parts.tracing, fed.changes)
       for (;;) {
-        const answer = yield* Effect.either(this.parts.views.tables.apply(fed))
-        if (Either.isRight(answer)) return true
+        const answer = yield* Effect.either(
+          this.parts.views.tables.apply({ ...fed, changes: traced?.changes ?? fed.changes })
+        )
+        if (Either.isRight(answer)) {
+          traced?.end()
+          return true
+        }
         if (this.parts.isOver()) return false
         yield* Effect.logWarning(`changes of the feed wait: ${answer.left.message}`)
         yield* Effect.sleep(Duration.millis(lastWaitMs))
@@ -343,18 +382,24 @@ export class TableFollower {
       yield* Effect.uninterruptible(this.lock.withPermits(1)(this.applied))
       this.tell()
     }).pipe(
-      Effect.catchAll(({ message }) =>
-        Effect.zipRight(
-          Effect.logWarning(`table ${table} could not be read: ${message}; trying again`),
-          Effect.zipRight(
-            Effect.sync(() => this.feed.again(table)),
-            Effect.sleep(Duration.millis(lastWaitMs))
-          )
-        )
-      ),
+      Effect.zipRight(Effect.sync(() => this.tooLarge.delete(table))),
+      Effect.catchAll((error) => this.unread(table, error)),
       Effect.repeat({ while: () => this.feed.isUnread(table) }),
       Effect.asVoid
     )
+  }
+
+  /** A table could not be read. It is read again, unless no view waits for it any more. */
+  private unread(table: string, { message, reason }: SchedulerError): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      if (reason === "overloaded") this.tooLarge.set(table, message)
+      this.feed.again(table)
+      yield* Effect.logWarning(`table ${table} could not be read: ${message}`)
+      yield* Effect.sleep(Duration.millis(lastWaitMs))
+      if (this.parts.uses.needed.has(table) || this.feed.blocks(table) || this.isAll) return
+      this.tooLarge.delete(table)
+      this.feed.drop(table)
+    })
   }
 
   /** Says what is applied, one word at a time: what comes meanwhile is said by the next. */

@@ -68,6 +68,11 @@ export class TableUses {
     return true
   }
 
+  /** Whether it is known that records of `table` link to `to`. */
+  isLinked(table: string, to: string): boolean {
+    return this.links.get(table)?.has(to) === true
+  }
+
   /** Its records are not held any more. */
   forgotten(table: string): void {
     this.linkCount -= this.links.get(table)?.size ?? 0

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import * as Interest from "../../core/surql/syntax/interest.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import { SchedulerClient } from "../../ports/SchedulerClient.ts"
+import { Tracing } from "../../ports/Tracing.ts"
 import type { SspRegistered } from "../../protocol/wire.ts"
 import { SspConfig } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
@@ -46,6 +47,7 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
     const client = yield* SchedulerClient
     const types = yield* DeclaredTypes
     const heap = yield* Heap
+    const tracing = yield* Tracing
     const clock = yield* Effect.clock
     const uses = new TableUses(config.jobTables.map(({ table }) => table))
     /** `sent`: all tables are held, and changes are sent; undefined: there are no records yet. */
@@ -64,6 +66,7 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
       views,
       types,
       uses,
+      tracing,
       reading: Bootstrap.reading(client, registered.bootstrap_chunk_size, heap),
       sspId: config.sspId,
       registration: registered.registration ?? 0,
@@ -87,21 +90,28 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
       begin: (
         { attempt, feeds, held, registered }: Registered,
         { names, position, records }: Bootstrap.Pulled
-      ): void => {
-        if (!feeds) {
-          follower = "sent"
-          return
-        }
-        uses.clearLinks()
-        for (const { doc, id } of records)
-          if (doc !== undefined) Interest.eachLink(doc, (to) => void uses.linked(id.table, to))
-        follower = new TableFollower({
-          ...parts(registered, attempt),
-          position,
-          isAll: held === undefined,
-          held: held === undefined ? names : [...held]
-        })
-      },
+      ): Effect.Effect<void> =>
+        Effect.suspend(() => {
+          if (!feeds) {
+            const isNews = follows && follower !== "sent"
+            follower = "sent"
+            return isNews
+              ? Effect.logInfo(
+                  "the scheduler has no feed of tables (GET /feed): this SSP is sent every change and holds all records, as with SVC_CLUSTER_FEED=push"
+                )
+              : Effect.void
+          }
+          uses.clearLinks()
+          for (const { doc, id } of records)
+            if (doc !== undefined) Interest.eachLink(doc, (to) => void uses.linked(id.table, to))
+          follower = new TableFollower({
+            ...parts(registered, attempt),
+            position,
+            isAll: held === undefined,
+            held: held === undefined ? names : [...held]
+          })
+          return Effect.void
+        }),
       /** Follows, where there is something to follow. */
       run: Effect.suspend((): Effect.Effect<void> => (follower instanceof TableFollower ? follower.run : Effect.void))
     }

@@ -14,12 +14,12 @@ import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredPosition, StoredView } from "../../ports/Database.ts"
 import type { Committer, Work } from "./committer.ts"
 import { type ParsedQueries, queryOf } from "./registering.ts"
-import type { IngestAnswer, IngestError, TablesJoining, ViewRegistration } from "./viewTypes.ts"
+import type { IngestAnswer, IngestError, Overloaded, TablesJoining, ViewRegistration } from "./viewTypes.ts"
 
 /** What is told of views, and asked before one is filled. */
 export interface Needs {
   /** Waits until all tables of an interest are held; they stay so until the answer is called. */
-  readonly hold: (interest: Interest.Interest) => Effect.Effect<() => void, TablesJoining>
+  readonly hold: (interest: Interest.Interest) => Effect.Effect<() => void, TablesJoining | Overloaded>
   readonly put: (view: string, interest: Interest.Interest) => void
   readonly dropped: (view: string) => void
   readonly held: () => HeldTables | undefined
@@ -121,7 +121,7 @@ export class ViewTables implements ViewTablesShape {
   holding<A, E>(
     query: Pick<ViewRegistration, "params" | "surql">,
     work: Effect.Effect<A, E>
-  ): Effect.Effect<A, E | TablesJoining> {
+  ): Effect.Effect<A, E | TablesJoining | Overloaded> {
     return Effect.suspend(() =>
       this.needs === undefined
         ? work

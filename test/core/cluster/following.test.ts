@@ -3,6 +3,7 @@
  * while records of a view's tables are on their way.
  */
 import { describe, expect, it } from "vitest"
+import { strategies } from "../../../src/core/cluster/balance.ts"
 import * as State from "../../../src/core/cluster/state.ts"
 import { Drive } from "./drive.ts"
 
@@ -57,6 +58,77 @@ describe("an SSP that follows tables", () => {
     const { registration } = pool.member("a")
     pool.do({ tag: "Followed", ssp: "a", registration, tables: ["t", "u"] })
     expect(pool.found("PersistMember").at(-1)?.row.tables).toEqual(["t", "u"])
+  })
+})
+
+describe("where a view goes that reads some tables", () => {
+  const body = (...tables: ReadonlyArray<string>) => ({ tables })
+  const readsOf: State.Config["readsOf"] = ({ body: given }) => {
+    const { tables } = given as ReturnType<typeof body>
+    return tables.includes("*") ? "all" : new Set(tables)
+  }
+  /** Places a view and says where. */
+  const place = (pool: Drive, view: string, ...tables: ReadonlyArray<string>): string | undefined => {
+    pool.view(view, body(...tables)).called("done")
+    return pool.owner(view)
+  }
+  const cluster = (config: Partial<State.Config> = {}, a: ReadonlyArray<string> = [], b: ReadonlyArray<string> = []) =>
+    following(following(new Drive({ readsOf, ...config }), "a", a), "b", b)
+
+  it("D65 to the SSP that lacks the fewest of them, under every strategy", () => {
+    for (const strategy of Object.values(strategies)) {
+      const pool = cluster({ strategy }, ["t"], ["u", "v"])
+      expect([
+        place(pool, "1", "u"),
+        place(pool, "2", "t"),
+        place(pool, "3", "v", "x"),
+        place(pool, "4", "t", "x")
+      ]).toEqual(["b", "a", "b", "a"])
+    }
+  })
+  it("D65 views of one table go together, though the SSP has yet to read it, and those of others elsewhere", () => {
+    const pool = cluster()
+    const homes = Array.from({ length: 40 }, (_, n) => [`t${n % 4}`, place(pool, `v${n}`, `t${n % 4}`)] as const)
+    const ofTable = (table: string) => new Set(homes.filter(([of]) => of === table).map(([, home]) => home))
+    expect(["t0", "t1", "t2", "t3"].map((table) => ofTable(table).size)).toEqual([1, 1, 1, 1])
+    const counts = ["a", "b"].map((ssp) => homes.filter(([, home]) => home === ssp).length)
+    expect(counts).toEqual([20, 20])
+  })
+  it("D65 no SSP gets more than a quarter above the mean for it", () => {
+    const pool = cluster({}, ["t"], [])
+    const homes = Array.from({ length: 100 }, (_, n) => place(pool, `v${n}`, "t"))
+    const most = Math.max(...["a", "b"].map((ssp) => homes.filter((home) => home === ssp).length))
+    expect(most).toBeLessThanOrEqual(63)
+  })
+  it("D65 an SSP that is sent everything, or follows all tables, lacks none; nor does it matter where the query is unknown", () => {
+    const pool = new Drive({ readsOf }).ready("a")
+    following(pool, "b", ["t"])
+    following(pool, "c", ["*"])
+    expect([place(pool, "1", "x"), place(pool, "2", "x"), place(pool, "3", "t")]).toEqual(["a", "c", "b"])
+    const unknown = cluster({ readsOf: () => undefined }, ["t"], [])
+    expect([place(unknown, "1", "t"), place(unknown, "2", "t")]).toEqual(["a", "b"])
+  })
+  it("D65 a view that may read any table goes where all are, if anywhere", () => {
+    const pool = cluster({}, ["t"], ["*"])
+    expect([place(pool, "1", "*"), place(pool, "2", "t")]).toEqual(["b", "a"])
+  })
+  it("D32 D65 within a quarter of the mean only views move whose tables the other SSP has", () => {
+    let home = "a"
+    const pool = cluster({ strategy: { ...strategies.least_queries, choose: () => home } }, ["t"], ["u"])
+    for (let n = 0; n < 11; n++) place(pool, `t${n}`, "t")
+    home = "b"
+    for (let n = 0; n < 9; n++) place(pool, `u${n}`, "u")
+    const wait = (from: number): number => {
+      const before = pool.all.length
+      for (let now = from; now <= from + 10_000; now += 500) {
+        for (const ssp of ["a", "b"]) pool.beat(ssp)
+        pool.at(now)
+      }
+      return pool.all.slice(before).filter(({ tag }) => tag === "CallUnregister").length
+    }
+    expect(wait(0)).toBe(0)
+    pool.do({ tag: "Followed", ssp: "b", registration: pool.member("b").registration, tables: ["t", "u"] })
+    expect(wait(20_000)).toBe(1)
   })
 })
 

@@ -214,17 +214,28 @@ describe("an SSP that comes", () => {
 describe("moves", () => {
   const on = (id: string, views: number, cpu?: number, memory?: number): Candidate => ({ id, views, cpu, memory })
   it("D32 go from most to least, so far that the giver keeps as many, at most up to the taker's share", () => {
-    expect(moves(strategies.least_queries, [on("a", 20), on("b", 0)])).toEqual({ from: "a", to: "b", count: 10 })
+    expect(moves(strategies.least_queries, [on("a", 20), on("b", 0)])).toEqual({
+      from: "a",
+      to: "b",
+      count: 10,
+      onlyNear: false
+    })
     expect(moves(strategies.round_robin, [on("a", 11), on("b", 10), on("c", 0)])).toEqual({
       from: "a",
       to: "c",
-      count: 5
+      count: 5,
+      onlyNear: false
     })
     expect(moves(strategies.least_load, [on("a", 20, 90, 100), on("b", 0, 10, 100)])).toEqual({
       from: "a",
       to: "b",
-      count: 5
+      count: 5,
+      onlyNear: false
     })
+  })
+  it("D65 say whether the giver is within a quarter of the mean", () => {
+    expect(moves(strategies.least_queries, [on("a", 25), on("b", 15)])).toMatchObject({ onlyNear: true })
+    expect(moves(strategies.least_queries, [on("a", 26), on("b", 14)])).toMatchObject({ onlyNear: false })
   })
   it("D32 are not worth it below a tenth more", () => {
     expect(moves(strategies.least_queries, [on("a", 105), on("b", 97)])).toBeUndefined()

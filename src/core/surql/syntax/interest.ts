@@ -22,26 +22,40 @@ export interface Interest {
 
 export const nothing: Interest = { tables: new Set(), follows: false, all: false }
 
-/** Tells of each table that a value names, its records' links at any depth. */
-export const eachTable = (value: Value, tell: (table: string) => void): void => {
+const noneKnown = (): boolean => false
+
+/**
+ * Tells of each table that a value names, its records' links at any depth. Text whose beginning `isKnown` is not read:
+ * what it would tell is known.
+ */
+export const eachTable = (
+  value: Value,
+  tell: (table: string) => void,
+  isKnown: (table: string) => boolean = noneKnown
+): void => {
   if (typeof value === "string") {
     // Text of that form is followed as a link is (D1).
-    const id = value.includes(":") ? recordOf(value) : undefined
+    const colon = value.indexOf(":")
+    const id = colon < 0 || isKnown(value.slice(0, colon)) ? undefined : recordOf(value)
     return id === undefined ? undefined : tell(id.table)
   }
   if (typeof value !== "object" || value === null) return
   if (value instanceof RecordId || value instanceof RecordRange) return tell(value.table)
   if (value instanceof Table) return tell(value.name)
   if (Array.isArray(value)) {
-    for (const item of value as ReadonlyArray<Value>) eachTable(item, tell)
+    for (const item of value as ReadonlyArray<Value>) eachTable(item, tell, isKnown)
   } else if (value instanceof SetValue) {
-    for (const item of value.items) eachTable(item, tell)
-  } else if (isObj(value)) for (const name in value) eachTable(value[name], tell)
+    for (const item of value.items) eachTable(item, tell, isKnown)
+  } else if (isObj(value)) for (const name in value) eachTable(value[name], tell, isKnown)
 }
 
 /** Tells of each table that a record links to. */
-export const eachLink = (doc: Obj, tell: (table: string) => void): void => {
-  for (const name in doc) if (name !== "id") eachTable(doc[name], tell)
+export const eachLink = (
+  doc: Obj,
+  tell: (table: string) => void,
+  isKnown: (table: string) => boolean = noneKnown
+): void => {
+  for (const name in doc) if (name !== "id") eachTable(doc[name], tell, isKnown)
 }
 
 interface Walk {

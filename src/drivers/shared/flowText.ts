@@ -1,0 +1,110 @@
+/**
+ * The text of an answer that goes on, as a stream: pieces are heard by callback and wait until they are taken, all of
+ * them at once. Beyond a bound the connection waits too.
+ */
+import { Effect, Option, Stream } from "effect"
+import type { Flow, Heard } from "../../ports/SspClient.ts"
+
+type Head = Parameters<Heard["head"]>
+
+/** Characters that wait before the connection is paused. */
+const most = 4 * 1024 * 1024
+
+/** Of a refusal, as much as is told. */
+const refusalLength = 4096
+
+export interface Answering<E> {
+  /** How the answer is asked for; never calls back before it has returned. */
+  readonly open: (heard: Heard) => Flow
+  /** Fails for another status than 200, whose text it is given. */
+  readonly refused: (status: number, headers: Head[1], text: string) => E
+  /** It broke off, or never came. */
+  readonly broken: (error: unknown) => E
+}
+
+class Waiting<E> {
+  private pieces: Array<string> = []
+  private size = 0
+  private ended: { readonly error: E | undefined } | undefined
+  private taker: ((taken: Effect.Effect<string, Option.Option<E>>) => void) | undefined
+  private isPaused = false
+  private readonly flow: () => Flow
+
+  constructor(flow: () => Flow) {
+    this.flow = flow
+  }
+
+  put(piece: string): void {
+    this.pieces.push(piece)
+    this.size += piece.length
+    if (this.taker !== undefined) this.give()
+    else if (this.size > most && !this.isPaused) {
+      this.isPaused = true
+      this.flow().pause()
+    }
+  }
+
+  end(error: E | undefined): void {
+    this.ended = { error }
+    if (this.taker !== undefined) this.give()
+  }
+
+  readonly next: Effect.Effect<string, Option.Option<E>> = Effect.async((resume) => {
+    this.taker = resume
+    if (this.pieces.length > 0 || this.ended !== undefined) this.give()
+    return Effect.sync(() => {
+      this.taker = undefined
+    })
+  })
+
+  private give(): void {
+    const taker = this.taker!
+    this.taker = undefined
+    if (this.pieces.length === 0) return taker(Effect.fail(Option.fromNullable(this.ended?.error)))
+    const text = this.pieces.join("")
+    this.pieces = []
+    this.size = 0
+    if (this.isPaused) {
+      this.isPaused = false
+      this.flow().resume()
+    }
+    taker(Effect.succeed(text))
+  }
+}
+
+/** Succeeds when the answer has begun; it is closed when the stream ends, or was never run and this is interrupted. */
+export const open = <E>({ broken, open: begin, refused }: Answering<E>): Effect.Effect<Stream.Stream<string, E>, E> =>
+  Effect.async((resume) => {
+    const decoder = new TextDecoder()
+    let refusal: { readonly status: number; readonly headers: Head[1]; text: string } | undefined
+    let hasBegun = false
+    const waiting = new Waiting<E>(() => flow)
+    const flow = begin({
+      head: (status, headers) => {
+        if (status !== 200) refusal = { status, headers, text: "" }
+        else {
+          hasBegun = true
+          const pieces = Stream.repeatEffectOption(waiting.next)
+          resume(
+            Effect.succeed(
+              Stream.ensuring(
+                pieces,
+                Effect.sync(() => flow.close())
+              )
+            )
+          )
+        }
+      },
+      data: (bytes) => {
+        const text = decoder.decode(bytes, { stream: true })
+        if (refusal === undefined) waiting.put(text)
+        else if (refusal.text.length < refusalLength) refusal.text += text
+      },
+      end: (error) => {
+        if (hasBegun) waiting.end(error === undefined ? undefined : broken(error))
+        else if (refusal === undefined) resume(Effect.fail(broken(error)))
+        else resume(Effect.fail(refused(refusal.status, refusal.headers, refusal.text)))
+      }
+    })
+    return Effect.sync(() => flow.close())
+  })
