@@ -3,8 +3,9 @@
  *
  * Over the engine itself: what it refuses is what keeps two leaders apart.
  */
-import { Cause, Chunk, Effect, Exit, Fiber, Option, Scope, Stream } from "effect"
+import { Cause, Chunk, Context, Effect, Exit, Fiber, Layer, Option, Scope, Stream } from "effect"
 import { expect, test } from "vitest"
+import { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { Wal } from "../../src/ports/Wal.ts"
 import { walSuite } from "../../src/testing/Wal.suite.ts"
 import type { leadingOf } from "../kit/leading.ts"
@@ -14,11 +15,11 @@ const job = { job: "job:1", table: "job", home: undefined, told: false }
 
 export const seqs = (wal: Wal["Type"]) => Effect.map(Stream.runCollect(wal.read(0)), Chunk.toReadonlyArray)
 
-export interface Engine extends Pick<typeof Postgres, "freshLog" | "walOf"> {
+export interface Engine extends Pick<typeof Postgres, "freshLog" | "sharedOf" | "walOf"> {
   readonly leading: (url: string, name: string, leaseMs?: number, copies?: number) => ReturnType<typeof leadingOf>
 }
 
-export const sharedLogSuite = (engine: string, { freshLog, leading, walOf }: Engine): void => {
+export const sharedLogSuite = (engine: string, { freshLog, leading, sharedOf, walOf }: Engine): void => {
   walSuite(engine, () => walOf())
 
   const opened = (url: string, name: string) => Effect.map(leading(url, name), ({ wal }) => wal)
@@ -63,6 +64,20 @@ export const sharedLogSuite = (engine: string, { freshLog, leading, walOf }: Eng
       yield* Effect.repeat(Effect.sleep(20), { until: () => winners.length > 0 })
       yield* Effect.sleep(1_000)
       expect(winners).toEqual([expect.stringMatching(/ in 1$/)])
+    }).pipe(Effect.scoped, Effect.runPromise))
+
+  test("D60 a scheduler that came too late for one take-over succeeds at the next", () =>
+    Effect.gen(function* () {
+      const url = freshLog()
+      const other = Context.get(yield* Layer.build(sharedOf(url)), SharedLog)
+      const seen = yield* other.row
+      const scope = yield* Scope.make()
+      const first = yield* Scope.extend(opened(url, "first"), scope)
+      expect(yield* other.claim(seen, "other/1")).toBeUndefined()
+      yield* first.append(["1"])
+      yield* Scope.close(scope, Exit.void)
+      const won = yield* other.claim(yield* other.row, "other/1")
+      expect(won).toMatchObject({ epoch: 2, lastSeq: 1, leader: "other/1" })
     }).pipe(Effect.scoped, Effect.runPromise))
 
   test("D60 a superseded term adds nothing more to log or pool, and is to end with 4", () =>

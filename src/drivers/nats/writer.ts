@@ -48,13 +48,16 @@ export class Writer {
   write(build: Build): Effect.Effect<End | undefined, WalFailed> {
     const writing = Effect.gen(this, function* () {
       for (let round = 0; round < rounds; round++) {
-        const end = this.end ?? (yield* this.journal.last)
+        const known = this.end
+        this.end = undefined
+        const end = known ?? (yield* this.journal.last)
         const draft = build(end)
         if (draft === undefined) {
+          // Others may have written since: only what was read just now says that nothing is to be written.
+          if (known !== undefined) continue
           this.end = end
           return undefined
         }
-        this.end = undefined
         const written = yield* this.attempt(end, draft)
         if (written !== undefined) {
           this.end = written
