@@ -1,7 +1,7 @@
 /**
  * A scheduler whose log others reach too: it stands by, then leads, and ends when it leads no more.
  */
-import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import * as Exchange from "./host/http/exchange.ts"
 import * as Process from "./host/process/Process.ts"
 import type * as Telemetry from "./host/process/telemetry.ts"
@@ -68,8 +68,11 @@ export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layer
       Layer.succeed(PoolStore, log.pool(standing.termOf(frame))),
       Layer.succeed(Leadership, standing)
     )
-    return yield* Effect.raceFirst(
-      Effect.provide(serveOn(config, metrics, port, Scope.close(standby, Exit.void)), led),
-      Effect.tapError(standing.lost, (fault) => Process.endWithin(fault, endMs))
+    // While it stops, too: it may be superseded then.
+    yield* Effect.forkDaemon(Effect.catchAll(standing.lost, (fault) => Process.endWithin(fault, endMs)))
+    // Ended before the term is: what is under way at a stop is finished, and the pool written, while this one leads.
+    const leading = yield* Effect.forkScoped(
+      Effect.provide(serveOn(config, metrics, port, Scope.close(standby, Exit.void)), led)
     )
+    return yield* Effect.raceFirst(Fiber.join(leading), standing.lost)
   }).pipe(Effect.scoped)

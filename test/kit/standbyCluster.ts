@@ -35,6 +35,8 @@ export class StandbyCluster {
   private readonly folder = temporaryFolder()
   readonly schedulers: ReadonlyArray<Process>
   readonly ssps: ReadonlyArray<Process>
+  /** The schedulers that an SSP knows which is started from now on. */
+  known: ReadonlyArray<Process>
 
   private constructor(
     ports: ReadonlyArray<number>,
@@ -64,6 +66,7 @@ export class StandbyCluster {
         })
       )
     })
+    this.known = this.schedulers
     this.ssps = sspPorts.map((port, i) => {
       const name = `ssp-${i + 1}`
       return new Process(name, `http://127.0.0.1:${port}`, () =>
@@ -72,7 +75,7 @@ export class StandbyCluster {
           env: {
             LISTEN_ADDR: `127.0.0.1:${port}`,
             STORE_ADDR: undefined,
-            SCHEDULER_URL: urls.join(","),
+            SCHEDULER_URL: this.known.map(({ url }) => url).join(","),
             SSP_ID: name,
             HEARTBEAT_INTERVAL_MS: "500"
           }

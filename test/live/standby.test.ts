@@ -2,10 +2,12 @@
  * Two schedulers over one log in PostgreSQL, as processes: the second stands by, hands requests on, and leads when the
  * first is killed, stands still or is told to stop.
  */
+import { isDeepStrictEqual } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sleep, until } from "../kit/Door.ts"
 import * as Postgres from "../kit/postgres.ts"
 import type { Process } from "../kit/processCluster.ts"
+import { registration } from "../kit/registration.ts"
 import { StandbyCluster } from "../kit/standbyCluster.ts"
 import { TcpProxy } from "../kit/tcpProxy.ts"
 
@@ -36,11 +38,35 @@ const written = (at: Process): Promise<number> =>
 const record = async (at: Process) =>
   (await at.ask({ method: "POST", path: "/proxy/query", body: { query: "SELECT VALUE n FROM item" } }, 20_000))?.json
 
+const ssp = (): Process => cluster.ssps[0]!
+
+const registered = async (at: Process, id: string, surql: string): Promise<void> => {
+  const body = registration(id, surql, { format: "tree" })
+  const answer = await at.ask({ method: "POST", path: "/view/register", body }, 20_000)
+  expect(answer?.status, answer?.text).toBe(200)
+}
+
+/** What a view shows, asked at its SSP. */
+const shown = async (view: string): Promise<unknown> =>
+  ((await ssp().ask({ path: `/view/${view}` }))?.json as { readonly result_data: unknown } | undefined)?.result_data
+
+const follows = (wanted: number): Promise<unknown> =>
+  until("the view follows", async () => isDeepStrictEqual(await shown("n"), [{ id: "item:1", n: wanted }]))
+
+/** The leader has heard that the SSP has applied all of the log. */
+const hasApplied = async (leader: Process): Promise<boolean> => {
+  const told = (await leader.ask({ path: "/overview" }))?.json as {
+    readonly seq: number
+    readonly ssps: ReadonlyArray<{ readonly acked: number }>
+  }
+  return told.ssps[0]?.acked === told.seq
+}
+
 const others = (leader: Process): Process => cluster.schedulers.find((each) => each !== leader)!
 
 describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () => {
   beforeAll(async () => {
-    cluster = await StandbyCluster.start(2, 0, { SVC_LEASE_MS: "5000" })
+    cluster = await StandbyCluster.start(2, 1, { SVC_LEASE_MS: "5000" }, { idleSsps: 1 })
   }, 120_000)
   afterAll(() => cluster?.close())
 
@@ -77,6 +103,25 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     ])
   })
 
+  it("D61 an SSP that knows only a scheduler that stands by follows through it, and loads tables through it", async () => {
+    const leader = await cluster.leader()
+    const standby = others(leader)
+    await written(leader)
+    cluster.known = [standby]
+    await ssp().start()
+    await cluster.settled()
+    await registered(standby, "n", "SELECT id, n FROM item")
+    await follows(n)
+    await written(leader)
+    await follows(n)
+    // A table that joins is read through the same address.
+    const other = { table: "other", op: "CREATE", id: "other:1", record: { n: 7 } }
+    expect((await leader.ask({ method: "POST", path: "/ingest", body: other }))?.status).toBe(200)
+    await registered(ssp(), "other", "SELECT id, n FROM other")
+    expect(await shown("other")).toEqual([{ id: "other:1", n: 7 }])
+    await until("the leader has heard that all of it is applied", () => hasApplied(leader))
+  }, 60_000)
+
   it("D60 kill -9 of the leader: the other one takes writes, with everything that was acknowledged", async () => {
     const leader = await cluster.leader()
     const heir = others(leader)
@@ -86,9 +131,11 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await until("the other leads", () => cluster.leads(heir))
     expect(await record(heir)).toEqual([last])
     await written(heir)
+    await follows(n)
     await leader.start()
     await until("it stands by", () => cluster.standsBy(leader))
     await written(leader)
+    await follows(n)
   }, 60_000)
 
   it("D60 SIGTERM: the log is handed over, and the process ends with 0", async () => {
@@ -98,6 +145,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await written(heir)
     await leader.start()
     await until("it stands by", () => cluster.standsBy(leader))
+    await follows(n)
   }, 60_000)
 
   it("D60 a leader that stood still while another took over never answers 200, and ends with 4", async () => {
@@ -115,6 +163,13 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     expect(leader.logs).toContain("SVC_LOG_URL")
     expect(await record(heir)).toEqual([last])
   }, 60_000)
+
+  it("D61 through all of that the SSP missed nothing, and loaded nothing again", async () => {
+    await follows(n)
+    expect(await shown("other")).toEqual([{ id: "other:1", n: 7 }])
+    expect(ssp().logs.split("bootstrapped at position").length).toBe(2)
+    expect(ssp().logs.split("table other joins").length).toBe(2)
+  })
 })
 
 describe.skipIf(!Postgres.isReachable)(`a leader that PostgreSQL does not answer${missing}`, () => {
