@@ -46,6 +46,9 @@ export const hotStream = (
     const away = notTaking(registration)
     if (away !== undefined) return away
     return (body, reply) => {
+      // Or not any more, since the request was let in.
+      const gone = notTaking(registration)
+      if (gone !== undefined) return gone
       const opening = read(body)
       if (Either.isLeft(opening)) return Answers.toAnswer(opening.left)
       const refused = streams.refusal(opening.right.views)

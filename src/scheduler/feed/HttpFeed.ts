@@ -71,15 +71,14 @@ const askedOf = (url: string): FeedAsked | undefined => {
   return Either.isRight(asked) && tables !== undefined ? { ...asked.right, tables } : undefined
 }
 
-/** The feed by callback; false: the declared route answers. */
+/** The feed by callback, of a scheduler that may answer; false: the declared route answers. */
 export const hotFeed: Effect.Effect<typeof HotReads.Service, never, Feeds | SchedulerConfig> = Effect.gen(function* () {
   const feeds = yield* Feeds
   const { bearers } = yield* SchedulerConfig
-  const { mayAnswer } = yield* Leadership
   const judge = makeJudge(bearers, Errors.unauthorized)
   const scope = scopeOf(SchedulerApi, "GET /feed")
   return ({ authorization, url }, reply) => {
-    if (!url.startsWith("/feed?") || !mayAnswer()) return false
+    if (!url.startsWith("/feed?")) return false
     const judged = judge(authorization, scope)
     const asked = "caller" in judged ? askedOf(url) : undefined
     if (!("caller" in judged) || asked === undefined || feeds.refusal(asked) !== undefined) return false
@@ -123,7 +122,9 @@ export const hotApplied = Effect.gen(function* () {
     admit: (authorization, _, address) => {
       if (!mayAnswer()) return notLeader
       const caller = turnedAway(authorization, address)
-      return "status" in caller ? caller : (body, answer) => answer(take(body, caller.onlySsp))
+      if ("status" in caller) return caller
+      // Another scheduler may lead since the request was let in.
+      return (body, answer) => answer(mayAnswer() ? take(body, caller.onlySsp) : notLeader)
     },
     accept: () => {
       throw new Error("broken invariant: a body is taken for a caller that was let in")

@@ -6,11 +6,13 @@ import { Effect, Layer } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
 import { makeJudge } from "../../node/bearer.ts"
 import * as Guard from "../../node/guard.ts"
+import { toAnswer } from "../../node/httpAnswers.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
 import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { HotStreams } from "../../ports/Front.ts"
+import { Leadership } from "../../ports/SharedLog.ts"
 import { SchedulerApi, ViewBearer } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
@@ -49,7 +51,9 @@ export const layerHot: Layer.Layer<HotStreams, never, Browsers | SchedulerConfig
     const browsers = yield* Browsers
     const config = yield* SchedulerConfig
     const callerOf = yield* Guard.makeHotCaller(SchedulerApi, `POST ${Routes.path}`, judgeOf(config), browsers.tokens)
-    return [Routes.hotStream(browsers, callerOf, config.maxBodyBytes)]
+    const { mayAnswer } = yield* Leadership
+    const notLeader = toAnswer(Errors.notLeader)
+    return [Routes.hotStream(browsers, callerOf, config.maxBodyBytes, () => (mayAnswer() ? undefined : notLeader))]
   })
 )
 

@@ -12,6 +12,7 @@ import * as Target from "../../node/streams/readTarget.ts"
 import { SingleStreams } from "../../node/streams/singleStreams.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
 import { HotReads, type ReadAsked, type ReadReply } from "../../ports/Front.ts"
+import { Leadership } from "../../ports/SharedLog.ts"
 import { SspClient } from "../../ports/SspClient.ts"
 import { scopeOf } from "../../protocol/access.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
@@ -36,6 +37,7 @@ export const layer = Layer.scoped(
   HotReads,
   Effect.gen(function* () {
     const { viewSecrets } = yield* SchedulerConfig
+    const { mayAnswer } = yield* Leadership
     const { state } = yield* Pool
     const { follow } = yield* FollowedViews
     const client = yield* SspClient
@@ -62,6 +64,7 @@ export const layer = Layer.scoped(
       return true
     }
     return (asked, reply) => {
+      if (!mayAnswer()) return false
       if (feed(asked, reply)) return true
       const target = Target.of(asked.url)
       if (target === undefined || !("caller" in judge(asked.authorization, scope))) return false
