@@ -25,7 +25,7 @@ const explained = {
   overflowed: "fell too far behind, must bootstrap again"
 }
 
-const figures = /** @type {const} */ (["views", "jobs", "CPU", "memory", "heard"])
+const figures = /** @type {const} */ (["views", "tables", "jobs", "CPU", "memory", "heard"])
 
 /**
  * Takes what it is sent: an SSP that is Ready by its last report and takes nothing serves no client. @param {any} ssp
@@ -82,6 +82,7 @@ class SspCard {
     this.spark.show(samples.values((sample) => sample.lag[ssp.id]))
     const values = [
       count(ssp.views),
+      ssp.tables === null || ssp.tables.includes("*") ? "all" : count(ssp.tables.length),
       count(ssp.jobs),
       percent(ssp.cpu_usage),
       megabytes(ssp.memory_usage),

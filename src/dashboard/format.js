@@ -53,6 +53,9 @@ export const ttl = (seconds) => {
 export const megabytes = (mb) =>
   mb === null ? "–" : mb < 1000 ? `${Math.round(mb)} MB` : `${(mb / 1000).toFixed(1)} GB`
 
+/** @param {number} bytes */
+export const memory = (bytes) => (bytes < 1e6 ? `${count(Math.ceil(bytes / 1e3))} KB` : megabytes(bytes / 1e6))
+
 /** @param {number | null | undefined} p */
 export const percent = (p) => (p === null || p === undefined ? "–" : `${p < 10 ? p.toFixed(1) : Math.round(p)} %`)
 

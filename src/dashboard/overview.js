@@ -8,7 +8,7 @@
 
 import { answers, ClusterMap } from "./clusterMap.js"
 import { byId, empty, h, say } from "./dom.js"
-import { count, duration, megabytes, millis, percent, rate } from "./format.js"
+import { count, duration, megabytes, memory, millis, percent, rate } from "./format.js"
 import { Plot, palette, Spark } from "./plots.js"
 
 /** @typedef {{ value: HTMLElement, note: HTMLElement, spark: Spark | undefined }} Tile */
@@ -78,7 +78,7 @@ const logFacts = (log, o) =>
 const storeFacts = (o) =>
   /** @type {const} */ ([
     ["Store", o.store],
-    ["Records", count(o.records)],
+    ["Records", `${count(o.records)}, about ${memory(o.record_bytes)}`],
     ["Writes", count(o.writes)],
     ["Position", o.seq === null ? "standalone, no log" : `seq ${count(o.seq)}`],
     ["Waiting changes", `${count(o.pending.changes)} of ${count(o.pending.max_changes)}`],
@@ -262,7 +262,11 @@ export class Overview {
       h(
         "table",
         { "aria-label": "Tables" },
-        h("thead", {}, h("tr", {}, h("th", {}, "Table"), h("th", { class: "num" }, "Records"))),
+        h(
+          "thead",
+          {},
+          h("tr", {}, h("th", {}, "Table"), h("th", { class: "num" }, "Records"), h("th", { class: "num" }, "Memory"))
+        ),
         this.tables
       )
     )
@@ -334,7 +338,7 @@ export class Overview {
     this.warnings.replaceChildren(...warnings.map((warning) => h("li", {}, warning)))
   }
 
-  /** @param {ReadonlyArray<{ table: string, records: number }>} tables */
+  /** @param {ReadonlyArray<{ table: string, records: number, bytes: number }>} tables */
   showTables(tables) {
     const key = JSON.stringify(tables)
     if (key === this.tableKey) return
@@ -347,7 +351,7 @@ export class Overview {
               {},
               h(
                 "td",
-                { colspan: 2 },
+                { colspan: 3 },
                 empty(
                   "No records yet",
                   "Send a change to ",
@@ -357,8 +361,14 @@ export class Overview {
               )
             )
           ]
-        : tables.map(({ records, table }) =>
-            h("tr", {}, h("td", { class: "mono clip" }, table), h("td", { class: "num" }, count(records)))
+        : tables.map(({ bytes, records, table }) =>
+            h(
+              "tr",
+              {},
+              h("td", { class: "mono clip" }, table),
+              h("td", { class: "num" }, count(records)),
+              h("td", { class: "num" }, memory(bytes))
+            )
           ))
     )
   }

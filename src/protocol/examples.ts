@@ -233,9 +233,10 @@ export const sspOverview = {
   streams: 0,
   max_streams: 1000,
   records: 2,
+  record_bytes: 800,
   tables: [
-    { table: "cars", records: 1 },
-    { table: jobTable, records: 1 }
+    { table: "cars", records: 1, bytes: 504 },
+    { table: jobTable, records: 1, bytes: 296 }
   ],
   pending: { changes: 0, max_changes: 10_000, edges: 0, max_edges: 200_000 },
   quarantined: [],
@@ -266,7 +267,8 @@ export const schedulerOverview = {
       jobs: 0,
       cpu_usage: 3.4,
       memory_usage: 146.1,
-      job_tables: [jobTable]
+      job_tables: [jobTable],
+      tables: ["cars", jobTable]
     }
   ],
   views: 1,

@@ -121,7 +121,17 @@ export const SspOverview = struct({
   streams: count,
   max_streams: count,
   records: count,
-  tables: list(struct({ table: string, records: count })).annotations({ description: "The largest, at most 50" }),
+  record_bytes: count.annotations({ description: "What all records take in memory, about" }),
+  tables: list(
+    struct({
+      table: string,
+      records: count,
+      bytes: count.annotations({
+        description:
+          "What its records take in memory, about: of the first 256 each is weighed, of later ones one in 16. Indexes and views come on top"
+      })
+    })
+  ).annotations({ description: "Those that take most, at most 50" }),
   pending: struct({ changes: count, max_changes: count, edges: count, max_edges: count }),
   quarantined: Quarantined,
   jobs: list(
@@ -149,7 +159,11 @@ export const SspSeen = struct({
   jobs: count,
   cpu_usage: NullOr(number),
   memory_usage: NullOr(number),
-  job_tables: NullOr(list(string))
+  job_tables: NullOr(list(string)),
+  tables: NullOr(list(string)).annotations({
+    description:
+      "Whose records it holds, or will for a view that it was given (D61); `*`: all of them. Null: it is sent every change, and holds all records"
+  })
 }).annotations({ identifier: "SspSeen" })
 
 export const SchedulerOverview = struct({

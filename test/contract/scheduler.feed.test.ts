@@ -5,6 +5,7 @@
  * Over real sockets; the reader here is a plain client that collects lines.
  */
 import { get, type IncomingMessage } from "node:http"
+import { isDeepStrictEqual } from "node:util"
 import { Effect, Either } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { decodeChanges } from "../../src/core/record/change.ts"
@@ -13,7 +14,7 @@ import * as FeedLines from "../../src/core/record/feedLines.ts"
 import { closing } from "../kit/closing.ts"
 import { contract, type Row } from "../kit/contract.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { bodyOf } from "../kit/http.ts"
+import { type Body, bodyOf } from "../kit/http.ts"
 import { create } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { inFolder, Node, type Options } from "../scheduler/node.ts"
@@ -164,6 +165,23 @@ describe("D61 GET /feed", () => {
       { seq: 3, json: { step_continues: true } },
       { through: 4 }
     ])
+  })
+  it("GET /overview names the tables that each SSP holds", async () => {
+    const node = await start()
+    const [a, all] = [await follower(node, "a", []), await follower(node, "all", ["*"])]
+    const pushed = await FakeSsp.start("pushed")
+    afterwards(() => pushed.close())
+    await pushed.register(node)
+    await Feed.open(node, queryOf(a, "u,t"))
+    await Feed.open(node, queryOf(all, "*"))
+    const held = async (): Promise<unknown> =>
+      (bodyOf(await node.get("/overview"))["ssps"] as ReadonlyArray<Body>).map(({ id, tables }) => [id, tables])
+    const wanted = [
+      ["a", ["t", "u"]],
+      ["all", ["*"]],
+      ["pushed", null]
+    ]
+    await until("it has heard what they follow", async () => isDeepStrictEqual(await held(), wanted))
   })
   it("ends when the registration is over, and a second one takes the place of the first", async () => {
     const node = await start()

@@ -136,7 +136,8 @@ describe("GET /overview of the scheduler", () => {
     jobs: 0,
     cpu_usage: null,
     memory_usage: null,
-    job_tables: null
+    job_tables: null,
+    tables: null
   })
   it("GET /overview 200 the cluster in one answer", async () => {
     await until("both have applied everything", () => [a, b].every(({ last }) => last === 2))

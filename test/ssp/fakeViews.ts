@@ -138,6 +138,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
       streams: 0,
       streamedChars: 0,
       records: 0,
+      record_bytes: 0,
       tables: [],
       rows: () => 0,
       held: () => ({ instances: 0, heldRows: 0, tombstones: 0 }),

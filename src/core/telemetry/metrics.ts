@@ -186,6 +186,11 @@ export const declared = {
     "Deleted records whose version is remembered; SVC_MAX_TOMBSTONES at most."
   ),
   sspRecords: gauge("ssp", "svc_ssp_records", "Records in memory."),
+  sspRecordBytes: gauge(
+    "ssp",
+    "svc_ssp_record_bytes",
+    "What the records in memory take, about; GET /overview has it by table."
+  ),
   sspTables: gauge("ssp", "svc_ssp_tables", "Tables with records."),
   sspStreams: gauge("ssp", "svc_ssp_streams", "Open event streams."),
   sspStreamedChars: gauge(

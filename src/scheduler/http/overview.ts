@@ -46,7 +46,8 @@ const seen =
       jobs: HashSet.size(member.jobs),
       cpu_usage: whole(member.heartbeat.cpu),
       memory_usage: whole(member.heartbeat.memory),
-      job_tables: member.jobTables ?? null
+      job_tables: member.jobTables ?? null,
+      tables: member.tables === undefined ? null : [...member.tables].sort()
     }
   }
 

@@ -78,6 +78,7 @@ const make = Effect.gen(function* () {
       sspHeldRows: held.heldRows,
       sspTombstones: held.tombstones,
       sspRecords: figures.records,
+      sspRecordBytes: figures.record_bytes,
       sspTables: views.records.tableNames().length,
       sspStreams: figures.streams,
       sspStreamedChars: figures.streamedChars,

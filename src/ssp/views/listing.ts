@@ -71,7 +71,7 @@ export const figuresOf = (
   quarantined: ViewFigures["quarantined"]
 ): ViewFigures => {
   const { store } = engine
-  const tables = store.tableNames().map((table) => ({ table, records: store.size(table) }))
+  const tables = store.tableNames().map((table) => ({ table, records: store.size(table), bytes: store.bytes(table) }))
   return {
     writes: committer.position.writes,
     seq: committer.position.seq,
@@ -79,7 +79,8 @@ export const figuresOf = (
     streams,
     streamedChars,
     records: tables.reduce((sum, { records }) => sum + records, 0),
-    tables: [...tables].sort((a, b) => b.records - a.records).slice(0, maxTables),
+    record_bytes: tables.reduce((sum, { bytes }) => sum + bytes, 0),
+    tables: [...tables].sort((a, b) => b.bytes - a.bytes).slice(0, maxTables),
     pendingChanges: committer.waiting,
     pendingEdges,
     quarantined,

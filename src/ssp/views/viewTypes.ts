@@ -179,7 +179,8 @@ export interface ViewFigures {
   readonly rows: () => number
   /** What they hold: a pass over the instances. */
   readonly held: () => Figures
-  readonly tables: ReadonlyArray<{ readonly table: string; readonly records: number }>
+  readonly record_bytes: number
+  readonly tables: ReadonlyArray<{ readonly table: string; readonly records: number; readonly bytes: number }>
   readonly pendingChanges: number
   readonly pendingEdges: number
   readonly quarantined: ReadonlyArray<QuarantinedView>

@@ -10,6 +10,7 @@
  */
 import * as Ids from "../../surql/values/recordId.ts"
 import { type Obj, RecordId } from "../../surql/values/value.ts"
+import { weights } from "./recordBytes.ts"
 import type { Table } from "./table.ts"
 
 /** A row of a view, as its record's slot points to it. */
@@ -34,7 +35,10 @@ export class RecordSlot {
   table: Table
   /** Of the record, or the last one of a deleted record. */
   version: number
-  /** A number that no other slot of the store has: it tells slots apart without a look at their ids. */
+  /**
+   * A number that no other slot of the store has: it tells slots apart without a look at their ids. Its lowest two bits
+   * are its share in the table's bytes: a field of its own would be a word for each record.
+   */
   readonly number: number
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
   /** Position of the document in the table's array, or one of the two values above. */
@@ -46,16 +50,22 @@ export class RecordSlot {
    */
   private named: RecordId | undefined
 
-  constructor(table: Table, id: RecordId, version: number, number: number) {
+  /** `nth`: of all slots that the store has made. */
+  constructor(table: Table, id: RecordId, version: number, nth: number) {
     this.table = table
     this.version = version
-    this.number = number
+    this.number = 4 * nth + table.nextShare()
     this.named = id
   }
 
   /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
   get doc(): Obj | undefined {
     return this.at >= 0 ? this.table.document(this.at) : this.own
+  }
+
+  /** For how many records of the table this one counts when it is weighed. */
+  get weight(): number {
+    return weights[this.number & 3] ?? 0
   }
 
   /** As the last change wrote it, and so at hand with the document. */

@@ -136,6 +136,11 @@ export class Store {
     return this.tables.get(table)?.size ?? 0
   }
 
+  /** What the records of a table take, about. */
+  bytes(table: string): number {
+    return this.tables.get(table)?.bytes ?? 0
+  }
+
   /** Whether anybody has asked for edges yet. */
   get hasEdges(): boolean {
     return this.edgeIndex !== undefined

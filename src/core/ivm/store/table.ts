@@ -9,6 +9,7 @@ import { compareRecords } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import type { Obj, Range, RecordId, RecordKey } from "../../surql/values/value.ts"
 import { DenseMap } from "./denseMap.ts"
+import { recordBytes, shareOf } from "./recordBytes.ts"
 import { isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
 
 const BTree = sortedBTree.default
@@ -38,6 +39,9 @@ export class Table {
   private readonly slots = new DenseMap<RecordSlot, Obj>(2)
   private readonly others = new Map<string, RecordSlot>()
   private live = 0
+  private weighed = 0
+  /** Slots made for it so far. */
+  private made = 0
   /** No record without a slot was ever deleted with a version above this. */
   floor = 0
   /** Ids in record-key order; built at the first scan of the table, kept from then on. */
@@ -49,6 +53,16 @@ export class Table {
 
   get size(): number {
     return this.live
+  }
+
+  /** What its records take, about: see recordBytes.ts. */
+  get bytes(): number {
+    return this.weighed
+  }
+
+  /** The share in that of the slot that is being made. */
+  nextShare(): 0 | 1 | 2 {
+    return shareOf(this.made++)
   }
 
   /** It holds nothing, not even deleted records, and no index or router follows it. */
@@ -89,8 +103,9 @@ export class Table {
 
   /** Writes a record's new state into its slot. Undefined: the record is deleted, and the slot keeps its version. */
   put(slot: RecordSlot, id: RecordId, doc: RecordSlot["doc"], version: number): void {
-    const { doc: before } = slot
+    const { doc: before, weight } = slot
     const { key, text } = id
+    if (weight > 0) this.weighed += weight * (recordBytes(doc) - recordBytes(before))
     if (!slot.kept) {
       if (typeof key === "number" || typeof key === "string") this.slots.set(key, slot)
       else this.others.set(text, slot)
@@ -131,6 +146,7 @@ export class Table {
     this.slots.clear()
     this.others.clear()
     this.live = 0
+    this.weighed = 0
     this.floor = 0
     this.order = undefined
   }
