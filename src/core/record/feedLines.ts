@@ -26,6 +26,10 @@ export interface FeedEvent {
 export const eventLine = (forwarded: string, prev: number | undefined): string =>
   prev === undefined ? `${forwarded}\n` : `${forwarded.slice(0, -1)},"prev":${prev}}\n`
 
+/** The event that {@link eventLine} made a line of. */
+export const forwardedOf = (line: string, prev: number | undefined): string =>
+  prev === undefined ? line.slice(0, -1) : `${line.slice(0, -`,"prev":${prev}}\n`.length)}}`
+
 export const watermarkLine = (through: number, logId: string, epoch: number): string =>
   `{"through":${through},"log_id":${JSON.stringify(logId)},"epoch":${epoch}}\n`
 

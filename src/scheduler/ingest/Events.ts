@@ -11,27 +11,26 @@ import * as FeedLines from "../../core/record/feedLines.ts"
 import type { Entry } from "../../core/record/feedWriter.ts"
 import type { WalFailed, WalShape } from "../../ports/Wal.ts"
 
-/** Kept in memory at most, whichever comes first. */
+/** Kept in memory at most, events and characters, whichever comes first. */
 const maxKept = 16_384
-const maxBytes = 32 * 1024 * 1024
+export const maxChars = 32 * 1024 * 1024
 
+/** Keeps the line of the feed alone: what SSPs without a feed are sent is cut out of it, so nothing lies here twice. */
 class Kept implements Entry {
-  readonly text: string
+  readonly line: string
   readonly table: string
   readonly continues: boolean
   private readonly prev: number | undefined
-  private made: string | undefined
 
   constructor(text: string, table: string, continues: boolean, prev: number | undefined) {
-    this.text = text
+    this.line = FeedLines.eventLine(text, prev)
     this.table = table
     this.continues = continues
     this.prev = prev
   }
 
-  /** Made when the first feed asks for it, and then there for all. */
-  get line(): string {
-    return (this.made ??= FeedLines.eventLine(this.text, this.prev))
+  get text(): string {
+    return FeedLines.forwardedOf(this.line, this.prev)
   }
 }
 
@@ -47,7 +46,7 @@ export class Events {
   private readonly lastOf = new Map<string, number>()
   private first = 1
   private last = 0
-  private bytes = 0
+  private chars = 0
 
   constructor(wal: WalShape, epoch: number) {
     this.wal = wal
@@ -61,12 +60,14 @@ export class Events {
     for (const [n, line] of lines.entries()) {
       const trace = traces?.[n]
       const text = Event.forwarded(line, ++seq, this.wal.logId, this.epoch, trace)
-      while (this.last - this.first + 1 >= maxKept || (this.bytes + text.length > maxBytes && this.first <= this.last))
-        this.drop()
       const table = Event.tableOf(line)
-      this.ring[seq % maxKept] = new Kept(text, table, Event.endsWithin(line), this.lastOf.get(table))
+      const kept = new Kept(text, table, Event.endsWithin(line), this.lastOf.get(table))
+      const more = kept.line.length
+      while (this.last - this.first + 1 >= maxKept || (this.chars + more > maxChars && this.first <= this.last))
+        this.drop()
+      this.ring[seq % maxKept] = kept
       this.lastOf.set(table, seq)
-      this.bytes += text.length
+      this.chars += more
       this.last = seq
       if (trace !== undefined) this.traces.set(seq, trace)
     }
@@ -144,7 +145,7 @@ export class Events {
   private drop(): void {
     this.traces.delete(this.first)
     const slot = this.first++ % maxKept
-    this.bytes -= this.ring[slot]?.text.length ?? 0
+    this.chars -= this.ring[slot]?.line.length ?? 0
     this.ring[slot] = undefined
   }
 
