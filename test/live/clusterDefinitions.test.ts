@@ -2,6 +2,7 @@
  * What a database defines, followed by a cluster (D57, D58, D59): the scheduler looks, its log says, SSPs take over.
  */
 import { expect, test } from "vitest"
+import * as Setup from "../../src/core/surreal/databaseSetup.ts"
 import { type ClusterBeside, startClusterBeside } from "../kit/clusterBeside.ts"
 import { until } from "../kit/Door.ts"
 import type { Answer } from "../kit/http.ts"
@@ -32,7 +33,43 @@ const shows = async (beside: ClusterBeside, id: string, expected: unknown): Prom
   })
 }
 
-test("D57 D58 D59 in a cluster views use functions and parameters of the database and follow their definitions, tables AS SELECT follow their sources, records are typed as declared; behind kills of SSP and scheduler too", async () => {
+/** The tables that the only SSP holds. */
+const held = async ({ cluster }: ClusterBeside): Promise<ReadonlyArray<string>> =>
+  ((await cluster.ssps[0]!.ask({ path: "/integrity" }))?.json as { readonly holds: ReadonlyArray<string> }).holds
+
+/** A function, a parameter and a field that lead views to tables which the SSP does not hold. */
+const joins = async (beside: ClusterBeside): Promise<void> => {
+  const { ask } = beside
+  const tables = ["price", "discount", "offer", "maker"]
+  await ask(tables.map((table) => `DEFINE TABLE ${table};`).join(" "))
+  const url = "http://127.0.0.1:9"
+  await ask(Setup.script({ url, secret: undefined, tables, mode: "changes", openToRecordUsers: false }))
+  await ask(`CREATE price:1 SET n = 3; CREATE discount:1 SET n = 4; CREATE offer:1 SET n = 5; CREATE maker:1 SET n = 6;
+    DEFINE FUNCTION fn::total() { (SELECT VALUE n FROM price) }; DEFINE PARAM $best VALUE price:1`)
+  const total = "SELECT VALUE fn::total() FROM item:0"
+  await until("the function is known", async () => (await register(beside, "total", total))?.status === 200)
+  await register(beside, "best", "SELECT VALUE $best.n FROM item:0")
+  await register(beside, "made", "SELECT VALUE by.n FROM item:1")
+  await shows(beside, "total", [[3]])
+  await shows(beside, "best", [3])
+  await shows(beside, "made", [null])
+  expect(await held(beside)).toEqual(["item", "sums", "price"])
+
+  await ask("DEFINE FUNCTION OVERWRITE fn::total() { (SELECT VALUE n FROM discount) }")
+  await shows(beside, "total", [[4]])
+  await ask("DEFINE PARAM OVERWRITE $best VALUE offer:1")
+  await shows(beside, "best", [5])
+  await ask("DEFINE FIELD by ON item TYPE option<record<maker>>; UPDATE item:1 SET by = maker:1")
+  await shows(beside, "made", [6])
+  expect(await held(beside)).toEqual(["item", "sums", ...tables])
+  // And what is written there from now on.
+  await ask("UPDATE discount:1 SET n = 14; UPDATE offer:1 SET n = 15; UPDATE maker:1 SET n = 16")
+  await shows(beside, "total", [[14]])
+  await shows(beside, "best", [15])
+  await shows(beside, "made", [16])
+}
+
+test("D57 D58 D59 in a cluster views use functions and parameters of the database and follow their definitions, tables AS SELECT follow their sources, records are typed as declared; D61 tables that definitions lead to join; behind kills of SSP and scheduler too", async () => {
   const beside = await startClusterBeside(1, { scheduler: { SVC_SCHEMA_INTERVAL_MS: "100" } })
   const { ask, cluster } = beside
   const { scheduler } = cluster
@@ -74,6 +111,8 @@ test("D57 D58 D59 in a cluster views use functions and parameters of the databas
     expect((await process.ask({ path: "/overview" }))?.json).toMatchObject({
       warnings: [expect.stringMatching(/^table sums is defined AS SELECT/)]
     })
+
+  await joins(beside)
 
   const wait = async (key: string): Promise<void> => {
     const body = { table: "item", op: "CREATE", id: `item:${key}`, record: { wait: "1h" } }
