@@ -3,17 +3,12 @@
  * start.
  */
 
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { Effect, Either, Layer, Redacted } from "effect"
-import { afterAll, describe, expect, onTestFinished, test } from "vitest"
+import { Effect, Layer } from "effect"
+import { afterAll, describe, expect, test } from "vitest"
 import * as LogUrl from "../../src/core/settings/logUrl.ts"
 import { serverFault } from "../../src/drivers/postgres/sharedLog.ts"
-import * as Stores from "../../src/host/schedulerStores.ts"
 import { layerPostgres } from "../../src/host/wal/postgresLog.ts"
 import type { SharedLog } from "../../src/ports/SharedLog.ts"
-import type { StartFault } from "../../src/ports/StartFault.ts"
 import * as Postgres from "../kit/postgres.ts"
 import { seqs, sharedLogSuite } from "./SharedLog.suite.ts"
 
@@ -57,35 +52,6 @@ describe.skipIf(!Postgres.isReachable)(`the log in PostgreSQL${missing}`, () => 
       }).pipe(Effect.scoped, Effect.runPromise),
     30_000
   )
-
-  test("a replica stays with its log: another one, or none, is refused with 3 before anything is served", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "svc-of-one-log-"))
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-    const paths = { replicaDbPath: join(folder, "replica"), database: undefined }
-    const built = <A>(layer: Layer.Layer<A, StartFault>) =>
-      Layer.build(Layer.fresh(layer)).pipe(Effect.scoped, Effect.asVoid, Effect.either, Effect.runPromise)
-    const open = (url: string | undefined) =>
-      url === undefined
-        ? built(Stores.layer({ ...paths, walPath: join(folder, "log") }))
-        : built(
-            Stores.layerShared({
-              ...paths,
-              logUrl: Redacted.make(url),
-              logDurability: undefined,
-              logReplicas: 1,
-              leaseMs: 1_000
-            })
-          )
-    const own = Postgres.freshLog()
-    expect(Either.isRight(await open(undefined))).toBe(true)
-    expect(Either.isRight(await open(own))).toBe(true)
-    expect(Either.isRight(await open(own))).toBe(true)
-    for (const [other, named] of [
-      [undefined, /SVC_LOG_URL is not set/],
-      [Postgres.freshLog(), /SVC_LOG_URL names the log/]
-    ] as const)
-      expect(await open(other)).toMatchObject(Either.left({ exitCode: 3, message: expect.stringMatching(named) }))
-  })
 
   test("a log cut by hand is not opened, and both positions are named", async () => {
     const url = Postgres.freshLog()

@@ -10,9 +10,10 @@ import type { NatsUrl } from "../../core/settings/logUrl.ts"
 import { type Connection, type Headers, Link } from "../../drivers/nats/link.ts"
 import * as NatsLog from "../../drivers/nats/sharedLog.ts"
 import { type Durability, SharedLog } from "../../ports/SharedLog.ts"
-import { StartFault } from "../../ports/StartFault.ts"
+import type { StartFault } from "../../ports/StartFault.ts"
 import { startFault } from "../../ports/Wal.ts"
 import * as OptionalPackage from "../optionalPackage.ts"
+import { unreachable } from "./unreachable.ts"
 
 export interface NatsLogAddress {
   readonly address: NatsUrl
@@ -74,11 +75,7 @@ export const layerNats = (
               pingInterval: Math.max(250, leaseMs / 6),
               maxPingOut: 2
             }),
-          catch: (error) =>
-            new StartFault({
-              exitCode: 1,
-              message: `the log at ${shown} (SVC_LOG_URL) cannot be reached: ${OptionalPackage.firstLineOf(error)}`
-            })
+          catch: (error) => unreachable(shown, OptionalPackage.firstLineOf(error))
         }),
         (open) => Effect.promise(() => open.close().catch(() => {}))
       )

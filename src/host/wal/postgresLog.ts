@@ -12,9 +12,10 @@ import { type ConfigError, Effect, Layer, Redacted } from "effect"
 import type { PostgresUrl } from "../../core/settings/logUrl.ts"
 import * as PostgresLog from "../../drivers/postgres/sharedLog.ts"
 import { SharedLog } from "../../ports/SharedLog.ts"
-import { StartFault } from "../../ports/StartFault.ts"
+import type { StartFault } from "../../ports/StartFault.ts"
 import { startFault } from "../../ports/Wal.ts"
 import * as OptionalPackage from "../optionalPackage.ts"
+import { unreachable } from "./unreachable.ts"
 
 export interface PostgresLogAddress {
   readonly address: PostgresUrl
@@ -53,8 +54,7 @@ export const layerPostgres = (
       }).pipe(
         Layer.catchAll((error) => {
           const why = "cause" in error && error.cause instanceof Error ? error.cause.message : String(error)
-          const message = `the log at ${shown} (SVC_LOG_URL) cannot be reached: ${why || "no connection"}`
-          return Layer.fail(new StartFault({ exitCode: 1, message }))
+          return Layer.fail(unreachable(shown, why || "no connection"))
         })
       )
       const options = { log, shown, leaseMs, isRelaxed, newLogId: randomUUID() }
