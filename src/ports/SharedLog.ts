@@ -10,6 +10,7 @@ import { Context, type Effect } from "effect"
 import type { Attempt, Frame } from "../core/cluster/term.ts"
 import type { WalRecord } from "../core/wal/walFormat.ts"
 import type { PoolStoreShape } from "./PoolStore.ts"
+import type { SnapshotFailed, SnapshotStore } from "./Snapshots.ts"
 import type { WalFailed } from "./Wal.ts"
 
 /**
@@ -77,6 +78,8 @@ export interface SharedLogShape {
   readonly members: (withinMs: number) => Effect.Effect<ReadonlyArray<LogMember>, WalFailed>
   /** The pool of a term. A write of a term that is over fails. */
   readonly pool: (term: TermOf) => PoolStoreShape
+  /** Makes the place beside the log where its servers keep snapshots; an engine without one has none. */
+  readonly snapshots?: Effect.Effect<SnapshotStore, SnapshotFailed>
 }
 
 /** The log of a cluster with several schedulers. */

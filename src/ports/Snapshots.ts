@@ -68,6 +68,41 @@ export interface SnapshotsShape {
   readonly keep: (own: ReplicaFileShape, wanted: number) => Effect.Effect<number | undefined, SnapshotFailed>
 }
 
+/** What the name of a kept snapshot says of it; whether it is so is found out by reading it. */
+export interface KeptSnapshot extends Omit<SnapshotHead, "bytes"> {
+  readonly name: string
+}
+
+/** A place apart from the schedulers' disks that keeps snapshots under their names, of this log or of others. */
+export interface SnapshotStore {
+  /** A snapshot there, or all of it, as people are told of it. */
+  readonly shown: (name: string) => string
+  /** Of those that were written to their end. */
+  readonly names: Effect.Effect<ReadonlyArray<string>, SnapshotFailed>
+  readonly open: (name: string) => Effect.Effect<KeptContent, SnapshotFailed, Scope.Scope>
+  /** Writes one, which has its name once all of it is there; answers that name. */
+  readonly write: (snapshot: Snapshot) => Effect.Effect<string, SnapshotFailed>
+  readonly remove: (names: ReadonlyArray<string>) => Effect.Effect<void, SnapshotFailed>
+  /** Takes away what was left on its way by a scheduler that is gone. */
+  readonly sweep: Effect.Effect<void, SnapshotFailed>
+}
+
+export interface KeptContent extends Pick<Snapshot, "bytes" | "content"> {
+  /** By the clock of the place. */
+  readonly writtenAt: number
+}
+
+export const nameOf = ({ logId, seq, sha256 }: Omit<SnapshotHead, "bytes">): string =>
+  `svc-${logId}-${String(seq).padStart(16, "0")}-${sha256}.sqlite`
+
+const namePattern = /^svc-(.+)-(\d{16})-([0-9a-f]{64})\.sqlite$/
+
+/** Undefined: the name is of something else. */
+export const named = (name: string): KeptSnapshot | undefined => {
+  const [, logId, seq, sha256] = namePattern.exec(name) ?? []
+  return logId === undefined ? undefined : { name, logId, seq: Number(seq), sha256: sha256! }
+}
+
 /** Snapshots of a shared log's replica, of whichever sources there are. */
 export class Snapshots extends Context.Tag("ports/Snapshots")<Snapshots, SnapshotsShape>() {}
 

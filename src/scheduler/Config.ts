@@ -379,8 +379,7 @@ export interface SchedulerConfigShape extends Plain {
   readonly logName: string
   /** Where the other schedulers of the log reach this one, which listens on this port. */
   readonly advertisedUrl: (port: number) => string
-  /** Folder of snapshots; undefined: only from the other schedulers. */
-  readonly snapshotFolder: string | undefined
+  readonly snapshotSource: SnapshotUrl.SnapshotUrl
   /** What the other schedulers of the log ask for; undefined: nothing. */
   readonly peerSecret: () => Redacted.Redacted<string> | undefined
   readonly allowedHosts: ReadonlyArray<string> | undefined
@@ -454,6 +453,9 @@ const together = (values: Read, faults: Array<string>): void => {
       `heartbeat_timeout_ms is ${values.heartbeatTimeoutMs}; must be above heartbeat_interval_ms, which is ${values.heartbeatIntervalMs}`
     )
   }
+  if (values.snapshotUrl === "log:" && LogUrl.parse(values.logUrl ?? "")?.engine !== "nats") {
+    faults.push("SVC_SNAPSHOT_URL is log:, and SVC_LOG_URL names no log on NATS; must be file:///folder or peer: here")
+  }
 }
 
 const databaseOf = (values: Read, password: () => string | undefined): SourceDatabase | undefined =>
@@ -492,16 +494,13 @@ const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<stri
   return warnings
 }
 
-const logOf = ({ logDurability, logUrl, snapshotUrl, walPath = "./data/event_wal.log" }: Read) => {
-  const from = SnapshotUrl.parse(snapshotUrl ?? "")
-  return {
-    walPath,
-    logUrl: redacted(logUrl),
-    logDurability,
-    logName: LogUrl.parse(logUrl ?? "")?.shown ?? walPath,
-    snapshotFolder: from?.kind === "folder" ? from.path : undefined
-  }
-}
+const logOf = ({ logDurability, logUrl, snapshotUrl, walPath = "./data/event_wal.log" }: Read) => ({
+  walPath,
+  logUrl: redacted(logUrl),
+  logDurability,
+  logName: LogUrl.parse(logUrl ?? "")?.shown ?? walPath,
+  snapshotSource: SnapshotUrl.parse(snapshotUrl ?? "") ?? { kind: "peer" as const }
+})
 
 /** All of it, or every fault. `id` names a scheduler that was given no name. */
 export const read = (source: ConfigSourceShape, id: string): Effect.Effect<SchedulerConfigShape, StartFault> =>

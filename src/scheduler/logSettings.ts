@@ -45,12 +45,12 @@ export const logKnobs = {
     {
       unit: "",
       meaning:
-        "Copies there must be of what is cut from the log of SVC_LOG_URL: replicas on the disks of schedulers, the leader's among them, and a snapshot in the folder of SVC_SNAPSHOT_URL; 1 for a scheduler without others, whose disk then holds the only copy of what was cut."
+        "Copies there must be of what is cut from the log of SVC_LOG_URL: replicas on the disks of schedulers, the leader's among them, and a snapshot where SVC_SNAPSHOT_URL keeps them; 1 for a scheduler without others, whose disk then holds the only copy of what was cut."
     }
   ),
   snapshotUrl: Settings.text("SVC_SNAPSHOT_URL", {
     meaning:
-      "Where a scheduler gets a replica whose own is behind the beginning of the log of SVC_LOG_URL: `peer:` from another scheduler; `file:///folder` from the newest snapshot in a folder that all of them reach, which the leader writes, else from another scheduler. With a folder the log is never cut above the newest snapshot that has been read back.",
+      "Where a scheduler gets a replica whose own is behind the beginning of the log of SVC_LOG_URL: `peer:` from another scheduler; `file:///folder` from the newest snapshot in a folder that all of them reach, which the leader writes, else from another scheduler; `log:` likewise, from an object store that the NATS servers of the log keep, with SVC_LOG_REPLICAS copies. With either the log is never cut above the newest snapshot that has been read back.",
     defaultText: "peer:",
     allowed: SnapshotUrl.allowed,
     read: (text) => (SnapshotUrl.parse(text) === undefined ? undefined : text)
@@ -62,7 +62,7 @@ export const logKnobs = {
     {
       unit: "s",
       meaning:
-        "Age of the newest snapshot in the folder of SVC_SNAPSHOT_URL at which the leader writes another one, where there is something to cut from the log; it keeps the newest two."
+        "Age of the newest snapshot where SVC_SNAPSHOT_URL keeps them at which the leader writes another one, where there is something to cut from the log; it keeps the newest two."
     }
   ),
   snapshotTimeoutSecs: Settings.integer(

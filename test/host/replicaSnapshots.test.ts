@@ -2,59 +2,16 @@
  * Snapshots of a replica's file: that they stand still, that nothing but a whole one is taken for one, and that nothing
  * is left of what was not.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Context, Effect, Either, Layer, type Scope, Stream } from "effect"
-import { afterAll, describe, expect, test } from "vitest"
-import * as SnapshotFolder from "../../src/host/snapshotFolder.ts"
-import { fileName, layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
-import { Replica, type ReplicaShape } from "../../src/ports/Replica.ts"
-import { ReplicaFile, type ReplicaFileShape, type Snapshot, SnapshotFailed } from "../../src/ports/Snapshots.ts"
+import { Effect, Either, Stream } from "effect"
+import { describe, expect, test } from "vitest"
+import { fileName } from "../../src/host/sqlite/ReplicaFile.ts"
+import { type Snapshot, SnapshotFailed } from "../../src/ports/Snapshots.ts"
 import { id, record } from "../../src/testing/Replica.suite.ts"
-
-const root = mkdtempSync(join(tmpdir(), "svc-snapshots-"))
-afterAll(() => rmSync(root, { recursive: true, force: true }))
-
-let folders = 0
-const fresh = (): string => join(root, String(folders++))
-
-interface Opened {
-  readonly folder: string
-  readonly replica: ReplicaShape
-  readonly own: ReplicaFileShape
-}
-
-const open = (folder = fresh(), holdMs?: number): Effect.Effect<Opened, unknown, Scope.Scope> =>
-  Effect.map(Layer.build(Layer.fresh(layerReplica(folder, holdMs))), (context) => ({
-    folder,
-    replica: Context.get(context, Replica),
-    own: Context.get(context, ReplicaFile)!
-  }))
-
-const run = <A>(body: Effect.Effect<A, unknown, Scope.Scope>): Promise<A> => Effect.runPromise(Effect.scoped(body))
-
-/** Long enough that SQLite would bring its log into the file many times over. */
-const filled = (replica: ReplicaShape, from: number, count: number): Effect.Effect<void, unknown> =>
-  Effect.forEach(
-    Array.from({ length: count }, (_, i) => from + i),
-    (n) =>
-      replica.commit({
-        records: Array.from({ length: 20 }, (_, i) =>
-          record(`t:${(n * 20 + i) % 4000}`, n, { n, text: "x".repeat(900) })
-        ),
-        through: n
-      }),
-    { discard: true }
-  ).pipe(Effect.zipRight(replica.catchUp))
+import { bytesOf, filled, fresh, giving, open, run } from "../kit/replicaFiles.ts"
 
 const files = (folder: string): ReadonlyArray<string> => readdirSync(folder).filter((name) => !name.endsWith(".lock"))
-
-const bytesOf = ({ content }: Snapshot): Effect.Effect<Uint8Array, SnapshotFailed> =>
-  Effect.map(Stream.runCollect(content), (pieces) => Buffer.concat([...pieces]))
-
-/** A snapshot that gives other bytes than it says. */
-const giving = (snapshot: Snapshot, content: Snapshot["content"]): Snapshot => ({ ...snapshot, content })
 
 const brokenOff = new SnapshotFailed({ reason: "failed", message: "broke off" })
 
@@ -172,72 +129,4 @@ describe("a replica's file", () => {
       ),
     20_000
   )
-})
-
-describe("snapshots in a folder", () => {
-  const options = (folder: string, name = "one", intervalMs = 0) => ({ folder, logId: "a-log", name, intervalMs })
-  const names = (folder: string): ReadonlyArray<string> => readdirSync(folder).sort()
-
-  test("D64 one is written when the log is to be cut, and the newest two stay", () =>
-    run(
-      Effect.gen(function* () {
-        const { own, replica } = yield* open()
-        const folder = fresh()
-        const snapshots = yield* SnapshotFolder.make(options(folder))
-        expect(yield* snapshots.keep(own, 1)).toBe(0)
-        expect(names(folder)).toEqual([])
-        for (const n of [1, 2, 3]) {
-          yield* filled(replica, n, 1)
-          expect(yield* snapshots.keep(own, n + 1)).toBe(n)
-        }
-        expect(names(folder).map((name) => Number(name.split("-")[3]))).toEqual([2, 3])
-        // Another one of the same log has to read it back before it says so; of another log none is offered.
-        const other = yield* SnapshotFolder.make(options(folder, "two", 3_600_000))
-        yield* filled(replica, 4, 1)
-        expect(yield* other.keep(own, 5)).toBe(3)
-        expect((yield* other.offers(3)).length).toBe(1)
-        const foreign = yield* SnapshotFolder.make({ ...options(folder), logId: "another" })
-        expect(yield* foreign.offers(0)).toEqual([])
-      })
-    ))
-
-  test("D64 what was written by halves is never taken, and a damaged one does not count as a copy", () =>
-    run(
-      Effect.gen(function* () {
-        const from = yield* open()
-        const folder = fresh()
-        const snapshots = yield* SnapshotFolder.make(options(folder))
-        yield* filled(from.replica, 1, 5)
-        yield* snapshots.keep(from.own, 6)
-        const [good] = names(folder) as [string]
-        const damaged = good.replace(/-\d{16}-/, "-0000000000000009-")
-        writeFileSync(join(folder, damaged), readFileSync(join(folder, good)).subarray(0, 9000))
-        writeFileSync(join(folder, "svc-a-log-one.part"), readFileSync(join(folder, good)).subarray(0, 9000))
-        const again = yield* SnapshotFolder.make(options(folder, "one", 3_600_000))
-        expect(names(folder)).toEqual([good, damaged].sort())
-        expect(yield* again.keep(from.own, 100)).toBe(5)
-        const offers = yield* again.offers(0)
-        expect(offers.map(({ from: path }) => path)).toEqual([join(folder, damaged), join(folder, good)])
-        const to = yield* open()
-        const taken = yield* Effect.forEach(offers, (offer) =>
-          Effect.either(Effect.scoped(Effect.flatMap(offer.open, to.own.restore)))
-        )
-        expect(taken.map(Either.isRight)).toEqual([false, true])
-        expect(yield* to.replica.applied).toBe(5)
-      })
-    ))
-
-  test("a folder that cannot be reached keeps the log from being cut, and says which setting names it", () =>
-    run(
-      Effect.gen(function* () {
-        const { own } = yield* open()
-        const folder = fresh()
-        const snapshots = yield* SnapshotFolder.make(options(folder))
-        rmSync(folder, { recursive: true })
-        expect((yield* Effect.flip(snapshots.keep(own, 9))).message).toContain("SVC_SNAPSHOT_URL")
-        expect((yield* Effect.flip(snapshots.offers(0))).message).toContain("SVC_SNAPSHOT_URL")
-        writeFileSync(folder, "a file")
-        expect((yield* Effect.flip(SnapshotFolder.make(options(folder)))).message).toContain("SVC_SNAPSHOT_URL")
-      })
-    ))
 })

@@ -87,10 +87,21 @@ export const asking = async <A>(
   }
 }
 
+/** A message of a stream, as another client sends it. */
+export const publishing = async (subject: string, data: Uint8Array, at = address): Promise<unknown> => {
+  const connection = await client!.connect({ servers: at.replace(/^nats:\/\//, "").split(",") })
+  try {
+    return await connection.request(subject, data, { timeout: 5_000 })
+  } finally {
+    await connection.close()
+  }
+}
+
 export const forget = (): Promise<void> =>
   asking(async (ask) => {
     for (const log of logs)
-      for (const stream of [`svc-log-${log}`, `svc-members-${log}`]) await ask(`STREAM.DELETE.${stream}`)
+      for (const stream of [`svc-log-${log}`, `svc-members-${log}`, `OBJ_svc-snapshots-${log}`])
+        await ask(`STREAM.DELETE.${stream}`)
   })
 
 /** Servers of one cluster, each with a folder and a port of its own, as processes that a test kills. */

@@ -1,6 +1,6 @@
 /**
- * Two schedulers over one log on three NATS servers, as processes: a leader that is killed, a server that is, and two of
- * them.
+ * Two schedulers over one log on three NATS servers, as processes: a leader that is killed, a server that is, two of
+ * them, and the disks of both schedulers. The log is cut all the while, and snapshots are kept beside it.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { until } from "../kit/Door.ts"
@@ -9,6 +9,13 @@ import type { Process } from "../kit/processCluster.ts"
 import { StandbyCluster } from "../kit/standbyCluster.ts"
 
 const missing = Nats.hasServer ? "" : " (skipped: no nats-server in the path)"
+
+const env = {
+  SVC_LEASE_MS: "3000",
+  SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1",
+  SVC_SNAPSHOT_URL: "log:",
+  SVC_SNAPSHOT_INTERVAL_SECS: "1"
+}
 
 let servers: Nats.Servers
 let cluster: StandbyCluster
@@ -30,7 +37,7 @@ describe.skipIf(!Nats.hasServer)(`schedulers over one log on three NATS servers$
   beforeAll(async () => {
     servers = await Nats.Servers.start(3)
     const url = Nats.freshLog(servers.url)
-    cluster = await StandbyCluster.start(2, 0, { SVC_LEASE_MS: "3000" }, { url, isSupervised: true })
+    cluster = await StandbyCluster.start(2, 0, env, { url, isSupervised: true })
   }, 120_000)
   afterAll(async () => {
     await cluster?.close()
@@ -84,5 +91,45 @@ describe.skipIf(!Nats.hasServer)(`schedulers over one log on three NATS servers$
     await written()
     expect((await record())[0]).toBeGreaterThan(last)
     await servers.run(0)
+  }, 180_000)
+
+  it("D64 the disks of both schedulers are deleted, the log is cut: a snapshot beside the log has what is missing", async () => {
+    await until("one leads", () => cluster.isWhole(), 60_000)
+    const items = Array.from({ length: 50 }, (_, i) => `other:${i}`)
+    const body = items.map((id) => ({ table: "other", op: "UPDATE", id, record: { id } }))
+    await until(
+      "they are taken",
+      async () => (await cluster.scheduler.ask({ method: "POST", path: "/ingest", body }, 5_000))?.status === 200
+    )
+    const log = Nats.nameOf(cluster.url)
+    const infoOf = (stream: string) =>
+      Nats.asking((ask) => ask(`STREAM.INFO.${stream}`), servers.url).catch(() => ({})) as Promise<{
+        readonly config?: { readonly num_replicas: number }
+        readonly state?: { readonly last_seq: number; readonly first_seq: number }
+      }>
+    const end = (await infoOf(`svc-log-${log}`)).state!.last_seq
+    await until(
+      "the log is cut behind them",
+      async () => {
+        await write(cluster.scheduler)
+        return ((await infoOf(`svc-log-${log}`)).state?.first_seq ?? 0) > end
+      },
+      60_000
+    )
+    await written()
+    const last = n
+    for (const each of cluster.schedulers) await cluster.lose(each)
+    expect((await infoOf(`OBJ_svc-snapshots-${log}`)).config?.num_replicas).toBe(3)
+    for (const each of cluster.schedulers) await each.start()
+    await until("both are back", () => cluster.isWhole(), 60_000).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${cluster.logs}`)
+    })
+    expect(await record()).toEqual([last])
+    expect((await cluster.query("SELECT VALUE id FROM other")).map(String).sort()).toEqual(items.sort())
+    expect(cluster.schedulers.map(({ door }) => door?.logs.includes("restored the replica from OBJ_svc-"))).toEqual([
+      true,
+      true
+    ])
+    await written()
   }, 180_000)
 })

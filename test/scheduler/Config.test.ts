@@ -210,6 +210,17 @@ describe("faults", () => {
     expect(fault({}, { load_balanse: "round_robin" })).toMatch(
       /load_balanse is not a known key; did you mean load_balance\?/
     ))
+  it("D64 snapshots beside the log, where that is not on NATS; elsewhere they are where the address says", () => {
+    const from = (url: string, log = "postgres://h/d") =>
+      good({ SVC_SNAPSHOT_URL: url, SVC_LOG_URL: log }).snapshotSource
+    expect(from("log:", "nats://h/x")).toEqual({ kind: "log" })
+    expect(from("file:///a%20b/c")).toEqual({ kind: "folder", path: "/a b/c" })
+    expect(from("peer:")).toEqual(good({}).snapshotSource)
+    for (const env of [{}, { SVC_LOG_URL: "postgres://h/d" }])
+      expect(fault({ SVC_SNAPSHOT_URL: "log:", ...env })).toMatch(/SVC_SNAPSHOT_URL is log:.*no log on NATS/)
+    for (const bad of ["log:x", "nats://h", "file://host/a", "file:///"])
+      expect(fault({ SVC_SNAPSHOT_URL: bad, SVC_LOG_URL: "nats://h" })).toMatch(/SVC_SNAPSHOT_URL/)
+  })
   it("D5a only one of namespace and database", () => {
     expect(fault({}, { db: { namespace: "n" } })).toMatch(/db\.namespace is set and db\.database is not/)
     expect(fault({ SVC_SCHEDULER_DB_DATABASE: "d" })).toMatch(/db\.database is set and db\.namespace is not/)

@@ -51,6 +51,11 @@ export interface Stored {
   readonly data: Uint8Array
 }
 
+/** Headers of a message. */
+export interface Fields {
+  readonly [name: string]: string
+}
+
 export interface Publish {
   /** The number of the stream's last message. */
   readonly expected: number
@@ -61,7 +66,7 @@ export interface Publish {
 export const never = Number.MAX_SAFE_INTEGER
 
 const retryMs = 200
-const codes = { wrongLast: 10_071, noMessage: 10_037, noStream: 10_059 } as const
+const codes = { wrongLast: 10_071, noMessage: 10_037, noStream: 10_059, notDeleted: 10_057 } as const
 /** No room: of the account, the server, the disk that it may take. */
 const full: ReadonlySet<number> = new Set([10_002, 10_023, 10_028, 10_047])
 
@@ -204,10 +209,14 @@ export class Link {
   }
 
   private answered(subject: string, data: Uint8Array, { expected, id }: Publish): Effect.Effect<Answer, WalFailed> {
+    const fields = { "Nats-Expected-Last-Sequence": String(expected) }
+    return this.stored(subject, data, id === "" ? fields : { ...fields, "Nats-Msg-Id": id })
+  }
+
+  private stored(subject: string, data: Uint8Array | string, fields: Fields): Effect.Effect<Answer, WalFailed> {
     return Effect.suspend(() => {
       const headers = this.headers()
-      headers.set("Nats-Expected-Last-Sequence", String(expected))
-      if (id !== "") headers.set("Nats-Msg-Id", id)
+      for (const [name, value] of Object.entries(fields)) headers.set(name, value)
       return Effect.flatMap(this.request(subject, data, headers), (answer) => this.json(answer))
     })
   }
@@ -224,12 +233,19 @@ export class Link {
     })
   }
 
-  /** A message without a condition. */
-  tell(subject: string, data: string): Effect.Effect<void, WalFailed> {
-    return Effect.flatMap(
-      Effect.flatMap(this.request(subject, data), (answer) => this.json(answer)),
-      ({ error }) => (error === undefined ? Effect.void : Effect.fail(this.refusal(error)))
+  /** A message without a condition on what is last. */
+  tell(subject: string, data: Uint8Array | string, fields: Fields = {}): Effect.Effect<void, WalFailed> {
+    return Effect.flatMap(this.stored(subject, data, fields), ({ error }) =>
+      error === undefined ? Effect.void : Effect.fail(this.refusal(error))
     )
+  }
+
+  /** Takes one message out of a stream, if it is there. */
+  drop(stream: string, seq: number): Effect.Effect<void, WalFailed> {
+    return Effect.flatMap(this.api(`STREAM.MSG.DELETE.${stream}`, { seq, no_erase: true }), ({ error }) => {
+      const isGone = error?.err_code === codes.notDeleted && /no message found|EOF/.test(error.description ?? "")
+      return error === undefined || isGone ? Effect.void : Effect.fail(this.refusal(error))
+    })
   }
 
   /** One message of a stream; undefined: there is none. */

@@ -12,13 +12,14 @@ import * as Frame from "./frame.ts"
 import { Journal, subjectOf } from "./journal.ts"
 import type { Link } from "./link.ts"
 import * as Members from "./members.ts"
+import * as Objects from "./objects.ts"
 import { Pool } from "./pool.ts"
 import * as Streams from "./streams.ts"
 import { Writer } from "./writer.ts"
 
 export interface NatsLogOptions extends Streams.StreamOptions {
-  /** For a log that is new. */
-  readonly newLogId: string
+  /** Answers another one each time: of a log that is new, of what is written beside it. */
+  readonly newId: () => string
   /** What must be said of an answered write; undefined: what the copies come to. */
   readonly durability: Durability | undefined
 }
@@ -214,12 +215,12 @@ class NatsLog {
 /** Opens the log for reading; its leader, if it has one, goes on. */
 export const open = (link: Link, options: NatsLogOptions): Effect.Effect<SharedLogShape, WalFailed> =>
   Effect.gen(function* () {
-    const { durability: asked, log, newLogId, replicas } = options
+    const { durability: asked, log, newId, replicas } = options
     const fault = durabilityFault(asked, replicas)
     if (fault !== undefined) return yield* link.failed("failed", fault)
     const state = yield* Streams.prepare(link, options)
     const journal = new Journal(link, log)
-    if (state.last_seq === 0) yield* begin(journal, newLogId)
+    if (state.last_seq === 0) yield* begin(journal, newId())
     const logId = yield* whole(journal, state)
     if (replicas === 1)
       yield* Effect.logWarning(
@@ -240,6 +241,7 @@ export const open = (link: Link, options: NatsLogOptions): Effect.Effect<SharedL
       drop: opened.drop,
       announce: opened.announce,
       members: (withinMs) => Members.list(link, log, withinMs),
-      pool: opened.termPool
+      pool: opened.termPool,
+      snapshots: Objects.make(link, options)
     }
   })

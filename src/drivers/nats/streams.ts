@@ -30,6 +30,9 @@ interface Config {
   readonly mirror?: unknown
   readonly sources?: unknown
   readonly sealed?: boolean
+  readonly deny_delete?: boolean
+  readonly allow_rollup_hdrs?: boolean
+  readonly allow_direct?: boolean
 }
 
 export interface State {
@@ -70,12 +73,15 @@ export const pieceBytes = ({ max_payload: payload }: Pick<NonNullable<Connection
 export const replicasFault = (replicas: number, why: string): string =>
   `it cannot keep ${replicas} copies (SVC_LOG_REPLICAS): ${why}. Run JetStream on ${replicas} servers of one cluster at least, or set SVC_LOG_REPLICAS to fewer; with 1 a single disk holds the log`
 
+const isSame = (some: ReadonlyArray<string> = [], others: ReadonlyArray<string>): boolean =>
+  some.length === others.length && some.every((each) => others.includes(each))
+
 /** Why a stream that is there cannot keep the log, if it cannot. */
-export const configFault = (config: Config, subject: string): string | undefined => {
+export const configFault = (config: Config, ...subjects: ReadonlyArray<string>): string | undefined => {
   const wrong = [
     config.storage === "file" ? "" : `its storage is ${config.storage}, and must be file`,
     config.retention === "limits" ? "" : `its retention is ${config.retention}, and must be limits`,
-    config.subjects?.length === 1 && config.subjects[0] === subject ? "" : `its subject must be ${subject}`,
+    isSame(config.subjects, subjects) ? "" : `its subjects must be ${subjects.join(" and ")}`,
     config.mirror === undefined && config.sources === undefined ? "" : "it is filled from another stream",
     config.sealed === true ? "it is sealed" : "",
     ...(["max_age", "max_bytes", "max_msgs", "max_msgs_per_subject", "max_msg_size"] as const).map((limit) =>
@@ -87,7 +93,7 @@ export const configFault = (config: Config, subject: string): string | undefined
     : `its stream ${config.name} is not as it was made: ${wrong.join("; ")}. Put that back with "nats stream edit", or name another log`
 }
 
-const limits = {
+export const unlimited = {
   retention: "limits",
   storage: "file",
   max_msgs: -1,
@@ -95,8 +101,7 @@ const limits = {
   max_age: 0,
   max_msgs_per_subject: -1,
   max_msg_size: -1,
-  discard: "new",
-  deny_delete: true
+  discard: "new"
 } as const
 
 const copiesOf = ({ cluster }: Answer): number =>
@@ -139,6 +144,19 @@ const copied = (link: Link, info: Answer, replicas: number): Effect.Effect<void,
       )
   })
 
+/** A stream that loses nothing by itself, made where it is not there. */
+export const kept = (
+  link: Link,
+  config: Partial<Config> & { readonly name: string; readonly subjects: ReadonlyArray<string> },
+  replicas: number
+): Effect.Effect<void, WalFailed> =>
+  Effect.gen(function* () {
+    const found = yield* made(link, config, replicas)
+    const wrong = configFault(found.config as Config, ...config.subjects)
+    if (wrong !== undefined) return yield* link.failed("failed", wrong)
+    yield* copied(link, found, replicas)
+  })
+
 /** Checks the server, and makes the streams; answers the state of the log's own. */
 export const prepare = (link: Link, { log, replicas }: StreamOptions): Effect.Effect<State, WalFailed> =>
   Effect.gen(function* () {
@@ -151,11 +169,11 @@ export const prepare = (link: Link, { log, replicas }: StreamOptions): Effect.Ef
         `the server has no JetStream for this user: turn it on ("jetstream {}" in its configuration, or -js), for the account too. It said: ${message}`
       )
     )
-    const subject = subjectOf(log, "*")
-    const found = yield* made(link, { ...limits, name: streamOf(log), subjects: [subject] }, replicas)
-    const wrong = configFault(found.config as Config, subject)
-    if (wrong !== undefined) return yield* link.failed("failed", wrong)
-    yield* copied(link, found, replicas)
+    yield* kept(
+      link,
+      { ...unlimited, name: streamOf(log), subjects: [subjectOf(log, "*")], deny_delete: true },
+      replicas
+    )
     yield* copied(link, yield* made(link, Members.config(log), replicas), replicas)
     return (yield* link.asked(`STREAM.INFO.${streamOf(log)}`)).state as State
   })

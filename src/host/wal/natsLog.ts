@@ -82,9 +82,6 @@ export const layerNats = (
       const answerMs = Math.min(5000, Math.max(500, leaseMs / 2))
       const link = new Link({ connection, headers, shown, answerMs })
       yield* Effect.forkScoped(Effect.promise(() => listen(connection, link)))
-      return yield* Effect.mapError(
-        NatsLog.open(link, { log, replicas, durability, newLogId: randomUUID() }),
-        startFault
-      )
+      return yield* Effect.mapError(NatsLog.open(link, { log, replicas, durability, newId: randomUUID }), startFault)
     })
   )

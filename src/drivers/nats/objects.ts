@@ -1,0 +1,242 @@
+/**
+ * Snapshots in an object store of the log's servers, laid out as the clients of NATS lay them out (`nats object ls`):
+ * one stream, in it each object's pieces under one subject, and what it is under another.
+ *
+ * What it is gets written last, so an object that did not come to its end has no name. Over requests of its own, since
+ * the client's object store reads ahead without bound: here one piece is under way at a time, in both directions, and
+ * the log's own messages pass between two of them.
+ */
+import { Clock, Effect, Option, Stream } from "effect"
+import { type KeptContent, nameOf, type Snapshot, SnapshotFailed, type SnapshotStore } from "../../ports/Snapshots.ts"
+import type { WalFailed } from "../../ports/Wal.ts"
+import * as Frame from "./frame.ts"
+import type { Answer, Fields, Link, Stored } from "./link.ts"
+import * as Streams from "./streams.ts"
+
+export interface ObjectsOptions extends Streams.StreamOptions {
+  readonly newId: () => string
+}
+
+/** What an object is, as far as it is used here. */
+interface Meta {
+  readonly name: string
+  /** Of its pieces. */
+  readonly nuid: string
+  readonly size: number
+  readonly deleted?: boolean
+}
+
+/** Pieces without an object to which none was added for so long are of a writer that is gone. */
+const abandonedMs = 600_000
+
+const bucketOf = (log: string): string => `svc-snapshots-${log}`
+
+export const streamOf = (log: string): string => `OBJ_${bucketOf(log)}`
+
+const piecesOf = (log: string, id: string): string => `$O.${bucketOf(log)}.C.${id}`
+
+const encoded = (bytes: Uint8Array | string): string =>
+  Buffer.from(bytes).toString("base64").replaceAll("+", "-").replaceAll("/", "_")
+
+const metaOf = (log: string, name: string): string => `$O.${bucketOf(log)}.M.${encoded(name)}`
+
+const config = (log: string) => ({
+  ...Streams.unlimited,
+  name: streamOf(log),
+  subjects: [piecesOf(log, ">"), `$O.${bucketOf(log)}.M.>`],
+  allow_rollup_hdrs: true,
+  allow_direct: true
+})
+
+/** Undefined: none, or one that was deleted by hand. */
+const metaIn = ({ data }: Stored): Meta | undefined => {
+  try {
+    const { deleted, name, nuid, size } = JSON.parse(Frame.textOf(data)) as Meta
+    if (typeof name !== "string" || typeof nuid !== "string" || !/^[^.*>\s]+$/.test(nuid)) return undefined
+    return Number.isSafeInteger(size) && deleted !== true ? { name, nuid, size } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const trying = <A>(log: string, asking: Effect.Effect<A, WalFailed>): Effect.Effect<A, SnapshotFailed> =>
+  Effect.mapError(
+    asking,
+    ({ message, reason }) =>
+      new SnapshotFailed({
+        reason: reason === "full" || reason === "damaged" ? reason : "failed",
+        message: `the snapshots in ${streamOf(log)} (SVC_SNAPSHOT_URL): ${message}`
+      })
+  )
+
+class Objects implements SnapshotStore {
+  private readonly link: Link
+  private readonly log: string
+  private readonly stream: string
+  private readonly newId: () => string
+
+  constructor(link: Link, { log, newId }: ObjectsOptions) {
+    this.link = link
+    this.log = log
+    this.stream = streamOf(log)
+    this.newId = newId
+  }
+
+  readonly shown: SnapshotStore["shown"] = (name) => `${this.stream}/${name}`
+
+  private api(command: string, body: object): Effect.Effect<Answer, SnapshotFailed> {
+    return trying(this.log, this.link.asked(`${command}.${this.stream}`, body))
+  }
+
+  private get(query: object): Effect.Effect<Stored | undefined, SnapshotFailed> {
+    return trying(this.log, this.link.again(this.link.get(this.stream, query)))
+  }
+
+  /** Tried again, it is there once: the server knows the id. */
+  private put(
+    subject: string,
+    data: Uint8Array | string,
+    id: string,
+    more?: Fields
+  ): Effect.Effect<void, SnapshotFailed> {
+    return trying(this.log, this.link.again(this.link.tell(subject, data, { "Nats-Msg-Id": id, ...more })))
+  }
+
+  private subjects(filter: string): Effect.Effect<ReadonlyArray<string>, SnapshotFailed> {
+    return Effect.map(this.api("STREAM.INFO", { subjects_filter: filter }), ({ state }) =>
+      Object.keys((state as { readonly subjects?: object }).subjects ?? {})
+    )
+  }
+
+  private last(subject: string): Effect.Effect<Stored | undefined, SnapshotFailed> {
+    return this.get({ last_by_subj: subject })
+  }
+
+  /**
+   * Takes out all messages of a subject, one by one: of what is purged by subject NATS 2.9 gives no room back, and what
+   * it has none of any more, the log has none of either.
+   */
+  private clear(subject: string): Effect.Effect<void, SnapshotFailed> {
+    return Effect.gen(this, function* () {
+      let from = 1
+      while (true) {
+        const found = yield* this.get({ seq: from, next_by_subj: subject })
+        if (found === undefined) return
+        yield* trying(this.log, this.link.again(this.link.drop(this.stream, found.seq)))
+        from = found.seq + 1
+      }
+    })
+  }
+
+  private readonly metas: Effect.Effect<ReadonlyArray<Meta>, SnapshotFailed> = Effect.suspend(() =>
+    Effect.flatMap(this.subjects(`$O.${bucketOf(this.log)}.M.>`), (subjects) =>
+      Effect.map(
+        Effect.forEach(subjects, (subject) => this.last(subject)),
+        (found) => found.flatMap((each) => (each && metaIn(each)) ?? [])
+      )
+    )
+  )
+
+  readonly names: SnapshotStore["names"] = Effect.map(this.metas, (all) => all.map(({ name }) => name))
+
+  private found(name: string): Effect.Effect<Meta & { readonly at: number }, SnapshotFailed> {
+    return Effect.flatMap(this.last(metaOf(this.log, name)), (stored) => {
+      const meta = stored && metaIn(stored)
+      return stored === undefined || meta === undefined
+        ? new SnapshotFailed({ reason: "failed", message: `${this.shown(name)} is not there any more` })
+        : Effect.succeed({ ...meta, at: stored.at })
+    })
+  }
+
+  private content({ name, nuid, size }: Meta): KeptContent["content"] {
+    const subject = piecesOf(this.log, nuid)
+    return Stream.unfoldEffect({ seq: 1, bytes: 0 }, ({ bytes, seq }) => {
+      if (bytes >= size) return Effect.succeedNone
+      return Effect.flatMap(this.get({ seq, next_by_subj: subject }), (piece) =>
+        piece === undefined
+          ? new SnapshotFailed({
+              reason: "damaged",
+              message: `${this.shown(name)} ends at ${bytes} of ${size} bytes`
+            })
+          : Effect.succeed(Option.some([piece.data, { seq: piece.seq + 1, bytes: bytes + piece.data.length }] as const))
+      )
+    })
+  }
+
+  readonly open = (name: string): Effect.Effect<KeptContent, SnapshotFailed> =>
+    Effect.map(this.found(name), (meta) => ({ bytes: meta.size, writtenAt: meta.at, content: this.content(meta) }))
+
+  readonly write: SnapshotStore["write"] = (snapshot) =>
+    Effect.suspend(() => {
+      const id = this.newId()
+      const subject = piecesOf(this.log, id)
+      // Whatever became of the answer to the last message: pieces without one are swept.
+      return this.pieces(snapshot, id, subject).pipe(
+        Effect.onError(() => Effect.ignore(this.clear(subject))),
+        Effect.flatMap((chunks) => this.name(snapshot, id, chunks))
+      )
+    })
+
+  private pieces({ content }: Snapshot, id: string, subject: string): Effect.Effect<number, SnapshotFailed> {
+    return Effect.suspend(() => {
+      let sent = 0
+      const most = Streams.pieceBytes(this.link.connection.info!)
+      const send = (piece: Uint8Array): Effect.Effect<void, SnapshotFailed> =>
+        this.put(subject, piece, `${id}.${sent++}`)
+      return Effect.map(
+        Stream.runForEach(content, (piece) => Effect.forEach(Frame.cut(piece, most), send, { discard: true })),
+        () => sent
+      )
+    })
+  }
+
+  /** From then on it is there; one of the same name, which has the same bytes, gives way. */
+  private name(snapshot: Snapshot, id: string, chunks: number): Effect.Effect<string, SnapshotFailed> {
+    return Effect.gen(this, function* () {
+      const name = nameOf(snapshot)
+      const meta = {
+        name,
+        bucket: bucketOf(this.log),
+        nuid: id,
+        size: snapshot.bytes,
+        chunks,
+        digest: `SHA-256=${encoded(Buffer.from(snapshot.sha256, "hex"))}`,
+        mtime: new Date(yield* Clock.currentTimeMillis).toISOString(),
+        deleted: false
+      }
+      yield* this.put(metaOf(this.log, name), JSON.stringify(meta), id, { "Nats-Rollup": "sub" })
+      return name
+    })
+  }
+
+  /** The name first: what is offered is whole. */
+  readonly remove: SnapshotStore["remove"] = (names) =>
+    Effect.forEach(
+      names,
+      (name) =>
+        Effect.flatMap(this.last(metaOf(this.log, name)), (stored) => {
+          const meta = stored && metaIn(stored)
+          const pieces = meta === undefined ? Effect.void : this.clear(piecesOf(this.log, meta.nuid))
+          return Effect.zipRight(this.clear(metaOf(this.log, name)), pieces)
+        }),
+      { discard: true }
+    )
+
+  /** Names are read behind the pieces, so that of one that is written meanwhile nothing is taken. */
+  readonly sweep: SnapshotStore["sweep"] = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      const all = yield* this.subjects(piecesOf(this.log, ">"))
+      const used = new Set((yield* this.metas).map(({ nuid }) => piecesOf(this.log, nuid)))
+      const now = yield* Clock.currentTimeMillis
+      for (const subject of all) {
+        if (used.has(subject)) continue
+        const last = yield* this.last(subject)
+        if (last !== undefined && now - last.at > abandonedMs) yield* this.clear(subject)
+      }
+    })
+  )
+}
+
+/** Makes the object store of a log, with as many copies as the log has. */
+export const make = (link: Link, options: ObjectsOptions): Effect.Effect<SnapshotStore, SnapshotFailed> =>
+  Effect.as(trying(options.log, Streams.kept(link, config(options.log), options.replicas)), new Objects(link, options))
