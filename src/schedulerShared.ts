@@ -42,7 +42,7 @@ export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layer
     const tail = yield* Tail.make(log, replica, { ...config, canClone: present, own, snapshots })
     const standby = yield* Scope.make()
     yield* Effect.addFinalizer((exit) => Scope.close(standby, exit))
-    const around = yield* serverOn(config, config.listen.port).pipe(
+    const around = yield* Layer.merge(serverOn(config, config.listen.port), metrics).pipe(
       Layer.provideMerge(Standby.layer(standing, tail)),
       Layer.provide(client),
       Layer.provideMerge(Layer.mergeAll(Serving.layer, Progress.layer, Meters.layer)),

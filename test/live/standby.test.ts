@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Collector } from "../kit/collector.ts"
 import { sleep, until } from "../kit/Door.ts"
 import * as Postgres from "../kit/postgres.ts"
 import type { Process } from "../kit/processCluster.ts"
@@ -14,6 +15,7 @@ import { TcpProxy } from "../kit/tcpProxy.ts"
 const missing = Postgres.isReachable ? "" : " (skipped: no PostgreSQL at 127.0.0.1:5432; SVC_TEST_POSTGRES names one)"
 
 let cluster: StandbyCluster
+let collector: Collector
 let n = 0
 
 const write = (at: Process, ms = 20_000) =>
@@ -66,9 +68,38 @@ const others = (leader: Process): Process => cluster.schedulers.find((each) => e
 
 describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () => {
   beforeAll(async () => {
-    cluster = await StandbyCluster.start(2, 1, { SVC_LEASE_MS: "5000" }, { idleSsps: 1 })
+    collector = await Collector.start()
+    const sending = (name: string) => ({
+      env: {
+        OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/v1/metrics`,
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_METRIC_EXPORT_INTERVAL: "500",
+        OTEL_SERVICE_NAME: name
+      }
+    })
+    const places = [sending("scheduler-1"), sending("scheduler-2")]
+    cluster = await StandbyCluster.start(2, 1, { SVC_LEASE_MS: "5000" }, { idleSsps: 1, places })
   }, 120_000)
-  afterAll(() => cluster?.close())
+  afterAll(async () => {
+    await cluster?.close()
+    await collector?.close()
+  })
+
+  it("D34 a scheduler that stands by sends its figures to the collector, as the leader does", async () => {
+    const leader = await cluster.leader()
+    // What the last figures of a process say that it is: the attributes of the point that is 1.
+    const roleOf = ({ name }: Process): string => {
+      const metric = collector.metrics.get(`${name} svc_scheduler_role`) as
+        | { readonly gauge: { readonly dataPoints: ReadonlyArray<{ readonly [field: string]: unknown }> } }
+        | undefined
+      const point = metric?.gauge.dataPoints.find(({ asDouble, asInt }) => Number(asDouble ?? asInt) === 1)
+      return JSON.stringify(point?.["attributes"] ?? "")
+    }
+    await until(
+      "both say what they are",
+      () => roleOf(leader).includes('"leader"') && roleOf(others(leader)).includes('"follower"')
+    )
+  })
 
   it("D60 a scheduler that stands by hands on what the leader answers, and follows with its own replica", async () => {
     const leader = await cluster.leader()

@@ -14,7 +14,7 @@ import * as WebHeaders from "../../node/webHeaders.ts"
 import { Audit } from "../../ports/Audit.ts"
 import { HotRoutes } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
-import { ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
+import { NodeFigures, ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
 import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
@@ -41,16 +41,15 @@ const isOwn = ({ headers, url }: HttpServerRequest.HttpServerRequest): boolean =
   )
 }
 
-const layerMonitor = (standing: Standing, following: Following) =>
-  HttpApiBuilder.group(StandbyApi, "monitor", (handlers) =>
+const layerFigures = (standing: Standing, following: Following) =>
+  Layer.effect(
+    NodeFigures,
     Effect.gen(function* () {
-      const { tasks } = yield* Progress
       const { version } = yield* Release
       const process = yield* ProcessFigures
       const heap = yield* Heap
       const meters = yield* Meters
-      const isLed = () => standing.leaderUrl() !== undefined
-      const figures = Effect.map(process, (used) =>
+      return Effect.map(process, (used) =>
         Core.families("scheduler", meters, {
           ...ofProcess(used),
           ...ofMemory(heap.memory()),
@@ -59,6 +58,15 @@ const layerMonitor = (standing: Standing, following: Following) =>
           replicaSeq: following.applied()
         })
       )
+    })
+  )
+
+const layerMonitor = (standing: Standing, following: Following) =>
+  HttpApiBuilder.group(StandbyApi, "monitor", (handlers) =>
+    Effect.gen(function* () {
+      const { tasks } = yield* Progress
+      const figures = yield* NodeFigures
+      const isLed = () => standing.leaderUrl() !== undefined
       return handlers
         .handleRaw("metrics", () =>
           Effect.map(figures, (families) =>
@@ -124,5 +132,6 @@ export const layer = (standing: Standing, following: Following) =>
     Layer.provide([layerMonitor(standing, following), layerReplica(standing)]),
     Layer.provide([layerBearer, Layer.succeed(Cloned, Cloned.of(Effect.void))]),
     Layer.provideMerge(Bodies.layerRouting),
-    Layer.provide(layerAudit)
+    Layer.provide(layerAudit),
+    Layer.provideMerge(layerFigures(standing, following))
   )
