@@ -169,6 +169,12 @@ export class Connections {
     )
   }
 
+  /** Clients open connections ahead of a request; Node takes one on which nothing has come for a request under way. */
+  private closeUnused(): void {
+    for (const [socket, response] of this.sockets)
+      if (response === undefined && socket.bytesRead === 0) socket.destroy()
+  }
+
   /**
    * Stops accepting, lets requests in flight finish, closes connections as they fall idle, and cuts the rest after
    * `deadlineMs`. `done` gets the number of connections cut. For a moment idle connections stay, so that a request
@@ -181,7 +187,9 @@ export class Connections {
     let waitedMs = 0
     const idle = setInterval(() => {
       waitedMs += sweepMs
-      if (waitedMs >= graceMs) this.server.closeIdleConnections()
+      if (waitedMs < graceMs) return
+      this.server.closeIdleConnections()
+      this.closeUnused()
     }, sweepMs)
     const deadline = setTimeout(() => {
       cut = this.sockets.size
