@@ -72,6 +72,14 @@ const full: ReadonlySet<number> = new Set([10_002, 10_023, 10_028, 10_047])
 
 const text = new TextDecoder()
 
+/** The client's word that the server lets this user not do it; the server says so beside the request. */
+const denialOf = (error: unknown): string | undefined => {
+  const { cause, name, operation, subject } = error as { readonly [field: string]: unknown }
+  if (name === "PermissionViolationError")
+    return `${operation === "publish" ? "publish to" : "subscribe to"} ${JSON.stringify(subject)}`
+  return cause instanceof Error ? denialOf(cause) : undefined
+}
+
 const wordsOf = (error: unknown): string => {
   const { message, name } = error as { readonly message?: unknown; readonly name?: unknown }
   return typeof message === "string" && message !== "" ? message : String(name)
@@ -100,6 +108,17 @@ export class Link {
 
   unanswered(why: string): WalFailed {
     return this.failed("unreachable", `it does not answer: ${why}`)
+  }
+
+  /** A request that failed: the server denied it, so that it did nothing, or its answer is not there. */
+  private failure(error: unknown): WalFailed {
+    const denial = denialOf(error)
+    return denial === undefined
+      ? this.unanswered(wordsOf(error))
+      : this.failed(
+          "failed",
+          `its user may not ${denial}; what it must be permitted is in the run book ("The log on NATS")`
+        )
   }
 
   /** What a server's refusal means; one whose cause is the server's own state says nothing of the outcome. */
@@ -156,7 +175,7 @@ export class Link {
     const options = headers === undefined ? { timeout: this.answerMs } : { timeout: this.answerMs, headers }
     const asking = Effect.tryPromise({
       try: () => this.send(subject, payload, options),
-      catch: (error) => this.unanswered(wordsOf(error))
+      catch: (error) => this.failure(error)
     })
     const timed = Effect.suspend(() => (this.isAway ? Effect.zipRight(this.connected, asking) : asking))
     return Effect.flatMap(Effect.forkDaemon(Effect.interruptible(timed)), (fiber) =>

@@ -163,11 +163,13 @@ export const prepare = (link: Link, { log, replicas }: StreamOptions): Effect.Ef
     const { info } = link.connection
     const fault = info === undefined ? "the connection is closed" : serverFault(info)
     if (fault !== undefined) return yield* link.failed("failed", fault)
-    yield* Effect.mapError(link.asked("INFO"), ({ message }) =>
-      link.failed(
-        "failed",
-        `the server has no JetStream for this user: turn it on ("jetstream {}" in its configuration, or -js), for the account too. It said: ${message}`
-      )
+    yield* Effect.mapError(link.asked("INFO"), (error) =>
+      error.reason === "failed"
+        ? error
+        : link.failed(
+            "failed",
+            `the server has no JetStream for this user: turn it on ("jetstream {}" in its configuration, or -js), for the account too. It said: ${error.message}`
+          )
     )
     yield* kept(
       link,

@@ -15,13 +15,18 @@ const retryMs = 200
 const textOf = ({ cause, message }: SqlError): string =>
   cause instanceof Error && cause.message !== "" ? cause.message : message
 
+const hints: { readonly [code: string]: string } = {
+  "42501": `; what its user must be granted is in the run book ("Who may use the log in PostgreSQL")`,
+  "3F000": "; the schema of its user's search_path is not there, or may not be used"
+}
+
 /** The server's own word that a statement did nothing; undefined where it may have been carried out. */
 const refusal = (error: SqlError, shown: string): WalFailed | undefined => {
   const { code, severity } = (error.cause ?? {}) as { readonly code?: unknown; readonly severity?: unknown }
   if (severity !== "ERROR" || typeof code !== "string" || /^(08|40|57|XX)/.test(code)) return undefined
   return new WalFailed({
     reason: code === "53100" ? "full" : "failed",
-    message: `the log at ${shown} refused: ${textOf(error)} (${code})`,
+    message: `the log at ${shown} (SVC_LOG_URL) refused: ${textOf(error)} (${code})${hints[code] ?? ""}`,
     cause: error
   })
 }

@@ -13,11 +13,11 @@ import { openedFrom, opening, type Put, Results, type Row as Stored } from "../s
 import type { Link } from "./link.ts"
 
 /** Keys may be longer than an index takes, so their hash is what is unique. */
-export const tables = [
-  `CREATE TABLE IF NOT EXISTS svc_log_pool_head (log text PRIMARY KEY, epoch bigint NOT NULL, writes bigint NOT NULL)`,
-  `CREATE TABLE IF NOT EXISTS svc_log_pool (log text, kind text, digest bytea, key text NOT NULL, value text NOT NULL,
-    PRIMARY KEY (log, kind, digest))`
-]
+export const tables = {
+  svc_log_pool_head: "log text PRIMARY KEY, epoch bigint NOT NULL, writes bigint NOT NULL",
+  svc_log_pool: `log text, kind text, digest bytea, key text NOT NULL, value text NOT NULL,
+    PRIMARY KEY (log, kind, digest)`
+}
 
 export const begins = `INSERT INTO svc_log_pool_head SELECT log, epoch, 0 FROM svc_log_head WHERE log = $1
   ON CONFLICT DO NOTHING`

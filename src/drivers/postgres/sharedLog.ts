@@ -32,14 +32,14 @@ const pageBytes = 4_194_304
 /** A scheduler that has told nothing for so long is forgotten, and the log kept for it no longer. */
 const forgottenMs = 600_000
 
-const tables = [
-  `CREATE TABLE IF NOT EXISTS svc_log_head (log text PRIMARY KEY, layout int NOT NULL, log_id text NOT NULL,
-    epoch bigint NOT NULL, beat bigint NOT NULL, last_seq bigint NOT NULL, kept_after bigint NOT NULL, holder text)`,
-  `CREATE TABLE IF NOT EXISTS svc_log (log text, seq bigint, line text NOT NULL, PRIMARY KEY (log, seq))`,
-  `CREATE TABLE IF NOT EXISTS svc_log_member (log text, self text, name text NOT NULL, url text NOT NULL,
-    applied bigint NOT NULL, synced bigint NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (log, self))`,
+const tables = {
+  svc_log_head: `log text PRIMARY KEY, layout int NOT NULL, log_id text NOT NULL,
+    epoch bigint NOT NULL, beat bigint NOT NULL, last_seq bigint NOT NULL, kept_after bigint NOT NULL, holder text`,
+  svc_log: "log text, seq bigint, line text NOT NULL, PRIMARY KEY (log, seq)",
+  svc_log_member: `log text, self text, name text NOT NULL, url text NOT NULL,
+    applied bigint NOT NULL, synced bigint NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (log, self)`,
   ...Pool.tables
-]
+}
 
 const asksServer = `SELECT current_setting('server_version_num') AS version, current_setting('fsync') AS fsync,
     current_setting('synchronous_commit') AS sync, current_setting('server_encoding') AS encoding`
@@ -142,6 +142,17 @@ const whole = (link: Link, log: string): Effect.Effect<void, WalFailed> =>
         )
   })
 
+/** Only what is not there: the right to create may be taken from the user once the tables are. */
+const made = (link: Link): Effect.Effect<void, WalFailed> =>
+  Effect.gen(function* () {
+    for (const [name, columns] of Object.entries(tables)) {
+      const [found] = yield* link.asked("SELECT to_regclass($1) IS NOT NULL AS is", [name])
+      // Two that create at once collide in the catalogue; the second attempt finds what the first one made.
+      if (found?.is !== true)
+        yield* Effect.retry(link.asked(`CREATE TABLE IF NOT EXISTS ${name} (${columns})`), { times: 3 })
+    }
+  })
+
 /** A server that can keep the log, with the tables and the rows of this one; answers the log's id. */
 const prepare = (link: Link, { isRelaxed, log, newLogId }: PostgresLogOptions): Effect.Effect<string, WalFailed> =>
   Effect.gen(function* () {
@@ -156,8 +167,7 @@ const prepare = (link: Link, { isRelaxed, log, newLogId }: PostgresLogOptions): 
       isRelaxed
     )
     if (fault !== undefined) return yield* link.failed("failed", fault)
-    // Two that create at once collide in the catalogue; the second attempt finds what the first one made.
-    for (const table of tables) yield* Effect.retry(link.asked(table), { times: 3 })
+    yield* made(link)
     yield* link.asked("INSERT INTO svc_log_head VALUES ($1, $2, $3, 0, 0, 0, 0, NULL) ON CONFLICT DO NOTHING", [
       log,
       layout,

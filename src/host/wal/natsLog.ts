@@ -42,6 +42,18 @@ const client = (from: () => Promise<Client>): Effect.Effect<Client, StartFault> 
 const loginOf = ([first, second]: NatsUrl["credentials"]): object =>
   first === undefined ? {} : second === undefined ? { token: first } : { user: first, pass: second }
 
+/** Why there is no connection, with what to change where the server's or the runtime's own word does not say it. */
+const reasonOf = (error: unknown): string => {
+  const said = OptionalPackage.firstLineOf(error)
+  if ((error as { readonly name?: unknown }).name === "AuthorizationError")
+    return `the server refuses its user, password or token (${said})`
+  return /self-signed|unable to (?:verify|get)/.test(said)
+    ? `${said}: Node must trust the authority of the server's certificate (NODE_EXTRA_CA_CERTS)`
+    : said
+}
+
+const inboxOf = (log: string): string => `_INBOX.svc-${log}`
+
 const listen = async (connection: Closable, link: Link): Promise<void> => {
   for await (const { type } of connection.status())
     if (type === "disconnect") link.disconnected()
@@ -66,6 +78,8 @@ export const layerNats = (
               ...loginOf(credentials),
               ...(isTls ? { tls: {} } : {}),
               name: "scheduler",
+              // Of this log alone: under a name that all clusters share, each user could read what others are answered.
+              inboxPrefix: inboxOf(log),
               timeout: 5_000,
               maxReconnectAttempts: -1,
               reconnectTimeWait: 100,
@@ -75,7 +89,7 @@ export const layerNats = (
               pingInterval: Math.max(250, leaseMs / 6),
               maxPingOut: 2
             }),
-          catch: (error) => unreachable(shown, OptionalPackage.firstLineOf(error))
+          catch: (error) => unreachable(shown, reasonOf(error))
         }),
         (open) => Effect.promise(() => open.close().catch(() => {}))
       )
