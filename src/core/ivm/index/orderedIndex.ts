@@ -36,10 +36,13 @@ class KeyRows extends OrderedRows {
    */
   private unordered: Array<RecordSlot> | undefined = []
 
-  /** Answers how many there are now; one that is met twice is there twice where there are many. */
-  collect(slot: RecordSlot): number {
+  /**
+   * Answers how many there are now. One that may be met again, as records come while they are scanned, is there twice
+   * where there are many.
+   */
+  collect(slot: RecordSlot, mayBeAgain: boolean): number {
     const unordered = this.unordered!
-    if (unordered.length > most || !unordered.includes(slot)) unordered.push(slot)
+    if (!mayBeAgain || unordered.length > most || !unordered.includes(slot)) unordered.push(slot)
     return (this.size = unordered.length)
   }
 
@@ -297,10 +300,11 @@ export class OrderedIndex implements TableIndex {
       const next = rows.next()
       if (next.done === true) return false
       const slot = next.value
-      if (changed.size > 0 && changed.has(slot)) continue
+      const others = changed.size > 0
+      if (others && changed.has(slot)) continue
       const key = keysOf(slot.doc, this.spec)
       const under = this.rowsUnder(key)
-      if (under.collect(slot) === most + 1) large.push([key, under])
+      if (under.collect(slot, others) === most + 1) large.push([key, under])
     }
     return true
   }
