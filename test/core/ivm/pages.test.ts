@@ -355,6 +355,21 @@ test("L7 a row that the scan of a table meets twice, for counted ids were filled
   expect(view.rows().map(({ key }) => key)).toEqual(["t:7000", "t:x0", "t:x1"])
 })
 
+test("L7 a row that the scan of a table meets twice is filed once under a key that no view reads yet", () => {
+  const on = new Desk()
+  const of = (list: number) => `SELECT * FROM t WHERE list = ${list} ORDER BY at LIMIT 3`
+  on.put("t:7000", { at: -1, list: 2 })
+  for (let i = 0; i < 3_000; i++) on.put(`t:x${i}`, { at: i, list: i === 7 ? 2 : 1 })
+  const slices = on.engine.acquireSliced(Either.getOrThrow(parseSelect(of(1))), {})
+  slices.next()
+  for (let i = 0; i < 600; i++) on.put(`t:y${i}`, { at: 9_000, list: 1 })
+  on.put("t:1", { at: 9_000, list: 1 })
+  while (slices.next().done !== true);
+  on.remove("t:7000")
+  expect(on.watch(of(2)).keys()).toEqual(["t:x7"])
+  expect(on.engine.kept.ordered.entries()).toBe(on.engine.store.size("t"))
+})
+
 describe("L7 a filter that few rows pass", () => {
   const looks = () => vi.spyOn(PagedView.prototype, "admits")
   const way = ({ view }: Watching): string | undefined =>
