@@ -27,20 +27,28 @@ export interface ClusterBesideOptions {
   readonly jobTables?: ReadonlyArray<string>
   /** Whether the database may post. */
   readonly mayPost?: boolean
+  /** Takes what ends it, in the order in which it began; by default the end of the test does. */
+  readonly later?: (end: () => Promise<void> | void) => void
 }
 
-/** Gone when the test is. */
+/** Gone when the test is, unless `later` is given. */
 export const startClusterBeside = async (
   ssps: number,
-  { jobTables = [], mayPost = false, scheduler = {}, ssp = () => ({}) }: ClusterBesideOptions = {}
+  {
+    jobTables = [],
+    later = onTestFinished,
+    mayPost = false,
+    scheduler = {},
+    ssp = () => ({})
+  }: ClusterBesideOptions = {}
 ): Promise<ClusterBeside> => {
   const folder = temporaryFolder()
-  onTestFinished(() => removeFolder(folder))
+  later(() => removeFolder(folder))
   const server = await RpcServer.start({
     path: `surrealkv://${folder}/database`,
     ...(mayPost ? { capabilities: { network_targets: true } } : {})
   })
-  onTestFinished(() => server.kill())
+  later(() => server.kill())
   const ask = <A>(query: string): Promise<A> => server.ask<A>("n", "d", query)
   await ask("DEFINE TABLE item; FOR $n IN 0..40 { CREATE type::record('item', $n) SET n = 0, on = $n % 2 = 0 }")
   const { pass, user } = await serviceUser(server, jobTables)
@@ -74,6 +82,6 @@ export const startClusterBeside = async (
     STORE_USER: user,
     STORE_PASS: pass
   }))
-  onTestFinished(() => cluster.close())
+  later(() => cluster.close())
   return { server, cluster, settings, ask }
 }

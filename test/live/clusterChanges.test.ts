@@ -4,7 +4,7 @@
  *
  * No compare runs by the clock here, so what a view lacks stays missing and fails the test.
  */
-import { expect, onTestFinished, test } from "vitest"
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { left, taken } from "../kit/changeTable.ts"
 import { type ClusterBeside, startClusterBeside } from "../kit/clusterBeside.ts"
@@ -112,8 +112,17 @@ test("D44 D56 D57 in a cluster the scheduler takes the change table of a databas
   await edgesOfMade(0)
 }, 300_000)
 
+/** One cluster for what follows: each test takes it as the one before left it, and the last ends its scheduler. */
+let beside: ClusterBeside
+const ends: Array<() => Promise<void> | void> = []
+beforeAll(async () => {
+  beside = await startClusterBeside(1, { later: (end) => void ends.unshift(end) })
+})
+afterAll(async () => {
+  for (const end of ends) await end()
+})
+
 test("D44 L3 in a cluster a transaction is one step of every view, though it takes several deliveries", async () => {
-  const beside = await startClusterBeside(1)
   const { ask, cluster } = beside
   const sum = "SELECT math::sum(n) AS n, count() AS rows FROM item GROUP ALL"
   for (const [id, surql] of [
@@ -151,7 +160,6 @@ test("D44 L3 in a cluster a transaction is one step of every view, though it tak
 }, 300_000)
 
 test("D44 no write fails while the scheduler is away; it takes what waits when it is back, after kills too, without a compare", async () => {
-  const beside = await startClusterBeside(1)
   const { ask, cluster, server } = beside
   const { scheduler } = cluster
   expect(await register(beside)).toBe(200)
@@ -183,7 +191,6 @@ test("D44 no write fails while the scheduler is away; it takes what waits when i
 }, 300_000)
 
 test("D44 a second scheduler beside a database takes no rows while the first has the lease, says so, and follows when that one is gone", async () => {
-  const beside = await startClusterBeside(1)
   const { ask, cluster, server, settings } = beside
   const port = await freePort()
   const folder = temporaryFolder()

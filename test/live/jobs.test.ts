@@ -142,40 +142,34 @@ describe.concurrent("commands", () => {
     expect(asked.length).toBe(1)
   })
   it("D5a a schema file that is missing or defines another table, and a document that is no OpenAPI, fail --check-config of both servers; jobs types and outbox() refuse the document, jobs schema the file", async () => {
-    const at = (name: string, spec: string, schema: string): string => {
+    const backend = (name: string, spec: string, schema: string): string =>
+      `  ${name}: { type: http, baseUrl: "http://x", spec: ${spec}, method: { type: outbox, table: mail_job, schema: ${schema} } }\n`
+    const written = (name: string, ...backends: ReadonlyArray<string>): string => {
       const path = join(folder, `${name}.yml`)
-      writeFileSync(
-        path,
-        `backends:\n  mail: { type: http, baseUrl: "http://x", spec: ${spec}, method: { type: outbox, table: mail_job, schema: ${schema} } }\n`
-      )
+      writeFileSync(path, `backends:\n${backends.join("")}`)
       return path
     }
     writeFileSync(join(folder, "other.surql"), "DEFINE TABLE mail_jobs SCHEMAFULL; -- DEFINE FIELD x ON mail_job\n")
     writeFileSync(join(folder, "swagger.json"), JSON.stringify({ swagger: "2.0", paths: { "/send": { post: {} } } }))
-    const check = async (door: string, path: string) => {
-      const process_ = await Door.spawn(
-        { command: [process.execPath, door], env: { SVC_CONFIG_PATH: path } },
+    const missing = backend("missing", "mail.json", "none.surql"),
+      swagger = backend("swagger", "swagger.json", "mail_job.surql")
+    written("missing", missing)
+    written("swagger", swagger)
+    const faulty = written("faulty", missing, backend("other", "mail.json", "other.surql"), swagger)
+    // Each start names every fault, so that one per server is enough.
+    for (const file of ["dist/ssp.js", "dist/scheduler.js"]) {
+      const door = await Door.spawn(
+        { command: [process.execPath, file], env: { SVC_CONFIG_PATH: faulty } },
         "--check-config"
       )
-      doors.push(process_)
-      await process_.exited
-      return [process_.exit?.code, process_.logs] as const
-    }
-    for (const door of ["dist/ssp.js", "dist/scheduler.js"]) {
-      expect(await check(door, at("missing", "mail.json", "none.surql"))).toEqual([
-        2,
-        expect.stringMatching(
-          /backends\.mail\.method\.schema: none\.surql cannot be read: .*jobs schema --table mail_job/
-        )
-      ])
-      expect(await check(door, at("other", "mail.json", "other.surql"))).toEqual([
-        2,
-        expect.stringContaining("other.surql has no DEFINE TABLE mail_job")
-      ])
-      expect(await check(door, at("swagger", "swagger.json", "mail_job.surql"))).toEqual([
-        2,
-        expect.stringContaining("swagger.json) is no OpenAPI 3.0 or 3.1 document")
-      ])
+      doors.push(door)
+      await door.exited
+      expect(door.exit?.code).toBe(2)
+      expect(door.logs).toMatch(
+        /backends\.missing\.method\.schema: none\.surql cannot be read: .*jobs schema --table mail_job/
+      )
+      expect(door.logs).toContain("other.surql has no DEFINE TABLE mail_job")
+      expect(door.logs).toContain("swagger.json) is no OpenAPI 3.0 or 3.1 document")
     }
     expect(await ended(["types"], { SVC_CONFIG_PATH: join(folder, "swagger.yml") })).toEqual([
       2,
@@ -281,33 +275,16 @@ describe("beside others", () => {
       await server.kill()
     }
   })
-  it("D37 the trace context of POST /ingest arrives at the backend: of the request, of each change, and what the record itself names first", async () => {
-    const ssp = await Door.start({ env: env({ STORE_ADDR: "memory://" }) })
+})
+
+describe("an SSP without a database", () => {
+  let ssp: Door
+  beforeAll(async () => {
+    ssp = await Door.start({ env: env({ STORE_ADDR: "memory://" }) })
     doors.push(ssp)
-    backend.reply = (_, response) => void response.end("{}")
-    const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`
-    const job = (key: string, more: object = {}) =>
-      create(`mail_job:${key}`, { path: "/send", payload: {}, status: "pending", ...more })
-    const post = (body: unknown, traceparent: string) =>
-      request(ssp.url, { method: "POST", path: "/ingest", token: secret, body, headers: { traceparent } })
-    await post(
-      [job("t1"), { ...job("t2"), traceparent: trace("b") }, job("t3", { traceparent: trace("c") })],
-      trace("a")
-    )
-    await post(job("t4"), "00-nonsense-01")
-    await until("all four are called", () =>
-      ["t1", "t2", "t3", "t4"].every((key) => backend.calls(`mail_job:${key}`).length === 1)
-    )
-    expect(["t1", "t2", "t3", "t4"].map((key) => backend.calls(`mail_job:${key}`)[0]!.headers["traceparent"])).toEqual([
-      trace("a"),
-      trace("b"),
-      trace("c"),
-      undefined
-    ])
   })
+  // First of all, because what it lists is every job that there is.
   it("list, show, retry and cancel ask the SSP, in its words", async () => {
-    const ssp = await Door.start({ env: env({ STORE_ADDR: "memory://" }) })
-    doors.push(ssp)
     const ask = (...args: ReadonlyArray<string>) => ended([...args, "--url", ssp.url])
     backend.reply = (_, response) => void response.writeHead(404).end("no such user")
     await request(ssp.url, {
@@ -333,6 +310,28 @@ describe("beside others", () => {
     expect(await ask("cancel", "mail_job:a")).toEqual([
       1,
       expect.stringContaining("answered 409: job mail_job:a is success")
+    ])
+  })
+  it("D37 the trace context of POST /ingest arrives at the backend: of the request, of each change, and what the record itself names first", async () => {
+    backend.reply = (_, response) => void response.end("{}")
+    const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`
+    const job = (key: string, more: object = {}) =>
+      create(`mail_job:${key}`, { path: "/send", payload: {}, status: "pending", ...more })
+    const post = (body: unknown, traceparent: string) =>
+      request(ssp.url, { method: "POST", path: "/ingest", token: secret, body, headers: { traceparent } })
+    await post(
+      [job("t1"), { ...job("t2"), traceparent: trace("b") }, job("t3", { traceparent: trace("c") })],
+      trace("a")
+    )
+    await post(job("t4"), "00-nonsense-01")
+    await until("all four are called", () =>
+      ["t1", "t2", "t3", "t4"].every((key) => backend.calls(`mail_job:${key}`).length === 1)
+    )
+    expect(["t1", "t2", "t3", "t4"].map((key) => backend.calls(`mail_job:${key}`)[0]!.headers["traceparent"])).toEqual([
+      trace("a"),
+      trace("b"),
+      trace("c"),
+      undefined
     ])
   })
 })

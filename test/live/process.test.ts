@@ -1,15 +1,16 @@
 /**
  * The life of the process: signals, logs, and what its data folder holds over a restart (D22, D23).
  *
- * Why as a process: signals, locks and restarts exist nowhere else. The tests mostly wait, so they run side by side.
+ * Why as a process: signals, locks and restarts exist nowhere else. The tests of signals mostly
+ * wait, so they run side by side.
  */
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { send } from "../kit/contract.ts"
-import { type DoorOptions, secret, until } from "../kit/Door.ts"
-import { bodyOf, request } from "../kit/http.ts"
+import { Door, type DoorOptions, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
+import { type Body, bodyOf, request } from "../kit/http.ts"
 import { campaign } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
 import { workshop } from "../kit/workshop.ts"
@@ -84,44 +85,26 @@ describe.concurrent("signals", () => {
   })
 })
 
-it("the data folder and every file in it are this user's alone", async ({ onTestFinished }) => {
-  const use = workshop(onTestFinished)
-  const dataDir = join(use.folder(), "kept")
-  const door = await use.start({ dataDir, env: { STORE_ADDR: undefined } })
-  await send(door, { ask: "POST /ingest", body: create("a:1") })
-  expect(await door.stop()).toEqual({ code: 0, signal: null })
-  const modes = ["", ...readdirSync(dataDir)].map((name) => [name, statSync(join(dataDir, name)).mode & 0o077] as const)
-  expect(modes.length).toBeGreaterThan(1)
-  expect(modes.filter(([, open]) => open !== 0)).toEqual([])
-})
-
-describe.concurrent("logs", () => {
-  it("are one JSON object per line when the output is no terminal", async ({ onTestFinished }) => {
-    const use = workshop(onTestFinished)
-    const door = await use.start()
-    await send(door, { ask: "POST /log", body: { message: "for the log", level: "warn", data: { a: 1 } } })
-    await until("the message", () => door.logs.includes("for the log"))
-    await door.stop()
-    const lines = door.logs.split("\n").filter((line) => line !== "")
-    expect(lines.length).toBeGreaterThan(1)
-    for (const line of lines) expect(() => JSON.parse(line) as unknown, line).not.toThrow()
+/** One folder from its first start to its end: each test takes it as the one before left it. */
+describe("D22 data folder", () => {
+  const folder = temporaryFolder()
+  const dataDir = join(folder, "kept")
+  const options: DoorOptions = { dataDir, env: { STORE_ADDR: undefined } }
+  let door: Door
+  let before: Body
+  afterAll(async () => {
+    await door?.close()
+    removeFolder(folder)
   })
-})
-
-describe.concurrent("D22 data folder", () => {
-  const sqlite = (dataDir: string): DoorOptions => ({ dataDir, env: { STORE_ADDR: undefined } })
-  it("D22 D23 records, versions, views and generations are there after a clean stop and start", async ({
-    onTestFinished
-  }) => {
-    const use = workshop(onTestFinished)
-    const dataDir = use.folder()
-    const first = await use.start(sqlite(dataDir))
-    await send(first, {
+  const files = () => readdirSync(dataDir, { recursive: true, encoding: "utf8" }).map((name) => join(dataDir, name))
+  beforeAll(async () => {
+    door = await Door.start(options)
+    await send(door, {
       ask: "POST /view/register",
       body: registration("v", "SELECT * FROM a WHERE n > 0", { format: "tree" })
     })
-    for (const n of [1, 2, 3]) await send(first, { ask: "POST /ingest", body: create("a:1", { n }) })
-    await send(first, {
+    for (const n of [1, 2, 3]) await send(door, { ask: "POST /ingest", body: create("a:1", { n }) })
+    await send(door, {
       ask: "POST /ingest",
       body: create("a:⟨odd id⟩", {
         n: 1.5,
@@ -131,7 +114,33 @@ describe.concurrent("D22 data folder", () => {
         deep: { list: [1, [2, { a: null }]] }
       })
     })
-    const before = bodyOf(await send(first, { ask: "GET /view/v" }))
+    before = bodyOf(await send(door, { ask: "GET /view/v" }))
+  })
+
+  it("D22 a second process on the same folder gets a clear fault that names it, the first goes on", async ({
+    onTestFinished
+  }) => {
+    const second = await workshop(onTestFinished).run(options)
+    expect(second.exit?.code).toBeGreaterThan(0)
+    expect(second.logs).toContain(dataDir)
+    expect((await send(door, { ask: "POST /ingest", body: create("b:1") })).status).toBe(200)
+  })
+  it("logs are one JSON object per line when the output is no terminal", async () => {
+    await send(door, { ask: "POST /log", body: { message: "for the log", level: "warn", data: { a: 1 } } })
+    await until("the message", () => door.logs.includes("for the log"))
+    expect(await door.stop()).toEqual({ code: 0, signal: null })
+    const lines = door.logs.split("\n").filter((line) => line !== "")
+    expect(lines.length).toBeGreaterThan(1)
+    for (const line of lines) expect(() => JSON.parse(line) as unknown, line).not.toThrow()
+  })
+  it("the data folder and every file in it are this user's alone", () => {
+    const modes = ["", ...readdirSync(dataDir)].map(
+      (name) => [name, statSync(join(dataDir, name)).mode & 0o077] as const
+    )
+    expect(modes.length).toBeGreaterThan(1)
+    expect(modes.filter(([, open]) => open !== 0)).toEqual([])
+  })
+  it("D22 D23 records, versions, views and generations are there after a clean stop and start", async () => {
     expect(before).toMatchObject({
       content_generation: 5,
       result_data: [
@@ -139,14 +148,43 @@ describe.concurrent("D22 data folder", () => {
         { n: 1.5, nothing: null }
       ]
     })
-    expect((await first.stop()).code).toBe(0)
-    const second = await use.start(sqlite(dataDir))
-    expect(bodyOf(await send(second, { ask: "GET /view/v" }))).toEqual(before)
-    expect(bodyOf(await send(second, { ask: "GET /view/v?format=flat" }))["result_data"]).toEqual([
+    door = await Door.start(options)
+    expect(bodyOf(await send(door, { ask: "GET /view/v" }))).toEqual(before)
+    expect(bodyOf(await send(door, { ask: "GET /view/v?format=flat" }))["result_data"]).toEqual([
       ["a:1", 3],
       [expect.any(String), 1]
     ])
   })
+  it("D23 a damaged saved state is set aside and reported, and the views are right all the same", async () => {
+    await send(door, { ask: "POST /view/register", body: registration("w", "SELECT * FROM c") })
+    await send(door, { ask: "POST /ingest", body: create("c:1") })
+    const was = bodyOf(await send(door, { ask: "GET /view/w" }))
+    expect(was).toMatchObject({ content_generation: 2, result_data: [["c:1", 1]] })
+    await door.stop()
+    const states = files().filter((path) => path.endsWith(".json"))
+    expect(states.length).toBeGreaterThan(0)
+    for (const path of states) writeFileSync(path, "{ damaged")
+    door = await Door.start(options)
+    const after = bodyOf(await send(door, { ask: "GET /view/w" }))
+    expect({ ...after, content_generation: 0 }).toEqual({ ...was, content_generation: 0 })
+    expect(after["content_generation"]).toBeGreaterThanOrEqual(Number(was["content_generation"]))
+    expect(door.logs).toMatch(/damaged/)
+  })
+  it("D22 a damaged database file is refused with exit code 3 and a message naming it", async ({ onTestFinished }) => {
+    const records = Array.from({ length: 200 }, (_, n) => create(`d:${n}`, { text: "x".repeat(500) }))
+    expect((await send(door, { ask: "POST /ingest", body: records })).status).toBe(200)
+    await door.stop()
+    const database = files().filter((path) => isSqlite(path))
+    expect(database).toHaveLength(1)
+    const bytes = readFileSync(database[0] ?? "")
+    bytes.fill(0xa5, 100, bytes.length)
+    writeFileSync(database[0] ?? "", bytes)
+    const second = await workshop(onTestFinished).run(options)
+    expect([second.exit?.code, second.logs.includes(database[0] ?? "?")]).toEqual([3, true])
+  })
+})
+
+describe.concurrent("D22 data folders", () => {
   it.runIf(campaign)("D22 memory:// keeps nothing", async ({ onTestFinished }) => {
     const use = workshop(onTestFinished)
     const dataDir = use.folder()
@@ -156,59 +194,11 @@ describe.concurrent("D22 data folder", () => {
     const second = await use.start({ dataDir })
     expect((await send(second, { ask: "GET /debug/deps" })).json).toMatchObject({ tables_in_store: [] })
   })
-  it("D22 a second process on the same folder gets a clear fault that names it, the first goes on", async ({
-    onTestFinished
-  }) => {
-    const use = workshop(onTestFinished)
-    const dataDir = use.folder()
-    const first = await use.start(sqlite(dataDir))
-    const second = await use.run(sqlite(dataDir))
-    expect(second.exit?.code).toBeGreaterThan(0)
-    expect(second.logs).toContain(dataDir)
-    expect((await send(first, { ask: "POST /ingest", body: create("a:1") })).status).toBe(200)
-  })
-  it("D22 a damaged database file is refused with exit code 3 and a message naming it", async ({ onTestFinished }) => {
-    const use = workshop(onTestFinished)
-    const dataDir = use.folder()
-    const first = await use.start(sqlite(dataDir))
-    for (let n = 0; n < 200; n++)
-      await send(first, { ask: "POST /ingest", body: create(`a:${n}`, { text: "x".repeat(500) }) })
-    await first.stop()
-    const files = readdirSync(dataDir, { recursive: true, encoding: "utf8" }).map((name) => join(dataDir, name))
-    const database = files.filter((path) => isSqlite(path))
-    expect(database).toHaveLength(1)
-    const bytes = readFileSync(database[0] ?? "")
-    bytes.fill(0xa5, 100, bytes.length)
-    writeFileSync(database[0] ?? "", bytes)
-    const second = await use.run(sqlite(dataDir))
-    expect([second.exit?.code, second.logs.includes(database[0] ?? "?")]).toEqual([3, true])
-  })
-  it("D23 a damaged saved state is set aside and reported, and the views are right all the same", async ({
-    onTestFinished
-  }) => {
-    const use = workshop(onTestFinished)
-    const dataDir = use.folder()
-    const first = await use.start(sqlite(dataDir))
-    await send(first, { ask: "POST /view/register", body: registration("v", "SELECT * FROM a") })
-    await send(first, { ask: "POST /ingest", body: create("a:1") })
-    const before = bodyOf(await send(first, { ask: "GET /view/v" }))
-    expect(before).toMatchObject({ content_generation: 2, result_data: [["a:1", 1]] })
-    await first.stop()
-    const files = readdirSync(dataDir, { recursive: true, encoding: "utf8" }).map((name) => join(dataDir, name))
-    const states = files.filter((path) => path.endsWith(".json"))
-    expect(states.length).toBeGreaterThan(0)
-    for (const path of states) writeFileSync(path, "{ damaged")
-    const second = await use.start(sqlite(dataDir))
-    const after = bodyOf(await send(second, { ask: "GET /view/v" }))
-    expect({ ...after, content_generation: 0 }).toEqual({ ...before, content_generation: 0 })
-    expect(after["content_generation"]).toBeGreaterThanOrEqual(Number(before["content_generation"]))
-    expect(second.logs).toMatch(/damaged/)
-  })
   it("D22 a folder that cannot be used is a fault that names it", async ({ onTestFinished }) => {
     const use = workshop(onTestFinished)
     const path = join(use.folder(), "file")
     writeFileSync(path, "no folder")
-    const door = await use.run(sqlite(path))
+    const door = await use.run({ dataDir: path, env: { STORE_ADDR: undefined } })
     expect(door.exit?.code).toBeGreaterThan(0)
     expect(door.logs).toContain(path)
   })
