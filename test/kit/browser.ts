@@ -82,9 +82,13 @@ export class Visit {
   }
 }
 
-/** A browser for the tests of a file; `close` ends it and every window. */
+/** One for all files of a worker, and gone with it: the browser ends when nothing holds its pipe. */
+let shared: Promise<Browser> | undefined
+
+/** Windows for the tests of a file; `close` ends every one of them. They share nothing with those of other files. */
 export class Chromium {
   readonly #browser: Browser
+  readonly #windows: Array<BrowserContext> = []
 
   private constructor(browser: Browser) {
     this.#browser = browser
@@ -92,14 +96,17 @@ export class Chromium {
 
   static async launch(): Promise<Chromium> {
     if (missing !== undefined) throw new Error(missing)
-    return new Chromium(
-      await chromium.launch({
-        executablePath: path,
-        headless: true,
-        chromiumSandbox: !isRoot,
-        args: ["--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost", "--disable-gpu"]
-      })
-    )
+    shared ??= chromium.launch({
+      executablePath: path,
+      headless: true,
+      chromiumSandbox: !isRoot,
+      args: ["--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost", "--disable-gpu"]
+    })
+    if (!(await shared).isConnected()) {
+      shared = undefined
+      return Chromium.launch()
+    }
+    return new Chromium(await shared)
   }
 
   /** A window of its own, with nothing stored, that belongs to the service at `url`. Call `go` to open a page of it. */
@@ -121,10 +128,11 @@ export class Chromium {
       hasTouch: phone,
       deviceScaleFactor: phone ? 2 : 1
     })
+    this.#windows.push(context)
     return new Visit(await context.newPage(), new URL(url).origin, asks)
   }
 
   async close(): Promise<void> {
-    await this.#browser.close()
+    await Promise.all(this.#windows.map((each) => each.close()))
   }
 }
