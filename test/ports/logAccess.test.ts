@@ -1,18 +1,20 @@
 /**
- * The rights of a log's user that the run book prints, each of which is needed, and what a
- * start says of a login or a certificate that is not taken.
+ * The rights of a log's user that the run book prints, each of which is needed, and what a start says of a login or a
+ * certificate that is not taken.
  */
 import { randomUUID } from "node:crypto"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest"
-import type { SharedLog } from "../../src/ports/SharedLog.ts"
+import * as KeptSnapshots from "../../src/host/keptSnapshots.ts"
+import { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
 import { authority } from "../kit/certificates.ts"
 import { Door, freePort, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import * as Nats from "../kit/nats.ts"
 import * as Postgres from "../kit/postgres.ts"
+import * as Replicas from "../kit/replicaFiles.ts"
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/runbook.md"), "utf8")
 
@@ -47,8 +49,8 @@ const used = (leading: Leading, url: string) =>
   }).pipe(Effect.scoped)
 
 /** What it fails with; "" where it does not. */
-const saidBy = (use: Effect.Effect<unknown, { readonly message: string }>): Promise<string> =>
-  Effect.runPromise(Effect.match(use, { onFailure: ({ message }) => message, onSuccess: () => "" }))
+const saidBy = (use: Effect.Effect<unknown, unknown>): Promise<string> =>
+  Effect.runPromise(Effect.match(use, { onFailure: (error) => (error as Error).message, onSuccess: () => "" }))
 
 const opening = (layer: Layer.Layer<SharedLog, StartFault>) => Effect.scoped(Layer.build(layer))
 
@@ -79,7 +81,7 @@ const scheduler = async (url: string, ca?: string) => {
 }
 
 describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () => {
-  const [printed = ""] = blocksOf("The log on NATS", "text")
+  const [printed = "", keeping = ""] = blocksOf("The log on NATS", "text")
   /** The lines with a permission; each of them is one that the driver must have. */
   const permissions = printed.split("\n").filter((line) => line.includes('"'))
   const userOf = (user: string, log: string, lacking: (line: string) => boolean = () => false): string =>
@@ -96,7 +98,18 @@ describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () =>
       ? userOf(`less-${i}`, `less-${i}`).replace(/"_INBOX[^"]*"/, '"nothing"')
       : userOf(`less-${i}`, `less-${i}`, (line) => line === each)
   )
+  /** Those of one that keeps snapshots beside the log, too. */
+  const keeps = keeping.split("\n").filter((line) => line.includes('"'))
+  const keeperOf = (user: string, more: ReadonlyArray<string>): string =>
+    userOf(user, user).replace("publish: [", ["publish: [", ...more].join("\n").replace(/\bname\b/g, user))
   const users = [
+    keeperOf("keeper", keeps),
+    ...keeps.map((each, i) =>
+      keeperOf(
+        `keeper-${i}`,
+        keeps.filter((line) => line !== each)
+      )
+    ),
     userOf("whole", "whole"),
     userOf("later", "whole", (line) => line.includes("first start")),
     userOf("other", "other"),
@@ -146,6 +159,29 @@ describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () =>
     },
     30_000
   )
+
+  /** Three snapshots, of which the first goes, and the newest read back. */
+  const kept = (log: string) =>
+    Effect.gen(function* () {
+      const { own, replica } = yield* Replicas.open()
+      const shared = Context.get(yield* Layer.build(Nats.sharedOf(urlOf(log, log))), SharedLog)
+      const snapshots = KeptSnapshots.make(yield* shared.snapshots!, { logId: "a-log", intervalMs: 0 })
+      for (const n of [1, 2, 3]) {
+        yield* Replicas.filled(replica, n, 1)
+        expect(yield* snapshots.keep(own, n + 1)).toBe(n)
+      }
+      const [offer] = yield* snapshots.offers(3)
+      expect(yield* Effect.scoped(Effect.flatMap(offer!.open, Replicas.bytesOf))).not.toHaveLength(0)
+    }).pipe(Effect.scoped)
+
+  test("D64 the printed permissions of snapshots are enough, and one that is lacking is named", async () => {
+    expect(keeps.length).toBe(5)
+    expect(await saidBy(kept("keeper"))).toBe("")
+    for (const [i, line] of keeps.entries()) {
+      const lacks = /"([^"]*)"/.exec(line)![1]!.replace(/\bname\b/, `keeper-${i}`)
+      expect(await saidBy(kept(`keeper-${i}`))).toContain(`may not publish to "${lacks.replace(/>$/, "")}`)
+    }
+  }, 60_000)
 
   test("D62 a user of one log reads neither another one nor what its schedulers are answered", async () => {
     expect(await saidBy(opening(Nats.sharedOf(urlOf("other", "whole"))))).toMatch(
