@@ -72,6 +72,7 @@ export class SharedView implements Carried {
     this.key = key
     this.#source = source
     this.#home = home
+    this.#lapse()
   }
 
   get id(): string {
@@ -111,8 +112,13 @@ export class SharedView implements Carried {
     return () => {
       if (!isHeld) return
       isHeld = false
-      if (--this.#holders === 0) this.#cancelGrace = this.#home.world.after(this.#home.graceMs, () => this.leave())
+      if (--this.#holders === 0) this.#lapse()
     }
+  }
+
+  /** Forgotten after the grace, unless it is held by then. */
+  #lapse(): void {
+    this.#cancelGrace = this.#home.world.after(this.#home.graceMs, () => this.leave())
   }
 
   /** Lets go at once, held or not. */

@@ -68,6 +68,21 @@ describe("a view that is followed", () => {
     expect(server.requests).toEqual(["/stream", "/stream/s1", "/stream/s1"])
     expect([...server.connections].map(({ places }) => places.map(({ isOver }) => isOver))).toEqual([[false, true]])
   })
+  it("is one for all that ask for it, forgotten after the grace where none holds it, and followed once one does", async () => {
+    server.add("a", rows("x"))
+    const live = client({ graceMs: 5000 })
+    const [unheld, other] = [live.view("a"), live.view("b")]
+    expect(live.view("a")).toBe(unheld)
+    await world.pass(6000)
+    expect(live.view("b")).not.toBe(other)
+    unheld.hold()
+    await world.pass(1)
+    expect([unheld.state.status, unheld.state.rows]).toEqual(["live", rows("x")])
+    expect(live.view("a")).toBe(unheld)
+    await world.pass(6000)
+    expect(unheld.state.status).toBe("live")
+    expect(server.requests).toEqual(["/stream"])
+  })
   it("is let go with the connection, timers and all, when nothing follows any more", async () => {
     server.add("a")
     const live = client()
