@@ -61,8 +61,7 @@ export interface SchedulerClientShape {
   readonly query: (query: string, params?: Obj) => Effect.Effect<ProxyAnswer, SchedulerError>
   /**
    * Extension (D61): the text of a feed, in pieces; it ends when the connection does, and fails when nothing is heard
-   * on it for long. Absent, with `applied`, where
-   * this client cannot follow: then events are sent.
+   * on it for long. Absent, with `applied`, where this client cannot follow: then events are sent.
    */
   readonly feed?: (asked: FeedAsk) => Stream.Stream<string, SchedulerError>
   /** Extension (D61). */

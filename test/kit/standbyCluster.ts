@@ -1,6 +1,6 @@
 /**
- * Several schedulers over one log, in PostgreSQL or on NATS, and their SSPs, as real processes: killed, stopped in their tracks, told
- * to stop and started again by a test.
+ * Several schedulers over one log, in PostgreSQL or on NATS, and their SSPs, as real processes: killed, stopped in their
+ * tracks, told to stop and started again by a test.
  */
 import { join } from "node:path"
 import { Door, freePort, removeFolder, schedulerEnv, temporaryFolder, until } from "./Door.ts"
