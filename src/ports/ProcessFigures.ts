@@ -33,9 +33,11 @@ export interface HeapShape {
    * since the last one.
    */
   readonly measured: () => Memory
+  /** What took much has been let go: where the heap was full, a collection says at once what is left. */
+  readonly released: () => void
 }
 
 /** The heap of this process; unwatched it always has room. */
 export class Heap extends Context.Reference<Heap>()("ports/Heap", {
-  defaultValue: (): HeapShape => ({ memory: () => unwatched, measured: () => unwatched })
+  defaultValue: (): HeapShape => ({ memory: () => unwatched, measured: () => unwatched, released: () => {} })
 }) {}

@@ -179,7 +179,8 @@ describe("D43 an SSP whose heap is too small for the scheduler's records", () =>
       expect(words).toMatch(/^table t cannot be read: the heap's limit of \d+ MiB is too small .*SVC_MAX_MEMORY/)
       return true
     })
-    expect((await shows("w", "SELECT * FROM u")).status, "other views are served").toBe(200)
+    const other = await shows("w", "SELECT * FROM u")
+    expect(other.status, `other views are served: ${other.text}`).toBe(200)
     expect(pulls.exit).toBeUndefined()
   })
 })

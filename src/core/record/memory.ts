@@ -39,6 +39,10 @@ export const collected = ({ isFull, limitBytes }: Memory, usedBytes: number): Me
 export const isLoadable = ({ limitBytes, usedBytes }: Memory, comingBytes = 0): boolean =>
   usedBytes + comingBytes <= limitBytes * loadableUpTo
 
+/** Whether a running service may read more of what it holds beside the rest: it must not be full because of that. */
+export const isHoldable = ({ limitBytes, usedBytes }: Memory, comingBytes: number): boolean =>
+  usedBytes + comingBytes < limitBytes * fullFrom
+
 /**
  * How many times its text a stretch of records takes beside the records themselves, on its way from a database: read
  * ahead, as changes, as text for the own store, and what the collector has not got to.

@@ -261,7 +261,7 @@ export const reading = (client: SchedulerClientShape, pageSize: number | undefin
           if (records === undefined) return yield* unusable(query)
           count += records.length
           const memory = heap.measured()
-          if (!Memory.isLoadable(memory, count * slotBytes)) return yield* noRoom(memory, count)
+          if (!Memory.isHoldable(memory, count * slotBytes)) return yield* noRoom(memory, count)
           yield* page(seq, records)
           if (records.length < size) return
           last = { exact: read.exact, id: records.at(-1)?.id }

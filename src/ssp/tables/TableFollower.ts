@@ -13,6 +13,7 @@ import * as Interest from "../../core/surql/syntax/interest.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
+import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import type { SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
 import type { DeclaredTypes } from "../database/DeclaredTypes.ts"
@@ -28,6 +29,8 @@ const firstWaitMs = 50
 const lastOpenMs = 250
 /** Between two tries to read a table, or to apply what cannot be. */
 const lastWaitMs = 2000
+/** Before a table for which there was no room is read again: to find that out anew fills the heap once more. */
+const noRoomWaitMs = 10_000
 /** A line is an event, whose body the scheduler bounds. */
 const maxLine = 64 * 1024 * 1024
 /** A registration waits so long in one request for tables that join; then it is told to come again. */
@@ -45,6 +48,7 @@ export interface Following {
   readonly uses: TableUses
   readonly tracing: TracingShape | undefined
   readonly reading: Reading
+  readonly heap: HeapShape
   readonly sspId: string
   readonly registration: number
   readonly position: Omit<StoredPosition, "writes">
@@ -125,7 +129,7 @@ export class TableFollower {
       const release = this.parts.uses.pin(interest)
       // A registration as a whole is not interrupted; without this the wait would have no end.
       return Effect.interruptible(this.holding).pipe(
-        Effect.timeoutFail({ duration: Duration.millis(holdMs), onTimeout: () => this.late() }),
+        Effect.timeoutFail({ duration: Duration.millis(holdMs), onTimeout: () => this.late }),
         Effect.as(release),
         // The tables stay wanted for the grace that a table without views has.
         Effect.onError(() => Effect.sync(release))
@@ -133,28 +137,32 @@ export class TableFollower {
     })
   }
 
-  private readonly holding: Effect.Effect<void> = Effect.suspend(() => {
+  private readonly holding: Effect.Effect<void, Overloaded> = Effect.suspend(() => {
     const { changed } = this
     const missing = this.missing()
     if (missing.size === 0 && !this.feed.isBlocked && (!this.parts.uses.all || this.isListed)) return Effect.void
     for (const table of missing) this.want(table, false)
+    const refused = this.noRoom(missing)
+    if (refused !== undefined) return refused
     const listing = this.parts.uses.all && !this.isListed ? this.listing : Effect.void
     return Effect.zipRight(Effect.zipRight(listing, Deferred.await(changed)), this.holding)
   })
 
-  /** Why the tables are not there; where one has no room here, another SSP is to be asked. */
-  private late(): TablesJoining | Overloaded {
-    const missing = [...this.missing()]
-    const full = missing.find((table) => this.tooLarge.has(table))
-    if (full !== undefined)
-      return new Overloaded({
-        message: `table ${full} cannot be read: ${this.tooLarge.get(full)}`,
-        retryAfterSecs: lastWaitMs / 1000
-      })
+  private get late(): TablesJoining {
     return new TablesJoining({
-      message: `the records of tables that this view reads are on their way: ${missing.join(", ")}`,
+      message: `the records of tables that this view reads are on their way: ${[...this.missing()].join(", ")}`,
       retryAfterSecs: 1
     })
+  }
+
+  /** Where one of them has no room here, another SSP is to be asked. */
+  private noRoom(missing: ReadonlySet<string>): Overloaded | undefined {
+    for (const table of missing) {
+      const message = this.tooLarge.get(table)
+      if (message !== undefined)
+        return new Overloaded({ message: `table ${table} cannot be read: ${message}`, retryAfterSecs: noRoomWaitMs / 1000 })
+    }
+    return undefined
   }
 
   private missing(): ReadonlySet<string> {
@@ -392,10 +400,16 @@ export class TableFollower {
   /** A table could not be read. It is read again, unless no view waits for it any more. */
   private unread(table: string, { message, reason }: SchedulerError): Effect.Effect<void> {
     return Effect.gen(this, function* () {
-      if (reason === "overloaded") this.tooLarge.set(table, message)
       this.feed.again(table)
+      const isFull = reason === "overloaded"
+      if (isFull) {
+        // The heap that its records filled must not be why other views are refused.
+        this.parts.heap.released()
+        this.tooLarge.set(table, message)
+        this.tell()
+      }
       yield* Effect.logWarning(`table ${table} could not be read: ${message}`)
-      yield* Effect.sleep(Duration.millis(lastWaitMs))
+      yield* Effect.sleep(Duration.millis(isFull ? noRoomWaitMs : lastWaitMs))
       if (this.parts.uses.needed.has(table) || this.feed.blocks(table) || this.isAll) return
       this.tooLarge.delete(table)
       this.feed.drop(table)

@@ -67,6 +67,7 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
       types,
       uses,
       tracing,
+      heap,
       reading: Bootstrap.reading(client, registered.bootstrap_chunk_size, heap),
       sspId: config.sspId,
       registration: registered.registration ?? 0,
