@@ -160,7 +160,10 @@ export class TableFollower {
     for (const table of missing) {
       const message = this.tooLarge.get(table)
       if (message !== undefined)
-        return new Overloaded({ message: `table ${table} cannot be read: ${message}`, retryAfterSecs: noRoomWaitMs / 1000 })
+        return new Overloaded({
+          message: `table ${table} cannot be read: ${message}`,
+          retryAfterSecs: noRoomWaitMs / 1000
+        })
     }
     return undefined
   }
