@@ -554,6 +554,28 @@ describe("L3 a row that one write of a step pushes off the page, and another bri
   })
 })
 
+test("L7 a change behind the last row of every list asks none of them; one behind the first rows, once they have gone, is shown", ({
+  onTestFinished
+}) => {
+  const on = new Desk()
+  for (let i = 0; i < 600; i++) on.put(`t:${i}`, { at: i, list: i % 3 })
+  // Each merges two lists, so that it knows its first rows one by one; `of` differs, so that no two share them.
+  const of = Array.from({ length: 20 }, (_, i) => `list IN [0, ${i % 2 === 0 ? 1 : 2}] AND at >= ${-1 - i}`)
+  const views = of.map((filter) => on.watch(`SELECT * FROM t WHERE ${filter} ORDER BY at LIMIT 4`))
+  const asked = vi.spyOn(PagedView.prototype, "reaches")
+  onTestFinished(() => asked.mockRestore())
+  on.put("t:new", { at: 590, list: 0 }).put("t:599", { at: 598, list: 0 }, "UPDATE").remove("t:597")
+  expect(asked, "behind all of them").not.toHaveBeenCalled()
+  for (let i = 0; i < 300; i++) on.remove(`t:${i}`)
+  expect(views[0]!.keys()).toEqual(["t:300", "t:301", "t:303", "t:304"])
+  on.put("t:late", { at: 302, list: 0 })
+  for (const [i, view] of views.entries())
+    expect(view.keys()).toEqual(
+      i % 2 === 0 ? ["t:300", "t:301", "t:late", "t:303"] : ["t:300", "t:302", "t:late", "t:303"]
+    )
+  expect(asked).toHaveBeenCalled()
+})
+
 test("L7 a key without rows leaves an index with its last page, though other pages stay", () => {
   const on = posts(0)
   const page = (a: string) => on.watch(`SELECT * FROM post WHERE a = '${a}' ORDER BY n LIMIT 3`)

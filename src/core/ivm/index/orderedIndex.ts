@@ -115,6 +115,8 @@ export class OrderedIndex implements TableIndex {
   private readonly views = new Set<PageView>()
   /** Views that have passed over rows. */
   private readonly passingOver = new Set<PageView>()
+  /** How often a view has come to reach further than before. */
+  edgesMoved = 0
   /** How many of the views filter the rows they walk over. */
   private filtering = 0
   private building: Iterator<undefined, void> | undefined
@@ -192,7 +194,7 @@ export class OrderedIndex implements TableIndex {
       else if (rows.views instanceof PageViews) rows.views.add(view)
       else {
         const alone = rows.views
-        rows.views = new PageViews()
+        rows.views = new PageViews(this)
         rows.views.add(alone)
         rows.views.add(view)
       }

@@ -53,7 +53,11 @@ export const compareToProbe = (ordering: Ordering, otherLead: Value, other: Reco
   (ordering.lead === undefined ? 0 : ordering.lead.compare(otherLead, probe.lead)) ||
   compareBehindLead(ordering, other, probe)
 
-/** The same, where the first values are equal. */
+/** Whether every row with this first value, or this record where the order has none, stands behind a place. */
+export const isBehind = ({ lead: first }: Ordering, lead: Value, slot: RecordSlot, place: Probe): boolean =>
+  (first === undefined ? compareRecords(slot.id, place.slot.id) : first.compare(lead, place.lead)) > 0
+
+/** As {@link compareToProbe}, where the first values are equal. */
 const compareBehindLead = ({ terms }: Ordering, other: RecordSlot, { doc, slot }: Probe): number => {
   const otherDoc = other.doc!
   for (let i = 1; i < terms.length; i++) {

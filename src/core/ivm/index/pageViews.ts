@@ -3,11 +3,13 @@
  *
  * Views that differ only in START, or only in where their range begins, are a series: the further one begins, the
  * further it ends, so that those a record concerns stand side by side and are found by bisection. All others are asked
- * one by one. Cost: O(log n) for each series, and the views found.
+ * one by one, unless the record stands behind the furthest edge of them all. Cost: O(log n) for each series, and the
+ * views found.
  */
 import { firstWhere } from "../../bisect.ts"
 import type { Value } from "../../surql/values/value.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
+import { isBehind, type Ordering, type Probe } from "./orderedRows.ts"
 
 /** How a view is told of records of its key. */
 export interface PageReader {
@@ -21,6 +23,8 @@ export interface PageReader {
   readonly filters: boolean
   /** Whether a row with this first value lies in its range. */
   admitsLead(lead: Value): boolean
+  /** No row behind this place reaches it; undefined: any row may. */
+  readonly edge: Probe | undefined
   /** Whether a row at this place may be on its page or before it. */
   reaches(place: Place, slot: RecordSlot): boolean
   /** Whether a row at this place stands before its page, so that it only counts. */
@@ -56,9 +60,25 @@ export const tellFiltering = (view: PageReader, slot: RecordSlot, place: Place):
   if (view.filters && view.reaches(place, slot)) view.touch(slot, place, place)
 }
 
+/** What the views of an index have in common. */
+export interface Edges {
+  readonly ordering: Ordering
+  /** How often the edge of a view has moved on. */
+  readonly edgesMoved: number
+}
+
 export class PageViews {
+  private readonly edges: Edges
   private readonly single = new Set<PageReader>()
   private readonly inSeries = new Map<string, Array<PageReader>>()
+  /** The furthest edge of the single views, or one behind it; undefined: a view has none. */
+  private furthest: Probe | undefined = undefined
+  /** The edges had moved on so often when that was found; -1: it is to be found anew. */
+  private furthestAt = -1
+
+  constructor(edges: Edges) {
+    this.edges = edges
+  }
 
   get isEmpty(): boolean {
     return this.single.size === 0 && this.inSeries.size === 0
@@ -68,6 +88,7 @@ export class PageViews {
     const { series } = view
     if (series === undefined) {
       this.single.add(view)
+      this.furthestAt = -1
       return
     }
     const views = this.inSeries.get(series)
@@ -94,12 +115,14 @@ export class PageViews {
 
   /** Tells the views that filter rows of a record that changed and stands where it stood. */
   tellFiltering(slot: RecordSlot, place: Place): void {
+    if (this.isBehindAll(slot, place)) return
     for (const view of this.single) tellFiltering(view, slot, place)
   }
 
   /** Tells of a record that was at one place and is at another, or at none. */
   tell(slot: RecordSlot, from: Place | undefined, to: Place | undefined): void {
-    for (const view of this.single) tellOne(view, slot, from, to)
+    if (this.single.size > 0 && !(this.isBehindAll(slot, from) && this.isBehindAll(slot, to)))
+      for (const view of this.single) tellOne(view, slot, from, to)
     for (const views of this.inSeries.values()) {
       const [some] = views
       if (some!.hasRange) {
@@ -111,6 +134,25 @@ export class PageViews {
         tellReached(views, slot, first, (view) => view.isBefore(last), from, to)
       }
     }
+  }
+
+  /** Whether a place, if it is one, lies behind the edges of all single views. */
+  private isBehindAll(slot: RecordSlot, place: Place | undefined): boolean {
+    if (place === undefined) return true
+    const { edges, furthest } = this
+    const edge = this.furthestAt === edges.edgesMoved ? furthest : this.findFurthest()
+    return edge !== undefined && isBehind(edges.ordering, place.lead, slot, edge)
+  }
+
+  private findFurthest(): Probe | undefined {
+    const { edgesMoved, ordering } = this.edges
+    this.furthestAt = edgesMoved
+    let furthest: Probe | undefined
+    for (const { edge } of this.single) {
+      if (edge === undefined) return (this.furthest = undefined)
+      if (furthest === undefined || isBehind(ordering, edge.lead, edge.slot, furthest)) furthest = edge
+    }
+    return (this.furthest = furthest)
   }
 }
 

@@ -14,11 +14,10 @@
  * walks have seen, a step adds a bounded part of the rest, and it ends when many rows match.
  */
 import { firstWhere } from "../../bisect.ts"
-import { compareRecords } from "../../surql/values/order.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { isLive, type RecordSlot } from "../store/recordSlot.ts"
 import type { OrderedIndex } from "./orderedIndex.ts"
-import { compareToProbe, leadOf, type Probe } from "./orderedRows.ts"
+import { compareToProbe, isBehind, leadOf, type Probe } from "./orderedRows.ts"
 import { PageWalk, type RowFilter, type Walked } from "./pageWalk.ts"
 
 /** A view that reads the first rows of its filter. */
@@ -85,11 +84,13 @@ export class TopRows {
 
   /** Whether a row at this place may be known, or must be once it matches. */
   reaches(lead: Value, slot: RecordSlot): boolean {
-    if (this.isWhole || this.edge === undefined) return true
-    const { lead: first } = this.index.ordering
-    return first === undefined
-      ? compareRecords(slot.id, this.edge.slot.id) <= 0
-      : first.compare(lead, this.edge.lead) <= 0
+    const { reach } = this
+    return reach === undefined || !isBehind(this.index.ordering, lead, slot, reach)
+  }
+
+  /** No row behind this place is known or must be; undefined: any row may have to be. */
+  get reach(): Probe | undefined {
+    return this.isWhole ? undefined : this.edge
   }
 
   /** Takes over the states of records that a step has changed: once, whichever of its views are told of them. */
@@ -150,6 +151,8 @@ export class TopRows {
   private walkOn(): void {
     this.walk ??= new PageWalk(this.index, this.reader!, 0, stretch, this.edge)
     const slot = this.walk.next(this.reader!)
+    // Either way rows may be reached that were not before.
+    this.index.edgesMoved++
     if (slot === undefined) {
       this.isWhole = true
       return

@@ -15,7 +15,7 @@ import type { Bound, Value } from "../../surql/values/value.ts"
 import type { EngineContext, Page, Turn, ViewSpec } from "../context.ts"
 import { holdsValue } from "../index/intervalTree.ts"
 import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
-import { insert, leadOf, type OrderedRows, takeOut } from "../index/orderedRows.ts"
+import { insert, leadOf, type OrderedRows, type Probe, takeOut } from "../index/orderedRows.ts"
 import { inPlace, type Place } from "../index/pageViews.ts"
 import { firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
 import type { TopRows } from "../index/topRows.ts"
@@ -151,6 +151,10 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const { series } = this
     this.series = this.isRead ? this.seriesNow() : undefined
     this.index.refile(this, series, this.passed !== undefined)
+  }
+
+  get edge(): Probe | undefined {
+    return this.top?.reach
   }
 
   reaches(place: Place, slot: RecordSlot): boolean {
