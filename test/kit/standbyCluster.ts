@@ -25,6 +25,8 @@ type Env = { readonly [name: string]: string }
 /** Where and how a scheduler runs. */
 export interface Place {
   readonly host?: string
+  /** By default one that is free. */
+  readonly port?: number
   /** A command that runs what follows it. */
   readonly within?: ReadonlyArray<string>
   readonly env?: Env
@@ -117,8 +119,13 @@ export class StandbyCluster {
       readonly url?: string
     } = {}
   ): Promise<StandbyCluster> {
-    const ports = await Promise.all(Array.from({ length: schedulers + ssps }, freePort))
     const { places, url } = options
+    const ports = await Promise.all(
+      Array.from(
+        { length: schedulers + ssps },
+        (_, i) => (i < schedulers ? places?.[i]?.port : undefined) ?? freePort()
+      )
+    )
     const cluster = new StandbyCluster(ports.slice(0, schedulers), ports.slice(schedulers), env, url, places)
     // A busy machine may cost the only one its lease before it has begun.
     cluster.supervise()

@@ -1,6 +1,6 @@
 /**
- * A server on the way to another one: what passes can be held back, or the connections cut in
- * the middle of an answer, or all answers lost.
+ * A server on the way to another one: what passes can be held back, from the middle of an answer on too, or the
+ * connections cut there, or all answers lost.
  */
 import { createConnection, createServer, type Server, type Socket } from "node:net"
 
@@ -8,8 +8,8 @@ export class TcpProxy {
   private readonly server: Server
   private readonly sockets = new Set<Socket>()
   private isHeld = false
-  /** Bytes that still pass on the way there, or back, before all connections are cut; undefined: any number. */
-  private left: { readonly isBack: boolean; bytes: number } | undefined
+  /** Bytes that still pass on the way there, or back, before all connections are cut or held; undefined: any number. */
+  private left: { readonly isBack: boolean; readonly isHold: boolean; bytes: number } | undefined
   cuts = 0
   private loses = false
   /** Bytes of answers so far. */
@@ -34,7 +34,7 @@ export class TcpProxy {
       ] as const) {
         proxy.sockets.add(from)
         if (proxy.isHeld) from.pause()
-        from.on("data", (chunk) => proxy.pass(chunk, to, from === upstream))
+        from.on("data", (chunk) => proxy.pass(chunk, from, to, from === upstream))
         from.on("error", () => to.destroy())
         from.on("close", () => {
           proxy.sockets.delete(from)
@@ -46,7 +46,7 @@ export class TcpProxy {
     return proxy
   }
 
-  private pass(chunk: Buffer, to: Socket, isBack: boolean): void {
+  private pass(chunk: Buffer, from: Socket, to: Socket, isBack: boolean): void {
     const { left } = this
     if (isBack) this.answered += chunk.length
     if (isBack && this.loses) return
@@ -56,6 +56,12 @@ export class TcpProxy {
       return
     }
     this.left = undefined
+    if (left.isHold) {
+      to.write(chunk.subarray(0, left.bytes))
+      this.hold()
+      from.unshift(chunk.subarray(left.bytes))
+      return
+    }
     this.cuts++
     // The other end has what came through before its connection ends.
     to.end(chunk.subarray(0, left.bytes), () => {
@@ -65,7 +71,16 @@ export class TcpProxy {
 
   /** Cuts all connections once so many more bytes have passed: `isBack` from the server, else to it. */
   cutAfter(bytes: number, isBack: boolean): void {
-    this.left = { bytes, isBack }
+    this.left = { bytes, isBack, isHold: false }
+  }
+
+  /** As {@link hold}, once so many more bytes have passed: `isBack` from the server, else to it. */
+  holdAfter(bytes: number, isBack: boolean): void {
+    this.left = { bytes, isBack, isHold: true }
+  }
+
+  get holds(): boolean {
+    return this.isHeld
   }
 
   /** Answers go nowhere from now on, while what is asked arrives. */

@@ -2,13 +2,14 @@
  * Schedulers that have lost their disk, or never had one, over a log that does not reach back to its beginning: they
  * get a snapshot by themselves, from another scheduler or from a folder, and nothing that was acknowledged is lost.
  */
-import { existsSync, readdirSync } from "node:fs"
+import { existsSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
-import { secret, until } from "../kit/Door.ts"
+import { freePort, secret, until } from "../kit/Door.ts"
 import * as Postgres from "../kit/postgres.ts"
 import type { Process } from "../kit/processCluster.ts"
-import { StandbyCluster } from "../kit/standbyCluster.ts"
+import { type Place, StandbyCluster } from "../kit/standbyCluster.ts"
+import { TcpProxy } from "../kit/tcpProxy.ts"
 
 const missing = Postgres.isReachable ? "" : " (skipped: no PostgreSQL at 127.0.0.1:5432; SVC_TEST_POSTGRES names one)"
 
@@ -18,9 +19,12 @@ const cutting = { SVC_LEASE_MS: "2000", SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_S
 const supervised = { isSupervised: true } as const
 
 let cluster: StandbyCluster | undefined
+let proxy: TcpProxy | undefined
 afterEach(async () => {
   await cluster?.close()
+  await proxy?.close()
   cluster = undefined
+  proxy = undefined
 })
 
 /** Records by key, as they were acknowledged. */
@@ -64,6 +68,18 @@ const isWhole = (of: StandbyCluster, scheduler: Process): Promise<unknown> =>
   }).catch((error: unknown) => {
     throw new Error(`${String(error)}\n${of.logs}`)
   })
+
+/** A leader that the other scheduler reaches through the proxy alone, and that one, which the test starts. */
+const withProxyBetween = async (place: Place = {}) => {
+  const port = await freePort()
+  const between = await TcpProxy.to("127.0.0.1", port)
+  proxy = between
+  const places = [{ port, env: { SVC_SCHEDULER_ADVERTISE: `http://127.0.0.1:${between.port}` } }, place]
+  const of = await StandbyCluster.start(2, 0, cutting, { ...supervised, idle: 1, places })
+  cluster = of
+  const [first, second] = of.schedulers as [Process, Process]
+  return { between, first, of, second }
+}
 
 describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missing}`, () => {
   it("D64 a scheduler without a disk gets its replica from another one, and is whole when that one is gone", async () => {
@@ -145,4 +161,28 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     expect(only.logs).toMatch(/stands at seq 0, but the log at postgres:.* begins at \d+.*no snapshot is offered/)
     expect(only.logs).not.toContain("this scheduler leads: term 2")
   }, 60_000)
+
+  it("D64 killed in the middle of a restore, it begins anew at its next start, and nothing is left of the first", async () => {
+    known.clear()
+    const { between, first, of, second } = await withProxyBetween()
+    await write(of, 200)
+    await cut(of, 150)
+    between.holdAfter(20_000, true)
+    await second.start()
+    const part = join(of.replicaOf(second), "replica.db.part")
+    await until("half of the snapshot is there", () => between.holds && existsSync(part) && statSync(part).size > 0)
+    await second.kill()
+    expect(files(of.replicaOf(second))).toContain("replica.db.part")
+    // Nothing comes through yet, so what is gone by then was swept at the start, and not replaced by another restore.
+    await second.start()
+    await until("it stands by", () => of.standsBy(second))
+    expect(files(of.replicaOf(second))).not.toContain("replica.db.part")
+    between.release()
+    await isWhole(of, second)
+    expect(files(of.replicaOf(second))).not.toContain("replica.db.part")
+    expect(second.logs.split("restored the replica from scheduler-1").length).toBe(2)
+    await first.kill()
+    await until("it leads", () => of.leads(second))
+    await check(of)
+  }, 90_000)
 })
