@@ -5,9 +5,10 @@
 import { existsSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
-import { freePort, secret, until } from "../kit/Door.ts"
+import { freePort, secret, sleep, until } from "../kit/Door.ts"
 import * as Postgres from "../kit/postgres.ts"
 import type { Process } from "../kit/processCluster.ts"
+import { makeRoom, missing as noSmallDisk, seenBy, withRoom } from "../kit/smallDisk.ts"
 import { type Place, StandbyCluster } from "../kit/standbyCluster.ts"
 import { TcpProxy } from "../kit/tcpProxy.ts"
 
@@ -185,4 +186,50 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     await until("it leads", () => of.leads(second))
     await check(of)
   }, 90_000)
+
+  const skipped = noSmallDisk === undefined ? "" : ` (skipped: ${noSmallDisk})`
+
+  it.skipIf(noSmallDisk !== undefined)(
+    `D64 no room for a snapshot: it says so, goes on trying, and gets one once there is room${skipped}`,
+    async () => {
+      known.clear()
+      const small = { within: withRoom("SVC_SCHEDULER_REPLICA_DB_PATH", 1024) }
+      const leaseMs = 1000
+      cluster = await StandbyCluster.start(
+        2,
+        0,
+        { ...cutting, SVC_LEASE_MS: String(leaseMs) },
+        { ...supervised, idle: 1, places: [undefined, small] }
+      )
+      const [first, second] = cluster.schedulers as [Process, Process]
+      const text = "x".repeat(10_000)
+      const body = Array.from({ length: 150 }, (_, i) => ({
+        table: "big",
+        op: "UPDATE",
+        id: `big:${i}`,
+        record: { text }
+      }))
+      expect((await first.ask({ method: "POST", path: "/ingest", body }, 20_000))?.status).toBe(200)
+      await write(cluster, 20)
+      await cut(cluster, 150)
+      await second.start()
+      const folder = cluster.replicaOf(second)
+      await until("it says what has no room where", () =>
+        second.logs.includes(`scheduler-1 at ${first.url}: ${join(folder, "replica.db.part")}: ENOSPC`)
+      )
+      expect(second.logs).toContain(`Make room in ${folder} (SVC_SCHEDULER_REPLICA_DB_PATH)`)
+      // Longer than one waits for whom no snapshot is offered.
+      await sleep(12 * leaseMs)
+      expect(second.door?.exit).toBeUndefined()
+      expect(await cluster.told(second)).toMatchObject({ state: "standby", seq: 0 })
+      makeRoom(second.door!.pid, folder, 65_536)
+      await isWhole(cluster, second)
+      expect(files(seenBy(second.door!.pid, folder))).not.toContain("replica.db.part")
+      await first.kill()
+      await until("it leads", () => cluster!.leads(second))
+      await check(cluster)
+      expect(await cluster.query("SELECT VALUE id FROM big")).toHaveLength(150)
+    },
+    90_000
+  )
 })

@@ -31,7 +31,14 @@ const faultOf = (snapshot: Snapshot, logId: string, { keptAfter }: LogRow): stri
     : undefined
 }
 
-/** Restores the replica; answers why it could not, source by source, or undefined when it has. */
+/** Why there is no snapshot, source by source. */
+export interface Lacking {
+  readonly faults: ReadonlyArray<string>
+  /** One there is has no room on the disk here. */
+  readonly isFull: boolean
+}
+
+/** Restores the replica; answers why it could not, or undefined when it has. */
 export const make = ({ logId, own, snapshots, timeoutMs }: RestoringOptions) => {
   const take = (offer: Offer, row: LogRow): Effect.Effect<void, SnapshotFailed> =>
     Effect.gen(function* () {
@@ -60,16 +67,18 @@ export const make = ({ logId, own, snapshots, timeoutMs }: RestoringOptions) => 
       })
     )
 
-  return (row: LogRow): Effect.Effect<ReadonlyArray<string> | undefined> =>
+  return (row: LogRow): Effect.Effect<Lacking | undefined> =>
     Effect.gen(function* () {
       const offers = yield* Effect.either(snapshots.offers(row.keptAfter))
-      if (offers._tag === "Left") return [offers.left.message]
+      if (offers._tag === "Left") return { faults: [offers.left.message], isFull: false }
       const faults: Array<string> = []
+      let isFull = false
       for (const offer of offers.right) {
         const taken = yield* Effect.either(take(offer, row))
         if (taken._tag === "Right") return undefined
         faults.push(`${offer.from}: ${taken.left.message}`)
+        isFull ||= taken.left.reason === "full"
       }
-      return faults.length === 0 ? ["no snapshot is offered"] : faults
+      return { faults: faults.length === 0 ? ["no snapshot is offered"] : faults, isFull }
     })
 }

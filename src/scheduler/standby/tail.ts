@@ -42,8 +42,8 @@ class Tail implements Following {
   private readonly restore: ReturnType<typeof Restoring.make>
   private at: { readonly applied: number; readonly synced: number; readonly replays: Replay }
   private syncedAt: number
-  /** Since when no snapshot could be had, and when the next attempt is due. */
-  private lacking: { readonly since: number; readonly nextAt: number } | undefined
+  /** Since when no snapshot could be had, when the next attempt is due, and whether a want of room has been told. */
+  private lacking: { readonly since: number; readonly nextAt: number; readonly saidFull: boolean } | undefined
 
   constructor(
     log: SharedLogShape,
@@ -108,8 +108,8 @@ class Tail implements Following {
     return Effect.gen(this, function* () {
       const now = yield* Clock.currentTimeMillis
       if (this.lacking !== undefined && now < this.lacking.nextAt) return false
-      const faults = yield* this.restore(row)
-      if (faults !== undefined) return yield* this.lacks(row, faults, now)
+      const lacking = yield* this.restore(row)
+      if (lacking !== undefined) return yield* this.lacks(row, lacking, now)
       const applied = yield* Effect.mapError(this.replica.applied, startFault)
       // It was flushed before it got its name.
       this.at = { applied, synced: applied, replays: yield* replaying(this.log.shown, this.replica) }
@@ -118,17 +118,22 @@ class Tail implements Following {
     })
   }
 
-  private lacks(row: LogRow, faults: ReadonlyArray<string>, now: number): Effect.Effect<boolean, StartFault> {
+  /** Without room it goes on trying: nothing is lost, and making room must be enough. */
+  private lacks(row: LogRow, { faults, isFull }: Restoring.Lacking, now: number): Effect.Effect<boolean, StartFault> {
     return Effect.gen(this, function* () {
       const { canClone, leaseMs, replicaDbPath } = this.options
       const triedAt = yield* Clock.currentTimeMillis
-      const why = `the replica in ${replicaDbPath} stands at seq ${this.at.applied}, but the log at ${this.log.shown} begins at ${row.keptAfter + 1}: what lies between is not in it any more, and no snapshot can be had (${faults.join("; ")})`
-      if (this.lacking === undefined) {
+      const room = isFull ? `. Make room in ${replicaDbPath} (SVC_SCHEDULER_REPLICA_DB_PATH)` : ""
+      const why = `the replica in ${replicaDbPath} stands at seq ${this.at.applied}, but the log at ${this.log.shown} begins at ${row.keptAfter + 1}: what lies between is not in it any more, and no snapshot can be had (${faults.join("; ")})${room}`
+      if (this.lacking === undefined || (isFull && !this.lacking.saidFull)) {
         const otherwise = canClone ? "; it is cloned from the database if this scheduler leads before" : ""
         yield* Effect.logWarning(`${why}: trying again${otherwise}`)
       }
-      this.lacking = { since: this.lacking?.since ?? now, nextAt: triedAt + restoreMs }
-      if (canClone || triedAt - this.lacking.since < patienceLeases * leaseMs) return false
+      const since = isFull ? triedAt : (this.lacking?.since ?? now)
+      // Each attempt is a copy of a whole replica, as far as there is room.
+      const nextAt = triedAt + (isFull ? Math.max(restoreMs, leaseMs) : restoreMs)
+      this.lacking = { since, nextAt, saidFull: isFull || (this.lacking?.saidFull ?? false) }
+      if (canClone || triedAt - since < patienceLeases * leaseMs) return false
       return yield* unusable(
         `${why}. Start a scheduler of this log that has a replica, or put a snapshot where SVC_SNAPSHOT_URL points`
       )
