@@ -11,15 +11,17 @@ import { byId, empty, h, say } from "./dom.js"
 import { count, duration, megabytes, memory, millis, percent, rate } from "./format.js"
 import { Plot, palette, Spark } from "./plots.js"
 
-/** @typedef {{ value: HTMLElement, note: HTMLElement, spark: Spark | undefined }} Tile */
+/** @typedef {{ name: HTMLElement, value: HTMLElement, note: HTMLElement, spark: Spark | undefined }} Tile */
 
 /** @param {string} label @param {boolean} sparkling */
 const tile = (label, sparkling) => {
   const value = h("div", { class: "value" }, "–")
   const note = h("div", { class: "note" })
   const spark = sparkling ? new Spark() : undefined
+  const name = h("div", { class: "label" }, label)
   return {
-    element: h("div", { class: "tile card" }, h("div", { class: "label" }, label), value, note, spark?.element),
+    element: h("div", { class: "tile card" }, name, value, note, spark?.element),
+    name,
     value,
     note,
     spark
@@ -282,6 +284,9 @@ export class Overview {
       rate(sample.events ?? undefined),
       this.kind === "scheduler" ? `seq ${count(o.seq)}` : `${count(o.writes)} writes in all`
     )
+    const way = o.feed ? "Feed latency" : "Ingest latency"
+    say(latency.name, `${way} p99`)
+    this.plots.latency.call(way)
     show(
       latency,
       millis(sample.p99),

@@ -4,7 +4,7 @@
  * Colours are read from the style at every draw, so that a change of the theme is a redraw and nothing else.
  */
 // @ts-check
-import { h } from "./dom.js"
+import { h, say } from "./dom.js"
 import { span } from "./samples.js"
 
 /**
@@ -48,8 +48,9 @@ export class Plot {
     this.print = print
     this.whole = whole
     this.legend = h("div", { class: "legend" })
+    this.title = h("span", {}, title)
     this.box = h("div", { class: "canvas", role: "img", "aria-label": title })
-    this.element = h("figure", { class: "plot card" }, h("figcaption", {}, h("span", {}, title), this.legend), this.box)
+    this.element = h("figure", { class: "plot card" }, h("figcaption", {}, this.title, this.legend), this.box)
     /** @type {ReadonlyArray<Line>} */
     this.lines = []
     /** @type {any} */
@@ -57,6 +58,12 @@ export class Plot {
     /** @type {ReadonlyArray<HTMLElement>} */
     this.values = []
     new ResizeObserver(() => this.resize()).observe(this.box)
+  }
+
+  /** @param {string} title */
+  call(title) {
+    say(this.title, title)
+    this.box.setAttribute("aria-label", title)
   }
 
   /** @param {import("./samples.js").Samples} samples @param {ReadonlyArray<Line>} lines */

@@ -20,8 +20,8 @@ export class Samples {
     /** @type {Array<Sample>} */
     this.list = []
     /**
-     * @type {{ at: number, total: number, counts: ReadonlyArray<number>, cpu: number | undefined, uptime: number } |
-     * undefined}
+     * @type {{ at: number, total: number, feeds: boolean, counts: ReadonlyArray<number>, cpu: number | undefined,
+     * uptime: number } | undefined}
      */
     this.before = undefined
   }
@@ -32,15 +32,21 @@ export class Samples {
    * @returns {Sample}
    */
   add(overview, at, total, lag) {
+    // An SSP that follows a scheduler's feed is sent no changes.
+    const times = overview.feed ?? overview.ingest
     const now = {
       at,
       total,
-      counts: overview.ingest.counts,
+      feeds: times === overview.feed,
+      counts: times.counts,
       cpu: overview.used?.cpu_seconds,
       uptime: overview.uptime_seconds
     }
     const before =
-      this.before !== undefined && this.before.uptime <= now.uptime && this.before.total <= total
+      this.before !== undefined &&
+      this.before.uptime <= now.uptime &&
+      this.before.total <= total &&
+      this.before.feeds === now.feeds
         ? this.before
         : undefined
     this.before = now
@@ -53,8 +59,8 @@ export class Samples {
       at,
       lag,
       events: before === undefined ? null : (total - before.total) / seconds,
-      p50: quantile(overview.ingest.bounds_ms, counts, 0.5) ?? null,
-      p99: quantile(overview.ingest.bounds_ms, counts, 0.99) ?? null,
+      p50: quantile(times.bounds_ms, counts, 0.5) ?? null,
+      p99: quantile(times.bounds_ms, counts, 0.99) ?? null,
       cpu: before?.cpu === undefined || now.cpu === undefined ? null : ((now.cpu - before.cpu) / seconds) * 100
     }
     this.list.push(sample)

@@ -227,6 +227,7 @@ export const sspOverview = {
   mode: "standalone",
   store: "memory:// (nothing is kept)",
   writes: 6,
+  feed: null,
   seq: null,
   views: 1,
   max_views: 100_000,

@@ -14,12 +14,12 @@ const { Array: list, NullOr, Number: number, String: string, Struct: struct } = 
 
 const seconds = number.annotations({ description: "Seconds" })
 
-/** Answers of `/ingest` by how long they took, since the start. */
+/** Answers of `/ingest`, or steps of the feed, by how long they took, since the start. */
 export const Latency = struct({
   bounds_ms: list(number).annotations({
     description: "Upper bounds of the buckets, milliseconds; one more bucket takes the rest"
   }),
-  counts: list(count).annotations({ description: "Answers per bucket" })
+  counts: list(count).annotations({ description: "Answers, or steps, per bucket" })
 }).annotations({ identifier: "Latency" })
 
 /** What this process has used; null where it is unknown. */
@@ -115,6 +115,9 @@ export const SspOverview = struct({
   mode: Schema.Literal("standalone", "scheduler"),
   store: string,
   writes: count.annotations({ description: "Record writes since the store was made" }),
+  feed: NullOr(Latency).annotations({
+    description: "Changes of the scheduler's feed, from when they came until applied; null where changes are sent"
+  }),
   seq: NullOr(count).annotations({ description: "Position in the scheduler's log" }),
   views: count,
   max_views: count,

@@ -170,6 +170,23 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect(faultsOf(seen)).toEqual([])
   })
 
+  it("D61 shows how long the feed took on an SSP that follows one, since it is sent nothing", async () => {
+    const seen = await visit()
+    let steps = 0
+    await seen.page.route("**/overview", async (route) => {
+      const response = await route.fetch()
+      const feed = { bounds_ms: [100, 200], counts: [0, (steps += 10), 0] }
+      await route.fulfill({ response, json: { ...((await response.json()) as Body), feed } })
+    })
+    await unlock(seen)
+    const tile = seen.page.locator(".tile", { hasText: "Feed latency p99" })
+    await tile.getByText(/^median 1\d\d ms$/).waitFor()
+    await seen.page.getByRole("img", { name: "Feed latency" }).waitFor()
+    await seen.page.unrouteAll({ behavior: "ignoreErrors" })
+    await seen.page.locator(".tile", { hasText: "Ingest latency p99" }).getByText("nothing came in").waitFor()
+    expect(faultsOf(seen)).toEqual([])
+    await seen.close()
+  })
   it("D35 shows a failed job with its errors, and runs it again after a question", async () => {
     const seen = await opened("/#jobs")
     const row = seen.page.locator("tr[data-row='mail_job:1']")

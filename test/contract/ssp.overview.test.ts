@@ -150,6 +150,7 @@ describe("GET /overview", () => {
           uptime_seconds: expect.any(Number),
           used: { cpu_seconds: expect.any(Number), memory_megabytes: expect.any(Number) },
           ingest: { bounds_ms: expect.any(Array), counts: expect.any(Array) },
+          feed: null,
           writes: 3,
           seq: null,
           views: 4,

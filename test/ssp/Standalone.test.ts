@@ -8,6 +8,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Logger, LogLevel, Queue, TestClock } from "effect"
 import type { Phase } from "../../src/core/cluster/phase.ts"
 import { Serving } from "../../src/ports/Front.ts"
+import { IngestTimes } from "../../src/ports/IngestTimes.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
@@ -37,6 +38,7 @@ const build = (
                 refresh: () => Effect.void
               }),
               present ? new FakeDatabase().layer : Upstream.layerNone,
+              IngestTimes.layer,
               fakeViews(),
               DeclaredTypes.layer,
               Lease.layer,

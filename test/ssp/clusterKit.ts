@@ -8,6 +8,7 @@ import { layerNode } from "../../src/host/http/readBody.ts"
 import * as JobPorts from "../../src/node/jobPorts.ts"
 import { Database } from "../../src/ports/Database.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
+import { IngestTimes } from "../../src/ports/IngestTimes.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
@@ -85,6 +86,7 @@ export const startSsp = (
       views: Context.get(context, Views),
       lease: Context.get(context, Lease),
       ingest: Context.get(context, HotRoutes)[0]!,
+      times: Context.get(context, IngestTimes),
       serving,
       lines,
       loud: (level: string) => lines.filter((line) => line.level === level).map((line) => line.message)
@@ -96,6 +98,7 @@ export const startSsp = (
       readonly views: Views["Type"]
       readonly lease: Lease["Type"]
       readonly ingest: HotRoute
+      readonly times: IngestTimes["Type"]
       readonly serving: Serving["Type"]
       readonly lines: ReadonlyArray<Line>
       readonly loud: (level: string) => ReadonlyArray<string>

@@ -144,6 +144,13 @@ export const declared = {
     none,
     boundsMs.map((ms) => ms / 1000)
   ),
+  feedApply: histogram(
+    "ssp",
+    "svc_ssp_feed_apply_duration_seconds",
+    "From when changes of the scheduler's feed came to when they were applied, a step or several at once; none where changes are sent instead.",
+    none,
+    boundsMs.map((ms) => ms / 1000)
+  ),
   ingestRefused: counter(
     "both",
     "svc_ingest_refused_total",

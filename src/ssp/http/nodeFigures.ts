@@ -28,7 +28,7 @@ const make = Effect.gen(function* () {
   const config = yield* SspConfig
   const { phase } = yield* Lifecycle
   const { version } = yield* Release
-  const { latency } = yield* IngestTimes
+  const { fed, latency } = yield* IngestTimes
   const meters = yield* Meters
   const progress = yield* Progress
   const process = yield* ProcessFigures
@@ -67,6 +67,7 @@ const make = Effect.gen(function* () {
       tasksRunning: running(progress.tasks()),
       reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
       ingestDuration: Latency.histogram(latency),
+      feedApply: Latency.histogram(fed),
       ingestPending: figures.pendingChanges,
       ingestPendingLimit: config.maxPendingChanges,
       sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()),

@@ -22,7 +22,7 @@ export const make = Effect.gen(function* () {
   const config = yield* SspConfig
   const { mode, phase } = yield* Lifecycle
   const { version } = yield* Release
-  const { latency } = yield* IngestTimes
+  const { fed, latency } = yield* IngestTimes
   const jobs = yield* Jobs
   const views = yield* Views
   const types = yield* DeclaredTypes
@@ -50,6 +50,7 @@ export const make = Effect.gen(function* () {
       used:
         used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 },
       ingest: latency.snapshot(),
+      feed: views.tables.held() === undefined ? null : fed.snapshot(),
       warnings: warningsOf(types.known(), feed.figures()),
       ...counted,
       max_views: config.maxViews,

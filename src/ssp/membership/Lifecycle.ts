@@ -8,6 +8,7 @@ import { Context, Effect, Layer } from "effect"
 import type * as Phase from "../../core/cluster/phase.ts"
 import type { DatabaseError } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
+import type { IngestTimes } from "../../ports/IngestTimes.ts"
 import type { SchedulerClient } from "../../ports/SchedulerClient.ts"
 import { exitCodeOf, StartFault } from "../../ports/StartFault.ts"
 import type { Upstream } from "../../ports/Upstream.ts"
@@ -63,7 +64,7 @@ export class Lifecycle extends Context.Tag("ssp/membership/Lifecycle")<
   static readonly layer: Layer.Layer<
     Lifecycle,
     never,
-    SspConfig | Views | DeclaredTypes | Lease | Reconcile | SchedulerClient | Serving | Upstream
+    SspConfig | Views | DeclaredTypes | IngestTimes | Lease | Reconcile | SchedulerClient | Serving | Upstream
   > = Layer.scoped(
     Lifecycle,
     Effect.gen(function* () {

@@ -13,6 +13,7 @@ import * as Interest from "../../core/surql/syntax/interest.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
+import type { IngestTimesShape } from "../../ports/IngestTimes.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import type { SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
@@ -57,7 +58,7 @@ export interface Following {
   readonly isAll: boolean
   readonly maxPending: number
   readonly graceMs: number
-  readonly nowMs: () => number
+  readonly times: Pick<IngestTimesShape, "fed" | "nowMs">
   /** This registration is over, or the process stops. */
   readonly isOver: () => boolean
   /** What is held here is of no use any more. */
@@ -75,6 +76,9 @@ export class TableFollower {
   private changed = Deferred.unsafeMake<void>(FiberId.none)
   /** Completed when something is applied. */
   private moved = Deferred.unsafeMake<void>(FiberId.none)
+  /** When the latest piece of the feed came, and that with the oldest change that waits; one clock for a piece. */
+  private cameAt = 0
+  private waitsSince = 0
   private readonly unneeded = new Map<string, number>()
   private readonly pulling = new Set<string>()
   /** Tables that this process had no room for when they were last read, and in which words. */
@@ -233,24 +237,27 @@ export class TableFollower {
   private get connection(): Effect.Effect<void, SchedulerError | Broken> {
     return Effect.suspend(() => {
       const { after, tables } = this.feed.asked
-      const { client, registration } = this.parts
+      const { client, registration, times } = this.parts
       const cutter = new FeedLines.LineCutter(maxLine)
       this.feed.opened()
       this.acknowledge()
       return client.feed!({ after, registration, tables: this.isAll ? ["*"] : tables }).pipe(
         Stream.runForEach((text) => {
+          const cameAt = times.nowMs()
           const lines = cutter.push(text)
           return lines === undefined
             ? Effect.fail(new Broken({ message: `a line is longer than ${maxLine} characters (fixed)` }))
             : // A step that has begun is applied, whatever becomes of the connection.
-              Effect.uninterruptible(this.lock.withPermits(1)(this.taken(lines)))
+              Effect.uninterruptible(this.lock.withPermits(1)(this.taken(lines, cameAt)))
         })
       )
     })
   }
 
-  private taken(lines: ReadonlyArray<string>): Effect.Effect<void, Broken> {
+  private taken(lines: ReadonlyArray<string>, cameAt: number): Effect.Effect<void, Broken> {
     return Effect.gen(this, function* () {
+      this.cameAt = cameAt
+      if (this.feed.waitingChanges === 0) this.waitsSince = cameAt
       for (const line of lines) {
         if (line === "") continue
         const read = FeedLines.read(line)
@@ -326,7 +333,7 @@ export class TableFollower {
 
   /** Applies what is due. */
   private readonly applied: Effect.Effect<void> = Effect.gen(this, function* () {
-    const { maxPending, views } = this.parts
+    const { maxPending, times, views } = this.parts
     for (let due = this.feed.due(maxPending); due !== undefined; due = this.feed.due(maxPending)) {
       const repairs: Array<Change.Change> = []
       for (const { records, repairs: isThere, table } of due.joined) {
@@ -341,6 +348,9 @@ export class TableFollower {
       if (!(yield* this.persistently({ changes, asOne: due.asOne, position }))) return
       // From here on it may be said to be applied.
       this.position = position
+      if (due.changes.length > 0) times.fed.observe(times.nowMs() - this.waitsSince)
+      // What still waits is a step that goes on: it began behind one that was whole, so with the latest piece.
+      this.waitsSince = this.cameAt
       if (due.joined.length > 0) this.tell()
       this.acknowledge()
     }
@@ -438,10 +448,10 @@ export class TableFollower {
 
   /** Lets go of tables that have not been needed for a while. */
   private readonly sweep: Effect.Effect<void> = Effect.suspend(() => {
-    const { graceMs, nowMs, uses, views } = this.parts
+    const { graceMs, times, uses, views } = this.parts
     if (this.isAll) return Effect.void
     const { needed } = uses
-    const now = nowMs()
+    const now = times.nowMs()
     for (const table of this.unneeded.keys()) if (needed.has(table)) this.unneeded.delete(table)
     const over: Array<string> = []
     for (const table of this.feed.held) {

@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import * as Interest from "../../core/surql/syntax/interest.ts"
+import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import { SchedulerClient } from "../../ports/SchedulerClient.ts"
 import { Tracing } from "../../ports/Tracing.ts"
@@ -48,7 +49,7 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
     const types = yield* DeclaredTypes
     const heap = yield* Heap
     const tracing = yield* Tracing
-    const clock = yield* Effect.clock
+    const times = yield* IngestTimes
     const uses = new TableUses(config.jobTables.map(({ table }) => table))
     /** `sent`: all tables are held, and changes are sent; undefined: there are no records yet. */
     let follower: TableFollower | "sent" | undefined
@@ -73,7 +74,7 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
       registration: registered.registration ?? 0,
       maxPending: config.maxPendingChanges,
       graceMs: config.tableGraceSecs * 1000,
-      nowMs: () => clock.unsafeCurrentTimeMillis(),
+      times,
       isOver: () => enrolled.state.attempt !== attempt || isStopping(),
       lost: (reason: string) => enrolled.tell({ tag: "Lost", reason })
     })
