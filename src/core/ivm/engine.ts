@@ -94,7 +94,7 @@ export class Engine {
 
   constructor(options: EngineOptions = {}) {
     this.limits = limitsOf(options)
-    this.store = new Store(options.maxTombstones)
+    this.store = new Store(options.maxTombstones, options.hashSeed)
     this.keptBytes = new KeptBytes(options.viewBytesTotal ?? Infinity)
     this.evaluating = options.evaluating ?? new Evaluating()
     this.indexes = new SecondaryIndexes(this.store)

@@ -15,6 +15,8 @@ export interface EngineOptions extends Partial<StepLimits>, Taking {
   readonly viewBytesTotal?: number
   /** Deleted records that are remembered. */
   readonly maxTombstones?: number
+  /** By chance where ids come from strangers: it decides which of them collide in a hash table. */
+  readonly hashSeed?: number
 }
 
 export const limitsOf = ({ queryBytes, querySteps, rowSteps }: Partial<StepLimits>): StepLimits => ({

@@ -3,7 +3,7 @@
  *
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
-import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect"
+import { Cause, Effect, Either, Exit, Random, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../../core/ivm/engine.ts"
 import type { Later } from "../../core/ivm/releases.ts"
 import type { View } from "../../core/ivm/view/view.ts"
@@ -80,6 +80,7 @@ export const makeViews = (
     const engine = new Engine({
       ...limits,
       viewBytesTotal: viewBytesOf(limits, heap.memory().limitBytes),
+      hashSeed: yield* Random.nextInt,
       later,
       evaluating: watchdog.evaluating
     })

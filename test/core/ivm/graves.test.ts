@@ -18,7 +18,7 @@ const step = FastCheck.oneof(
 test("D4 the graves hold each deleted record once, the longest deleted first", () => {
   FastCheck.assert(
     FastCheck.property(FastCheck.array(step, { maxLength: 120, size: "max" }), (steps) => {
-      const table = new Table("t"),
+      const table = new Table("t", 0),
         deleted = new Tombstones(),
         plain = new Set<RecordSlot>()
       const slots = Array.from({ length: 8 }, (_, key) => new RecordSlot(table, Ids.make("t", key), 1, key))

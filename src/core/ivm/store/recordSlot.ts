@@ -4,9 +4,9 @@
  *
  * Why the back pointers stand here: a change finds its record once, by id, and from there every row that shows it. A
  * map by id in each view would cost one more cache miss per view. A slot outlives the deletion of its record, so views
- * name their rows by it. Documents of counted keys stand in one array of the table and not in the slot: writing a young
- * document into an old object triggers a write barrier on a cold page, writing it into the table's array does not
- * (layout rule 1, docs/engine.md).
+ * name their rows by it. Documents of counted keys and of keys that are text stand in an array of the table and not in
+ * the slot: writing a young document into an old object triggers a write barrier on a cold page, writing it into the
+ * table's array does not (layout rule 1, docs/engine.md).
  */
 import * as Ids from "../../surql/values/recordId.ts"
 import { type Obj, RecordId } from "../../surql/values/value.ts"
@@ -24,11 +24,12 @@ export interface Holding {
 const few = 8
 
 /**
- * Values of `at` that are no position: `unkept`, the table does not find this slot yet; `inPlace`, the slot has its
- * document itself.
+ * Values of `at` that are no counted key: `unkept`, the table does not find this slot yet; `inPlace`, the slot has its
+ * document itself; from `firstText` downwards, the number of its id's text.
  */
 const unkept = -2,
-  inPlace = -1
+  inPlace = -1,
+  firstText = -3
 
 export class RecordSlot {
   /** The store's own from the first change on. */
@@ -41,7 +42,7 @@ export class RecordSlot {
    */
   readonly number: number
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
-  /** Position of the document in the table's array, or one of the two values above. */
+  /** Which of the table's documents is its own: a counted key, or one of the values above. */
   private at = unkept
   private own: Obj | undefined = undefined
   /**
@@ -60,7 +61,8 @@ export class RecordSlot {
 
   /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
   get doc(): Obj | undefined {
-    return this.at >= 0 ? this.table.document(this.at) : this.own
+    const { at, table } = this
+    return at >= 0 ? table.document(at) : at <= firstText ? table.documentOfText(firstText - at) : this.own
   }
 
   /** For how many records of the table this one counts when it is weighed. */
@@ -74,27 +76,42 @@ export class RecordSlot {
     return id instanceof RecordId ? id : (this.named ?? Ids.make(this.table.name, this.at))
   }
 
+  /** The number of its id's text, where the table finds it by that. */
+  get textNumber(): number {
+    return firstText - this.at
+  }
+
   /** The table finds it by its id. */
   get kept(): boolean {
     return this.at !== unkept
   }
 
-  /**
-   * Takes over a state of the record with this id; `at`: where the table is about to put the document, by its counted
-   * key; undefined where it does not. There nothing is written that may be an object: for that V8 looks at the head of
-   * the page that holds this one, and those heads push each other out of the cache.
-   */
-  put(id: RecordId, doc: Obj | undefined, version: number, at: number | undefined): void {
+  /** Takes over a state of the record with this id, of which it has the document itself. */
+  put(id: RecordId, doc: Obj | undefined, version: number): void {
     this.version = version
-    if (at === undefined) {
-      this.at = inPlace
-      this.own = doc
-      this.named = doc?.["id"] instanceof RecordId ? undefined : id
-    } else {
-      this.at = at
-      this.own = undefined
-      this.named = undefined
-    }
+    this.at = inPlace
+    this.own = doc
+    this.named = nameBeside(id, doc)
+  }
+
+  /**
+   * Takes over a state of a record whose document the table is about to put at its counted key. Nothing is written here
+   * that may be an object: for that V8 looks at the head of the page that holds this one, and those heads push each
+   * other out of the cache.
+   */
+  putCounted(version: number, key: number): void {
+    this.version = version
+    this.at = key
+    this.own = undefined
+    this.named = undefined
+  }
+
+  /** Takes over a state of a record whose document the table has put at the number of its id's text. */
+  putByText(id: RecordId, doc: Obj | undefined, version: number, number: number): void {
+    this.version = version
+    this.at = firstText - number
+    const named = nameBeside(id, doc)
+    if (named !== this.named) this.named = named
   }
 
   /** No look-up finds it any more. */
@@ -173,6 +190,10 @@ export class RecordSlot {
     else this.held = new Map([...held, holding].map((one) => [one.owner, one]))
   }
 }
+
+/** The id that a slot must keep, where the document does not have it. */
+const nameBeside = (id: RecordId, doc: Obj | undefined): RecordId | undefined =>
+  doc?.["id"] instanceof RecordId ? undefined : id
 
 /** A slot whose record exists. */
 export type Live = RecordSlot & { readonly doc: Obj }

@@ -41,11 +41,18 @@ export class Store {
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
   /** The table of the last record asked for: names come new from the wire, and a map would have to hash each. */
-  private last = new Table("")
+  private last: Table
   private readonly maxTombstones: number
 
-  constructor(maxTombstones = defaultTombstones) {
+  /** Stands for the table of no record. */
+  private readonly none: Table
+  /** What the hashes of texts begin with. */
+  private readonly hashSeed: number
+
+  constructor(maxTombstones = defaultTombstones, hashSeed = 0) {
     this.maxTombstones = maxTombstones
+    this.hashSeed = hashSeed
+    this.last = this.none = new Table("", hashSeed)
   }
 
   get(id: RecordId): Row | undefined {
@@ -66,7 +73,7 @@ export class Store {
   /** A table, made when it is not there. */
   table(name: string): Table {
     let table = this.tables.get(name)
-    if (table === undefined) this.tables.set(name, (table = new Table(name)))
+    if (table === undefined) this.tables.set(name, (table = new Table(name, this.hashSeed)))
     return table
   }
 
@@ -81,7 +88,7 @@ export class Store {
   private forgetUnused(table: Table): void {
     if (!table.isUnused) return
     this.tables.delete(table.name)
-    if (this.last === table) this.last = new Table("")
+    if (this.last === table) this.last = this.none
   }
 
   /** The slot of a record; a new one that the table does not keep, where the record was never seen. */
@@ -97,7 +104,7 @@ export class Store {
   private seen(name: string): Table {
     if (this.last.name === name) return this.last
     const table = this.tables.get(name)
-    return table === undefined ? new Table(name) : (this.last = table)
+    return table === undefined ? new Table(name, this.hashSeed) : (this.last = table)
   }
 
   /** Records of a table in no particular order, as they are when their turn comes. */
@@ -237,7 +244,7 @@ export class Store {
   clear(): void {
     for (const table of this.tables.values()) table.clear()
     this.tables.clear()
-    this.last = new Table("")
+    this.last = this.none
     this.deleted.clear()
     this.edgeIndex = undefined
     this.floor = 0

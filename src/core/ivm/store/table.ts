@@ -11,6 +11,7 @@ import type { Obj, Range, RecordId, RecordKey } from "../../surql/values/value.t
 import { DenseMap } from "./denseMap.ts"
 import { recordBytes, shareOf } from "./recordBytes.ts"
 import { isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
+import { TextNumbers } from "./textNumbers.ts"
 
 const BTree = sortedBTree.default
 
@@ -33,10 +34,13 @@ export class Table {
   /** The shapes with views that read it. */
   readonly routers: Array<TableRouter> = []
   /**
-   * Records and tombstones by key; those with other keys than numbers and text by their text. Beside the slot of a
-   * counted key stands its document: both are loaded by one lookup. All other documents are in their slots.
+   * Records and tombstones: by number, by the number of their id's text where the key is text, and by that text where
+   * it is neither. Beside the slot of a counted key, and of one that is text, stands its document: both are loaded by
+   * one lookup. All other documents are in their slots.
    */
   private readonly slots = new DenseMap<RecordSlot, Obj>(2)
+  private readonly numbers: TextNumbers
+  private readonly byText: Array<RecordSlot | Obj | undefined> = []
   private readonly others = new Map<string, RecordSlot>()
   private live = 0
   private weighed = 0
@@ -47,8 +51,9 @@ export class Table {
   /** Ids in record-key order; built at the first scan of the table, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
 
-  constructor(name: string) {
+  constructor(name: string, hashSeed: number) {
     this.name = name
+    this.numbers = new TextNumbers(hashSeed)
   }
 
   get size(): number {
@@ -69,6 +74,7 @@ export class Table {
   get isUnused(): boolean {
     return (
       this.slots.size === 0 &&
+      this.numbers.size === 0 &&
       this.others.size === 0 &&
       this.indexes.length === 0 &&
       this.routers.length === 0 &&
@@ -77,7 +83,10 @@ export class Table {
   }
 
   slot({ key, text }: RecordId): RecordSlot | undefined {
-    return typeof key === "number" || typeof key === "string" ? this.slots.get(key) : this.others.get(text)
+    if (typeof key === "number") return this.slots.get(key)
+    if (typeof key !== "string") return this.others.get(text)
+    const number = this.numbers.find(text)
+    return number < 0 ? undefined : (this.byText[2 * number] as RecordSlot)
   }
 
   /** The document of a slot, found without loading the slot where its key is counted. */
@@ -90,15 +99,29 @@ export class Table {
     return this.slots.beside(key)
   }
 
+  /** The document of a key that is text. */
+  documentOfText(number: number): RecordSlot["doc"] {
+    return this.byText[2 * number + 1] as RecordSlot["doc"]
+  }
+
   /** Records and tombstones. */
   *all(): Iterable<RecordSlot> {
     yield* this.slots.values()
+    yield* this.slotsByText()
     yield* this.others.values()
   }
 
   *rows(): Iterable<Live> {
     for (const slot of this.slots.values()) if (isLive(slot)) yield slot
+    for (const slot of this.slotsByText()) if (isLive(slot)) yield slot
     for (const slot of this.others.values()) if (isLive(slot)) yield slot
+  }
+
+  private *slotsByText(): Iterable<RecordSlot> {
+    for (let i = 0; i < this.byText.length; i += 2) {
+      const slot = this.byText[i] as RecordSlot | undefined
+      if (slot !== undefined) yield slot
+    }
   }
 
   /** Writes a record's new state into its slot. Undefined: the record is deleted, and the slot keeps its version. */
@@ -106,14 +129,17 @@ export class Table {
     const { doc: before, weight } = slot
     const { key, text } = id
     if (weight > 0) this.weighed += weight * (recordBytes(doc) - recordBytes(before))
-    if (!slot.kept) {
-      if (typeof key === "number" || typeof key === "string") this.slots.set(key, slot)
-      else this.others.set(text, slot)
+    if (typeof key === "string") this.putByText(slot, id, doc, version)
+    else {
+      if (!slot.kept) {
+        if (typeof key === "number") this.slots.set(key, slot)
+        else this.others.set(text, slot)
+      }
+      if (this.slots.isCounted(key)) {
+        slot.putCounted(version, key)
+        this.slots.setBeside(key, doc)
+      } else slot.put(id, doc, version)
     }
-    if (this.slots.isCounted(key)) {
-      slot.put(id, doc, version, key)
-      this.slots.setBeside(key, doc)
-    } else slot.put(id, doc, version, undefined)
     if ((before === undefined) === (doc === undefined)) return
     if (doc === undefined) {
       this.live--
@@ -124,11 +150,28 @@ export class Table {
     }
   }
 
+  private putByText(slot: RecordSlot, id: RecordId, doc: RecordSlot["doc"], version: number): void {
+    const { byText, numbers } = this
+    const number = slot.kept ? slot.textNumber : numbers.add(id.text)
+    if (2 * number === byText.length) byText.push(slot, doc)
+    else {
+      if (!slot.kept) byText[2 * number] = slot
+      byText[2 * number + 1] = doc
+    }
+    slot.putByText(id, doc, version, number)
+  }
+
   forget(slot: RecordSlot): void {
     const { key, text } = slot.id
+    const number = slot.textNumber
     slot.forget()
-    if (typeof key === "number" || typeof key === "string") this.slots.delete(key)
-    else this.others.delete(text)
+    if (typeof key === "number") this.slots.delete(key)
+    else if (typeof key !== "string") this.others.delete(text)
+    else {
+      this.numbers.remove(text)
+      this.byText[2 * number] = this.byText[2 * number + 1] = undefined
+      if (this.numbers.size === 0) this.byText.length = 0
+    }
   }
 
   /**
@@ -144,6 +187,8 @@ export class Table {
   clear(): void {
     this.routers.length = this.indexes.length = 0
     this.slots.clear()
+    this.numbers.clear()
+    this.byText.length = 0
     this.others.clear()
     this.live = 0
     this.weighed = 0

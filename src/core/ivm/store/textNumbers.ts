@@ -1,0 +1,114 @@
+/**
+ * Numbers for texts: 0, 1, 2 and so on; the number of a text that was let go goes to another one. What belongs to a
+ * text then stands in arrays, at its number.
+ *
+ * Why not a map: a change of a large table finds the table's memory in no cache, and a map of texts takes some five
+ * cold reads to find one (bucket, entry, text, and another entry of the same bucket before). Here the hashes lie side
+ * by side, so that it takes two: a hash, and the text that has it. Cost: O(length of the text).
+ *
+ * State: open addressing with linear probing, between a twelfth and two thirds full. A cell is a hash and, one more
+ * than, the number of its text; 0 is an empty cell.
+ */
+
+const fewestCells = 16
+
+export class TextNumbers {
+  private readonly seed: number
+  private readonly texts: Array<string | undefined> = []
+  private readonly unused: Array<number> = []
+  /** Hash and number, by turns. */
+  private cells = new Int32Array(2 * fewestCells)
+  private mask = fewestCells - 1
+  size = 0
+
+  /** `seed`: texts that are made to collide under one seed do not under another. */
+  constructor(seed: number) {
+    this.seed = seed
+  }
+
+  /** Numbers from this one on belong to no text. */
+  get length(): number {
+    return this.texts.length
+  }
+
+  /** The number of a text; -1: it has none. */
+  find(text: string): number {
+    return this.cells[2 * this.cellOf(text, this.hash(text)) + 1]! - 1
+  }
+
+  /** Gives a text that has none a number. */
+  add(text: string): number {
+    const hash = this.hash(text)
+    const cell = this.cellOf(text, hash)
+    const number = this.nextNumber()
+    this.texts[number] = text
+    this.cells[2 * cell] = hash
+    this.cells[2 * cell + 1] = number + 1
+    if (3 * ++this.size > 2 * this.mask) this.resize(2 * (this.mask + 1))
+    return number
+  }
+
+  /** Lets a text go, where it has a number. */
+  remove(text: string): void {
+    const { cells, mask, texts } = this
+    let gap = this.cellOf(text, this.hash(text))
+    const number = cells[2 * gap + 1]! - 1
+    if (number < 0) return
+    texts[number] = undefined
+    this.unused.push(number)
+    // Those behind it that would not be found across the gap move into it.
+    for (let at = (gap + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
+      const home = cells[2 * at]! & mask
+      if (((at - home) & mask) < ((at - gap) & mask)) continue
+      cells[2 * gap] = cells[2 * at]!
+      cells[2 * gap + 1] = cells[2 * at + 1]!
+      gap = at
+    }
+    cells[2 * gap + 1] = 0
+    if (--this.size === 0) this.clear()
+    else if (12 * this.size < mask && mask > fewestCells) this.resize((mask + 1) / 4)
+  }
+
+  clear(): void {
+    this.texts.length = this.unused.length = this.size = 0
+    this.cells = new Int32Array(2 * fewestCells)
+    this.mask = fewestCells - 1
+  }
+
+  private nextNumber(): number {
+    return this.unused.pop() ?? this.texts.push(undefined) - 1
+  }
+
+  /** The cell of a text, or the empty one where it would be. */
+  private cellOf(text: string, hash: number): number {
+    const { cells, mask, texts } = this
+    let at = hash & mask
+    for (let next = cells[2 * at + 1]!; next !== 0; next = cells[2 * at + 1]!) {
+      if (cells[2 * at] === hash && texts[next - 1] === text) return at
+      at = (at + 1) & mask
+    }
+    return at
+  }
+
+  private resize(count: number): void {
+    const { cells: before } = this
+    const cells = new Int32Array(2 * count),
+      mask = count - 1
+    for (let from = 0; from < before.length; from += 2) {
+      if (before[from + 1] === 0) continue
+      let at = before[from]! & mask
+      while (cells[2 * at + 1] !== 0) at = (at + 1) & mask
+      cells[2 * at] = before[from]!
+      cells[2 * at + 1] = before[from + 1]!
+    }
+    this.cells = cells
+    this.mask = mask
+  }
+
+  private hash(text: string): number {
+    let hash = this.seed
+    for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x5bd1e995) + (hash >>> 15)
+    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+    return hash ^ (hash >>> 13)
+  }
+}

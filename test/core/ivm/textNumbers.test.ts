@@ -1,0 +1,75 @@
+/**
+ * Numbers of texts beside a plain map, while texts come and go: each has one, no two share one, and none is lost where
+ * many share a place.
+ */
+import { FastCheck } from "effect"
+import { expect, test } from "vitest"
+import { TextNumbers } from "../../../src/core/ivm/store/textNumbers.ts"
+
+const text = FastCheck.oneof(
+  FastCheck.nat(40).map((n) => `t:${n}`),
+  FastCheck.string({ maxLength: 3 }),
+  FastCheck.constantFrom("", "t:ä", "t:\u{1f600}", "x".repeat(3_000))
+)
+
+test("L7 each text has one number, whatever comes and goes, and numbers are used again", () => {
+  FastCheck.assert(
+    FastCheck.property(FastCheck.array(text, { maxLength: 400, size: "max" }), FastCheck.integer(), (texts, seed) => {
+      const numbers = new TextNumbers(seed)
+      const plain = new Map<string, number>()
+      let most = 0
+      for (const [n, text] of texts.entries()) {
+        // Whole neighbourhoods go at once now and then, so that gaps are filled from behind.
+        const going = n % 50 === 49 ? [...plain.keys()].slice(0, 20) : plain.has(text) ? [text] : []
+        for (const gone of going) {
+          numbers.remove(gone)
+          plain.delete(gone)
+          expect(numbers.find(gone)).toBe(-1)
+        }
+        if (going.length === 0) plain.set(text, numbers.add(text))
+        most = Math.max(most, plain.size)
+        expect(numbers.size).toBe(plain.size)
+        if (n % 10 === 9)
+          for (const [known, number] of plain) if (numbers.find(known) !== number) expect.fail(`${known} is lost`)
+      }
+      expect(new Set(plain.values()).size).toBe(plain.size)
+      for (const [known, number] of plain) expect([numbers.find(known), number < most]).toEqual([number, true])
+    })
+  )
+})
+
+test("L7 room that many texts took is given back when they go", () => {
+  const numbers = new TextNumbers(0)
+  const cells = () => (numbers as unknown as { readonly cells: Int32Array }).cells.length
+  const some = Array.from({ length: 20_000 }, (_, n) => `person:${n}`)
+  for (const text of some) numbers.add(text)
+  const full = cells()
+  for (const text of some.slice(100)) numbers.remove(text)
+  expect(cells()).toBeLessThan(full / 50)
+  expect(some.slice(0, 100).map((text) => numbers.find(text))).toEqual(Array.from({ length: 100 }, (_, n) => n))
+})
+
+/** How many cells a look at a text passes over, on average of all texts. */
+const passedOver = (numbers: TextNumbers): number => {
+  const { cells } = numbers as unknown as { readonly cells: Int32Array }
+  const mask = cells.length / 2 - 1
+  let passed = 0
+  for (let at = 0; at <= mask; at++) if (cells[2 * at + 1] !== 0) passed += (at - (cells[2 * at]! & mask)) & mask
+  return passed / numbers.size
+}
+
+test("L7 ids as people and databases make them spread as texts by chance do", () => {
+  const kinds: ReadonlyArray<(n: number) => string> = [
+    (n) => `person:a${n}`,
+    (n) => `person:${n.toString(36).padStart(20, "0")}`,
+    (n) => `person:${"x".repeat(60)}${n}`,
+    (n) => `p${n}:tobie`
+  ]
+  for (const seed of [0, 7, -1])
+    for (const textOf of kinds) {
+      const numbers = new TextNumbers(seed)
+      // 43,690 texts are the most that 65,536 cells take: hashes by chance pass over one cell then (Knuth 6.4).
+      for (let n = 0; n < 43_000; n++) numbers.add(textOf(n))
+      expect(passedOver(numbers), `${textOf(17)} under ${seed}`).toBeLessThan(1.2)
+    }
+})
