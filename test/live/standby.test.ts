@@ -2,10 +2,11 @@
  * Two schedulers over one log in PostgreSQL, as processes: the second stands by, hands requests on, and leads when the
  * first is killed, stands still or is told to stop.
  */
+import { request } from "node:http"
 import { isDeepStrictEqual } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Collector } from "../kit/collector.ts"
-import { sleep, until } from "../kit/Door.ts"
+import { secret, sleep, until } from "../kit/Door.ts"
 import * as Postgres from "../kit/postgres.ts"
 import type { Process } from "../kit/processCluster.ts"
 import { registration } from "../kit/registration.ts"
@@ -23,6 +24,28 @@ const write = (at: Process, ms = 20_000) =>
     { method: "POST", path: "/ingest", body: { table: "item", op: "UPDATE", id: "item:1", record: { n: ++n } } },
     ms
   )
+
+/**
+ * A write that has begun when the server has taken its head, and whose body ends when it is told to; undefined: it is
+ * not answered.
+ */
+const slow = (at: Process, change: object) => {
+  const body = JSON.stringify(change)
+  const headers = {
+    "content-type": "application/json",
+    "content-length": body.length,
+    expect: "100-continue",
+    authorization: `Bearer ${secret}`
+  }
+  const outgoing = request(`${at.url}/ingest`, { method: "POST", headers, agent: false })
+  const status = new Promise<number | undefined>((done) => {
+    outgoing.on("response", ({ statusCode }) => done(statusCode))
+    outgoing.on("error", () => done(undefined))
+  })
+  const begun = new Promise<void>((done) => void outgoing.once("continue", done))
+  outgoing.write(body.slice(0, 5))
+  return { begun, status, end: () => void outgoing.end(body.slice(5)) }
+}
 
 /** Its position in the log. */
 const written = (at: Process): Promise<number> =>
@@ -179,6 +202,32 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await follows(n)
   }, 60_000)
 
+  it("D60 superseded while it stops: what is under way is not answered 200, and it ends with 4", async () => {
+    const leader = await cluster.leader()
+    const heir = others(leader)
+    await written(leader)
+    const last = n
+    // A server that stood by has stopped, too.
+    const stops = (): number => leader.logs.split("requests and streams to finish").length
+    const late = slow(leader, { table: "item", op: "UPDATE", id: "item:1", record: { n: -1 } })
+    await late.begun
+    const before = stops()
+    leader.door?.signal("SIGTERM")
+    await until("it waits for what is under way", () => stops() > before)
+    // As another one's take-over, and at once.
+    await Postgres.ask("UPDATE svc_log_head SET holder = NULL WHERE log = $1", [Postgres.nameOf(cluster.url)])
+    await until("the other leads", () => cluster.leads(heir))
+    late.end()
+    expect([undefined, 503]).toContain(await late.status)
+    expect((await leader.door?.exited)?.code).toBe(4)
+    expect(leader.logs).toContain("SVC_LOG_URL): another scheduler has taken the log over")
+    expect(await record(heir)).toEqual([last])
+    await written(heir)
+    await leader.start()
+    await until("it stands by", () => cluster.standsBy(leader))
+    await follows(n)
+  }, 60_000)
+
   it("D60 a leader that stood still while another took over never answers 200, and ends with 4", async () => {
     const leader = await cluster.leader()
     const heir = others(leader)
@@ -193,6 +242,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     expect((await leader.door?.exited)?.code).toBe(4)
     expect(leader.logs).toContain("SVC_LOG_URL")
     expect(await record(heir)).toEqual([last])
+    await leader.start()
   }, 60_000)
 
   it("D61 through all of that the SSP missed nothing, and loaded nothing again", async () => {

@@ -20,14 +20,18 @@ const leave = (code: number): void => {
   process.stdout.write("", () => process.stderr.write("", () => process.exit(code)))
 }
 
+/** Set by {@link endWithin}: a stop that was asked for before it is not clean any more. */
+let ending: StartFault | undefined
+
 const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
-  if (Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause)) return 0
-  const error = Cause.squash(exit.cause)
+  const isStopped = Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause)
+  if (isStopped && ending === undefined) return 0
+  const error = isStopped ? ending : Cause.squash(exit.cause)
   if (error instanceof StartFault) {
     complain(error.message)
     return error.exitCode
   }
-  complain(Cause.pretty(exit.cause, { renderErrorCause: true }))
+  if (Exit.isFailure(exit)) complain(Cause.pretty(exit.cause, { renderErrorCause: true }))
   return 1
 }
 
@@ -56,12 +60,16 @@ export const run = (program: Effect.Effect<unknown, unknown>): void => {
   fiber.addObserver((exit) => leave(codeOf(exit)))
 }
 
-/** Ends the process with a fault after `ms`, if it has not ended by then: what it still waits for may never come. */
-export const endWithin = ({ exitCode, message }: StartFault, ms: number): Effect.Effect<void> =>
+/**
+ * Ends the process with a fault, after `ms` where it has not ended by then: what it still waits for may never come.
+ * Also a process that was told to stop before: how it ends must not depend on which comes first.
+ */
+export const endWithin = (fault: StartFault, ms: number): Effect.Effect<void> =>
   Effect.sync(() => {
+    ending = fault
     setTimeout(() => {
-      complain(message)
-      process.exit(exitCode)
+      complain(fault.message)
+      process.exit(fault.exitCode)
     }, ms).unref()
   })
 
