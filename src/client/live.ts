@@ -89,7 +89,10 @@ export class LiveClient {
       throw new Error(`${name} is followed with params, which needs the option \`views\` of connect`)
     const key = params === undefined ? name : `${name} ${canonical(params)}`
     const known = this.#views.get(key)
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      known.lapse()
+      return known
+    }
     const source = params === undefined ? this.#plain(name) : namedSource(this.#world, views!, name, params)
     const view = new SharedView(key, source, this.#home)
     this.#views.set(key, view)

@@ -72,7 +72,7 @@ export class SharedView implements Carried {
     this.key = key
     this.#source = source
     this.#home = home
-    this.#lapse()
+    this.lapse()
   }
 
   get id(): string {
@@ -112,13 +112,16 @@ export class SharedView implements Carried {
     return () => {
       if (!isHeld) return
       isHeld = false
-      if (--this.#holders === 0) this.#lapse()
+      this.#holders--
+      this.lapse()
     }
   }
 
-  /** Forgotten after the grace, unless it is held by then. */
-  #lapse(): void {
-    this.#cancelGrace = this.#home.world.after(this.#home.graceMs, () => this.leave())
+  /** Where none holds it: forgotten after the grace from now on, unless it is held by then. */
+  lapse(): void {
+    if (this.#holders > 0) return
+    this.#cancelGrace()
+    this.#cancelGrace = this.#home.world.after(this.#home.graceMs, () => this.leave(), true)
   }
 
   /** Lets go at once, held or not. */

@@ -11,8 +11,8 @@ export interface World {
   readonly now: () => number
   /** 0 <= x < 1 */
   readonly random: () => number
-  /** Runs something once, later; answers what calls that off. */
-  readonly after: (ms: number, run: () => void) => () => void
+  /** Runs something once, later; answers what calls that off. `isIdle`: a program that has nothing else to do may end. */
+  readonly after: (ms: number, run: () => void, isIdle?: boolean) => () => void
   /** One line for the developer. */
   readonly say: (line: string) => void
   /** Runs something whenever the network is back or the page is looked at again. Answers what ends that. */
@@ -46,8 +46,10 @@ export const world: World = {
   fetch: (address, init) => globalThis.fetch(address, init),
   now: () => performance.now(),
   random: () => Math.random(),
-  after: (ms, run) => {
+  after: (ms, run, isIdle) => {
     const timer = setTimeout(run, ms)
+    // Node's are objects with `unref`; those of browsers and workers are numbers.
+    if (isIdle) (timer as { unref?: () => void }).unref?.()
     return () => clearTimeout(timer)
   },
   say: (line) => console.warn(line),

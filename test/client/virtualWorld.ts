@@ -7,6 +7,7 @@ import type { Rng } from "../kit/random.ts"
 interface Timer {
   readonly at: number
   readonly run: () => void
+  readonly isIdle: boolean
 }
 
 export class VirtualWorld implements World {
@@ -25,8 +26,8 @@ export class VirtualWorld implements World {
   readonly fetch = (address: string, init: RequestInit): Promise<Response> => this.answer(address, init)
   readonly now = (): number => this.clock
   readonly say = (line: string): void => void this.said.push(line)
-  readonly after = (ms: number, run: () => void): (() => void) => {
-    const timer = { at: this.clock + ms, run }
+  readonly after = (ms: number, run: () => void, isIdle = false): (() => void) => {
+    const timer = { at: this.clock + ms, run, isIdle }
     this.timers.add(timer)
     return () => void this.timers.delete(timer)
   }
@@ -37,6 +38,11 @@ export class VirtualWorld implements World {
 
   get pending(): number {
     return this.timers.size + this.wakers.size
+  }
+
+  /** Timers that keep a program from ending. */
+  get holding(): number {
+    return [...this.timers].filter(({ isIdle }) => !isIdle).length
   }
 
   wake(): void {

@@ -366,6 +366,15 @@ describe("the client alone", () => {
       []
     )
   })
+  it("lets a program end that only looked at a view, however long the view's grace is", async () => {
+    const program = `import { connect } from "surreal-live-sidecar/client"
+      const live = connect({ url: "http://127.0.0.1:1", token: async () => "", graceMs: 2_000_000_000 })
+      console.log(live.view("a").state.status)
+      // Does not hold the program either: it comes where something else does.
+      setTimeout(() => process.exit(3), 20_000).unref()`
+    const command = [node, "--input-type=module", "--eval", program]
+    expect(await run(command, packed.folder)).toEqual({ code: 0, out: "loading\n" })
+  })
 })
 
 describe("the engine alone", () => {
