@@ -8,7 +8,7 @@ import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Either } from "effect"
-import type { Answer, HotRoute } from "../ports/Front.ts"
+import type { Accept, Answer, HotRoute } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
 import { Meters } from "../ports/Meters.ts"
 import type { Declaring } from "../protocol/access.ts"
@@ -43,17 +43,18 @@ export const hot = ({ api, judge, maxBodyBytes, notTaking, take }: HotParts) =>
   Effect.gen(function* () {
     const { timed } = yield* IngestTimes
     const turnedAway = yield* Guard.makeHot(api, "POST /ingest", judge)
+    const accept: Accept = (body, answer, traceparent) => {
+      const done = timed(answer)
+      const json = Bodies.parseJson(body)
+      if (Either.isLeft(json)) done(Answers.toAnswer(json.left))
+      else take(json.right, done, traceparent, body)
+    }
     const route: HotRoute = {
       method: "POST",
       path: "/ingest",
       maxBodyBytes,
-      admit: (authorization, registration, address) => turnedAway(authorization, address) ?? notTaking(registration),
-      accept: (body, answer, traceparent) => {
-        const done = timed(answer)
-        const json = Bodies.parseJson(body)
-        if (Either.isLeft(json)) done(Answers.toAnswer(json.left))
-        else take(json.right, done, traceparent, body)
-      },
+      admit: (authorization, registration, address) =>
+        turnedAway(authorization, address) ?? notTaking(registration) ?? accept,
       answered: yield* refusals,
       tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
       notText: Answers.toAnswer(Answers.notText)

@@ -26,16 +26,14 @@ export interface HotRoute {
   readonly path: string
   readonly maxBodyBytes: number
   /**
-   * What can be refused before the body is read; undefined to go on; or what accepts the body in the route's place,
-   * where that depends on the caller. `registration`: the header of that meaning between scheduler and SSP; `address`:
-   * the client's.
+   * Refuses before the body is read, or answers what takes it. `registration`: the header of that meaning between
+   * scheduler and SSP; `address`: the client's.
    */
   readonly admit: (
     authorization: string | undefined,
     registration: string | undefined,
     address?: string
-  ) => Answer | Accept | undefined
-  readonly accept: Accept
+  ) => Answer | Accept
   /** Told of the status of every answer, of the route and of the server alike. */
   readonly answered?: (status: number) => void
   readonly tooLarge: Answer

@@ -60,13 +60,12 @@ const layerLoopback = ({ network }: World, name: string, host: string) =>
       const handler: Handler = async ({ body, headers, method, path }) => {
         const route = hot.get(`${method} ${path}`)
         if (route !== undefined) {
-          const refused = route.admit(headers["authorization"], headers[registrationHeader])
-          const accept = typeof refused === "function" ? refused : route.accept
+          const admitted = route.admit(headers["authorization"], headers[registrationHeader])
           const answer =
-            refused !== undefined && typeof refused !== "function"
-              ? refused
+            typeof admitted !== "function"
+              ? admitted
               : await new Promise<Reply & { readonly headers?: Reply["headers"] }>((done) =>
-                  accept(body, (got) => done(got as Reply))
+                  admitted(body, (got) => done(got as Reply))
                 )
           return {
             status: answer.status,

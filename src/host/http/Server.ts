@@ -161,15 +161,14 @@ const serveHot = (
   }
   guarded(() => {
     const registration = request.headers[registrationHeader]
-    const refused = route.admit(
+    const admitted = route.admit(
       request.headers.authorization,
       typeof registration === "string" ? registration : undefined,
       request.socket.remoteAddress
     )
-    if (refused !== undefined && typeof refused !== "function") return answer(refused)
-    const accept = refused ?? route.accept
+    if (typeof admitted !== "function") return answer(admitted)
     readBody(request, route.maxBodyBytes, (body) => {
-      if (typeof body === "string") return guarded(() => accept(body, answer, traceOf(request)))
+      if (typeof body === "string") return guarded(() => admitted(body, answer, traceOf(request)))
       answer(noTextAnswer(route, body))
     })
   })

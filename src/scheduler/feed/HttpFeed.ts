@@ -126,9 +126,6 @@ export const hotApplied = Effect.gen(function* () {
       // Another scheduler may lead since the request was let in.
       return (body, answer) => answer(mayAnswer() ? take(body, caller.onlySsp) : notLeader)
     },
-    accept: () => {
-      throw new Error("broken invariant: a body is taken for a caller that was let in")
-    },
     tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
     notText: Answers.toAnswer(Answers.notText)
   }
