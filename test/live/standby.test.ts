@@ -95,6 +95,8 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     const sending = (name: string) => ({
       env: {
         OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/v1/metrics`,
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
+        OTEL_BSP_SCHEDULE_DELAY: "50",
         OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
         OTEL_METRIC_EXPORT_INTERVAL: "500",
         OTEL_SERVICE_NAME: name
@@ -145,6 +147,21 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     const text = (await standby.ask({ path: "/metrics?format=prometheus" }))?.text ?? ""
     expect(text).toContain('svc_scheduler_role{role="follower"} 1')
     expect(text).toContain('svc_scheduler_log_durability{durability="flushed"} 1')
+  })
+
+  it("D34 a request through one that stands by: the leader's span is a child of the caller's", async () => {
+    const leader = await cluster.leader()
+    const [traceId, caller] = ["a".repeat(32), "b".repeat(16)]
+    const answer = await others(leader).ask({
+      method: "POST",
+      path: "/ingest",
+      body: { table: "item", op: "UPDATE", id: "item:1", record: { n: ++n } },
+      headers: { traceparent: `00-${traceId}-${caller}-01` }
+    })
+    expect(answer?.status).toBe(200)
+    const ofTrace = () => collector.spans.filter((span) => span.traceId === traceId && span.name === "POST /ingest")
+    await until("the span came", () => ofTrace().length > 0)
+    expect(ofTrace().map(({ parentSpanId, service }) => [service, parentSpanId])).toEqual([[leader.name, caller]])
   })
 
   it("a request that was handed on once is not handed on again", async () => {

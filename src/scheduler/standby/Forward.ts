@@ -62,8 +62,13 @@ const answered = (response: HttpClientResponse.HttpClientResponse, isHead: boole
 const notLeader = respond(toAnswer(Errors.notLeader))
 
 /** Hands a request on, or answers 503 `NOT_LEADER`. */
-export const make = (standing: Standing) =>
-  Effect.map(Effect.all([HttpClient.HttpClient, RequestBody, SchedulerConfig]), ([client, body, config]) => {
+export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader">) =>
+  Effect.map(Effect.all([HttpClient.HttpClient, RequestBody, SchedulerConfig]), ([given, body, config]) => {
+    // The caller's trace context goes on as it came, whichever client this is; a span of its own would take its place.
+    const client = given.pipe(
+      HttpClient.withTracerDisabledWhen(() => true),
+      HttpClient.withTracerPropagation(false)
+    )
     const send = (request: HttpServerRequest.HttpServerRequest, url: string, text: string | undefined) => {
       const method = isMethod(request.method) ? request.method : "GET"
       const headers = { ...kept(request.headers), [forwardedHeader]: config.schedulerId }
