@@ -137,7 +137,11 @@ class NatsLog {
       () => (++this.beats % beatsKept === 0 ? this.thinned : Effect.void)
     )
 
-  /** A leader that has nothing to write would fill the stream with its beats. */
+  /**
+   * A leader that has nothing to write would fill the stream with its beats. NATS 2.9 gives the account no room back
+   * for them until the server restarts; taking them out one by one would, but the stream denies deletes of single
+   * messages, so that no record can be taken out by hand.
+   */
   private get thinned(): Effect.Effect<void> {
     const { link, log, stream } = this.journal
     return Effect.catchAll(link.asked(`STREAM.PURGE.${stream}`, { filter: subjectOf(log, "beat"), keep: 1 }), (error) =>
