@@ -13,18 +13,19 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { audits, Caller, needs, open, opensViews } from "./access.ts"
+import { audits, Caller, needs, open } from "./access.ts"
 import * as BrowserEndpoints from "./browserEndpoints.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
 import * as JobEndpoints from "./jobEndpoints.ts"
 import { JsonBody } from "./jsonBody.ts"
-import { optionalBearer, withExamples, withoutDecodeError } from "./openApi.ts"
+import { doc, optionalBearer, withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
 import * as ReplicaFile from "./replicaFile.ts"
 import * as Own from "./schedulerWire.ts"
 import * as StreamEvents from "./streamEvents.ts"
+import * as ViewEndpoints from "./viewEndpoints.ts"
 import * as Wire from "./wire.ts"
 
 /**
@@ -65,8 +66,6 @@ export class ViewBearer extends HttpApiMiddleware.Tag<ViewBearer>()("SchedulerAp
 export class Cloned extends HttpApiMiddleware.Tag<Cloned>()("SchedulerApi/Cloned", {
   failure: Errors.SchedulerCloning
 }) {}
-
-const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
 const ingest = HttpApiEndpoint.post("ingest")`/ingest`
   .setPayload(Wire.Ingest)
@@ -187,14 +186,10 @@ const views = HttpApiEndpoint.get("views")`/views`
     doc("List the views (extension)", "In key order, page by page, each with the SSP that maintains it.")
   )
 
-const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
-const format = Schema.Struct({ format: Schema.optional(Wire.Format) })
 const passed =
   "Asked of the SSP that has the view, with the caller's own `Authorization`, or with SVC_AUTH_SECRET where SVC_SCHEDULER_AUTH_SECRET is set and the caller has sent that; the answer is passed on as it is."
 
-const view = HttpApiEndpoint.get("view")`/view/${viewId}`
-  .setUrlParams(format)
-  .addSuccess(Wire.ViewResult)
+const view = ViewEndpoints.read
   .addError(Errors.Unauthorized)
   .addError(Errors.ViewNotFound)
   .addError(Errors.ViewQuarantined)
@@ -202,18 +197,11 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .addError(Errors.SspNotReady)
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
-  .annotateContext(opensViews)
   .annotateContext(
     doc("Read a view (extension)", `The current result (D11), with \`ETag\` and 304 as the SSP answers them. ${passed}`)
   )
 
-const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
-  .setUrlParams(StreamEvents.StreamAsked)
-  .addSuccess(
-    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({
-      examples: [Examples.eventStream, Examples.rowsStream]
-    })
-  )
+const stream = ViewEndpoints.stream
   .addError(Errors.Unauthorized)
   .addError(Errors.ViewNotFound)
   .addError(Errors.ViewQuarantined)
@@ -222,18 +210,15 @@ const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .addError(Errors.Overloaded)
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
-  .annotateContext(opensViews)
   .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId} ${passed}`))
 
-const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
-  .addSuccess(Wire.DebugView)
+const debugView = ViewEndpoints.debug
   .addError(Errors.Unauthorized)
   .addError(Errors.ViewNotFound)
   .addError(Errors.ViewQuarantined)
   .addError(Errors.NoSspAvailable)
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
   .annotateContext(doc("Look inside a view (extension)", `Cache, dependencies and plan (D13). ${passed}`))
 
 const openStream = BrowserEndpoints.openStream.middleware(JsonBody).middleware(ViewBearer)

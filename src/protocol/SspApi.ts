@@ -12,7 +12,7 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { audits, Caller, needs, open, opensViews } from "./access.ts"
+import { audits, Caller, needs, open } from "./access.ts"
 import * as BrowserEndpoints from "./browserEndpoints.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
@@ -20,10 +20,11 @@ import * as Integrity from "./integrity.ts"
 import * as JobEndpoints from "./jobEndpoints.ts"
 import * as Jobs from "./jobs.ts"
 import { JsonBody } from "./jsonBody.ts"
-import { withExamples, withoutDecodeError } from "./openApi.ts"
+import { doc, withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
 import * as Progress from "./progress.ts"
 import * as StreamEvents from "./streamEvents.ts"
+import * as ViewEndpoints from "./viewEndpoints.ts"
 import * as Wire from "./wire.ts"
 
 /**
@@ -45,10 +46,6 @@ export class Bearer extends HttpApiMiddleware.Tag<Bearer>()("SspApi/Bearer", {
 
 /** 503 until the SSP is ready. */
 export class Ready extends HttpApiMiddleware.Tag<Ready>()("SspApi/Ready", { failure: Errors.SspNotReady }) {}
-
-const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
-
-const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
 const ingest = HttpApiEndpoint.post("ingest")`/ingest`
   .setPayload(Wire.Ingest)
@@ -97,14 +94,11 @@ const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
   .annotateContext(audits("view.unregister", "register"))
   .annotateContext(doc("Unregister a view", "200 for an unknown id too (D16)."))
 
-const view = HttpApiEndpoint.get("view")`/view/${viewId}`
-  .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
-  .addSuccess(Wire.ViewResult)
+const view = ViewEndpoints.read
   .addError(Errors.ViewNotFound)
   .addError(Errors.ViewQuarantined)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(opensViews)
   .annotateContext(
     doc(
       "Read a view (extension)",
@@ -112,19 +106,12 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
     )
   )
 
-const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
-  .setUrlParams(StreamEvents.StreamAsked)
-  .addSuccess(
-    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({
-      examples: [Examples.eventStream, Examples.rowsStream]
-    })
-  )
+const stream = ViewEndpoints.stream
   .addError(Errors.ViewNotFound)
   .addError(Errors.ViewQuarantined)
   .addError(Errors.Overloaded)
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(opensViews)
   .annotateContext(doc("Follow a view (extension)", `${StreamEvents.described}${StreamEvents.lastEventId}`))
 
 const openStream = BrowserEndpoints.openStream.middleware(JsonBody).middleware(Ready).middleware(Bearer)
@@ -177,11 +164,9 @@ const log = HttpApiEndpoint.post("log")`/log`
   .annotateContext(needs("ingest"))
   .annotateContext(doc("Write to the service's log", "Level `info` when absent."))
 
-const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
-  .addSuccess(Wire.DebugView)
+const debugView = ViewEndpoints.debug
   .addError(Errors.ViewNotFound)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
   .annotateContext(doc("Look inside a view", "Cache, dependencies and plan (D13)."))
 
 const debugDeps = HttpApiEndpoint.get("debugDeps")`/debug/deps`

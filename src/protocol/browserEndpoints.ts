@@ -4,18 +4,16 @@
  */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
-import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import { audits, needs, opensViews } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
+import { doc } from "./openApi.ts"
 import * as StreamEvents from "./streamEvents.ts"
 import * as ViewAccess from "./viewAccess.ts"
 import * as Wire from "./wire.ts"
 
 export const description = "Live views for pages: several over one connection, tokens."
-
-const doc = (summary: string, text: string) => OpenApi.annotations({ summary, description: text })
 
 export const openStream = HttpApiEndpoint.post("openStream")`/stream`
   .setPayload(ViewAccess.StreamOpening)

@@ -4,6 +4,10 @@
  *
  * Our error takes its place on the wire, so a document that named the other would lie.
  */
+import * as OpenApi from "@effect/platform/OpenApi"
+
+/** What an endpoint is for: its name in a list, and the rest. */
+export const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
 const without = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.filter((item) => !isDecodeErrorRef(item)).map(without)

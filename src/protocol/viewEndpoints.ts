@@ -1,0 +1,28 @@
+/** Endpoints that show a view, as both Apis declare them; each Api adds its middlewares, errors and words. */
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import { Schema } from "effect"
+import { needs, opensViews } from "./access.ts"
+import * as Examples from "./examples.ts"
+import * as StreamEvents from "./streamEvents.ts"
+import * as Wire from "./wire.ts"
+
+const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
+
+export const read = HttpApiEndpoint.get("view")`/view/${viewId}`
+  .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
+  .addSuccess(Wire.ViewResult)
+  .annotateContext(opensViews)
+
+export const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
+  .setUrlParams(StreamEvents.StreamAsked)
+  .addSuccess(
+    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({
+      examples: [Examples.eventStream, Examples.rowsStream]
+    })
+  )
+  .annotateContext(opensViews)
+
+export const debug = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
+  .addSuccess(Wire.DebugView)
+  .annotateContext(needs("read"))
