@@ -11,7 +11,7 @@ export interface World {
   readonly now: () => number
   /** 0 <= x < 1 */
   readonly random: () => number
-  /** Runs something once, later; answers what calls that off. `isIdle`: a program that has nothing else to do may end. */
+  /** Runs something once, later; answers what calls that off. `isIdle`: a program with nothing else to do may end. */
   readonly after: (ms: number, run: () => void, isIdle?: boolean) => () => void
   /** One line for the developer. */
   readonly say: (line: string) => void
