@@ -100,8 +100,11 @@ describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () =>
   )
   /** Those of one that keeps snapshots beside the log, too. */
   const keeps = keeping.split("\n").filter((line) => line.includes('"'))
-  const keeperOf = (user: string, more: ReadonlyArray<string>): string =>
-    userOf(user, user).replace("publish: [", ["publish: [", ...more].join("\n").replace(/\bname\b/g, user))
+  const keeperOf = (user: string, more: ReadonlyArray<string>, log = user): string =>
+    userOf(user, log, (line) => log !== user && line.includes("first start")).replace(
+      "publish: [",
+      ["publish: [", ...more].join("\n").replace(/\bname\b/g, log)
+    )
   const users = [
     keeperOf("keeper", keeps),
     ...keeps.map((each, i) =>
@@ -109,6 +112,11 @@ describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () =>
         `keeper-${i}`,
         keeps.filter((line) => line !== each)
       )
+    ),
+    keeperOf(
+      "keeper-later",
+      keeps.filter((line) => !line.includes("first start")),
+      "keeper"
     ),
     userOf("whole", "whole"),
     userOf("later", "whole", (line) => line.includes("first start")),
@@ -161,12 +169,12 @@ describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () =>
   )
 
   /** Three snapshots, of which the first goes, and the newest read back. */
-  const kept = (log: string) =>
+  const kept = (log: string, user = log, from = 1) =>
     Effect.gen(function* () {
       const { own, replica } = yield* Replicas.open()
-      const shared = Context.get(yield* Layer.build(Nats.sharedOf(urlOf(log, log))), SharedLog)
+      const shared = Context.get(yield* Layer.build(Nats.sharedOf(urlOf(user, log))), SharedLog)
       const snapshots = KeptSnapshots.make(yield* shared.snapshots!, { logId: "a-log", intervalMs: 0 })
-      for (const n of [1, 2, 3]) {
+      for (const n of [from, from + 1, from + 2]) {
         yield* Replicas.filled(replica, n, 1)
         expect(yield* snapshots.keep(own, n + 1)).toBe(n)
       }
@@ -174,9 +182,11 @@ describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () =>
       expect(yield* Effect.scoped(Effect.flatMap(offer!.open, Replicas.bytesOf))).not.toHaveLength(0)
     }).pipe(Effect.scoped)
 
-  test("D64 the printed permissions of snapshots are enough, and one that is lacking is named", async () => {
+  test("D64 the printed permissions of snapshots are enough, later without those of the first start, and one that lacks is named", async () => {
     expect(keeps.length).toBe(5)
     expect(await saidBy(kept("keeper"))).toBe("")
+    expect(keeps.filter((line) => line.includes("first start")).length).toBe(1)
+    expect(await saidBy(kept("keeper", "keeper-later", 4))).toBe("")
     for (const [i, line] of keeps.entries()) {
       const lacks = /"([^"]*)"/.exec(line)![1]!.replace(/\bname\b/, `keeper-${i}`)
       expect(await saidBy(kept(`keeper-${i}`))).toContain(`may not publish to "${lacks.replace(/>$/, "")}`)
