@@ -89,6 +89,8 @@ export class StandbyCluster {
   /** Ends of schedulers that led no more: a supervisor's work, for a machine that is busy may cost a leader its lease. */
   superseded = 0
   private supervisor: NodeJS.Timeout | undefined
+  /** Starts by the supervisor that are under way: their processes are in no door yet. */
+  private readonly restarts = new Set<Promise<void>>()
 
   /** Starts schedulers again that led no more, or could not reach their log at the start. */
   private supervise(): void {
@@ -99,9 +101,16 @@ export class StandbyCluster {
         if (code === 4) this.superseded++
         each.past += each.door.logs
         each.door = undefined
-        void each.start()
+        const restart = each.start().finally(() => this.restarts.delete(restart))
+        this.restarts.add(restart)
       }
     }, 50)
+  }
+
+  /** From here on none is started but by the test, and those that were are there. */
+  private async leaveAlone(): Promise<void> {
+    clearInterval(this.supervisor)
+    await Promise.all(this.restarts)
   }
 
   static async start(
@@ -133,7 +142,7 @@ export class StandbyCluster {
     const sspsBegun = cluster.ssps.slice(0, ssps - (options.idleSsps ?? 0))
     await Promise.all([...begun, ...sspsBegun].map((each) => each.start()))
     await cluster.leader()
-    if (options.isSupervised !== true) clearInterval(cluster.supervisor)
+    if (options.isSupervised !== true) await cluster.leaveAlone()
     return cluster
   }
 
@@ -248,7 +257,7 @@ export class StandbyCluster {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.supervisor)
+    await this.leaveAlone()
     await Promise.all([...this.schedulers, ...this.ssps].map((each) => each.kill()))
     for (const folder of [this.folder, ...StandbyCluster.shared.splice(0)]) removeFolder(folder)
     await Postgres.forget()
