@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Collector } from "../kit/collector.ts"
 import { secret, sleep, until } from "../kit/Door.ts"
+import { EventStream, type StreamEvent } from "../kit/EventStream.ts"
 import * as Postgres from "../kit/postgres.ts"
 import type { Process } from "../kit/processCluster.ts"
 import { registration } from "../kit/registration.ts"
@@ -243,6 +244,33 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await leader.start()
     await until("it stands by", () => cluster.standsBy(leader))
     await follows(n)
+  }, 60_000)
+
+  it("D60 a stream of a leader that is superseded ends with its process, and shows nothing that was not taken", async () => {
+    const leader = await cluster.leader()
+    const heir = others(leader)
+    await written(leader)
+    await follows(n)
+    const stream = await EventStream.open(leader.url, "/view/n/stream", secret)
+    const shows = (wanted: number) => (event: StreamEvent) => JSON.stringify(event.data).includes(`"n":${wanted}}`)
+    await stream.find("what is there", shows(n))
+    await Postgres.ask("UPDATE svc_log_head SET holder = NULL WHERE log = $1", [Postgres.nameOf(cluster.url)])
+    await until("the other leads", () => cluster.leads(heir))
+    expect([undefined, 503]).toContain((await write(leader))?.status)
+    const refused = n
+    await until("the stream ends", () => stream.ended)
+    expect((await leader.door?.exited)?.code).toBe(4)
+    // Clients come again after both: an end by which nothing is said of the view, or a connection that broke off.
+    const ends = stream.events.filter(({ event }) => event === "end").map(({ data }) => data["reason"])
+    expect([[], ["shutdown"]]).toContainEqual(ends)
+    expect(stream.events.filter(shows(refused))).toEqual([])
+    await leader.start()
+    await until("it stands by", () => cluster.standsBy(leader))
+    await written(heir)
+    const next = await EventStream.open(heir.url, "/view/n/stream", secret)
+    await next.find("what was written since", shows(n))
+    expect(next.events.filter(shows(refused))).toEqual([])
+    next.close()
   }, 60_000)
 
   it("D60 a leader that stood still while another took over never answers 200, and ends with 4", async () => {
