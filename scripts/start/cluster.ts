@@ -33,18 +33,28 @@ export class StartFailed extends Error {
   }
 }
 
-const canListen = (port: number): Promise<number | undefined> =>
+const isFree = (port: number): Promise<boolean> =>
   new Promise((done) => {
     const server = createServer()
-    server.on("error", () => done(undefined))
-    server.listen(port, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => done(typeof address === "object" && address !== null ? address.port : undefined))
-    })
+    server.on("error", () => done(false))
+    server.listen(port, "127.0.0.1", () => server.close(() => done(true)))
   })
 
-/** `port`, or a free one where that is taken. */
-const portNear = async (port: number): Promise<number> => (await canListen(port)) ?? (await canListen(0)) ?? port
+/**
+ * The lowest port of those that free ones are looked for among, and how many these are. Systems give ports above them
+ * to connections: one of those may be taken again before its process listens.
+ */
+const [lowest, count] = [10_000, 20_000]
+
+/** `port`, or a free one where that is taken or 0. */
+const portNear = async (port: number): Promise<number> => {
+  if (port !== 0 && (await isFree(port))) return port
+  for (let tries = 0; tries < 50; tries++) {
+    const other = lowest + Math.floor(Math.random() * count)
+    if (await isFree(other)) return other
+  }
+  return port
+}
 
 /**
  * Ports of the cluster: the usual ones as far as they are free, free ones for `0`, and a chosen one as it is, so that
