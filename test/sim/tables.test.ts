@@ -30,7 +30,7 @@ describe("a cluster whose SSPs follow tables", () => {
     "test/sim/tables.test.ts",
     async () => {
       // The day of a default run has each kind of weather; not every day has.
-      const counts = await lived("pull", seed + 64)
+      const counts = await lived("pull", seed + 69)
       for (const what of ["scheduler crashes", "ssp crashes", "partitions", "views that came", "joins at position"])
         expect(counts.get(what) ?? 0, what).toBeGreaterThan(0)
       expect(counts.get("acknowledged")).toBeGreaterThan(days * 60)
