@@ -33,7 +33,7 @@ beforeAll(async () => {
     await post("/ingest", create(`${table}:1`, { n }))
     await post("/view/register", registration(table, `SELECT * FROM ${table} ORDER BY n DESC LIMIT 3`))
   }
-}, 60_000)
+})
 afterEach(() => {
   hangUp()
   for (const close of closing.splice(0)) close()
@@ -247,12 +247,12 @@ describe("a view that moves", () => {
     const gone = cluster.ssps.find(({ door }) => door === undefined)!
     await gone.start()
     await cluster.settled()
-  }, 90_000)
+  })
   it("D50 its SSP stopped in its tracks: followed elsewhere as soon as the scheduler has moved it", async () => {
     await survives((owner) => owner.pause(6_000))
     await cluster.settled()
-  }, 90_000)
+  })
   it("D50 its SSP stopped by its operator: it goes on elsewhere", async () => {
     await survives(async (owner) => void (await owner.stop()))
-  }, 90_000)
+  })
 })

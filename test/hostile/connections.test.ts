@@ -83,5 +83,5 @@ describe("when all connections are taken", () => {
     await expect.poll(() => waiting.filter(({ closed }) => !closed).length, { timeout: 10_000 }).toBeLessThanOrEqual(32)
     // And those go too, without being asked.
     await expect.poll(() => waiting.every(({ closed }) => closed), { timeout: 15_000, interval: 100 }).toBe(true)
-  }, 30_000)
+  })
 })

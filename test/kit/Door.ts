@@ -41,7 +41,7 @@ export const sleep = (ms: number): Promise<void> => new Promise((done) => setTim
 export const until = async <A>(
   what: string,
   check: () => Promise<A | undefined | false> | A | undefined | false,
-  boundMs = 30_000
+  boundMs = 60_000
 ): Promise<A> => {
   const begun = performance.now()
   for (;;) {

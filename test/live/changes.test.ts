@@ -148,7 +148,7 @@ test("D44 D21 moving between the change table and events that post, while somebo
   await run("DELETE _svc_query:all")
   await until("the view is gone", async () => (await node.ask("GET", "/view/all")).status === 404)
   await db.close()
-}, 60_000)
+})
 
 /** Live queries that stand on the change table. */
 const listening = async (server: Asked): Promise<number> =>
@@ -175,7 +175,7 @@ test("D44 a live query stands on the change table at rest, also behind a lost co
   await heard()
   for (const n of [4, 5, 6]) await shows(n)
   expect(await differing(node, "item")).toEqual([])
-}, 60_000)
+})
 
 test("an SSP whose database is gone stops in time, with edges that wait for it", async () => {
   const server = await serve()
@@ -215,4 +215,4 @@ test("D44 a database that hangs and cuts its connections under writes loses none
     async () => sorted((await rowsOf(node, "all")).map(({ id, n }) => [String(id), n])) === sorted(written)
   )
   expect(await differing(node, "item")).toEqual([])
-}, 60_000)
+})

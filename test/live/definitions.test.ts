@@ -44,7 +44,7 @@ beforeAll(async () => {
   await server.ask("n", "d", `${data}; ${definitions}`)
   node = await startBeside(server.port, join(folder, "node"), { SVC_SCHEMA_INTERVAL_MS: "100" })
   await node.ready()
-}, 60_000)
+})
 afterAll(async () => {
   await node.stop()
   await server.kill()
@@ -161,4 +161,4 @@ test("D58 views are planned anew when a definition changes, goes or comes back",
   await shows([15, 15])
   await server.ask("n", "d", "DELETE item:9")
   await shows([15])
-}, 60_000)
+})

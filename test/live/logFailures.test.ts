@@ -169,7 +169,7 @@ describe.skipIf(!Postgres.isReachable)(`the way to PostgreSQL${missing}`, () => 
     if (cluster.superseded === ends)
       expect((await cluster.told(cluster.schedulers[0]!))?.log).toMatchObject({ role: "leader", epoch })
     await feed.check()
-  }, 60_000)
+  })
 
   it("D60 rows that are deleted by hand: no scheduler starts on what is left, and each names both positions", async () => {
     const cluster = closing(await StandbyCluster.start(1, 0, { SVC_LEASE_MS: "2000" }, supervised))
@@ -189,7 +189,7 @@ describe.skipIf(!Postgres.isReachable)(`the way to PostgreSQL${missing}`, () => 
     await only.start()
     expect((await only.door?.exited)?.code).toBe(3)
     expect(only.logs).toMatch(/stands at seq \d+, but the log at postgres:.* ends at 8: they are not of one piece/)
-  }, 60_000)
+  })
 
   it("a second scheduler on the same folder is refused, and the first goes on", async () => {
     const cluster = closing(await StandbyCluster.start(1, 0, { SVC_LEASE_MS: "3000" }, supervised))
@@ -205,7 +205,7 @@ describe.skipIf(!Postgres.isReachable)(`the way to PostgreSQL${missing}`, () => 
     expect((await second.exited).code).not.toBe(0)
     expect(second.logs).toContain("another process has it")
     await cluster.leader()
-  }, 60_000)
+  })
 })
 
 describe.skipIf(noPartition !== undefined || noPostgres !== undefined)(

@@ -55,7 +55,7 @@ test("D57 a table that is made gets its event and its views follow it; one that 
   await server.ask("n", "d", "REMOVE TABLE item")
   await shows(node, "items", [])
   expect([await differing(node, "select"), await rows(node, "later")]).toEqual([[], [5, 2]])
-}, 60_000)
+})
 
 test("D57 a table that is made while no service follows the database gets its event from the next; one that was left out is left out", async () => {
   const server = await serve()
@@ -73,7 +73,7 @@ test("D57 a table that is made while no service follows the database gets its ev
   await register(node, "made", "SELECT VALUE n FROM made")
   await server.ask("n", "d", "UPDATE made:1 SET n = 2")
   await shows(node, "made", [2])
-}, 60_000)
+})
 
 test("D57 a field that is declared anew types what is posted, and a computed one shows at once", async () => {
   const server = await serve()
@@ -91,7 +91,7 @@ test("D57 a field that is declared anew types what is posted, and a computed one
   const posted = { table: "item", op: "CREATE", id: "item:9", record: { wait: "1h" } }
   expect(await node.ask("POST", "/ingest", posted)).toMatchObject({ status: 200 })
   expect(node.records.get(Ids.make("item", 9))?.doc["wait"]).toBeInstanceOf(Duration)
-}, 60_000)
+})
 
 test("D57 tables without an event are named: where the registration answers, and in /debug/view", async () => {
   const server = await serve()
@@ -111,7 +111,7 @@ test("D57 tables without an event are named: where the registration answers, and
     warnings: [expect.stringMatching(/^table copy is defined/), expect.stringMatching(/^table quiet has no event/)]
   })
   expect(await events(server, "quiet")).toEqual([])
-}, 60_000)
+})
 
 test("D59 views of tables AS SELECT follow the tables that those are computed from", async () => {
   const server = await serve()
@@ -142,7 +142,7 @@ test("D59 views of tables AS SELECT follow the tables that those are computed fr
   await shows(node, "later", [2])
   await server.ask("n", "d", "CREATE item:4 SET n = 0")
   await shows(node, "later", [3])
-}, 60_000)
+})
 
 test("D57 a look at definitions answers what is known where nothing has changed, and else what is there", async () => {
   const server = await serve()
@@ -153,4 +153,4 @@ test("D57 a look at definitions answers what is known where nothing has changed,
   await server.ask("n", "d", "DEFINE FIELD n ON item TYPE int")
   const other = await Effect.runPromise(node.upstream.schema!(known))
   expect([other.mark === known.mark, other.tables[0]?.types]).toEqual([false, { n: "int" }])
-}, 60_000)
+})

@@ -114,7 +114,7 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     await first.start()
     await isWhole(cluster, first)
     expect(first.logs).toContain("restored the replica from scheduler-2")
-  }, 90_000)
+  })
 
   it("D64 every scheduler's disk is deleted: with snapshots in a folder nothing is lost", async () => {
     known.clear()
@@ -138,7 +138,7 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     await write(cluster, 5)
     await check(cluster)
     await until("nothing is on its way", () => files(folder).every((name) => !name.endsWith(".part")))
-  }, 90_000)
+  })
 
   it("D64 every scheduler's disk is deleted: with a log that was never cut nothing is lost", async () => {
     known.clear()
@@ -148,7 +148,7 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     for (const each of cluster.schedulers) await each.start()
     await cluster.leader()
     await check(cluster)
-  }, 60_000)
+  })
 
   it("D64 without a snapshot anywhere it leads nothing, and ends with 3 naming both positions", async () => {
     known.clear()
@@ -161,7 +161,7 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     expect((await only.door?.exited)?.code).toBe(3)
     expect(only.logs).toMatch(/stands at seq 0, but the log at postgres:.* begins at \d+.*no snapshot is offered/)
     expect(only.logs).not.toContain("this scheduler leads: term 2")
-  }, 60_000)
+  })
 
   it("D64 killed in the middle of a restore, it begins anew at its next start, and nothing is left of the first", async () => {
     known.clear()
@@ -185,7 +185,7 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     await first.kill()
     await until("it leads", () => of.leads(second))
     await check(of)
-  }, 90_000)
+  })
 
   const skipped = noSmallDisk === undefined ? "" : ` (skipped: ${noSmallDisk})`
 

@@ -192,7 +192,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await registered(ssp(), "other", "SELECT id, n FROM other")
     expect(await shown("other")).toEqual([{ id: "other:1", n: 7 }])
     await until("the leader has heard that all of it is applied", () => hasApplied(leader))
-  }, 60_000)
+  })
 
   it("D60 kill -9 of the leader: the other one takes writes, with everything that was acknowledged", async () => {
     const leader = await cluster.leader()
@@ -208,7 +208,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await until("it stands by", () => cluster.standsBy(leader))
     await written(leader)
     await follows(n)
-  }, 60_000)
+  })
 
   it("D60 SIGTERM: the log is handed over, and the process ends with 0", async () => {
     const leader = await cluster.leader()
@@ -218,7 +218,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await leader.start()
     await until("it stands by", () => cluster.standsBy(leader))
     await follows(n)
-  }, 60_000)
+  })
 
   it("D60 superseded while it stops: what is under way is not answered 200, and it ends with 4", async () => {
     const leader = await cluster.leader()
@@ -244,7 +244,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await leader.start()
     await until("it stands by", () => cluster.standsBy(leader))
     await follows(n)
-  }, 60_000)
+  })
 
   it("D60 a stream of a leader that is superseded ends with its process, and shows nothing that was not taken", async () => {
     const leader = await cluster.leader()
@@ -271,7 +271,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await next.find("what was written since", shows(n))
     expect(next.events.filter(shows(refused))).toEqual([])
     next.close()
-  }, 60_000)
+  })
 
   it("D60 a leader that stood still while another took over never answers 200, and ends with 4", async () => {
     const leader = await cluster.leader()
@@ -288,7 +288,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     expect(leader.logs).toContain("SVC_LOG_URL")
     expect(await record(heir)).toEqual([last])
     await leader.start()
-  }, 60_000)
+  })
 
   it("D61 through all of that the SSP missed nothing, and loaded nothing again", async () => {
     await follows(n)
@@ -322,7 +322,7 @@ describe.skipIf(!Postgres.isReachable)(`a leader that PostgreSQL does not answer
     await sleep(600)
     proxy.release()
     expect((await asked)?.json).toMatchObject({ seq: seq + 1 })
-  }, 60_000)
+  })
 
   it("D60 without an answer in 0.8 of the lease a write is answered 503, and after all of it the process ends with 4", async () => {
     const [leader] = away.schedulers
@@ -345,5 +345,5 @@ describe.skipIf(!Postgres.isReachable)(`a leader that PostgreSQL does not answer
     expect([last + 2, last + 1]).toContain(((await record(leader!)) as ReadonlyArray<number>)[0])
     await away.settled()
     expect(away.ssps[0]!.logs.split("bootstrapped at position").length).toBe(2)
-  }, 90_000)
+  })
 })

@@ -50,7 +50,7 @@ describe.skipIf(!Nats.hasServer)(`schedulers over one log on three NATS servers$
     expect(await cluster.told(leader)).toMatchObject({ log: { role: "leader", durability: "replicated" } })
     const text = (await leader.ask({ path: "/metrics?format=prometheus" }))?.text ?? ""
     expect(text).toContain('svc_scheduler_log_durability{durability="replicated"} 1')
-  }, 60_000)
+  })
 
   it("D62 kill -9 of the leader: the other one takes writes, with everything that was acknowledged", async () => {
     await written()

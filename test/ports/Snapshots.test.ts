@@ -169,7 +169,7 @@ describe.skipIf(!Nats.isReachable)(`snapshots in an object store of NATS${missin
         expect(proxy.cuts).toBe(4)
       })
     )
-  }, 30_000)
+  })
 
   test("D64 a bucket that loses snapshots by itself is refused, and what is wrong is named", () =>
     run(

@@ -104,7 +104,7 @@ describe.skipIf(!Nats.isReachable)(`the log on NATS${missing}`, () => {
       yield* next.wal.append(["3"])
       expect(yield* seqs(next.wal)).toEqual(numbered(3))
     }).pipe(Effect.scoped, Effect.runPromise)
-  }, 30_000)
+  })
 
   test("D62 what was cut from the log leaves the stream, and rows of the pool that lay there move up", () =>
     Effect.gen(function* () {
@@ -230,7 +230,7 @@ describe.skipIf(!Nats.hasServer)(`a NATS of its own${noServer}`, () => {
 
   test("a server without JetStream is named, with what to turn on", async () => {
     expect((await faultOf(Nats.sharedOf(Nats.freshLog(bare.url)))).message).toMatch(/no JetStream.*-js/)
-  }, 20_000)
+  })
 })
 
 test("a server that cannot be reached, or a client that is missing, is named without the password", async () => {

@@ -153,7 +153,7 @@ describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () =>
     expect(permissions.length).toBe(11)
     expect(await saidBy(used(Nats.leading, urlOf("whole", "whole")))).toBe("")
     expect(await saidBy(used(Nats.leading, urlOf("later", "whole")))).toBe("")
-  }, 30_000)
+  })
 
   test.each(permissions.map((line, i) => [/"([^"]*)"/.exec(line)![1]!, i] as const))(
     "D62 a user without %s is told so",
@@ -191,7 +191,7 @@ describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () =>
       const lacks = /"([^"]*)"/.exec(line)![1]!.replace(/\bname\b/, `keeper-${i}`)
       expect(await saidBy(kept(`keeper-${i}`))).toContain(`may not publish to "${lacks.replace(/>$/, "")}`)
     }
-  }, 60_000)
+  })
 
   test("D62 a user of one log reads neither another one nor what its schedulers are answered", async () => {
     expect(await saidBy(opening(Nats.sharedOf(urlOf("other", "whole"))))).toMatch(
@@ -234,7 +234,7 @@ describe.skipIf(!Nats.hasServer)(`who may use the log on NATS${noServer}`, () =>
     expect((await wrong.door.exited).code).toBe(1)
     expect(wrong.door.logs).toMatch(/SVC_LOG_URL.*refuses its user, password or token/)
     for (const { door } of [right, wrong]) expect(door.logs).not.toMatch(/hidden|a-token/)
-  }, 60_000)
+  })
 })
 
 /** What a listener on the wire needs of the client. */
@@ -285,7 +285,7 @@ describe.skipIf(!Postgres.isReachable)(`who may use the log in PostgreSQL${noDat
       expect(await saidBy(used(Postgres.leading, url))).toMatch(/\(SVC_LOG_URL\) refused: permission denied.*run book/)
       await Postgres.ask(`GRANT ${right} ON ALL TABLES IN SCHEMA ${role} TO ${role}`)
     }
-  }, 60_000)
+  })
 
   test("D60 a user that may not create is told so at the first start, and none reads another one's log", async () => {
     const [one, two] = [await roleOf(), await roleOf()]
