@@ -326,12 +326,3 @@ const endOfStep = (change: Change): Change => {
   const { continues: _, ...position } = change.position
   return { ...change, position }
 }
-
-/** The changes as one step, whatever steps they were. */
-export const asOneStep = (changes: ReadonlyArray<Change>): ReadonlyArray<Change> =>
-  changes.map((change, n) => {
-    if (change.position === undefined) return change
-    return n === changes.length - 1
-      ? endOfStep(change)
-      : { ...change, position: { ...change.position, continues: true as const } }
-  })
