@@ -221,7 +221,7 @@ test("D8 a scheduler hands the tag of a result on, and 304 for it, and compresse
     fetch(`${cluster.scheduler.url}/view/all?format=tree`, {
       headers: { authorization: `Bearer ${secret}`, "accept-encoding": accept }
     })
-  // A busy SSP may take what the log has a moment later than `/ingest` answers.
+  // `/ingest` answers when the SSP has applied it, or when the SSP's deadline has passed.
   await until("both records are shown", async () => (await (await fetched("identity")).text()).length > 3_000_000)
   const [whole, compressed] = await Promise.all([fetched("identity"), fetched("gzip")])
   const result = await whole.text()
