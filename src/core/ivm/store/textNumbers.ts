@@ -26,11 +26,6 @@ export class TextNumbers {
     this.seed = seed
   }
 
-  /** Numbers from this one on belong to no text. */
-  get length(): number {
-    return this.texts.length
-  }
-
   /** The number of a text; -1: it has none. */
   find(text: string): number {
     return this.cells[2 * this.cellOf(text, this.hash(text)) + 1]! - 1
@@ -40,7 +35,7 @@ export class TextNumbers {
   add(text: string): number {
     const hash = this.hash(text)
     const cell = this.cellOf(text, hash)
-    const number = this.nextNumber()
+    const number = this.unused.pop() ?? this.texts.length
     this.texts[number] = text
     this.cells[2 * cell] = hash
     this.cells[2 * cell + 1] = number + 1
@@ -73,10 +68,6 @@ export class TextNumbers {
     this.texts.length = this.unused.length = this.size = 0
     this.cells = new Int32Array(2 * fewestCells)
     this.mask = fewestCells - 1
-  }
-
-  private nextNumber(): number {
-    return this.unused.pop() ?? this.texts.push(undefined) - 1
   }
 
   /** The cell of a text, or the empty one where it would be. */
