@@ -7,7 +7,6 @@
  */
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -16,6 +15,7 @@ import { Board } from "./board/server.ts"
 import { Child, type Exit, exitCodeOf, root } from "./child.ts"
 import { views, World } from "./data.ts"
 import * as Feed from "./feed.ts"
+import { freePorts, isFree } from "./ports.ts"
 
 /** What of our environment the doors are told: where programs are, how to trace, how much to log. */
 const inherited = /^(?:PATH|HOME|TMPDIR|LANG|TZ|NODE_\w+|OTEL_\w+|SVC_LOG_LEVEL)$/
@@ -33,28 +33,8 @@ export class StartFailed extends Error {
   }
 }
 
-const isFree = (port: number): Promise<boolean> =>
-  new Promise((done) => {
-    const server = createServer()
-    server.on("error", () => done(false))
-    server.listen(port, "127.0.0.1", () => server.close(() => done(true)))
-  })
-
-/**
- * The lowest port of those that free ones are looked for among, and how many these are. Systems give ports above them
- * to connections: one of those may be taken again before its process listens.
- */
-const [lowest, count] = [10_000, 20_000]
-
-/** `port`, or a free one where that is taken or 0. */
-const portNear = async (port: number): Promise<number> => {
-  if (port !== 0 && (await isFree(port))) return port
-  for (let tries = 0; tries < 50; tries++) {
-    const other = lowest + Math.floor(Math.random() * count)
-    if (await isFree(other)) return other
-  }
-  return port
-}
+/** Systems give the ports above these to connections. */
+const others = { first: 10_000, count: 20_000 }
 
 /**
  * Ports of the cluster: the usual ones as far as they are free, free ones for `0`, and a chosen one as it is, so that
@@ -63,7 +43,8 @@ const portNear = async (port: number): Promise<number> => {
 const portsFor = async (
   chosen: string
 ): Promise<{ readonly scheduler: string; readonly ssps: ReadonlyArray<number>; readonly board: number }> => {
-  const near = (port: number): Promise<number> => portNear(chosen === "0" ? 0 : port)
+  const free = freePorts(others.first, others.count, Math.floor(Math.random() * others.count))
+  const near = async (port: number): Promise<number> => (chosen !== "0" && (await isFree(port)) ? port : free())
   const ssps: Array<number> = []
   for (const port of wanted.ssps) ssps.push(await near(port))
   const scheduler = chosen === "" || chosen === "0" ? String(await near(wanted.scheduler)) : chosen

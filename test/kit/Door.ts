@@ -6,9 +6,9 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { freePorts } from "../../scripts/start/ports.ts"
 import { request } from "./http.ts"
 import { root } from "./source.ts"
 
@@ -59,23 +59,8 @@ export const until = async <A>(
  */
 const ports = { first: 12_000, each: 2500, parts: 8 }
 const part = ports.first + ports.each * (Number(process.env["VITEST_POOL_ID"] ?? 0) % ports.parts)
-let at = (process.pid * 101) % ports.each
 
-const isFree = (port: number): Promise<boolean> =>
-  new Promise((done) => {
-    const server = createServer()
-    server.on("error", () => done(false))
-    server.listen(port, "127.0.0.1", () => server.close(() => done(true)))
-  })
-
-export const freePort = async (): Promise<number> => {
-  for (let tries = 0; tries < ports.each; tries++) {
-    at = (at + 1) % ports.each
-    const port = part + at
-    if (await isFree(port)) return port
-  }
-  throw new Error(`no port is free from ${part} to ${part + ports.each - 1}`)
-}
+export const freePort = freePorts(part, ports.each, (process.pid * 101) % ports.each)
 
 export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), "live-sidecar-"))
 
