@@ -37,7 +37,10 @@ export interface HeapShape {
   readonly released: () => void
 }
 
-/** The heap of this process; unwatched it always has room. */
+/** A heap that is not watched always has room. */
+export const unwatchedHeap: HeapShape = { memory: () => unwatched, measured: () => unwatched, released: () => {} }
+
+/** The heap of this process. */
 export class Heap extends Context.Reference<Heap>()("ports/Heap", {
-  defaultValue: (): HeapShape => ({ memory: () => unwatched, measured: () => unwatched, released: () => {} })
+  defaultValue: () => unwatchedHeap
 }) {}

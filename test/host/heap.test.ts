@@ -1,8 +1,14 @@
-/** What a start says of its heap beside what the container has (D43). */
+/**
+ * The heap of a process (D43): what a start says of it beside what the container has, and what is left of it when much
+ * has been let go.
+ */
+import { spawnSync } from "node:child_process"
 import { totalmem } from "node:os"
 import { Effect, Layer, Logger } from "effect"
 import { expect, it } from "vitest"
+import type { Memory } from "../../src/core/record/memory.ts"
 import * as Heap from "../../src/host/process/heap.ts"
+import { root } from "../kit/source.ts"
 
 const warned = (percent: number, limits: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
   const lines: Array<string> = []
@@ -23,4 +29,35 @@ it("D43 a start warns where V8 keeps the heap far below the container's memory, 
   ])
   expect(await warned(1, container), "a share that V8 allows").toEqual([])
   expect(await warned(100, ["max\n"]), "no container").toEqual([])
+})
+
+/** In a process of its own, with a small heap: fills it with records, lets them go, and writes what is left. */
+const filling = `
+  import { Effect, Layer, Context } from "effect"
+  import * as Heaps from "./dist/host/process/heap.js"
+  import { Heap } from "./dist/ports/ProcessFigures.js"
+  const program = Effect.gen(function* () {
+    const heap = Context.get(yield* Layer.build(Heaps.layer(75)), Heap)
+    const left = []
+    // Among what goes there is some that stays, as there is in a service.
+    let going = []
+    for (let n = 0; !heap.measured().isFull && n < 100_000; n++) {
+      going.push(Array.from({ length: 5 }, (_, i) => JSON.parse('"' + String(n + i).padEnd(4_000, "x") + '"')))
+      left.push({ n, text: JSON.parse('"' + String(n).padEnd(60, "y") + '"') })
+    }
+    const full = heap.memory()
+    going = []
+    heap.released()
+    console.log(JSON.stringify({ full, then: heap.memory(), left: left.length }))
+  })
+  await Effect.runPromise(Effect.scoped(program))
+`
+
+it("D43 a heap is full no more at once when what filled it has been let go", () => {
+  const args = ["--max-old-space-size=64", "--input-type=module", "--eval", filling]
+  const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" })
+  expect([status, stderr]).toEqual([0, ""])
+  const { full, left, then } = JSON.parse(stdout) as Record<"full" | "then", Memory> & { readonly left: number }
+  expect([full.isFull, then.isFull, left > 1_000]).toEqual([true, false, true])
+  expect(then.usedBytes).toBeLessThan(full.usedBytes)
 })

@@ -17,8 +17,8 @@ import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "n
 import { runInNewContext } from "node:vm"
 import { Effect, Layer } from "effect"
 import { reasonOf } from "../../core/reason.ts"
-import { collected, limitOf, type Memory, machineBytesOf, unusedMemory, unwatched } from "../../core/record/memory.ts"
-import { Heap } from "../../ports/ProcessFigures.ts"
+import { collected, limitOf, type Memory, machineBytesOf, unusedMemory } from "../../core/record/memory.ts"
+import { Heap, unwatchedHeap } from "../../ports/ProcessFigures.ts"
 
 const mebibyte = 2 ** 20
 /** What V8 adds to `--max-old-space-size` for young objects: three halves of the largest size. */
@@ -204,11 +204,7 @@ export const layer = (percent: number, limits = containerLimits()): Layer.Layer<
         Effect.as(warning === undefined ? Effect.void : Effect.logWarning(warning), shape)
       ),
       Effect.catchAll(({ error }) =>
-        Effect.as(Effect.logInfo(`the heap has no bound but the runtime's own: ${reasonOf(error)}`), {
-          memory: () => unwatched,
-          measured: () => unwatched,
-          released: () => {}
-        })
+        Effect.as(Effect.logInfo(`the heap has no bound but the runtime's own: ${reasonOf(error)}`), unwatchedHeap)
       )
     )
   )
