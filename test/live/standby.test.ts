@@ -88,6 +88,12 @@ const hasApplied = async (leader: Process): Promise<boolean> => {
   return told.ssps[0]?.acked === told.seq
 }
 
+/** Starts a scheduler that has ended; another one leads. */
+const startsAgain = async (scheduler: Process): Promise<void> => {
+  await scheduler.start()
+  await until("it stands by", () => cluster.standsBy(scheduler))
+}
+
 const others = (leader: Process): Process => cluster.schedulers.find((each) => each !== leader)!
 
 describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () => {
@@ -204,8 +210,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     expect(await record(heir)).toEqual([last])
     await written(heir)
     await follows(n)
-    await leader.start()
-    await until("it stands by", () => cluster.standsBy(leader))
+    await startsAgain(leader)
     await written(leader)
     await follows(n)
   })
@@ -215,8 +220,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     const heir = others(leader)
     expect(await leader.stop()).toBe(0)
     await written(heir)
-    await leader.start()
-    await until("it stands by", () => cluster.standsBy(leader))
+    await startsAgain(leader)
     await follows(n)
   })
 
@@ -241,8 +245,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     expect(leader.logs).toContain("SVC_LOG_URL): another scheduler has taken the log over")
     expect(await record(heir)).toEqual([last])
     await written(heir)
-    await leader.start()
-    await until("it stands by", () => cluster.standsBy(leader))
+    await startsAgain(leader)
     await follows(n)
   })
 
@@ -264,8 +267,7 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     const ends = stream.events.filter(({ event }) => event === "end").map(({ data }) => data["reason"])
     expect([[], ["shutdown"]]).toContainEqual(ends)
     expect(stream.events.filter(shows(refused))).toEqual([])
-    await leader.start()
-    await until("it stands by", () => cluster.standsBy(leader))
+    await startsAgain(leader)
     await written(heir)
     const next = await EventStream.open(heir.url, "/view/n/stream", secret)
     await next.find("what was written since", shows(n))
