@@ -17,8 +17,10 @@ export const freePorts = (first: number, count: number, at: number): (() => Prom
   let last = at
   return async () => {
     for (let tries = 0; tries < count; tries++) {
+      // Others ask while this waits.
       last = (last + 1) % count
-      if (await isFree(first + last)) return first + last
+      const port = first + last
+      if (await isFree(port)) return port
     }
     throw new Error(`no port is free from ${first} to ${first + count - 1}`)
   }
