@@ -190,7 +190,8 @@ test("D11 streams of the hot route are those of the declared one, headers and by
 })
 
 test("D8 a scheduler hands the tag of a result on, and 304 for it, and compresses what it hands on", async () => {
-  const cluster = await ProcessCluster.start(1)
+  // An answer of `/ingest` means here that the SSP has applied it, however busy the machine is.
+  const cluster = await ProcessCluster.start(1, { SVC_SCHEDULER_DELIVERY_WAIT_MS: "60000" })
   onTestFinished(() => cluster.close())
   const body = registration("all", "SELECT * FROM item")
   expect((await cluster.scheduler.ask({ method: "POST", path: "/view/register", body }, 20_000))?.status).toBe(200)
@@ -209,20 +210,14 @@ test("D8 a scheduler hands the tag of a result on, and 304 for it, and compresse
   expect((await read('"other"'))?.status).toBe(200)
   // In many pieces, each way.
   const text = Array.from({ length: 400_000 }, (_, n) => (n * 7919) % 10_007).join(" ")
-  for (const id of ["item:1", "item:2"])
-    await until("the change is taken", async () => {
-      const answer = await cluster.scheduler.ask(
-        { method: "POST", path: "/ingest", body: create(id, { text }) },
-        20_000
-      )
-      return answer?.status === 200
-    })
+  for (const [index, id] of ["item:1", "item:2"].entries()) {
+    const taken = await cluster.scheduler.ask({ method: "POST", path: "/ingest", body: create(id, { text }) }, 60_000)
+    expect(taken?.json).toEqual({ seq: index + 1, delivered: 1 })
+  }
   const fetched = (accept: string) =>
     fetch(`${cluster.scheduler.url}/view/all?format=tree`, {
       headers: { authorization: `Bearer ${secret}`, "accept-encoding": accept }
     })
-  // `/ingest` answers when the SSP has applied it, or when the SSP's deadline has passed.
-  await until("both records are shown", async () => (await (await fetched("identity")).text()).length > 3_000_000)
   const [whole, compressed] = await Promise.all([fetched("identity"), fetched("gzip")])
   const result = await whole.text()
   expect([result.length > 3_000_000, whole.headers.get("content-encoding")]).toEqual([true, null])

@@ -28,6 +28,8 @@ const own = (path: string, port: number): { readonly [name: string]: string | un
   SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "50",
   SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
   SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "30000",
+  // An SSP opens its feed again within 250 ms of a restart, which is all that an answer of `/ingest` waits by default.
+  SVC_SCHEDULER_DELIVERY_WAIT_MS: "60000",
   LISTEN_ADDR: undefined,
   STORE_ADDR: undefined,
   SVC_DATA_DIR: undefined

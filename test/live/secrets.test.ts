@@ -46,6 +46,7 @@ describe("secrets of a cluster", () => {
         SVC_SCHEDULER_INGEST_PORT: String(port),
         SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "50",
         SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
+        SVC_SCHEDULER_DELIVERY_WAIT_MS: "60000",
         LISTEN_ADDR: undefined,
         STORE_ADDR: undefined,
         SVC_DATA_DIR: undefined
