@@ -1,16 +1,21 @@
 /**
  * How the tests run: which files, how many at once, how long one may take.
  *
- * Why so: the machines this runs on have two cores, and some tests wait for servers of their own, so three workers. Never
- * fewer: the runner ends a worker that is idle for a moment, and loses the file that it was given next. Time-outs are far
- * above what anything needs, because no test may depend on the speed of the machine. Files named `*.campaign.test.ts`
- * run long and belong to `npm run campaign`.
+ * Why so: the machines this runs on have two cores, and many tests wait for servers of their own, so five workers: three
+ * leave a third of the time unused. Never fewer: the runner ends a worker that is idle for a moment, and loses the file
+ * that it was given next. Time-outs are far
+ * above what anything needs, because no test may depend on the speed of the machine. Files named `*.long.test.ts`
+ * start a dozen processes for one promise and belong to `npm run test:long`; those named `*.campaign.test.ts` run for
+ * hours and belong to `npm run campaign`, which has all.
  */
 import { defineConfig } from "vitest/config"
 import { Interleaved } from "./test/kit/Interleaved.ts"
 import { TallyReporter } from "./test/kit/TallyReporter.ts"
 
 const campaign = process.env["SVC_CAMPAIGN"] === "1"
+const long = campaign || process.env["SVC_LONG"] === "1"
+/** What takes a dozen processes for one promise, and what runs for hours. */
+const others = [...(long ? [] : ["test/**/*.long.test.ts"]), ...(campaign ? [] : ["test/**/*.campaign.test.ts"])]
 
 export default defineConfig({
   // The examples name the package as others do.
@@ -26,17 +31,19 @@ export default defineConfig({
     deps: { interopDefault: false },
     include: ["test/**/*.test.ts"],
     setupFiles: ["test/kit/setup.ts"],
-    exclude: ["**/node_modules/**", ...(campaign ? [] : ["test/**/*.campaign.test.ts"])],
+    exclude: ["**/node_modules/**", ...others],
     environment: "node",
     pool: "forks",
     // Files share a worker's modules: loading the libraries once per file was a quarter of the whole run. No module of
     // ours keeps state, and tests that share a node say so.
     poolOptions: { forks: { isolate: false } },
     sequence: { sequencer: Interleaved },
-    maxWorkers: 3,
-    minWorkers: 3,
+    maxWorkers: 5,
+    minWorkers: 5,
     testTimeout: campaign ? 1_800_000 : 120_000,
     hookTimeout: 120_000,
+    // Campaigns print what they measured.
+    silent: campaign ? false : "passed-only",
     reporters: ["default", new TallyReporter()]
   }
 })

@@ -39,6 +39,8 @@ export const rng = (seed: number): Rng => {
 
 /** Whether this is a long run: what takes its time and is not needed after every change runs in these alone. */
 export const campaign = process.env["SVC_CAMPAIGN"] === "1"
+/** Whether what takes many processes runs too: in `npm run test:long` at the size of the default run, and in campaigns. */
+export const long = campaign || process.env["SVC_LONG"] === "1"
 const givenSeed = process.env["SVC_SEED"]
 
 export const seed: number =

@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it } from "vitest"
 import { freePort, secret, sleep, until } from "../kit/Door.ts"
 import * as Postgres from "../kit/postgres.ts"
 import type { Process } from "../kit/processCluster.ts"
+import { long } from "../kit/random.ts"
 import { makeRoom, missing as noSmallDisk, seenBy, withRoom } from "../kit/smallDisk.ts"
 import { type Place, StandbyCluster } from "../kit/standbyCluster.ts"
 import { TcpProxy } from "../kit/tcpProxy.ts"
@@ -116,7 +117,7 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     expect(first.logs).toContain("restored the replica from scheduler-2")
   })
 
-  it("D64 every scheduler's disk is deleted: with snapshots in a folder nothing is lost", async () => {
+  it.runIf(long)("D64 every scheduler's disk is deleted: with snapshots in a folder nothing is lost", async () => {
     known.clear()
     const folder = join(StandbyCluster.newShared(), "snapshots")
     const env = { ...cutting, SVC_SNAPSHOT_URL: `file://${folder}`, SVC_SNAPSHOT_INTERVAL_SECS: "1" }
@@ -163,33 +164,36 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     expect(only.logs).not.toContain("this scheduler leads: term 2")
   })
 
-  it("D64 killed in the middle of a restore, it begins anew at its next start, and nothing is left of the first", async () => {
-    known.clear()
-    const { between, first, of, second } = await withProxyBetween()
-    await write(of, 200)
-    await cut(of, 150)
-    between.holdAfter(20_000, true)
-    await second.start()
-    const part = join(of.replicaOf(second), "replica.db.part")
-    await until("half of the snapshot is there", () => between.holds && existsSync(part) && statSync(part).size > 0)
-    await second.kill()
-    expect(files(of.replicaOf(second))).toContain("replica.db.part")
-    // Nothing comes through yet, so what is gone by then was swept at the start, and not replaced by another restore.
-    await second.start()
-    await until("it stands by", () => of.standsBy(second))
-    expect(files(of.replicaOf(second))).not.toContain("replica.db.part")
-    between.release()
-    await isWhole(of, second)
-    expect(files(of.replicaOf(second))).not.toContain("replica.db.part")
-    expect(second.logs.split("restored the replica from scheduler-1").length).toBe(2)
-    await first.kill()
-    await until("it leads", () => of.leads(second))
-    await check(of)
-  })
+  it.runIf(long)(
+    "D64 killed in the middle of a restore, it begins anew at its next start, and nothing is left of the first",
+    async () => {
+      known.clear()
+      const { between, first, of, second } = await withProxyBetween()
+      await write(of, 200)
+      await cut(of, 150)
+      between.holdAfter(20_000, true)
+      await second.start()
+      const part = join(of.replicaOf(second), "replica.db.part")
+      await until("half of the snapshot is there", () => between.holds && existsSync(part) && statSync(part).size > 0)
+      await second.kill()
+      expect(files(of.replicaOf(second))).toContain("replica.db.part")
+      // Nothing comes through yet, so what is gone by then was swept at the start, and not replaced by another restore.
+      await second.start()
+      await until("it stands by", () => of.standsBy(second))
+      expect(files(of.replicaOf(second))).not.toContain("replica.db.part")
+      between.release()
+      await isWhole(of, second)
+      expect(files(of.replicaOf(second))).not.toContain("replica.db.part")
+      expect(second.logs.split("restored the replica from scheduler-1").length).toBe(2)
+      await first.kill()
+      await until("it leads", () => of.leads(second))
+      await check(of)
+    }
+  )
 
   const skipped = noSmallDisk === undefined ? "" : ` (skipped: ${noSmallDisk})`
 
-  it.skipIf(noSmallDisk !== undefined)(
+  it.skipIf(!long || noSmallDisk !== undefined)(
     `D64 no room for a snapshot: it says so, goes on trying, and gets one once there is room${skipped}`,
     async () => {
       known.clear()

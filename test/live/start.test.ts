@@ -17,7 +17,7 @@ import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { type Body, bodyOf, request } from "../kit/http.ts"
 import { LocalCluster } from "../kit/localCluster.ts"
 import { paste } from "../kit/paste.ts"
-import { campaign } from "../kit/random.ts"
+import { campaign, long } from "../kit/random.ts"
 import { root } from "../kit/source.ts"
 
 const run = promisify(execFile)
@@ -113,44 +113,45 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(cluster.processes()).toEqual([])
     expect(readdirSync(cluster.folder).filter((name) => name.startsWith("live-sidecar-start"))).toEqual([])
   })
-  it("builds both doors without the type checker before the first start, again after a source has changed, and not when nothing has", async ({
-    onTestFinished
-  }) => {
-    const folder = temporaryFolder()
-    onTestFinished(() => removeFolder(folder))
-    for (const name of ["src", "scripts/bundle.mjs", "package.json", "package-lock.json"])
-      cpSync(join(root, name), join(folder, name), { recursive: true })
-    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-    const build = async () =>
-      (await run(process.execPath, ["scripts/bundle.mjs", "--if-changed"], { cwd: folder })).stdout
-    const version = async () =>
-      (await run(process.execPath, ["dist/ssp.js", "--version"], { cwd: folder })).stdout.trim()
-    expect(scripts["prestart"]).toBe("node scripts/bundle.mjs --if-changed")
-    expect(await build()).toMatch(/^building .*\nbuilt in [\d.]+ s/)
-    const before = await version()
-    expect(before).toMatch(/^\d+\.\d+\.\d+/)
-    // Nothing that only the compiler writes is loaded, by whichever way through the doors.
-    const bundled = join(folder, "dist/bundle")
-    const imports = readdirSync(bundled)
-      .filter((name) => name.endsWith(".js"))
-      .flatMap((name) =>
-        [...readFileSync(join(bundled, name), "utf8").matchAll(/\b(?:from|import) ?\(?"(\.[^"]+)"/g)].map(
-          ([, at]) => at!
+  it.runIf(long)(
+    "builds both doors without the type checker before the first start, again after a source has changed, and not when nothing has",
+    async ({ onTestFinished }) => {
+      const folder = temporaryFolder()
+      onTestFinished(() => removeFolder(folder))
+      for (const name of ["src", "scripts/bundle.mjs", "package.json", "package-lock.json"])
+        cpSync(join(root, name), join(folder, name), { recursive: true })
+      symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+      const build = async () =>
+        (await run(process.execPath, ["scripts/bundle.mjs", "--if-changed"], { cwd: folder })).stdout
+      const version = async () =>
+        (await run(process.execPath, ["dist/ssp.js", "--version"], { cwd: folder })).stdout.trim()
+      expect(scripts["prestart"]).toBe("node scripts/bundle.mjs --if-changed")
+      expect(await build()).toMatch(/^building .*\nbuilt in [\d.]+ s/)
+      const before = await version()
+      expect(before).toMatch(/^\d+\.\d+\.\d+/)
+      // Nothing that only the compiler writes is loaded, by whichever way through the doors.
+      const bundled = join(folder, "dist/bundle")
+      const imports = readdirSync(bundled)
+        .filter((name) => name.endsWith(".js"))
+        .flatMap((name) =>
+          [...readFileSync(join(bundled, name), "utf8").matchAll(/\b(?:from|import) ?\(?"(\.[^"]+)"/g)].map(
+            ([, at]) => at!
+          )
         )
-      )
-    expect(imports.length).toBeGreaterThan(10)
-    expect(imports.filter((at) => !existsSync(join(bundled, at)))).toEqual([])
-    expect(await build()).toBe("built before, and no source has changed since\n")
-    const file = join(folder, "src/dashboard/theme.js")
-    writeFileSync(file, `${readFileSync(file, "utf8")}// changed\n`)
-    expect(await build()).toMatch(/^building/)
-    expect(readFileSync(join(folder, "dist/dashboard/theme.js"), "utf8")).toMatch(/\/\/ changed\n$/)
-    if (campaign) {
-      rmSync(join(folder, "dist/scheduler.js"))
+      expect(imports.length).toBeGreaterThan(10)
+      expect(imports.filter((at) => !existsSync(join(bundled, at)))).toEqual([])
+      expect(await build()).toBe("built before, and no source has changed since\n")
+      const file = join(folder, "src/dashboard/theme.js")
+      writeFileSync(file, `${readFileSync(file, "utf8")}// changed\n`)
       expect(await build()).toMatch(/^building/)
+      expect(readFileSync(join(folder, "dist/dashboard/theme.js"), "utf8")).toMatch(/\/\/ changed\n$/)
+      if (campaign) {
+        rmSync(join(folder, "dist/scheduler.js"))
+        expect(await build()).toMatch(/^building/)
+      }
+      expect(await version()).toBe(before)
     }
-    expect(await version()).toBe(before)
-  })
+  )
   it.runIf(campaign)(
     "takes a secret of one's own, prints it nowhere, and prints lines that work in a terminal that does not know it",
     async ({ onTestFinished }) => {

@@ -10,6 +10,7 @@ import { send } from "../kit/contract.ts"
 import { Door, freePort, sleep, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
+import { long } from "../kit/random.ts"
 import { change, create, registration } from "../kit/registration.ts"
 import { workshop } from "../kit/workshop.ts"
 
@@ -47,7 +48,7 @@ describe("D48 a turn of the event loop that does not end", () => {
     })
   })
 
-  it("ends the scheduler too", async ({ onTestFinished }) => {
+  it.runIf(long)("ends the scheduler too", async ({ onTestFinished }) => {
     const shop = workshop(onTestFinished),
       folder = shop.folder(),
       port = await freePort()
@@ -81,25 +82,26 @@ describe("D48 a turn of the event loop that does not end", () => {
     expect(scheduler.logs).toMatch(/SVC_MAX_TURN_MS is 1200/)
   })
 
-  it("is none while the process is stopped, and an evaluation that ends leaves nothing written down", async ({
-    onTestFinished
-  }) => {
-    const ssp = await workshop(onTestFinished).start({
-      env: { ...patient, STORE_ADDR: undefined, SVC_SLOW_EVALUATION_MS: "50" }
-    })
-    const file = join(ssp.dataDir, "evaluating.json")
-    ssp.signal("SIGSTOP")
-    await sleep(1600)
-    ssp.signal("SIGCONT")
-    expect(
-      (await send(ssp, { ask: "POST /view/register", body: registration("incantation:slow", hangs) })).status
-    ).toBe(200)
-    const asked = send(ssp, { ask: "POST /ingest", body: create("t:slow", { n: 400 }) })
-    await until("the evaluation is written down", () => existsSync(file))
-    expect((await asked).status).toBe(200)
-    await until("it has ended", () => !existsSync(file))
-    expect(await ssp.stop()).toEqual({ code: 0, signal: null })
-  })
+  it.runIf(long)(
+    "is none while the process is stopped, and an evaluation that ends leaves nothing written down",
+    async ({ onTestFinished }) => {
+      const ssp = await workshop(onTestFinished).start({
+        env: { ...patient, STORE_ADDR: undefined, SVC_SLOW_EVALUATION_MS: "50" }
+      })
+      const file = join(ssp.dataDir, "evaluating.json")
+      ssp.signal("SIGSTOP")
+      await sleep(1600)
+      ssp.signal("SIGCONT")
+      expect(
+        (await send(ssp, { ask: "POST /view/register", body: registration("incantation:slow", hangs) })).status
+      ).toBe(200)
+      const asked = send(ssp, { ask: "POST /ingest", body: create("t:slow", { n: 400 }) })
+      await until("the evaluation is written down", () => existsSync(file))
+      expect((await asked).status).toBe(200)
+      await until("it has ended", () => !existsSync(file))
+      expect(await ssp.stop()).toEqual({ code: 0, signal: null })
+    }
+  )
 })
 
 describe("D48 a view that kills", () => {
@@ -168,7 +170,7 @@ describe("D48 a view that kills", () => {
   })
 })
 
-describe("D48 a registration that kills", () => {
+describe.runIf(long)("D48 a registration that kills", () => {
   it("is not carried to a third SSP, and is taken again when it is freed", async ({ onTestFinished }) => {
     const cluster = await ProcessCluster.start(3, { SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "60000" }, () => patient)
     onTestFinished(() => cluster.close())

@@ -59,7 +59,7 @@ test("D4 a lease that is deleted with its job leaves no tombstone, and a lease t
   expect(store.get(id(1))?.version).toBe(1)
 })
 
-const jobs = 3_000
+const jobs = 2_000
 const chunk = 500
 
 test(`D22 jobs that are done and deleted leave one tombstone each and nothing else: ${jobs} of them on memory://`, async () => {
@@ -129,10 +129,14 @@ test(`D22 jobs that are done and deleted leave one tombstone each and nothing el
   try {
     await until("ready", async () => (await ask("GET", "/health")).status === 200)
     await round("warm", 2_000)
-    const before = heapUsed()
-    await round("job", jobs)
-    const bytes = (heapUsed() - before) / jobs
-    expect(bytes, "bytes per job").toBeLessThan(500)
+    // What is kept of a job is kept in every round; what the runtime itself takes now and then is not.
+    const kept: Array<number> = []
+    for (const name of ["first", "second", "third"]) {
+      const before = heapUsed()
+      await round(name, jobs)
+      kept.push((heapUsed() - before) / jobs)
+    }
+    expect(Math.min(...kept), `bytes per job: ${kept}`).toBeLessThan(500)
   } finally {
     await dispose()
   }

@@ -16,7 +16,7 @@ import { Load, type Process } from "../kit/processCluster.ts"
 import { campaign, runs, seeded } from "../kit/random.ts"
 import { StandbyCluster } from "../kit/standbyCluster.ts"
 
-const file = "test/live/standbyKills.test.ts"
+const file = "test/live/standbyKills.long.test.ts"
 /** Of `kills`, one more in every `perStop` is a SIGTERM. */
 const scale = campaign
   ? { keys: 2000, views: 60, perSecond: 50, kills: runs(40), perStop: 10, everyMs: 5000, leaseMs: 3000 }
