@@ -8,6 +8,10 @@ export const reasonOf = (error: unknown): string => {
   return inner instanceof Error && inner.message !== "" ? inner.message : String(error)
 }
 
+/** The first line of an error: the rest is of the runtime. */
+export const firstLineOf = (error: unknown): string =>
+  error instanceof Error ? error.message.split("\n", 1)[0]! : String(error)
+
 const brokenOff = new Set<unknown>(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"])
 
 /** Whether a connection that was there broke off before the answer, from an error that wraps others. */

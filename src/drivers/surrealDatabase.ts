@@ -8,6 +8,7 @@
  */
 import { Effect, Layer, Option, Stream } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
+import { isCount, isText } from "../core/judged.ts"
 import * as Layout from "../core/storeLayout.ts"
 import * as Docs from "../core/surql/values/docs.ts"
 import * as Encode from "../core/surql/values/encode.ts"
@@ -170,8 +171,6 @@ const recordOf = (row: Obj): Effect.Effect<StoredRecord, DatabaseError> =>
     })
   })
 
-const isText = (value: Value): value is string => typeof value === "string"
-const isCount = (value: Value): value is number => typeof value === "number" && Number.isSafeInteger(value)
 const isCountOrNone = (value: Value): value is number | undefined => value === undefined || isCount(value)
 
 const readPosition = (

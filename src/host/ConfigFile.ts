@@ -7,11 +7,9 @@
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { hostname } from "node:os"
 import { Effect, Layer } from "effect"
+import { firstLineOf } from "../core/reason.ts"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { judgeTls } from "./http/tlsFiles.ts"
-
-const reasonOf = (error: unknown): string =>
-  error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)
 
 /** A file that is larger is no configuration, and no secret either. */
 const maxConfigBytes = 1024 * 1024
@@ -27,7 +25,7 @@ export const readText = (
     if (stats.size > maxBytes) return { fault: `it has ${stats.size} bytes, and ${maxBytes} are allowed` }
     return { text: readFileSync(path, "utf8") }
   } catch (error) {
-    return { fault: reasonOf(error) }
+    return { fault: firstLineOf(error) }
   }
 }
 

@@ -11,6 +11,7 @@ import { realpathSync } from "node:fs"
 import { dirname, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { $RefParser, type FileInfo } from "@apidevtools/json-schema-ref-parser"
+import { isMapping } from "../core/judged.ts"
 import { readText } from "./ConfigFile.ts"
 import { maxDepth, parseText } from "./yamlFile.ts"
 
@@ -30,9 +31,6 @@ export const limits = {
   /** Steps of the library while it puts files together. */
   steps: 200_000
 } as const
-
-const isMapping = (u: unknown): u is { readonly [key: string]: unknown } =>
-  typeof u === "object" && u !== null && !Array.isArray(u)
 
 const below = (folder: string, path: string): boolean => {
   const way = relative(folder, path)

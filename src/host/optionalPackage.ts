@@ -1,10 +1,7 @@
 /** Loads a package that is installed only where it is needed; without it a start ends and says what to install. */
 import { Effect } from "effect"
+import { firstLineOf } from "../core/reason.ts"
 import { StartFault } from "../ports/StartFault.ts"
-
-/** The first line of an error: the rest is of the runtime. */
-export const firstLineOf = (error: unknown): string =>
-  error instanceof Error ? error.message.split("\n", 1)[0]! : String(error)
 
 /** `wish`: the setting and what it asks for. `version` is the one that fits. */
 export const load = <A>(

@@ -6,6 +6,7 @@
  * connections.
  */
 import { dirname, resolve } from "node:path"
+import { firstLineOf } from "../core/reason.ts"
 import * as ServiceFile from "../core/settings/serviceFile.ts"
 import { readText } from "./ConfigFile.ts"
 import { bundled } from "./documentFiles.ts"
@@ -16,9 +17,6 @@ export interface BackendFiles extends ServiceFile.OutboxBackend {
 }
 
 export type Read = { readonly backends: ReadonlyArray<BackendFiles> } | { readonly faults: ReadonlyArray<string> }
-
-const reasonOf = (error: unknown): string =>
-  error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)
 
 export const read = async (path: string): Promise<Read> => {
   const file = parse(path)
@@ -32,7 +30,7 @@ export const read = async (path: string): Promise<Read> => {
         document: await bundled(resolve(dirname(path), backend.spec), resolve(dirname(path)))
       })
     } catch (error) {
-      faults.push(`backends.${backend.name}.spec: ${backend.spec} cannot be read: ${reasonOf(error)}`)
+      faults.push(`backends.${backend.name}.spec: ${backend.spec} cannot be read: ${firstLineOf(error)}`)
     }
   }
   return faults.length > 0 ? { faults: faults.map((fault) => `${path}: ${fault}`) } : { backends }

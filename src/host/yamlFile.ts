@@ -4,11 +4,9 @@
  * Apart from `ConfigFile.ts`, which loads it where there is a file: the library takes a twentieth of a start.
  */
 import { type Document, isCollection, isScalar, parseDocument, type Range, visit } from "yaml"
+import { firstLineOf } from "../core/reason.ts"
 import type { ConfigFile } from "../ports/ConfigSource.ts"
 import { readText } from "./ConfigFile.ts"
-
-const reasonOf = (error: unknown): string =>
-  error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)
 
 const maxAliases = 100
 /** Levels of nesting; the service reads five, the schemas of an OpenAPI document take some more. */
@@ -63,7 +61,7 @@ export const parseText = (text: string): { readonly content: unknown; readonly f
     if (fault !== undefined) return { content: undefined, fault: `line ${lineOf(fault.at)} ${fault.what}` }
     return { content: document.toJS({ maxAliasCount: maxAliases }) as unknown, fault: undefined }
   } catch (thrown) {
-    return { content: undefined, fault: `is not usable YAML: ${reasonOf(thrown)}` }
+    return { content: undefined, fault: `is not usable YAML: ${firstLineOf(thrown)}` }
   }
 }
 

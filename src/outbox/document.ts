@@ -6,10 +6,9 @@
  * route depends on them, and left to the validator inside schemas, because schemas may be recursive.
  */
 import { Either } from "effect"
+import { isMapping, type Mapping } from "../core/judged.ts"
 import * as DynamicRefs from "./dynamicRefs.ts"
 import * as OpenApi30 from "./openApi30.ts"
-
-type Json = { readonly [key: string]: unknown }
 
 export interface Route {
   /** As the document writes it: `/users/{id}/mail`. */
@@ -19,11 +18,9 @@ export interface Route {
 }
 
 export interface ApiDocument {
-  readonly content: Json
+  readonly content: Mapping
   readonly routes: ReadonlyArray<Route>
 }
-
-const isMapping = (u: unknown): u is Json => typeof u === "object" && u !== null && !Array.isArray(u)
 
 const escaped = (key: string): string => key.replaceAll("~", "~0").replaceAll("/", "~1")
 const unescaped = (step: string): string => {
@@ -36,7 +33,7 @@ const unescaped = (step: string): string => {
 }
 
 /** What a pointer (`#/a/b`) leads to. */
-export const at = (content: Json, pointer: string): unknown => {
+export const at = (content: Mapping, pointer: string): unknown => {
   let found: unknown = content
   for (const step of pointer
     .replace(/^#\/?/, "")
@@ -49,7 +46,7 @@ export const at = (content: Json, pointer: string): unknown => {
 }
 
 /** The place behind a chain of references. */
-const resolved = (content: Json, pointer: string): { readonly pointer: string; readonly value: unknown } => {
+const resolved = (content: Mapping, pointer: string): { readonly pointer: string; readonly value: unknown } => {
   let place = pointer
   for (let i = 0; i < 20; i++) {
     const value = at(content, place)
@@ -64,7 +61,7 @@ const isJson = (type: string): boolean =>
   /^(?:application\/(?:[\w.+-]+\+)?json|application\/\*|\*\/\*)\s*(?:;|$)/i.test(type)
 
 /** JSON itself before what merely takes it. */
-const bodySchema = (content: Json, operation: string): string | undefined => {
+const bodySchema = (content: Mapping, operation: string): string | undefined => {
   const body = resolved(content, `${operation}/requestBody`)
   const types = isMapping(body.value) ? body.value["content"] : undefined
   if (!isMapping(types)) return undefined

@@ -6,14 +6,12 @@
  * gets anchors in `$defs` wrong, and the types know `$ref` only. What may lead to several places, or stands in a value
  * that is compared, is left as it is, and refused by the validator.
  */
-type Json = { readonly [key: string]: unknown }
-
-const isMapping = (u: unknown): u is Json => typeof u === "object" && u !== null && !Array.isArray(u)
+import { isMapping, type Mapping } from "../core/judged.ts"
 
 const step = (key: string): string => encodeURIComponent(key.replaceAll("~", "~0").replaceAll("/", "~1"))
 
 /** Calls `each` for every mapping with its JSON pointer. */
-const walk = (value: unknown, at: string, each: (mapping: Json, at: string) => void): void => {
+const walk = (value: unknown, at: string, each: (mapping: Mapping, at: string) => void): void => {
   if (Array.isArray(value)) return value.forEach((item, i) => walk(item, `${at}/${i}`, each))
   if (!isMapping(value)) return
   each(value, at)
@@ -36,7 +34,7 @@ const rewritten = (value: unknown, places: ReadonlyMap<string, string>): unknown
   )
 }
 
-export const settled = (content: Json): Json => {
+export const settled = (content: Mapping): Mapping => {
   const found = new Map<string, Array<string>>()
   let apart = false
   walk(content, "#", (mapping, at) => {
@@ -45,5 +43,5 @@ export const settled = (content: Json): Json => {
     if (typeof anchor === "string") found.set(`#${anchor}`, [...(found.get(`#${anchor}`) ?? []), at])
   })
   const places = new Map([...found].flatMap(([name, all]) => (all.length === 1 ? [[name, all[0]!] as const] : [])))
-  return apart || places.size === 0 ? content : (rewritten(content, places) as Json)
+  return apart || places.size === 0 ? content : (rewritten(content, places) as Mapping)
 }

@@ -5,12 +5,11 @@
  * takes: what TypeScript cannot say (ranges, patterns, conditions) is left to it. Named schemas become named types, so
  * recursive ones work.
  */
+
+import { isMapping, type Mapping } from "../core/judged.ts"
 import * as Document from "./document.ts"
 import type { Source } from "./run.ts"
 
-type Json = { readonly [key: string]: unknown }
-
-const isMapping = (u: unknown): u is Json => typeof u === "object" && u !== null && !Array.isArray(u)
 const list = (u: unknown): ReadonlyArray<unknown> => (Array.isArray(u) ? (u as ReadonlyArray<unknown>) : [])
 
 const pascal = (text: string): string => {
@@ -101,7 +100,7 @@ class Generator {
   }
 
   /** What `type` and its keywords say. */
-  private ownType(schema: Json, indent: string): string | undefined {
+  private ownType(schema: Mapping, indent: string): string | undefined {
     const types = typeof schema["type"] === "string" ? [schema["type"]] : list(schema["type"]).map(String)
     if (types.length === 0)
       return isMapping(schema["properties"]) || Array.isArray(schema["required"])
@@ -118,7 +117,7 @@ class Generator {
     )
   }
 
-  private arrayType(schema: Json, indent: string): string {
+  private arrayType(schema: Mapping, indent: string): string {
     const rest = schema["items"] === undefined ? "unknown" : this.typeOf(schema["items"], indent)
     const prefix = list(schema["prefixItems"])
     if (prefix.length === 0) return `ReadonlyArray<${rest}>`
@@ -127,7 +126,7 @@ class Generator {
     return `readonly [${[...items, ...(rest === "never" ? [] : [`...ReadonlyArray<${rest}>`])].join(", ")}]`
   }
 
-  private objectType(schema: Json, indent: string): string {
+  private objectType(schema: Mapping, indent: string): string {
     const properties = isMapping(schema["properties"]) ? schema["properties"] : {}
     const required = new Set(list(schema["required"]).map(String))
     const inner = `${indent}  `

@@ -4,6 +4,8 @@
  * Lenient where the record can be odd, because a job that cannot be read must still end: a missing field takes the
  * table's default, and a path that is no path is refused where the call is made, with a reason in `errors`.
  */
+
+import { isCount } from "../judged.ts"
 import { isStatus, type JobStatus } from "./status.ts"
 
 export type Strategy = "linear" | "exponential"
@@ -51,9 +53,6 @@ export const jobError = (attempt: number, code: number, reason: string, nowMs: n
   reason: cutReason(reason),
   at: new Date(nowMs).toISOString()
 })
-
-const isCount = (value: unknown): value is number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0
 
 /** `version-trace-parent-flags`, as the recommendation writes it. */
 const traceparentForm = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/

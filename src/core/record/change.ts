@@ -5,6 +5,7 @@
  * field at once. `protocol/wire.ts` declares the same shape; a test holds the two together.
  */
 import { Either } from "effect"
+import { isCount } from "../judged.ts"
 import * as Docs from "../surql/values/docs.ts"
 import * as Json from "../surql/values/json.ts"
 import * as Ids from "../surql/values/recordId.ts"
@@ -66,9 +67,6 @@ const opOf = (value: unknown): Op | undefined => {
 
 const isPlainObject = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
-
-const isCount = (value: unknown): value is number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0
 
 const shown = (value: unknown): string => {
   const text = value === undefined ? "nothing" : JSON.stringify(value)

@@ -5,6 +5,7 @@
  * A connection ends at any byte, so what is behind the last line break counts for nothing: a line is whole or it was
  * never sent. Both ends use this file, so that they cannot disagree.
  */
+import { isCount } from "../judged.ts"
 
 /** A line that says how far everything of the reader's tables has come. */
 export interface Watermark {
@@ -32,9 +33,6 @@ export const forwardedOf = (line: string, prev: number | undefined): string =>
 
 export const watermarkLine = (through: number, logId: string, epoch: number): string =>
   `{"through":${through},"log_id":${JSON.stringify(logId)},"epoch":${epoch}}\n`
-
-const isCount = (value: unknown): value is number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0
 
 /** What a line says; text: why it is none of a feed's. */
 export const read = (line: string): FeedEvent | Watermark | string => {

@@ -4,6 +4,8 @@
  * One file can serve SSP, scheduler and clients, so keys of the others are known here too; an unknown key is a
  * fault, because a misspelt key would otherwise silently do nothing.
  */
+
+import { isMapping, type Mapping } from "../judged.ts"
 import { suggestion } from "./settings.ts"
 
 /** Where the jobs of a table go. */
@@ -78,10 +80,6 @@ const below = (key: string): ReadonlyArray<string> =>
     .map((each) => each.slice(key.length + 1))
 const jobKeys = Object.keys(jobTableKeys)
 const backendTopKeys = [...new Set(Object.keys(backendKeys).map((key) => key.split(".")[0] ?? ""))]
-
-type Mapping = { readonly [key: string]: unknown }
-
-const isMapping = (u: unknown): u is Mapping => typeof u === "object" && u !== null && !Array.isArray(u)
 
 /** Reads one mapping, collecting faults with the full key path. */
 class Reader {

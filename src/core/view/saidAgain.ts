@@ -2,6 +2,8 @@
  * A registration that says again what is known of its view, which most of them do: a client repeats it so that the view
  * lives on (D9).
  */
+
+import { isText } from "../judged.ts"
 import * as ViewTimes from "./viewTimes.ts"
 
 /** A registration, each part in the form in which two are compared. */
@@ -16,8 +18,6 @@ export interface Said extends ViewTimes.ViewTimes {
 }
 
 const fields: ReadonlySet<string> = new Set(["id", "surql", "clientId", "ttl", "params", "lastActiveAt", "format"])
-
-const isText = (value: unknown): value is string => typeof value === "string"
 
 /** Reads a body; undefined: it is no plain registration, and is for the schema to judge. */
 export const read = (json: unknown, nowMs: number): Said | undefined => {

@@ -12,6 +12,7 @@
  * cutting it would give its `seq` to another record, which those that have applied the first would then drop.
  */
 import { Either } from "effect"
+import { isCount } from "../judged.ts"
 
 /** The format written here; older ones are migrated, of which there are none yet, newer ones refused. */
 export const formatVersion = 1
@@ -146,8 +147,6 @@ export interface ReadHeader extends Header {
   /** Offset of the first record. */
   readonly end: number
 }
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 
 const parseJson = (text: string): { readonly [key: string]: unknown } | undefined => {
   try {

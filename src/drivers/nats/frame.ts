@@ -5,6 +5,7 @@
  * about the log. Content may be cut within a record: how large a record may be is then no matter of the server's. Only
  * the last piece moves the log; pieces that have no last one count for nothing.
  */
+import { isCount } from "../../core/judged.ts"
 
 /** `records`: what was appended; `pool`: rows of the pool; `term`: who leads; `cut`: what may be dropped; `beat`. */
 export type Kind = "records" | "pool" | "term" | "cut" | "beat"
@@ -73,8 +74,6 @@ export const cut = (body: Uint8Array, most: number): ReadonlyArray<Uint8Array> =
 }
 
 export const encode = (head: Head, body: Uint8Array): Uint8Array => join([bytesOf(`${JSON.stringify(head)}\n`), body])
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 
 const isTextOrNull = (value: unknown): boolean => value === null || typeof value === "string"
 

@@ -5,6 +5,7 @@
  * the reader decides what that means.
  */
 
+import { isCount, isText } from "../../core/judged.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import {
   Datetime,
@@ -20,8 +21,6 @@ import * as Schema from "../../core/surreal/surrealSchema.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { Edge, EdgePlace, IntegrityNode, OwnedRegistration } from "../../ports/Upstream.ts"
 
-const isText = (value: Value): value is string => typeof value === "string"
-const isCount = (value: Value): value is number => typeof value === "number" && Number.isSafeInteger(value)
 const items = (value: Value): ReadonlyArray<Value> => (Array.isArray(value) ? (value as ReadonlyArray<Value>) : [])
 
 /** Milliseconds since the epoch, or of a duration; finer parts are cut off. */

@@ -6,6 +6,7 @@
  */
 import { randomUUID } from "node:crypto"
 import { Effect, Layer } from "effect"
+import { firstLineOf } from "../../core/reason.ts"
 import type { NatsUrl } from "../../core/settings/logUrl.ts"
 import { type Connection, type Headers, Link } from "../../drivers/nats/link.ts"
 import * as NatsLog from "../../drivers/nats/sharedLog.ts"
@@ -44,7 +45,7 @@ const loginOf = ([first, second]: NatsUrl["credentials"]): object =>
 
 /** Why there is no connection, with what to change where the server's or the runtime's own word does not say it. */
 const reasonOf = (error: unknown): string => {
-  const said = OptionalPackage.firstLineOf(error)
+  const said = firstLineOf(error)
   if ((error as { readonly name?: unknown }).name === "AuthorizationError")
     return `the server refuses its user, password or token (${said})`
   return /self-signed|unable to (?:verify|get)/.test(said)

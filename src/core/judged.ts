@@ -1,0 +1,14 @@
+/** What a value from outside is, before anything else is known of it. */
+
+/** A whole number from 0 that JavaScript holds exactly: positions, versions, counts. */
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+
+export const isText = (value: unknown): value is string => typeof value === "string"
+
+export interface Mapping {
+  readonly [key: string]: unknown
+}
+
+/** An object with keys, as of JSON or YAML. */
+export const isMapping = (value: unknown): value is Mapping =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
