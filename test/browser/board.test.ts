@@ -14,7 +14,7 @@ import { Chromium, missing, named } from "../kit/browser.ts"
 import { Door, freePort, removeFolder, secret, sleep, temporaryFolder, until } from "../kit/Door.ts"
 import { bodyOf } from "../kit/http.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
-import { campaign } from "../kit/random.ts"
+import { campaign, long } from "../kit/random.ts"
 import { root } from "../kit/source.ts"
 
 const tokenMs = 6000
@@ -243,7 +243,7 @@ describe.skipIf(missing !== undefined)(named("the board at an SSP"), () => {
     expect(other.faults).toEqual([])
   })
 
-  it("holds its memory over many changes", async () => {
+  it.runIf(long)("holds its memory over many changes", async () => {
     const { other } = await opened()
     const cdp = await other.visit.page.context().newCDPSession(other.visit.page)
     const used = async () => {

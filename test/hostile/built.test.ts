@@ -11,7 +11,7 @@ import { describe, expect, it } from "vitest"
 import { closing } from "../kit/closing.ts"
 import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { type Answer, type Client, client } from "../kit/http.ts"
-import { campaign } from "../kit/random.ts"
+import { campaign, long } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
 import { keeping, largest, queries, viewOf } from "./attacks/queries.ts"
 
@@ -107,7 +107,7 @@ const answered = (what: string, { json, status }: Answer): ReadonlyArray<string>
 }
 
 describe("built processes", () => {
-  it("D48 queries of the table leave the scheduler there, answering others meanwhile", async () => {
+  it.runIf(long)("D48 queries of the table leave the scheduler there, answering others meanwhile", async () => {
     const door = await scheduler(heapMib)
     const to = client(door.url, undefined)
     expect((await to.post("/ingest", create("t:1", { n: 1, tags: [1, 2, 3] }))).status).toBe(200)

@@ -9,12 +9,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { checkRecords, checkTrees, checkViews, registerViews, viewIds } from "../kit/clusterChecks.ts"
 import { sleep, until } from "../kit/Door.ts"
 import { Load, type Process, ProcessCluster } from "../kit/processCluster.ts"
-import { campaign, type Rng, runs, seeded } from "../kit/random.ts"
+import { campaign, long, type Rng, runs, seeded } from "../kit/random.ts"
 
 const file = "test/live/cluster.test.ts"
 const scale = campaign
   ? { keys: 20_000, views: 100, perSecond: 200, kills: runs(40) }
-  : { keys: 1000, views: 20, perSecond: 100, kills: 3 }
+  : long
+    ? { keys: 1000, views: 20, perSecond: 100, kills: 3 }
+    : { keys: 300, views: 10, perSecond: 50, kills: 2 }
 
 /** Heartbeat time-out, and what D31 gives on top of it. */
 const ownerlessMs = 1500 + 5000

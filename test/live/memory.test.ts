@@ -238,7 +238,7 @@ describe.runIf(long)("D43 an SSP beside a database that has more written than th
   })
 })
 
-describe("D43 a scheduler whose heap is full", () => {
+describe.runIf(long)("D43 a scheduler whose heap is full", () => {
   it("refuses views and changes, and goes on", async ({ onTestFinished }) => {
     const shop = workshop(onTestFinished)
     const { env, post, scheduler } = await serving(shop, onTestFinished, { command: heapOf(64, "scheduler") })

@@ -14,7 +14,7 @@ import { removeFolder, sleep, temporaryFolder, until } from "../kit/Door.ts"
 import { type Process, ProcessCluster } from "../kit/processCluster.ts"
 import { campaign, type Rng, rng, runs, seed, seeded } from "../kit/random.ts"
 
-const file = "test/live/clusterJobs.test.ts"
+const file = "test/live/clusterJobs.long.test.ts"
 const scale = campaign
   ? { jobs: runs(10_000), perBatch: 100, endMs: 1_800_000 }
   : { jobs: 60, perBatch: 10, endMs: 40_000 }
