@@ -17,6 +17,10 @@ const renewMs = 45_000
 const newId = () =>
   `incantation:dashboard-${[...crypto.getRandomValues(new Uint8Array(9))].map((byte) => byte.toString(36).padStart(2, "0")).join("")}`
 
+/** @param {string} id @param {boolean} [leaving] the page goes away, and the request must outlive it */
+const takeBack = (id, leaving = false) =>
+  void call("/view/unregister", { method: "POST", body: { id }, keepalive: leaving }).catch(() => undefined)
+
 /** The line the service names, and where in it. @param {string} text @param {any} details */
 const place = (text, details) => {
   const line = typeof details?.line === "number" ? text.split("\n")[details.line - 1] : undefined
@@ -31,6 +35,8 @@ export class QueryBox {
     this.kind = kind
     /** @type {{ id: string, live: LiveResult, timer: ReturnType<typeof setInterval> } | undefined} */
     this.running = undefined
+    /** Of the view that is being registered. @type {string | undefined} */
+    this.asked = undefined
     this.text = h("textarea", {
       id: "surql",
       rows: 4,
@@ -134,17 +140,21 @@ export class QueryBox {
     this.end()
     this.run.disabled = true
     this.message.replaceChildren()
-    const body = { id: newId(), surql, clientId: "dashboard", ttl: timeToLive, format: "tree" }
+    const id = newId()
+    this.asked = id
+    const body = { id, surql, clientId: "dashboard", ttl: timeToLive, format: "tree" }
     const register = () => call("/view/register", { method: "POST", body })
     try {
       await unlocked(register)
+      if (this.asked !== id) return takeBack(id)
       const live = new LiveResult(this.kind === "ssp" ? "node" : "ssp")
-      this.running = { id: body.id, live, timer: setInterval(() => void register().catch(() => undefined), renewMs) }
+      this.running = { id, live, timer: setInterval(() => void register().catch(() => undefined), renewMs) }
       this.result.replaceChildren(live.element)
       this.result.hidden = false
       this.stop.hidden = false
-      void live.start(body.id)
+      void live.start(id)
     } catch (error) {
+      if (this.asked !== id) return
       this.result.hidden = true
       if (!(error instanceof Cancelled))
         this.message.replaceChildren(
@@ -154,18 +164,25 @@ export class QueryBox {
           )
         )
     } finally {
-      this.run.disabled = false
+      if (this.asked === id) {
+        this.asked = undefined
+        this.run.disabled = false
+      }
     }
   }
 
-  /** @param {boolean} [leaving] the page goes away, and the request must outlive it */
+  /** @param {boolean} [leaving] the page goes away */
   end(leaving = false) {
+    // One that is being registered is taken back when its answer comes, which a page that goes away does not hear.
+    if (leaving && this.asked !== undefined) takeBack(this.asked, true)
+    this.asked = undefined
+    this.run.disabled = false
     if (this.running === undefined) return
     const { id, live, timer } = this.running
     this.running = undefined
     clearInterval(timer)
     live.stop()
     this.stop.hidden = true
-    void call("/view/unregister", { method: "POST", body: { id }, keepalive: leaving }).catch(() => undefined)
+    takeBack(id, leaving)
   }
 }

@@ -154,6 +154,33 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect(faultsOf(seen)).toEqual([])
     await seen.close()
   })
+  it("takes back a query that it left, or asked otherwise, before it had the answer to its registration", async () => {
+    const ours = async () => (await views()).filter((view) => view["client_id"] === "dashboard")
+    const seen = await opened("/#query")
+    const held: Array<() => void> = []
+    await seen.page.route("**/view/register", async (route) => {
+      const response = await route.fetch()
+      await new Promise<void>((release) => held.push(release))
+      await route.fulfill({ response }).catch(() => undefined)
+    })
+    for (const [n, surql] of ["SELECT * FROM item WHERE n > 1", "SELECT * FROM item WHERE n > 2"].entries()) {
+      await seen.page.locator("#surql").fill(surql)
+      await seen.page.keyboard.press("Control+Enter")
+      await until("it is registered", async () => (await ours()).length === n + 1 && held.length === n + 1)
+    }
+    for (const release of held.reverse()) release()
+    await until("one is left", async () => (await ours()).length === 1)
+    await seen.page.locator("#query .live td").first().waitFor()
+    expect(await ours()).toMatchObject([{ query: "SELECT * FROM item WHERE n > 2" }])
+    await seen.page.locator("#surql").fill("SELECT * FROM item WHERE n > 3")
+    await seen.page.keyboard.press("Control+Enter")
+    await until("the third is registered", async () => held.length === 3)
+    await seen.page.goto("about:blank")
+    await until("it is taken back", async () => (await ours()).length === 0)
+    held[2]!()
+    expect(faultsOf(seen)).toEqual([])
+    await seen.close()
+  })
   it("D57 shows the warnings of an overview as text, and none where there are none", async () => {
     const seen = await visit()
     let warnings: ReadonlyArray<string> = [`table ${evil} has no event`]
