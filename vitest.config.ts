@@ -3,10 +3,9 @@
  *
  * Why so: the machines this runs on have two cores, and many tests wait for servers of their own, so five workers: three
  * leave a third of the time unused. Never fewer: the runner ends a worker that is idle for a moment, and loses the file
- * that it was given next. Time-outs are far
- * above what anything needs, because no test may depend on the speed of the machine. Files named `*.long.test.ts`
- * start a dozen processes for one promise and belong to `npm run test:long`; those named `*.campaign.test.ts` run for
- * hours and belong to `npm run campaign`, which has all.
+ * that it was given next. Time-outs are far above what anything needs, because no test may depend on the speed of the
+ * machine. Files named `*.long.test.ts` start a dozen processes for one promise and belong to `npm run test:long`; those
+ * named `*.campaign.test.ts` run for hours and belong to `npm run campaign`, which has all.
  */
 import { defineConfig } from "vitest/config"
 import { Interleaved } from "./test/kit/Interleaved.ts"

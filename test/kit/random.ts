@@ -62,7 +62,7 @@ export const seeded = (
       try {
         await body(rng(seed))
       } catch (error) {
-        const replay = `SVC_SEED=${seed} ${campaign ? "SVC_CAMPAIGN=1 " : ""}${process.env["SVC_RUNS"] === undefined ? "" : `SVC_RUNS=${process.env["SVC_RUNS"]} `}npx vitest run ${file} -t ${JSON.stringify(name)}`
+        const replay = `SVC_SEED=${seed} ${campaign ? "SVC_CAMPAIGN=1 " : long ? "SVC_LONG=1 " : ""}${process.env["SVC_RUNS"] === undefined ? "" : `SVC_RUNS=${process.env["SVC_RUNS"]} `}npx vitest run ${file} -t ${JSON.stringify(name)}`
         if (error instanceof Error) {
           error.message = `${error.message}\nreplay: ${replay}`
           throw error
