@@ -8,13 +8,13 @@
  */
 import { Effect, Layer, Option, Stream } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
-import { isCount, isText } from "../core/judged.ts"
 import * as Layout from "../core/storeLayout.ts"
 import * as Docs from "../core/surql/values/docs.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
+import { isCount, isText } from "../core/typeGuards.ts"
 import {
   type Commit,
   Database,

@@ -11,7 +11,7 @@ import { realpathSync } from "node:fs"
 import { dirname, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { $RefParser, type FileInfo } from "@apidevtools/json-schema-ref-parser"
-import { isMapping } from "../core/judged.ts"
+import { isMapping } from "../core/typeGuards.ts"
 import { readText } from "./ConfigFile.ts"
 import { maxDepth, parseText } from "./yamlFile.ts"
 

@@ -6,7 +6,7 @@
  * route depends on them, and left to the validator inside schemas, because schemas may be recursive.
  */
 import { Either } from "effect"
-import { isMapping, type Mapping } from "../core/judged.ts"
+import { isMapping, type Mapping } from "../core/typeGuards.ts"
 import * as DynamicRefs from "./dynamicRefs.ts"
 import * as OpenApi30 from "./openApi30.ts"
 

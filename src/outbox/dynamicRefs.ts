@@ -6,7 +6,7 @@
  * gets anchors in `$defs` wrong, and the types know `$ref` only. What may lead to several places, or stands in a value
  * that is compared, is left as it is, and refused by the validator.
  */
-import { isMapping, type Mapping } from "../core/judged.ts"
+import { isMapping, type Mapping } from "../core/typeGuards.ts"
 
 const step = (key: string): string => encodeURIComponent(key.replaceAll("~", "~0").replaceAll("/", "~1"))
 

@@ -5,8 +5,7 @@
  * takes: what TypeScript cannot say (ranges, patterns, conditions) is left to it. Named schemas become named types, so
  * recursive ones work.
  */
-
-import { isMapping, type Mapping } from "../core/judged.ts"
+import { isMapping, type Mapping } from "../core/typeGuards.ts"
 import * as Document from "./document.ts"
 import type { Source } from "./run.ts"
 

@@ -4,8 +4,7 @@
  * Lenient where the record can be odd, because a job that cannot be read must still end: a missing field takes the
  * table's default, and a path that is no path is refused where the call is made, with a reason in `errors`.
  */
-
-import { isCount } from "../judged.ts"
+import { isCount } from "../typeGuards.ts"
 import { isStatus, type JobStatus } from "./status.ts"
 
 export type Strategy = "linear" | "exponential"

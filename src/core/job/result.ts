@@ -5,6 +5,8 @@
  * and says so, because the beginning of a JSON text is not JSON. State of {@link RecentResults}: the last results,
  * bounded by their number and by the length of their texts.
  */
+import { isMapping } from "../typeGuards.ts"
+
 export interface Result {
   readonly [field: string]: unknown
 }
@@ -23,7 +25,7 @@ export const resultOf = (body: string, limitBytes: number): Result | undefined =
     return { left_out: `the answer is longer than ${limitBytes} bytes` }
   try {
     const value = JSON.parse(body) as unknown
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Result) : { value }
+    return isMapping(value) ? value : { value }
   } catch {
     return undefined
   }

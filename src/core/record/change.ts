@@ -5,12 +5,12 @@
  * field at once. `protocol/wire.ts` declares the same shape; a test holds the two together.
  */
 import { Either } from "effect"
-import { isCount } from "../judged.ts"
 import * as Docs from "../surql/values/docs.ts"
 import * as Json from "../surql/values/json.ts"
 import * as Ids from "../surql/values/recordId.ts"
 import type { Obj, RecordId } from "../surql/values/value.ts"
 import * as Trace from "../telemetry/traceContext.ts"
+import { isCount, isMapping } from "../typeGuards.ts"
 
 export type Op = "CREATE" | "UPDATE" | "DELETE"
 
@@ -64,9 +64,6 @@ const opOf = (value: unknown): Op | undefined => {
   const upper = exact ? value : value.toUpperCase()
   return Object.hasOwn(ops, upper) ? ops[upper] : undefined
 }
-
-const isPlainObject = (value: unknown): value is { readonly [key: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const shown = (value: unknown): string => {
   const text = value === undefined ? "nothing" : JSON.stringify(value)
@@ -134,7 +131,7 @@ const extensionFaults = (json: { readonly [key: string]: unknown }, at: string):
   if (
     types !== undefined &&
     types !== null &&
-    !(isPlainObject(types) && Object.values(types).every((type) => typeof type === "string"))
+    !(isMapping(types) && Object.values(types).every((type) => typeof type === "string"))
   ) {
     faults.push({ path: `${at}types`, reason: "must be an object of { path: type name }" })
   }
@@ -175,7 +172,7 @@ const refusal = (faults: ReadonlyArray<Fault>, code: ChangeRefused["code"]): Cha
 })
 
 const decodeAt = (json: unknown, at: string, schema: Schema | undefined): Either.Either<Change, ChangeRefused> => {
-  if (!isPlainObject(json))
+  if (!isMapping(json))
     return Either.left(
       refusal(
         [{ path: at === "" ? "" : at.slice(0, -1), reason: `must be a record change object, got ${shown(json)}` }],
@@ -194,10 +191,10 @@ const decodeAt = (json: unknown, at: string, schema: Schema | undefined): Either
     faults.push({ path: `${at}id`, reason: `must be a record id of the form <table>:<key>, got ${shown(idText)}` })
   else if (typeof table === "string" && id.table !== table)
     faults.push({ path: `${at}id`, reason: `must be a record of table ${shown(table)}, got ${shown(idText)}` })
-  if (!isPlainObject(record)) faults.push({ path: `${at}record`, reason: `must be an object, got ${shown(record)}` })
+  if (!isMapping(record)) faults.push({ path: `${at}record`, reason: `must be an object, got ${shown(record)}` })
   else faults.push(...recordFaults(record, id, op, at))
   faults.push(...extensionFaults(json, at))
-  if (faults.length > 0 || op === undefined || id === undefined || !isPlainObject(record)) {
+  if (faults.length > 0 || op === undefined || id === undefined || !isMapping(record)) {
     return Either.left(
       refusal(
         faults,
@@ -205,7 +202,7 @@ const decodeAt = (json: unknown, at: string, schema: Schema | undefined): Either
       )
     )
   }
-  const types = isPlainObject(json["types"]) ? (json["types"] as Types) : undefined
+  const types = isMapping(json["types"]) ? (json["types"] as Types) : undefined
   const version = op !== "DELETE" && Object.hasOwn(record, versionField) ? record[versionField] : undefined
   const assignee = json["job_assignee"]
   const traceparent = json["traceparent"] === undefined ? undefined : Trace.valid(json["traceparent"])

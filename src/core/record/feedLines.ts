@@ -5,7 +5,7 @@
  * A connection ends at any byte, so what is behind the last line break counts for nothing: a line is whole or it was
  * never sent. Both ends use this file, so that they cannot disagree.
  */
-import { isCount } from "../judged.ts"
+import { isCount } from "../typeGuards.ts"
 
 /** A line that says how far everything of the reader's tables has come. */
 export interface Watermark {

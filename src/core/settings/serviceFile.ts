@@ -5,7 +5,7 @@
  * fault, because a misspelt key would otherwise silently do nothing.
  */
 
-import { isMapping, type Mapping } from "../judged.ts"
+import { isMapping, type Mapping } from "../typeGuards.ts"
 import { suggestion } from "./settings.ts"
 
 /** Where the jobs of a table go. */

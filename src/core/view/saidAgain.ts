@@ -3,7 +3,7 @@
  * lives on (D9).
  */
 
-import { isText } from "../judged.ts"
+import { isText } from "../typeGuards.ts"
 import * as ViewTimes from "./viewTimes.ts"
 
 /** A registration, each part in the form in which two are compared. */

@@ -12,7 +12,7 @@
  * cutting it would give its `seq` to another record, which those that have applied the first would then drop.
  */
 import { Either } from "effect"
-import { isCount } from "../judged.ts"
+import { isCount } from "../typeGuards.ts"
 
 /** The format written here; older ones are migrated, of which there are none yet, newer ones refused. */
 export const formatVersion = 1

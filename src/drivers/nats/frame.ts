@@ -5,7 +5,7 @@
  * about the log. Content may be cut within a record: how large a record may be is then no matter of the server's. Only
  * the last piece moves the log; pieces that have no last one count for nothing.
  */
-import { isCount } from "../../core/judged.ts"
+import { isCount } from "../../core/typeGuards.ts"
 
 /** `records`: what was appended; `pool`: rows of the pool; `term`: who leads; `cut`: what may be dropped; `beat`. */
 export type Kind = "records" | "pool" | "term" | "cut" | "beat"

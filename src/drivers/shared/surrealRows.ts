@@ -5,7 +5,6 @@
  * the reader decides what that means.
  */
 
-import { isCount, isText } from "../../core/judged.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import {
   Datetime,
@@ -18,6 +17,7 @@ import {
   type Value
 } from "../../core/surql/values/value.ts"
 import * as Schema from "../../core/surreal/surrealSchema.ts"
+import { isCount, isText } from "../../core/typeGuards.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { Edge, EdgePlace, IntegrityNode, OwnedRegistration } from "../../ports/Upstream.ts"
 
