@@ -25,6 +25,7 @@ describe.skipIf(missing !== undefined || !Postgres.isReachable)(named("the dashb
     const leader = await cluster.leader()
     const standby = cluster.schedulers.find((each) => each !== leader)!
     await leader.ask({ method: "POST", path: "/ingest", body: create("item:1", { n: 1 }) }, 20_000)
+    await until("the other one stands by", () => cluster.standsBy(standby))
     const visit = await chromium.visit(standby.url)
     const { page } = visit
     await visit.go("/")
