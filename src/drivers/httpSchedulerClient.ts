@@ -26,6 +26,9 @@ const queryTimeout = Duration.seconds(60)
 /** A feed on which nothing is heard for so long has broken off. */
 const silence = Duration.seconds(15)
 
+/** A scheduler that reads words as they come says so at once; one that waits for the end of the request never does. */
+const admission = Duration.seconds(2)
+
 const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
 
 interface Answered {
@@ -62,6 +65,51 @@ const opening =
       refused: (status, given, text) => refusal({ status, headers: Headers.fromInput(given), text }),
       broken: (error) => unreachable(error === undefined ? "the connection ended without an answer" : reasonOf(error))
     })
+  }
+
+/** Opens a request on which it is said again and again what is applied. */
+const speaking =
+  (
+    pour: NonNullable<Transport["pour"]>,
+    url: () => string,
+    headers: () => { readonly [name: string]: string }
+  ): NonNullable<SchedulerClientShape["words"]> =>
+  (over) => {
+    let status: number | undefined
+    let isOpen = false
+    const request = pour(
+      {
+        method: "POST",
+        url: `${url()}/ssp/applied`,
+        headers: { ...headers(), "content-type": feedType },
+        withinMs: Duration.toMillis(admission),
+        silenceMs: Duration.toMillis(silence)
+      },
+      {
+        head: (given) => {
+          status = given
+          isOpen = given === 200
+        },
+        data: () => {},
+        end: (error) => {
+          isOpen = false
+          over(status !== 200 ? "refused" : error === undefined ? "read" : "cut")
+        }
+      }
+    )
+    // The head of the request goes out with the first piece of its body.
+    request.write("\n")
+    return {
+      say: (applied) => {
+        if (isOpen) request.write(`${JSON.stringify(applied)}\n`)
+        return isOpen
+      },
+      end: () => {
+        isOpen = false
+        request.end()
+      },
+      close: request.close
+    }
   }
 
 /** The ways in which the schedulers are asked: each in turn, while one cannot be reached or does not lead. */
@@ -124,10 +172,12 @@ const asking = (transport: Transport, list: string, secret: () => Redacted.Redac
     )
   const feed = (asked: FeedAsk): Stream.Stream<string, SchedulerError> =>
     Stream.unwrap(schedulers.ask((url) => open(url, asked), passes))
-  return { post, say, feed }
+  const { pour } = transport
+  const words = pour && speaking(pour, () => schedulers.first, headers)
+  return { post, say, feed, words }
 }
 
-const make = ({ feed, post, say }: ReturnType<typeof asking>): SchedulerClientShape => {
+const make = ({ feed, post, say, words }: ReturnType<typeof asking>): SchedulerClientShape => {
   return {
     register: (registration) =>
       post("/ssp/register", registration).pipe(
@@ -141,6 +191,7 @@ const make = ({ feed, post, say }: ReturnType<typeof asking>): SchedulerClientSh
       ),
     feed,
     applied: (applied) => say("/ssp/applied", applied),
+    ...(words === undefined ? {} : { words }),
     heartbeat: (heartbeat) => Effect.asVoid(post("/ssp/heartbeat", heartbeat)),
     deregister: (goodbye) => Effect.asVoid(post("/ssp/deregister", goodbye)),
     signin: Effect.asVoid(post("/proxy/signin", {})),

@@ -38,6 +38,11 @@ export interface HotRoute {
   readonly answered?: (status: number) => void
   readonly tooLarge: Answer
   readonly notText: Answer
+  /**
+   * Admits a body that goes on, of the media type of a feed and no length: each of its lines is taken as it comes. One
+   * that is not (false) cuts the connection. Absent: such a body is one like any other.
+   */
+  readonly lines?: (authorization: string | undefined, address?: string) => Answer | ((line: string) => boolean)
 }
 
 /** The routes that a server may answer by callback; one that does not serves the declared ones, which answer alike. */

@@ -47,6 +47,22 @@ export interface FeedAsk {
   readonly tables: ReadonlyArray<string>
 }
 
+/** One request on which it is said again and again what is applied (D61). */
+export interface AppliedWords {
+  /** False: not on this request, which was not admitted yet or is over. Nothing answers a word that was said. */
+  readonly say: (applied: typeof SspApplied.Type) => boolean
+  /** Has the scheduler answer that it has read every word; the request is over then. */
+  readonly end: () => void
+  /** Nothing is heard of it any more. */
+  readonly close: () => void
+}
+
+/**
+ * How such a request ended: `refused`, it was never admitted; `cut`, words that were said last may not have been read;
+ * `read`, they were.
+ */
+export type WordsOver = "refused" | "cut" | "read"
+
 export interface SchedulerClientShape {
   /** Answers the position of the snapshot frozen for this SSP. */
   readonly register: (
@@ -66,6 +82,8 @@ export interface SchedulerClientShape {
   readonly feed?: (asked: FeedAsk) => Stream.Stream<string, SchedulerError>
   /** Extension (D61). */
   readonly applied?: (applied: typeof SspApplied.Type) => Effect.Effect<void, SchedulerError>
+  /** The same, many times on one request; never calls back before it has returned. Absent: by single requests. */
+  readonly words?: (over: (how: WordsOver) => void) => AppliedWords
 }
 
 const none = Effect.fail(

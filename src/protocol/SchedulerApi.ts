@@ -301,7 +301,7 @@ const applied = HttpApiEndpoint.post("applied")`/ssp/applied`
   .annotateContext(
     doc(
       "What an SSP has applied (extension)",
-      "Of an SSP that follows the feed; answers of `/ingest` wait for it (D61)."
+      "Of an SSP that follows the feed; answers of `/ingest` wait for it (D61). A body of the feed's media type without a length goes on: each line is such an object, 200 is answered at once, and what is wrong with a line cuts the connection; a server may refuse it."
     )
   )
 

@@ -39,6 +39,12 @@ export interface Opening extends Sent {
   readonly silenceMs: number
 }
 
+/** A request whose body goes on, and its answer with it. */
+export interface Pour extends Pick<Flow, "close"> {
+  readonly write: (text: string) => void
+  readonly end: () => void
+}
+
 /**
  * How the calls between nodes reach each other: whole exchanges, a client for answers that go on, which connects to
  * `addresses` only, and such answers by callback.
@@ -47,6 +53,8 @@ export interface Transport {
   readonly send: Send
   /** Never calls back before it has returned. */
   readonly open: (opening: Opening, heard: Heard) => Flow
+  /** As `open`, with a body that is written bit by bit. Absent: this client sends whole bodies. */
+  readonly pour?: (opening: Omit<Opening, "body">, heard: Heard) => Pour
   readonly clientAt: (addresses: ReadonlyArray<string> | undefined) => HttpClient.HttpClient
 }
 

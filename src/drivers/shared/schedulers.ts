@@ -13,6 +13,11 @@ export class Schedulers {
     this.urls = list.split(",")
   }
 
+  /** The one that is asked first. */
+  get first(): string {
+    return this.urls[this.at]!
+  }
+
   /** Fails with the last failure when each has been asked once. `passes`: a failure for which the next one is asked. */
   ask<A, E>(call: (url: string) => Effect.Effect<A, E>, passes: (error: E) => boolean): Effect.Effect<A, E> {
     const { length } = this.urls

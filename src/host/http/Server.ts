@@ -27,11 +27,12 @@ import {
 } from "../../ports/Front.ts"
 import * as Pages from "../../ports/Pages.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import { registrationHeader } from "../../protocol/wire.ts"
+import { feedType, registrationHeader } from "../../protocol/wire.ts"
 import { BodyBudget, boundsOf } from "./bodyBudget.ts"
 import * as Compressed from "./compressed.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
 import { answerBrokenRequests, Connections, endsWithConnection } from "./connections.ts"
+import { HotLines } from "./hotLines.ts"
 import { type ReadParts, serveRead, streamReply } from "./hotReads.ts"
 import { serveRepeat } from "./hotRepeats.ts"
 import { type NoText, readBody } from "./readBody.ts"
@@ -145,6 +146,7 @@ const serveHot = (
   route: HotRoute,
   request: IncomingMessage,
   response: ServerResponse,
+  lines: HotLines,
   onDefect: (error: unknown) => void
 ): void => {
   const answer = (given: Answer): void => {
@@ -160,9 +162,23 @@ const serveHot = (
     }
   }
   guarded(() => {
+    const { authorization, "content-length": length, "content-type": type } = request.headers
+    if (route.lines !== undefined && type === feedType && length === undefined && response.socket !== null) {
+      const take = route.lines(authorization, request.socket.remoteAddress)
+      if (typeof take !== "function") return answer(take)
+      const guardedTake = (line: string): boolean => {
+        try {
+          return take(line)
+        } catch (error) {
+          onDefect(error)
+          return false
+        }
+      }
+      return lines.serve(request, response, feedType, route.maxBodyBytes, guardedTake)
+    }
     const registration = request.headers[registrationHeader]
     const admitted = route.admit(
-      request.headers.authorization,
+      authorization,
       typeof registration === "string" ? registration : undefined,
       request.socket.remoteAddress
     )
@@ -275,6 +291,7 @@ const makeListener = (
   reads: typeof HotReads.Service,
   rest: RequestListener,
   admit: ReturnType<typeof makeAdmission>,
+  lines: HotLines,
   silenceMs: number,
   onDefect: (error: unknown) => void
 ): RequestListener => {
@@ -288,7 +305,7 @@ const makeListener = (
     const refused = admit(request, response)
     if (refused !== undefined) return send(response, refused)
     const route = hot.get(`${request.method} ${request.url}`)
-    if (route !== undefined) return serveHot(route, request, response, onDefect)
+    if (route !== undefined) return serveHot(route, request, response, lines, onDefect)
     const parts = { reads, declared, silenceMs, onDefect }
     const stream = request.method === "POST" ? streams.find(({ path }) => path === request.url) : undefined
     if (stream !== undefined) return serveStream(stream, parts, request, response)
@@ -376,6 +393,7 @@ export const layer = (options: ListenOptions) =>
       let stopped = false
       const limitMs = (options.requestTimeoutSecs ?? defaultLimitSecs) * 1000
       const { connections, limits, server } = makeServer(options, limitMs)
+      const lines = new HotLines()
       const listener = makeListener(
         yield* HotRoutes,
         yield* HotStreams,
@@ -383,6 +401,7 @@ export const layer = (options: ListenOptions) =>
         yield* HotReads,
         handler,
         makeAdmission(options, new Set([...openPages, ...(yield* Pages.paths)]), () => stopped, limits),
+        lines,
         limitMs,
         log
       )
@@ -392,6 +411,7 @@ export const layer = (options: ListenOptions) =>
       yield* Effect.acquireRelease(listen(server, options), () =>
         Effect.gen(function* () {
           stopped = true
+          lines.end()
           yield* serving.stop
           yield* Effect.logInfo(
             `stopping: no new connections, ${connections.inFlight().length} requests and streams to finish`

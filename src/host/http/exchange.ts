@@ -4,6 +4,7 @@
  * Why beside the general client: there, with its fibers, streams and abort signals per request, the call cost more than
  * everything else that is done for a job or a delivery. Redirects are not followed; connections are kept.
  */
+import { Readable } from "node:stream"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Agent, type Dispatcher } from "@effect/platform-node/Undici"
@@ -11,6 +12,7 @@ import { Data, Effect, Layer, type Scope } from "effect"
 import { reasonOf } from "../../core/reason.ts"
 import type * as Http from "../../drivers/shared/httpSend.ts"
 import type { Tls } from "../../node/tls.ts"
+import type { Flow, Heard } from "../../ports/SspClient.ts"
 import { Flowing } from "./flowing.ts"
 import { JudgedPools } from "./judgedPools.ts"
 import { connectorOf } from "./tlsClient.ts"
@@ -191,31 +193,70 @@ export const transport = (tls: Tls | undefined): Effect.Effect<Http.Transport, n
   Effect.map(connections(tls), (open) => ({
     send: whole(sendOn(open)),
     open: openOn(open),
+    pour: pourOn(open),
     clientAt: (addresses) =>
       withoutSpans(NodeHttpClient.makeUndici(addresses === undefined ? open.agent : open.judged.dispatcher(addresses)))
   }))
 
 /** Answers that go on, each on a connection of its own. */
 const openOn =
-  ({ agent, judged }: Connections): Http.Transport["open"] =>
-  ({ addresses, body, headers, method, silenceMs, url, withinMs }, heard) => {
-    const { origin, pathname, search } = new URL(url)
-    const flowing = new Flowing(heard)
-    const dispatcher = addresses === undefined ? agent : judged.at(origin, addresses)
-    dispatcher.dispatch(
-      {
-        origin,
-        path: `${pathname}${search}`,
-        method,
-        headers,
-        body: body ?? null,
-        headersTimeout: withinMs,
-        bodyTimeout: silenceMs
+  (connections: Connections): Http.Transport["open"] =>
+  ({ body, ...opening }, heard) =>
+    flowOn(connections, opening, body ?? null, heard)
+
+const pourOn =
+  (connections: Connections): NonNullable<Http.Transport["pour"]> =>
+  (opening, heard) => {
+    const body = new Readable({ read: () => {} })
+    const flow = flowOn(connections, opening, body, {
+      head: (status, headers) => {
+        clearTimeout(late)
+        heard.head(status, headers)
       },
-      flowing
-    )
-    return flowing
+      data: heard.data,
+      end: (error) => {
+        clearTimeout(late)
+        heard.end(error)
+      }
+    })
+    // The client below bounds the time to a status only once the body has been written.
+    const late = setTimeout(() => {
+      flow.close()
+      heard.end(new NoAnswer({ message: `none within ${opening.withinMs} ms`, late: true }))
+    }, opening.withinMs)
+    return {
+      write: (text) => void body.push(text),
+      end: () => void body.push(null),
+      close: () => {
+        clearTimeout(late)
+        flow.close()
+      }
+    }
   }
+
+const flowOn = (
+  { agent, judged }: Connections,
+  { addresses, headers, method, silenceMs, url, withinMs }: Omit<Http.Opening, "body">,
+  body: string | Readable | null,
+  heard: Heard
+): Flow => {
+  const { origin, pathname, search } = new URL(url)
+  const flowing = new Flowing(heard)
+  const dispatcher = addresses === undefined ? agent : judged.at(origin, addresses)
+  dispatcher.dispatch(
+    {
+      origin,
+      path: `${pathname}${search}`,
+      method,
+      headers,
+      body,
+      headersTimeout: withinMs,
+      bodyTimeout: silenceMs
+    },
+    flowing
+  )
+  return flowing
+}
 
 /** A client for calls to nodes whose address is trusted, on connections of its own. */
 export const layerClient = (tls: Tls | undefined): Layer.Layer<HttpClient.HttpClient> =>

@@ -126,6 +126,11 @@ export const hotApplied = Effect.gen(function* () {
       // Another scheduler may lead since the request was let in.
       return (body, answer) => answer(mayAnswer() ? take(body, caller.onlySsp) : notLeader)
     },
+    lines: (authorization, address) => {
+      if (!mayAnswer()) return notLeader
+      const caller = turnedAway(authorization, address)
+      return "status" in caller ? caller : (line) => mayAnswer() && take(line, caller.onlySsp).status === 200
+    },
     tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
     notText: Answers.toAnswer(Answers.notText)
   }

@@ -15,7 +15,7 @@ import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
 import type { IngestTimesShape } from "../../ports/IngestTimes.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
-import type { SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import type { AppliedWords, SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
 import type { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import type { Reading } from "../membership/bootstrap.ts"
@@ -38,6 +38,12 @@ const maxLine = 64 * 1024 * 1024
 const holdMs = 5000
 /** Tables that are not needed are looked for this often. */
 const sweepEvery = Duration.seconds(1)
+
+/** Words on one request are read to its end this often, so that one that was lost on the way is said again. */
+const wordsLast = Duration.seconds(10)
+/** Before such a request is tried again: at a scheduler that admits none, and where one was cut. */
+const refusedWaitMs = 60_000
+const cutWaitMs = 1000
 
 /** The feed says what it cannot say; it is opened anew. */
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
@@ -78,6 +84,9 @@ export class TableFollower {
   private moved = Deferred.unsafeMake<void>(FiberId.none)
   /** When the latest piece of the feed came, and that with the oldest change that waits; one clock for a piece. */
   private cameAt = 0
+  /** The request on which it is said what is applied, where there is one, and when the next may be opened. */
+  private words: AppliedWords | undefined
+  private wordsAfter = 0
   private waitsSince = 0
   private readonly unneeded = new Map<string, number>()
   private readonly pulling = new Set<string>()
@@ -110,6 +119,15 @@ export class TableFollower {
         )
       }
       yield* Effect.forkScoped(this.acknowledging)
+      yield* Effect.forkScoped(
+        Effect.forever(
+          Effect.delay(
+            Effect.sync(() => this.words?.end()),
+            wordsLast
+          )
+        )
+      )
+      yield* Effect.addFinalizer(() => Effect.sync(() => this.closeWords()))
       yield* Effect.forkScoped(Effect.forever(Effect.delay(this.sweep, sweepEvery)))
       return yield* this.connecting
     })
@@ -240,6 +258,8 @@ export class TableFollower {
       const { client, registration, times } = this.parts
       const cutter = new FeedLines.LineCutter(maxLine)
       this.feed.opened()
+      // Where the feed broke off, what was said last may not have come either.
+      this.closeWords()
       this.acknowledge()
       return client.feed!({ after, registration, tables: this.isAll ? ["*"] : tables }).pipe(
         Stream.runForEach((text) => {
@@ -429,16 +449,40 @@ export class TableFollower {
     })
   }
 
-  /** Says what is applied, one word at a time: what comes meanwhile is said by the next. */
+  /** Says what is applied: by words on one request, and where that is not open by one of its own, which is answered. */
   private readonly acknowledging: Effect.Effect<never> = Effect.gen(this, function* () {
     const { client, registration, sspId } = this.parts
     for (;;) {
       const { moved } = this
-      const { seq } = this.position
-      const said = yield* Effect.isSuccess(client.applied!({ ssp_id: sspId, registration, seq: seq ?? 0 }))
-      yield* said ? Deferred.await(moved) : Effect.sleep(Duration.millis(2 * firstWaitMs))
+      const applied = { ssp_id: sspId, registration, seq: this.position.seq ?? 0 }
+      if (this.words?.say(applied) !== true) {
+        if (!(yield* Effect.isSuccess(client.applied!(applied)))) {
+          yield* Effect.sleep(Duration.millis(2 * firstWaitMs))
+          continue
+        }
+        this.openWords()
+      }
+      yield* Deferred.await(moved)
     }
   })
+
+  private openWords(): void {
+    const { client, times } = this.parts
+    if (client.words === undefined || this.words !== undefined || times.nowMs() < this.wordsAfter) return
+    const words = client.words((how) => {
+      if (this.words !== words) return
+      this.words = undefined
+      this.wordsAfter = times.nowMs() + { refused: refusedWaitMs, cut: cutWaitMs, read: 0 }[how]
+      if (how !== "refused") this.acknowledge()
+    })
+    this.words = words
+  }
+
+  private closeWords(): void {
+    this.words?.close()
+    this.words = undefined
+    this.wordsAfter = 0
+  }
 
   private acknowledge(): void {
     const { moved } = this
