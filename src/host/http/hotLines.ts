@@ -13,7 +13,7 @@ import { LineCutter } from "../../core/record/feedLines.ts"
 export class HotLines {
   private readonly open = new Set<ServerResponse>()
 
-  /** Takes lines that are not empty, until `take` answers false, one has more than `most` characters, or {@link end}. */
+  /** Takes lines that are not empty until `take` answers false, one has over `most` characters, or {@link end}. */
   serve(
     request: IncomingMessage,
     response: ServerResponse,
