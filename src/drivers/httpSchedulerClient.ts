@@ -76,7 +76,7 @@ const speaking =
   ): NonNullable<SchedulerClientShape["words"]> =>
   (over) => {
     let status: number | undefined
-    let isOpen = false
+    let state: "opening" | "open" | "over" = "opening"
     const request = pour(
       {
         method: "POST",
@@ -88,11 +88,12 @@ const speaking =
       {
         head: (given) => {
           status = given
-          isOpen = given === 200
+          // It may have been ended meanwhile.
+          if (given === 200 && state === "opening") state = "open"
         },
         data: () => {},
         end: (error) => {
-          isOpen = false
+          state = "over"
           over(status !== 200 ? "refused" : error === undefined ? "read" : "cut")
         }
       }
@@ -101,11 +102,12 @@ const speaking =
     request.write("\n")
     return {
       say: (applied) => {
-        if (isOpen) request.write(`${JSON.stringify(applied)}\n`)
-        return isOpen
+        if (state !== "open") return false
+        request.write(`${JSON.stringify(applied)}\n`)
+        return true
       },
       end: () => {
-        isOpen = false
+        state = "over"
         request.end()
       },
       close: request.close

@@ -74,6 +74,22 @@ it("D61 words go out one by one once they are admitted, and `end` has all of the
   expect(heard.map((line) => JSON.parse(line) as unknown)).toEqual([1, 2, 3].map(word))
 })
 
+it("D61 nothing is said on a request that was ended before it was admitted", async () => {
+  const port = await serve((request, response) => {
+    response.writeHead(200).flushHeaders()
+    // Admitted, and over a while later.
+    request.resume().on("end", () => setTimeout(() => response.end(), 200))
+  })
+  const { ended, words } = await speaking(port)
+  words.end()
+  let wasSaid = false
+  await until("it is over", () => {
+    wasSaid ||= words.say(word(1))
+    return ended() !== "no"
+  })
+  expect([ended(), wasSaid]).toEqual(["read", false])
+})
+
 it("D61 a word that is not taken, or a process that stops, cuts the request", async () => {
   const { lines, port } = await taking((line) => !line.includes('"seq":2'))
   const refused = await speaking(port)

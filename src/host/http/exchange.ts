@@ -208,6 +208,11 @@ const pourOn =
   (connections: Connections): NonNullable<Http.Transport["pour"]> =>
   (opening, heard) => {
     const body = new Readable({ read: () => {} })
+    // The client below bounds the time to a status only once the body has been written.
+    const late = setTimeout(() => {
+      flow.close()
+      heard.end(new NoAnswer({ message: `none within ${opening.withinMs} ms`, late: true }))
+    }, opening.withinMs)
     const flow = flowOn(connections, opening, body, {
       head: (status, headers) => {
         clearTimeout(late)
@@ -219,11 +224,6 @@ const pourOn =
         heard.end(error)
       }
     })
-    // The client below bounds the time to a status only once the body has been written.
-    const late = setTimeout(() => {
-      flow.close()
-      heard.end(new NoAnswer({ message: `none within ${opening.withinMs} ms`, late: true }))
-    }, opening.withinMs)
     return {
       write: (text) => void body.push(text),
       end: () => void body.push(null),

@@ -84,10 +84,10 @@ export class TableFollower {
   private moved = Deferred.unsafeMake<void>(FiberId.none)
   /** When the latest piece of the feed came, and that with the oldest change that waits; one clock for a piece. */
   private cameAt = 0
+  private waitsSince = 0
   /** The request on which it is said what is applied, where there is one, and when the next may be opened. */
   private words: AppliedWords | undefined
   private wordsAfter = 0
-  private waitsSince = 0
   private readonly unneeded = new Map<string, number>()
   private readonly pulling = new Set<string>()
   /** Tables that this process had no room for when they were last read, and in which words. */
