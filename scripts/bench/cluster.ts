@@ -127,30 +127,45 @@ const follows = (ssp: Process, query: string, view = "bench"): Promise<unknown> 
     600_000
   )
 
-/** What an event costs the scheduler with one and with eight SSPs that apply it. */
+/** The times that a cluster has unless told otherwise; those of the tests would have it busy with heartbeats. */
+const usual = {
+  scheduler: {
+    SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "3000",
+    SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "5000",
+    SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "15000"
+  },
+  ssp: { HEARTBEAT_INTERVAL_MS: "5000" }
+}
+
+/** What an event costs the scheduler with one and with eight SSPs that apply it, in turns. */
 const perSsp = async (): Promise<ReadonlyArray<Judged>> => {
-  const figures: Array<number> = []
-  for (const count of [1, 8]) {
-    const cluster = await ProcessCluster.start(count)
-    try {
+  const clusters: Array<ProcessCluster> = []
+  try {
+    for (const count of [1, 8]) {
+      const cluster = await ProcessCluster.start(count, usual.scheduler, () => usual.ssp)
+      clusters.push(cluster)
       for (const ssp of cluster.ssps) await follows(ssp, "SELECT * FROM post WHERE likes > 1000")
-      const { pid } = cluster.scheduler.door!
-      const port = Number(new URL(cluster.scheduler.url).port)
-      const costs: Array<number> = []
-      for (let round = 0; round < 5; round++) {
-        const before = cpuMicros(pid)
-        await timed(port, pid, 4_000, 64)
-        costs.push((cpuMicros(pid) - before) / 4_000)
-      }
-      figures.push(median(costs.slice(1)))
-    } finally {
-      await cluster.close()
     }
+    const costs = clusters.map((): Array<number> => [])
+    for (let round = 0; round < 2 * rounds + 2; round++)
+      for (const [i, { scheduler }] of clusters.entries()) {
+        const { pid } = scheduler.door!
+        const before = cpuMicros(pid)
+        await timed(Number(new URL(scheduler.url).port), pid, 4_000, 64)
+        if (round > 1) costs[i]!.push((cpuMicros(pid) - before) / 4_000)
+      }
+    const [one, eight] = costs as [Array<number>, Array<number>]
+    return [
+      told(
+        "scheduler CPU per event, 8 SSPs / 1 SSP",
+        median(eight.map((cost, round) => cost / one[round]!)),
+        1.1,
+        `${median(one).toFixed(0)} and ${median(eight).toFixed(0)} us`
+      )
+    ]
+  } finally {
+    for (const cluster of clusters) await cluster.close()
   }
-  const [one, eight] = figures as [number, number]
-  return [
-    told("scheduler CPU per event, 8 SSPs / 1 SSP", eight / one, 1.1, `${one.toFixed(0)} and ${eight.toFixed(0)} us`)
-  ]
 }
 
 /** No SSP lacks an event. */
@@ -170,9 +185,11 @@ const caughtUp = (cluster: ProcessCluster): Promise<unknown> =>
 const tables = async (): Promise<ReadonlyArray<Judged>> => {
   const names = Array.from({ length: 20 }, (_, n) => `t${n}`)
   // Neither is sent back, whatever waits for it.
-  const cluster = await ProcessCluster.start(2, { SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "2000000" }, (id) => ({
-    SVC_CLUSTER_FEED: id === "ssp-1" ? "pull" : "push"
-  }))
+  const cluster = await ProcessCluster.start(
+    2,
+    { ...usual.scheduler, SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "2000000" },
+    (id) => ({ ...usual.ssp, SVC_CLUSTER_FEED: id === "ssp-1" ? "pull" : "push" })
+  )
   try {
     for (const ssp of cluster.ssps)
       for (const table of ["t0", "t1"]) await follows(ssp, `SELECT * FROM ${table} WHERE likes > 97`, table)

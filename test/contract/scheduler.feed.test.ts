@@ -90,6 +90,14 @@ const write = async (node: Node, ...ids: ReadonlyArray<string>): Promise<void> =
   for (const id of ids) expect((await node.post("/ingest", create(id))).status).toBe(200)
 }
 
+/** How many events each SSP lacks. */
+const lacking = async (node: Node): Promise<ReadonlyArray<number>> => {
+  const { ssps } = bodyOf(await node.get("/progress")) as unknown as {
+    readonly ssps: ReadonlyArray<{ readonly waiting: number }>
+  }
+  return ssps.map(({ waiting }) => waiting)
+}
+
 const shown = (feed: Feed) => feed.events.map(({ prev, seq, table }) => [table, seq, prev])
 
 /** A request with what is applied, whose body goes on. */
@@ -315,6 +323,45 @@ describe("D61 POST /ssp/applied", () => {
     await answer
     expect(answered).toBe(2)
     expect(bodyOf(await node.post("/ingest", create("x:1")))["delivered"]).toBe(2)
+  })
+  it("D7 answers with the last of several SSPs, and knows how far the others are though one says nothing", async () => {
+    const node = await start({ env: { SVC_SCHEDULER_DELIVERY_WAIT_MS: "30000" } })
+    const ssps = [await follower(node, "a", ["t"]), await follower(node, "b", ["t"]), await follower(node, "c", ["t"])]
+    for (const ssp of ssps) await Feed.open(node, queryOf(ssp, "t"))
+    for (const ssp of ssps) {
+      await applied(node, ssp, 0)
+      await ssp.shown(node, "ready")
+    }
+    let delivered: unknown
+    const answer = node.post("/ingest", create("t:1")).then((got) => {
+      delivered = bodyOf(got)["delivered"]
+    })
+    await until("all lack it", async () => isDeepStrictEqual(await lacking(node), [1, 1, 1]))
+    for (const ssp of ssps.slice(0, 2)) await applied(node, ssp, 1)
+    await until("what two have applied is known", async () => isDeepStrictEqual(await lacking(node), [0, 0, 1]))
+    expect(delivered).toBeUndefined()
+    await applied(node, ssps[2]!, 1)
+    await answer
+    expect(delivered).toBe(3)
+  })
+  it("D26 answers with those that keep up, each time the last of them speaks, while another one is late", async () => {
+    const node = await start({ env: { SVC_SCHEDULER_DELIVERY_WAIT_MS: "1500" } })
+    const ssps = [await follower(node, "a", ["t"]), await follower(node, "b", ["t"])]
+    for (const ssp of ssps) await Feed.open(node, queryOf(ssp, "t"))
+    for (const ssp of ssps) {
+      await applied(node, ssp, 0)
+      await ssp.shown(node, "ready")
+    }
+    const first = node.post("/ingest", create("t:1"))
+    await until("both lack it", async () => isDeepStrictEqual(await lacking(node), [1, 1]))
+    await applied(node, ssps[0]!, 1)
+    expect(bodyOf(await first)["delivered"]).toBe(1)
+    for (const seq of [2, 3]) {
+      const next = node.post("/ingest", create(`t:${seq}`))
+      await until("both lack it", async () => isDeepStrictEqual(await lacking(node), [1, seq]))
+      await applied(node, ssps[0]!, seq)
+      expect(bodyOf(await next)["delivered"]).toBe(1)
+    }
   })
   it("takes lines of it as they come: an answer of /ingest waits for one; a wrong one cuts the request", async () => {
     const node = await start({ env: { SVC_SCHEDULER_DELIVERY_WAIT_MS: "30000" } })

@@ -279,17 +279,30 @@ export const inRegistration = (state: State, registration: number): SspMember | 
   return undefined
 }
 
+/** Asked for each answer that waits, and the same until a member changes. */
+const readyOf = new WeakMap<State["members"], ReadonlyArray<SspMember>>()
+
 /** In the order of ids. */
-export const ready = (state: State): ReadonlyArray<SspMember> =>
-  [...HashMap.values(state.members)].filter((each) => each.state === "Ready").sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
+export const ready = ({ members }: State): ReadonlyArray<SspMember> => {
+  const known = readyOf.get(members)
+  if (known !== undefined) return known
+  const found = [...HashMap.values(members)]
+    .filter((each) => each.state === "Ready")
+    .sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
+  readyOf.set(members, found)
+  return found
+}
 
 /** Ready SSPs that have applied `seq` (D7). */
 export const delivered = (state: State, seq: number): number =>
   ready(state).filter((each) => each.queue.acked >= seq).length
 
-/** Whether an answer to `/ingest` still waits for an SSP: Ready, not late, and behind `seq` (D26). */
+/** Answers to `/ingest` wait for this SSP (D26). */
+export const isAwaited = ({ queue, state }: SspMember): boolean => state === "Ready" && !queue.late
+
+/** Whether an answer to `/ingest` still waits for an SSP that is behind `seq` (D26). */
 export const awaited = (state: State, seq: number): boolean =>
-  ready(state).some((each) => !each.queue.late && each.queue.acked < seq)
+  ready(state).some((each) => isAwaited(each) && each.queue.acked < seq)
 
 /** The oldest position the log must keep: below the snapshot and every persisted position within the buffers (D26). */
 export const keepFrom = (state: State): number => {

@@ -17,8 +17,11 @@ import * as Wire from "../../protocol/wire.ts"
 import * as Errors from "../http/HttpErrors.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
-/** A watermark is late by so much at most, where events of other tables pass. */
-const watermarkMs = 50
+/**
+ * What waits for more of its kind waits so long at most: a watermark, where events of other tables pass, and what an SSP
+ * has applied, where answers of `/ingest` wait for another one.
+ */
+const gatheringMs = 50
 /** A feed on which nothing happens says so this often. */
 const beatEvery = Duration.seconds(5)
 /** Events looked at for one write, and read from the log at once. */
@@ -60,8 +63,10 @@ class Feed {
   private isReading = false
   isOver = false
   /** What the SSP has said, and what the pool was told. */
-  applied = -1
+  private said = -1
   told = -1
+  /** Answers of `/ingest` wait for this SSP. */
+  isAwaited = false
 
   constructor(around: Surroundings, home: Home, { after, tables }: FeedAsked) {
     this.around = around
@@ -91,6 +96,20 @@ class Feed {
     if (this.isOver) return
     this.isOver = true
     this.sink?.end()
+  }
+
+  hear(seq: number): void {
+    this.said = Math.max(this.said, seq)
+  }
+
+  /** Everything through here has been applied, or is not its own. */
+  get applied(): number {
+    return this.said < 0 ? -1 : this.writer.appliedAt(this.said)
+  }
+
+  /** The pool has not been told of all that was applied. */
+  get isAhead(): boolean {
+    return this.applied > this.told
   }
 
   beat(): void {
@@ -210,13 +229,17 @@ class Open {
     if (this.feeds.size === 0) return
     const state = this.pool.state()
     for (const [registration, feed] of this.feeds) {
-      if (State.at(state, feed.home) === undefined) {
+      const member = State.at(state, feed.home)
+      if (member === undefined) {
         this.feeds.delete(registration)
         feed.end()
-      } else feed.pump()
+        continue
+      }
+      feed.isAwaited = State.isAwaited(member)
+      feed.pump()
     }
-    this.arm()
     this.settle()
+    this.arm()
   }
 
   applied({ registration, seq, ssp }: AppliedPosition): boolean {
@@ -227,19 +250,40 @@ class Open {
       return true
     }
     if (feed.home.ssp !== ssp) return false
-    feed.applied = Math.max(feed.applied, seq)
-    this.around.settle()
+    feed.hear(seq)
+    if (this.isDue()) this.around.settle()
+    else this.arm()
     return true
   }
 
-  /** Tells the pool how far the SSPs have come, all at once. */
   settle(): void {
+    if (this.isDue()) this.tell()
+    else this.arm()
+  }
+
+  /**
+   * The pool is told what SSPs have applied when the last one that answers wait for has come further: before, no answer
+   * can go, and with many SSPs each decision of the pool would cost more than what it decides. What an SSP says that no
+   * answer waits for may make it ready.
+   */
+  private isDue(): boolean {
+    let through = Infinity,
+      told = Infinity
+    for (const feed of this.feeds.values()) {
+      if (feed.isAwaited) {
+        through = Math.min(through, feed.applied)
+        told = Math.min(told, feed.told)
+      } else if (feed.isAhead) return true
+    }
+    return through > told
+  }
+
+  private tell(): void {
     const positions: Array<AppliedPosition> = []
     for (const feed of this.feeds.values()) {
-      const seq = feed.applied < 0 ? -1 : feed.writer.appliedAt(feed.applied)
-      if (seq <= feed.told) continue
-      feed.told = seq
-      positions.push({ ...feed.home, seq })
+      if (!feed.isAhead) continue
+      feed.told = feed.applied
+      positions.push({ ...feed.home, seq: feed.told })
     }
     if (positions.length > 0) this.around.run(this.pool.tell({ tag: "Applied", positions }))
   }
@@ -252,21 +296,23 @@ class Open {
     for (const feed of [...this.feeds.values()]) feed.end()
   }
 
-  /** One timer for all feeds that owe a watermark. */
+  /** One timer for all feeds. */
   private arm(): void {
     if (this.isArmed || !this.owes()) return
     this.isArmed = true
     this.around.run(
-      Effect.map(Effect.sleep(Duration.millis(watermarkMs)), () => {
+      Effect.map(Effect.sleep(Duration.millis(gatheringMs)), () => {
         this.isArmed = false
         for (const feed of this.feeds.values()) feed.watermark()
+        this.tell()
         this.arm()
       })
     )
   }
 
+  /** A watermark is owed to an SSP, or what one has applied to the pool. */
   private owes(): boolean {
-    for (const { writer } of this.feeds.values()) if (writer.owesWatermark) return true
+    for (const { isAhead, writer } of this.feeds.values()) if (isAhead || writer.owesWatermark) return true
     return false
   }
 }
