@@ -153,22 +153,31 @@ const refusalOf = (error: WalFailed | ReplicaError): Refusal => {
 /**
  * Callers whose answer is still owed. When this scheduler may not answer any more each is told so at once, whatever
  * becomes of its changes: an append whose answer is lost is settled without them.
+ *
+ * By place in an array, and no `Set`: each table that V8's sets outgrow keeps its entries and leads to the next one, so
+ * with one that has grown old every answered request would live until a full collection.
  */
 class Owing {
-  private readonly refusals = new Set<() => void>()
+  private refusals: Array<(() => void) | undefined> = []
+  private free: Array<number> = []
 
   guarded(done: Work["done"]): Work["done"] {
     const refuse = (): void => done(Either.left(notLeading))
-    this.refusals.add(refuse)
+    const place = this.free.pop() ?? this.refusals.length
+    this.refusals[place] = refuse
     return (outcome) => {
-      if (this.refusals.delete(refuse)) done(outcome)
+      if (this.refusals[place] !== refuse) return
+      this.refusals[place] = undefined
+      this.free.push(place)
+      done(outcome)
     }
   }
 
   refuse(): void {
-    const refusals = [...this.refusals]
-    this.refusals.clear()
-    for (const refuse of refusals) refuse()
+    const { refusals } = this
+    this.refusals = []
+    this.free = []
+    for (const refuse of refusals) refuse?.()
   }
 }
 
