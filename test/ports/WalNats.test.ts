@@ -6,6 +6,7 @@ import { Effect, Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest"
 import type { NatsUrl } from "../../src/core/settings/logUrl.ts"
 import * as LogUrl from "../../src/core/settings/logUrl.ts"
+import * as Frame from "../../src/drivers/nats/frame.ts"
 import { durabilityFault } from "../../src/drivers/nats/sharedLog.ts"
 import { configFault, serverFault } from "../../src/drivers/nats/streams.ts"
 import { layerNats } from "../../src/host/wal/natsLog.ts"
@@ -41,6 +42,18 @@ const at = (url: string, more: Partial<Parameters<typeof layerNats>[0]> = {}) =>
   replicas: 1,
   ...more
 })
+
+/** The message that the log ends with. */
+const lastFrame = (url: string): Promise<Frame.Frame> =>
+  Nats.asking(async (ask) => {
+    const { message } = await ask(`STREAM.MSG.GET.svc-log-${Nats.nameOf(url)}`, {
+      last_by_subj: `svc.log.${Nats.nameOf(url)}.*`
+    })
+    const { data, seq } = message as { readonly data: string; readonly seq: number }
+    const frame = Frame.decode(seq, Buffer.from(data, "base64"))
+    if (frame === undefined || typeof frame === "number") throw new Error(`message ${seq} is no frame`)
+    return frame
+  })
 
 const numbered = (count: number) => Array.from({ length: count }, (_, i) => ({ seq: i + 1, json: String(i + 1) }))
 
@@ -133,6 +146,34 @@ describe.skipIf(!Nats.isReachable)(`the log on NATS${missing}`, () => {
       expect((yield* next.pool.open(log.logId)).saved.jobs).toEqual([
         { job: "job:1", table: "job", home: undefined, told: false }
       ])
+    }).pipe(Effect.scoped, Effect.runPromise))
+
+  test("D62 a pool of hundreds of writes between records is what they come to, in their order", () =>
+    Effect.gen(function* () {
+      const url = Nats.freshLog()
+      const { epoch, log, pool, wal } = yield* Nats.leading(url, "one", 60_000)
+      yield* pool.open(log.logId)
+      const row = (n: number) => ({ query: `q${n % 70}`, view: "v", ends: n, at: n })
+      for (let n = 1; n <= 200; n++) {
+        yield* pool.write([{ tag: "PersistQuarantine", row: row(n) }])
+        if (n % 3 === 0) yield* wal.append([String(n)])
+      }
+      const kept = Array.from({ length: 70 }, (_, i) => row(131 + i))
+      yield* log.handOver((yield* log.row).leader!)
+      const next = yield* Nats.leading(url, "two", 60_000)
+      const byQuery = (rows: ReadonlyArray<{ readonly query: string }> = []) =>
+        [...rows].sort((a, b) => (a.query < b.query ? -1 : 1))
+      expect(byQuery((yield* next.pool.open(log.logId)).saved.quarantined)).toEqual(byQuery(kept))
+      // A write that is missing between two others is not passed over.
+      const { head } = yield* Effect.promise(() => lastFrame(url))
+      expect([head.kind, head.epoch]).toEqual(["pool", epoch + 1])
+      const late = Frame.encode({ ...head, writes: head.writes + 2 }, Frame.bytesOf("[]"))
+      yield* Effect.promise(() => Nats.publishing(`svc.log.${Nats.nameOf(url)}.pool`, late))
+      yield* next.log.handOver((yield* log.row).leader!)
+      const last = yield* Nats.leading(url, "three", 60_000)
+      const { message, reason } = yield* Effect.flip(last.pool.open(log.logId))
+      expect(reason).toBe("damaged")
+      expect(message).toContain(`should hold write ${head.writes + 1} of the pool, and it is not there`)
     }).pipe(Effect.scoped, Effect.runPromise))
 
   test("D62 beats of a leader that writes nothing do not fill the stream", () =>

@@ -102,6 +102,30 @@ export class Journal {
     )
   }
 
+  /** All frames of a kind that lie in these messages, in order. */
+  among(kind: Frame.Kind, from: number, to: number): Effect.Effect<ReadonlyArray<Frame.Frame>, WalFailed> {
+    const size = Math.max(1, Math.ceil((to + 1 - from) / window))
+    const starts = Array.from({ length: window }, (_, i) => from + i * size).filter((start) => start <= to)
+    // One answer is waited for after the other only within a part: a take-over may ask for hundreds.
+    return Effect.map(
+      Effect.forEach(starts, (start) => this.inPart(kind, start, Math.min(to, start + size - 1)), all),
+      (parts) => parts.flat()
+    )
+  }
+
+  private inPart(kind: Frame.Kind, from: number, to: number): Effect.Effect<ReadonlyArray<Frame.Frame>, WalFailed> {
+    return Effect.gen(this, function* () {
+      const frames: Array<Frame.Frame> = []
+      for (let at = from; at <= to; ) {
+        const frame = yield* this.link.again(this.next(kind, at))
+        if (frame === undefined || frame.at > to) break
+        frames.push(frame)
+        at = frame.at + 1
+      }
+      return frames
+    })
+  }
+
   /** The log's last frame. */
   readonly last: Effect.Effect<Frame.Frame, WalFailed> = Effect.suspend(() =>
     Effect.flatMap(this.get({ last_by_subj: subjectOf(this.log, "*") }), (frame) => {

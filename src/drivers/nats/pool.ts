@@ -211,25 +211,29 @@ export class Pool {
     return this.isOpen ? this.rows.oldest : undefined
   }
 
+  private missing(write: number): Effect.Effect<never, WalFailed> {
+    const { link, stream } = this.journal
+    return link.failed("damaged", `its stream ${stream} should hold write ${write} of the pool, and it is not there`)
+  }
+
   /** What the frames come to, from the one on that holds the oldest row. */
   private get read(): Effect.Effect<void, WalFailed> {
     return Effect.gen(this, function* () {
-      const { head } = yield* this.last
+      const { at: end, head } = yield* this.last
+      const frames = head.pool === 0 ? [] : yield* this.journal.among("pool", head.pool, end)
+      const whole = frames.filter(Frame.isWhole)
       this.rows = new Rows()
-      this.written = head.writes
-      let from = head.pool
-      while (from > 0) {
-        const frame = yield* this.journal.link.again(this.journal.next("pool", from))
-        if (frame === undefined) break
-        from = frame.at + 1
-        if (!Frame.isWhole(frame)) continue
+      this.written = head.pool === 0 ? head.writes : (whole[0]?.head.writes ?? 0) - 1
+      for (const frame of whole) {
+        if (frame.head.writes !== ++this.written) return yield* this.missing(this.written)
         const body = Frame.textOf(yield* this.journal.link.again(this.journal.bodyOf(frame)))
         const puts = yield* Effect.try({
           try: () => JSON.parse(body) as ReadonlyArray<Put>,
           catch: () => this.journal.link.failed("damaged", `message ${frame.at} of its stream holds no rows of a pool`)
         })
-        this.rows.apply(puts, Frame.startOf(frame), frame.head.writes)
+        this.rows.apply(puts, Frame.startOf(frame), this.written)
       }
+      if (this.written !== head.writes) return yield* this.missing(head.writes)
       this.isOpen = true
     })
   }
