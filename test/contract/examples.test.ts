@@ -8,7 +8,6 @@
 
 import { mkdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import * as HttpApi from "@effect/platform/HttpApi"
 import { Either, Option, Schema } from "effect"
@@ -18,6 +17,7 @@ import { SchedulerApi } from "../../src/protocol/SchedulerApi.ts"
 import { SspApi } from "../../src/protocol/SspApi.ts"
 import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { type Answer, type Body, bodyOf, request } from "../kit/http.ts"
+import { listen, shut } from "../kit/listening.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
 
 interface Content {
@@ -222,20 +222,11 @@ const backend = async (name: string): Promise<{ readonly config: string; readonl
   const server = createServer(
     (asked, answer) => void asked.resume().on("end", () => (hangs ? undefined : answer.writeHead(503).end()))
   )
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
-  later(
-    () =>
-      new Promise<void>((done) => {
-        server.closeAllConnections()
-        server.close(() => done())
-      })
-  )
+  const port = await listen(server)
+  later(() => shut(server))
   mkdirSync(join(folder, name), { recursive: true })
   const config = join(folder, name, "svc.yml")
-  writeFileSync(
-    config,
-    `job_tables:\n  mail_job:\n    name: mail\n    base_url: http://127.0.0.1:${(server.address() as AddressInfo).port}\n`
-  )
+  writeFileSync(config, `job_tables:\n  mail_job:\n    name: mail\n    base_url: http://127.0.0.1:${port}\n`)
   return { config, hang: () => void (hangs = true) }
 }
 

@@ -4,7 +4,7 @@
  * The servers are cut, silent and of another version here; what a scheduler does with a word is in its contract.
  */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http"
-import { type AddressInfo, connect } from "node:net"
+import { connect } from "node:net"
 import { Effect, Exit, Scope } from "effect"
 import { expect, it } from "vitest"
 import { layerOver } from "../../src/drivers/httpSchedulerClient.ts"
@@ -13,20 +13,14 @@ import { HotLines } from "../../src/host/http/hotLines.ts"
 import { type AppliedWords, SchedulerClient, type WordsOver } from "../../src/ports/SchedulerClient.ts"
 import { closing } from "../kit/closing.ts"
 import { until } from "../kit/Door.ts"
+import { listen, shut } from "../kit/listening.ts"
 
 const afterwards = closing()
 
 const serve = async (listener: RequestListener): Promise<number> => {
   const server = createServer(listener)
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
-  afterwards(
-    () =>
-      new Promise<void>((done) => {
-        server.close(() => done())
-        server.closeAllConnections()
-      })
-  )
-  return (server.address() as AddressInfo).port
+  afterwards(() => shut(server))
+  return listen(server)
 }
 
 /** A server that takes lines; `take` refuses one by false. */

@@ -7,28 +7,21 @@
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
 import { expect, it } from "vitest"
 import { layer } from "../../src/host/http/sspCalls.ts"
 import { Names } from "../../src/ports/Names.ts"
 import { SspClient, type SspClientShape, type Target } from "../../src/ports/SspClient.ts"
 import { closing } from "../kit/closing.ts"
+import { listen, shut } from "../kit/listening.ts"
 
 const afterwards = closing()
 const limitMs = 300
 
 const serve = async (answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<Target> => {
   const server = createServer((request, response) => void request.resume().on("end", () => answer(request, response)))
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  afterwards(
-    () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      })
-  )
-  return { ssp: "a", registration: 1, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  afterwards(() => shut(server))
+  return { ssp: "a", registration: 1, url: `http://127.0.0.1:${await listen(server)}` }
 }
 
 const asked = <A>(use: (client: SspClientShape) => Effect.Effect<A>): Promise<A> =>

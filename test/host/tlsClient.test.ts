@@ -5,7 +5,6 @@
  */
 
 import { createServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Either, Redacted } from "effect"
 import { expect, it } from "vitest"
@@ -16,6 +15,7 @@ import { Names } from "../../src/ports/Names.ts"
 import { SspClient, type SspClientShape } from "../../src/ports/SspClient.ts"
 import { authority, type Issued, issue } from "../kit/certificates.ts"
 import { closing } from "../kit/closing.ts"
+import { listen, shut } from "../kit/listening.ts"
 
 const afterwards = closing()
 const { node, root } = authority()
@@ -37,15 +37,8 @@ const serve = async ({ cert, key }: Issued) => {
       request.resume().on("end", () => response.end("{}"))
     }
   )
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  afterwards(
-    () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      })
-  )
-  return { told, port: (server.address() as AddressInfo).port }
+  afterwards(() => shut(server))
+  return { told, port: await listen(server) }
 }
 
 const asking = <A>(tls: Tls, use: (client: SspClientShape) => Effect.Effect<A>): Promise<A> =>

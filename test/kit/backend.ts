@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { listen, shut } from "./listening.ts"
 
 export interface Received {
   readonly path: string
@@ -33,7 +34,7 @@ export class TestBackend {
 
   static async start(token = "backend-token"): Promise<TestBackend> {
     const server = createServer()
-    await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done))
+    await listen(server)
     return new TestBackend(server, token)
   }
 
@@ -46,8 +47,7 @@ export class TestBackend {
   }
 
   async close(): Promise<void> {
-    this.#server.closeAllConnections()
-    await new Promise((done) => void this.#server.close(done))
+    await shut(this.#server)
   }
 
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -6,6 +6,7 @@
  */
 import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
+import { listen, shut } from "./listening.ts"
 
 export interface SentSpan {
   readonly name: string
@@ -62,7 +63,7 @@ export class Collector {
 
   static async start(): Promise<Collector> {
     const server = createServer()
-    await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done))
+    await listen(server)
     return new Collector(server)
   }
 
@@ -116,7 +117,6 @@ export class Collector {
   }
 
   async close(): Promise<void> {
-    this.server.closeAllConnections()
-    await new Promise((done) => void this.server.close(done))
+    await shut(this.server)
   }
 }

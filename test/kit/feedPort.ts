@@ -6,6 +6,7 @@
  */
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
+import { listen, shut } from "./listening.ts"
 import type { Answer } from "./nodeBeside.ts"
 
 export interface Behind {
@@ -39,12 +40,11 @@ export class FeedPort {
 
   static async start(): Promise<FeedPort> {
     const server = createServer()
-    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))
+    await listen(server)
     return new FeedPort(server)
   }
 
   async close(): Promise<void> {
-    this.#server.closeAllConnections()
-    await new Promise<void>((done) => this.#server.close(() => done()))
+    await shut(this.#server)
   }
 }

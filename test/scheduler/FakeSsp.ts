@@ -7,6 +7,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { until } from "../kit/Door.ts"
 import { type Answer, type Body, bodyOf } from "../kit/http.ts"
+import { listen, shut } from "../kit/listening.ts"
 import type { Node } from "./node.ts"
 
 export interface Told {
@@ -60,7 +61,7 @@ export class FakeSsp {
 
   static async start(id: string, { batch = true }: { readonly batch?: boolean } = {}): Promise<FakeSsp> {
     const ssp = new FakeSsp(id, batch)
-    await new Promise<void>((done) => ssp.server.listen(0, "127.0.0.1", done))
+    await listen(ssp.server)
     return ssp
   }
 
@@ -114,8 +115,7 @@ export class FakeSsp {
 
   async close(): Promise<void> {
     this.release()
-    this.server.closeAllConnections()
-    await new Promise<void>((done) => this.server.close(() => done()))
+    await shut(this.server)
   }
 
   private async serve(message: IncomingMessage, response: ServerResponse): Promise<void> {

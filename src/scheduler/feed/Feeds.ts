@@ -18,8 +18,8 @@ import * as Errors from "../http/HttpErrors.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
 /**
- * What waits for more of its kind waits so long at most: a watermark, where events of other tables pass, and what an SSP
- * has applied, where answers of `/ingest` wait for another one.
+ * What waits for more of its kind waits so long at most: a watermark, where events of other tables pass, and what an
+ * SSP has applied, where answers of `/ingest` wait for another one.
  */
 const gatheringMs = 50
 /** A feed on which nothing happens says so this often. */
