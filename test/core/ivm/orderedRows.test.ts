@@ -70,14 +70,14 @@ seeded(
         const wanted = sorted()
         const all: Array<RecordSlot> = []
         rows.read(0, rows.size, all, [])
-        expect(all.map(({ number }) => number)).toEqual(wanted.map(({ number }) => number))
+        expect(all.map(({ id }) => id.text)).toEqual(wanted.map(({ id }) => id.text))
         for (let i = 0; i < 50; i++) {
           const rank = random.below(wanted.length + 2),
             count = 1 + random.below(200)
           const slots: Array<RecordSlot> = [],
             leads: Array<Value> = []
           rows.read(rank, count, slots, leads)
-          expect(slots.map(({ number }) => number)).toEqual(wanted.slice(rank, rank + count).map((slot) => slot.number))
+          expect(slots.map(({ id }) => id.text)).toEqual(wanted.slice(rank, rank + count).map(({ id }) => id.text))
           expect(leads).toEqual(slots.map((slot) => leadOf(ordering, slot.doc!)))
         }
         if (ordering.terms.length > 0)

@@ -14,11 +14,8 @@ export interface Shown {
   readonly key: string
   /** What it is a row of. */
   readonly slot?: unknown
-  /**
-   * The number of its slot, where it is the slot's only row: it tells rows apart without a look at their keys. Else -1,
-   * or none.
-   */
-  readonly number?: number
+  /** It is the slot's only row: rows are told apart by their slots, without a look at these or at keys. */
+  readonly isOnly?: boolean
   readonly version: number
   readonly digest: string | undefined
   /** What the results it shows add to its hash. */
@@ -77,7 +74,7 @@ export interface Delta {
 interface Move {
   readonly key: string
   readonly slot: unknown
-  readonly number: number
+  readonly isOnly: boolean
   readonly before: Shown | undefined
   /** That of `before` when the step came to it: a row may take over a new state of its record. */
   readonly version: number
@@ -158,21 +155,23 @@ export class DeltaBuilder implements Hash64 {
     return this.moves ?? none
   }
 
-  private find({ key, number = -1 }: Shown): Move | undefined {
-    if (this.byKey !== undefined) return this.byKey.get(key)
+  private find(row: Shown): Move | undefined {
+    if (this.byKey !== undefined) return this.byKey.get(row.key)
     const { moves } = this
     if (moves === undefined) return undefined
-    // Numbers first, and nothing else where they tell: the slot and the text of a row that was not read lately are
-    // cold.
-    for (let i = 0; i < moves.length; i++)
-      if (moves[i]!.number === number && (number !== -1 || moves[i]!.key === key)) return moves[i]
+    // Which slot, and nothing else where that tells: the slot and the text of a row that was not read lately are cold.
+    const { isOnly = false, slot } = row
+    for (let i = 0; i < moves.length; i++) {
+      const move = moves[i]!
+      if (move.isOnly === isOnly && (isOnly ? move.slot === slot : move.key === row.key)) return move
+    }
     return undefined
   }
 
   /** One of the two states at least is given. */
   private add(before: Shown | undefined, after: Shown | undefined, version: number, child?: MovedChild): void {
-    const { key, number = -1, slot } = (after ?? before)!
-    const move: Move = { key, slot, number, before, version, after, child, refreshed: child !== undefined }
+    const { isOnly = false, key, slot } = (after ?? before)!
+    const move: Move = { key, slot, isOnly, before, version, after, child, refreshed: child !== undefined }
     const moves = (this.moves = append(this.moves, move))
     if (this.byKey !== undefined) this.byKey.set(key, move)
     else if (moves.length > fewMoves) this.byKey = new Map(moves.map((other) => [other.key, other]))

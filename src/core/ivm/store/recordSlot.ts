@@ -8,7 +8,6 @@
  * the slot: writing a young document into an old object triggers a write barrier on a cold page, writing it into the
  * table's array does not (layout rule 1, docs/engine.md).
  */
-import * as Ids from "../../surql/values/recordId.ts"
 import { type Obj, RecordId } from "../../surql/values/value.ts"
 import { weights } from "./recordBytes.ts"
 import type { Table } from "./table.ts"
@@ -23,102 +22,129 @@ export interface Holding {
 /** Nearly every record is held by a few views; only beyond this are they found by a map. */
 const few = 8
 
+/** Where the document of a slot is: nearly always its table. */
+interface Home {
+  readonly table: Table
+  documentAt(at: number): Obj | undefined
+  /** The id, where no document says it. */
+  idAt(at: number): RecordId
+}
+
+/** Of the few slots that have more to keep than their table does: the id, beside a document or none. */
+class Apart implements Home {
+  readonly table: Table
+  private readonly id: RecordId
+  private readonly doc: Obj | undefined
+
+  constructor(table: Table, id: RecordId, doc: Obj | undefined) {
+    this.table = table
+    this.id = id
+    this.doc = doc
+  }
+
+  documentAt(): Obj | undefined {
+    return this.doc
+  }
+
+  idAt(): RecordId {
+    return this.id
+  }
+}
+
 /**
- * Values of `at` that are no counted key: `unkept`, the table does not find this slot yet; `inPlace`, the slot has its
- * document itself; from `firstText` downwards, the number of its id's text.
+ * Places that are no counted key: `unkept`, the table does not find this slot yet; `inPlace`, the table has no document
+ * of it; from `firstText` downwards, the number of its id's text.
  */
 const unkept = -2,
-  inPlace = -1,
-  firstText = -3
+  inPlace = -1
+export const firstText = -3
 
+/** Four fields and no more: there is one for each record, and each field is a word. */
 export class RecordSlot {
-  /** The store's own from the first change on. */
-  table: Table
+  /**
+   * The table, of which it is the store's own from the first change on. A slot apart has its id: no document has it,
+   * and no counted key says it. Each record that has changed would keep a second one for nothing.
+   */
+  private home: Home
   /** Of the record, or the last one of a deleted record. */
   version: number
-  /**
-   * A number that no other slot of the store has: it tells slots apart without a look at their ids. Its lowest two bits
-   * are its share in the table's bytes: a field of its own would be a word for each record.
-   */
-  readonly number: number
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
-  /** Which of the table's documents is its own: a counted key, or one of the values above. */
-  private at = unkept
-  private own: Obj | undefined = undefined
   /**
-   * Its id, where neither a document has it nor a counted key says it: each record that has changed would keep a second
-   * one for nothing.
+   * Which of the table's documents is its own: a counted key, or one of the values above. Its lowest two bits are its
+   * share in the table's bytes.
    */
-  private named: RecordId | undefined
+  private place: number
 
-  /** `nth`: of all slots that the store has made. */
-  constructor(table: Table, id: RecordId, version: number, nth: number) {
-    this.table = table
+  constructor(table: Table, id: RecordId, version: number) {
+    this.home = new Apart(table, id, undefined)
     this.version = version
-    this.number = 4 * nth + table.nextShare()
-    this.named = id
+    this.place = 4 * unkept + table.nextShare()
+  }
+
+  get table(): Table {
+    return this.home.table
   }
 
   /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
   get doc(): Obj | undefined {
-    const { at, table } = this
-    return at >= 0 ? table.document(at) : at <= firstText ? table.documentOfText(firstText - at) : this.own
+    return this.home.documentAt(this.place >> 2)
   }
 
   /** For how many records of the table this one counts when it is weighed. */
   get weight(): number {
-    return weights[this.number & 3] ?? 0
+    return weights[this.place & 3] ?? 0
   }
 
   /** As the last change wrote it, and so at hand with the document. */
   get id(): RecordId {
-    const id = this.doc?.["id"]
-    return id instanceof RecordId ? id : (this.named ?? Ids.make(this.table.name, this.at))
+    const { home } = this,
+      at = this.place >> 2,
+      id = home.documentAt(at)?.["id"]
+    return id instanceof RecordId ? id : home.idAt(at)
   }
 
   /** The number of its id's text, where the table finds it by that. */
   get textNumber(): number {
-    return firstText - this.at
+    return firstText - (this.place >> 2)
   }
 
   /** The table finds it by its id. */
   get kept(): boolean {
-    return this.at !== unkept
+    return this.place >> 2 !== unkept
   }
 
   /** Takes over a state of the record with this id, of which it has the document itself. */
-  put(id: RecordId, doc: Obj | undefined, version: number): void {
-    this.version = version
-    this.at = inPlace
-    this.own = doc
-    this.named = nameBeside(id, doc)
+  put(table: Table, id: RecordId, doc: Obj | undefined, version: number): void {
+    this.moved(inPlace, version)
+    this.home = new Apart(table, id, doc)
   }
 
   /**
    * Takes over a state of a record whose document the table is about to put at its counted key. Nothing is written here
-   * that may be an object: for that V8 looks at the head of the page that holds this one, and those heads push each
-   * other out of the cache.
+   * that may be an object, but for the first time: for that V8 looks at the head of the page that holds this one, and
+   * those heads push each other out of the cache.
    */
-  putCounted(version: number, key: number): void {
-    this.version = version
-    this.at = key
-    this.own = undefined
-    this.named = undefined
+  putCounted(table: Table, version: number, key: number): void {
+    this.moved(key, version)
+    if (this.home !== table) this.home = table
   }
 
   /** Takes over a state of a record whose document the table has put at the number of its id's text. */
-  putByText(id: RecordId, doc: Obj | undefined, version: number, number: number): void {
-    this.version = version
-    this.at = firstText - number
-    const named = nameBeside(id, doc)
-    if (named !== this.named) this.named = named
+  putByText(table: Table, id: RecordId, doc: Obj | undefined, version: number, number: number): void {
+    this.moved(firstText - number, version)
+    if (!(doc?.["id"] instanceof RecordId)) this.home = new Apart(table, id, doc)
+    else if (this.home !== table) this.home = table
   }
 
   /** No look-up finds it any more. */
   forget(): void {
-    this.named = this.id
-    this.at = unkept
-    this.own = undefined
+    this.home = new Apart(this.table, this.id, undefined)
+    this.moved(unkept, this.version)
+  }
+
+  private moved(at: number, version: number): void {
+    this.version = version
+    this.place = 4 * at + (this.place & 3)
   }
 
   /** Nothing that is held is of the state that comes, though that has the version there was. */
@@ -190,10 +216,6 @@ export class RecordSlot {
     else this.held = new Map([...held, holding].map((one) => [one.owner, one]))
   }
 }
-
-/** The id that a slot must keep, where the document does not have it. */
-const nameBeside = (id: RecordId, doc: Obj | undefined): RecordId | undefined =>
-  doc?.["id"] instanceof RecordId ? undefined : id
 
 /** A slot whose record exists. */
 export type Live = RecordSlot & { readonly doc: Obj }

@@ -35,8 +35,6 @@ export class Store {
   watcher: StoreWatcher | undefined = undefined
   private readonly tables = new Map<string, Table>()
   private readonly deleted = new Tombstones()
-  /** Places made so far. */
-  private madeSlots = 0
   /** No record without a slot was ever deleted with a version above this. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
@@ -97,7 +95,7 @@ export class Store {
   }
 
   private slotIn(table: Table, id: RecordId): RecordSlot {
-    return table.slot(id) ?? new RecordSlot(table, id, Math.max(this.floor, table.floor), this.madeSlots++)
+    return table.slot(id) ?? new RecordSlot(table, id, Math.max(this.floor, table.floor))
   }
 
   /** A table; an unknown one is made and not kept. */
@@ -199,8 +197,7 @@ export class Store {
     this.watcher?.moved(id.table, id.text)
     this.edgeIndex?.move(id, before, after)
     const buried = before === undefined && slot.kept
-    if (!slot.kept) slot.table = this.table(id.table)
-    const { table } = slot
+    const table = slot.kept ? slot.table : this.table(id.table)
     table.put(slot, id, after, version)
     if (after !== undefined) {
       if (buried) this.deleted.remove()

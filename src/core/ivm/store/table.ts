@@ -10,7 +10,7 @@ import * as Ids from "../../surql/values/recordId.ts"
 import type { Obj, Range, RecordId, RecordKey } from "../../surql/values/value.ts"
 import { DenseMap } from "./denseMap.ts"
 import { recordBytes, shareOf } from "./recordBytes.ts"
-import { isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
+import { firstText, isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
 import { TextNumbers } from "./textNumbers.ts"
 
 const BTree = sortedBTree.default
@@ -29,6 +29,8 @@ export interface TableRouter {
 
 export class Table {
   readonly name: string
+  /** Of a slot that is at home here. */
+  readonly table: Table = this
   /** The secondary indexes that have rows filed. */
   readonly indexes: Array<TableIndex> = []
   /** The shapes with views that read it. */
@@ -94,14 +96,14 @@ export class Table {
     return (this.slots.isCounted(key) ? this.slots.beside(key) : undefined) ?? slot.doc
   }
 
-  /** The document of a counted key. */
-  document(key: number): RecordSlot["doc"] {
-    return this.slots.beside(key)
+  /** The document of a slot, by its place. */
+  documentAt(at: number): RecordSlot["doc"] {
+    return at >= 0 ? this.slots.beside(at) : (this.byText[2 * (firstText - at) + 1] as RecordSlot["doc"])
   }
 
-  /** The document of a key that is text. */
-  documentOfText(number: number): RecordSlot["doc"] {
-    return this.byText[2 * number + 1] as RecordSlot["doc"]
+  /** The id of a slot without a document, whose key is counted. */
+  idAt(at: number): RecordId {
+    return Ids.make(this.name, at)
   }
 
   /** Records and tombstones. */
@@ -136,9 +138,9 @@ export class Table {
         else this.others.set(text, slot)
       }
       if (this.slots.isCounted(key)) {
-        slot.putCounted(version, key)
+        slot.putCounted(this, version, key)
         this.slots.setBeside(key, doc)
-      } else slot.put(id, doc, version)
+      } else slot.put(this, id, doc, version)
     }
     if ((before === undefined) === (doc === undefined)) return
     if (doc === undefined) {
@@ -158,7 +160,7 @@ export class Table {
       if (!slot.kept) byText[2 * number] = slot
       byText[2 * number + 1] = doc
     }
-    slot.putByText(id, doc, version, number)
+    slot.putByText(this, id, doc, version, number)
   }
 
   forget(slot: RecordSlot): void {

@@ -66,7 +66,7 @@ export class PlainRow implements ViewRow {
   high: number
   low: number
   lead: Value
-  readonly number: number
+  declare readonly isOnly: true
   declare readonly digest: undefined
   declare readonly children: undefined
   declare readonly sort: ReadonlyArray<Value>
@@ -86,7 +86,6 @@ export class PlainRow implements ViewRow {
     this.high = high
     this.low = low
     this.lead = lead
-    this.number = slot.number
   }
 
   renew({ high, lead, low, version }: ViewRow): void {
@@ -98,7 +97,7 @@ export class PlainRow implements ViewRow {
   }
 }
 
-Object.assign(PlainRow.prototype, shared, { keeps: 0, sourceIndex: 0, part: undefined })
+Object.assign(PlainRow.prototype, shared, { isOnly: true, keeps: 0, sourceIndex: 0, part: undefined })
 
 /** A row of a group: what it brings to the group, which is its shown value. */
 export class GroupedRow implements ViewRow {
@@ -166,7 +165,6 @@ export class FullRow implements ViewRow, Details {
   readonly slot: RecordSlot
   readonly children: ViewRow["children"]
   at = 0
-  readonly number: number
   readonly lead: Value
   readonly sort: ReadonlyArray<Value>
   readonly sourceIndex: number
@@ -193,7 +191,6 @@ export class FullRow implements ViewRow, Details {
     this.sumHigh = this.sumLow = 0
     this.step = sums === undefined ? -1 : step
     this.slot = slot
-    this.number = part === undefined ? slot.number : -1
     this.lead = lead
     this.sort = sort
     this.sourceIndex = sourceIndex
@@ -206,6 +203,11 @@ export class FullRow implements ViewRow, Details {
 
   hash(): Hash64 {
     return { high: (this.ownHigh + this.sumHigh) | 0, low: (this.ownLow + this.sumLow) | 0 }
+  }
+
+  /** It is no piece of its record. */
+  get isOnly(): boolean {
+    return this.part === undefined
   }
 
   /** All its children are results. */
