@@ -8,8 +8,8 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Either, Layer } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { nameText } from "../../src/core/surql/values/names.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
-import { tableName } from "../../src/core/surql/values/text.ts"
 import type { Obj, RecordId } from "../../src/core/surql/values/value.ts"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
@@ -49,7 +49,7 @@ const holding =
     const tables = [...new Set(records.map(({ id }) => (id as RecordId).table))]
     const fill = Effect.flatMap(SurrealClient, ({ query }) =>
       query(
-        `RETURN 1; ${tables.map((table) => `DEFINE TABLE ${tableName(table)}`).join(";")}; FOR $row IN $records { CREATE $row.id CONTENT $row }`,
+        `RETURN 1; ${tables.map((table) => `DEFINE TABLE ${nameText(table)}`).join(";")}; FOR $row IN $records { CREATE $row.id CONTENT $row }`,
         { records }
       )
     )

@@ -15,9 +15,10 @@ import { afterAll, beforeAll, expect } from "vitest"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
 import { type Change, decodeChange } from "../../src/core/record/change.ts"
+import { nameText } from "../../src/core/surql/values/names.ts"
 import { identical } from "../../src/core/surql/values/order.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
-import { render, tableName } from "../../src/core/surql/values/text.ts"
+import { render } from "../../src/core/surql/values/text.ts"
 import type { Obj, RecordId } from "../../src/core/surql/values/value.ts"
 import { script } from "../../src/core/surreal/databaseSetup.ts"
 import * as SqliteDatabase from "../../src/drivers/sqliteDatabase.ts"
@@ -59,7 +60,7 @@ afterAll(async () => {
 const tables = ["item", "odd `'⟩ name; --"]
 
 /** Everything that is defined in the database, and the record that injected statements are after. */
-const definitions = `INFO FOR DB; ${["canary", ...tables].map((table) => `INFO FOR TABLE ${tableName(table)}`).join(";")}; SELECT * FROM canary`
+const definitions = `INFO FOR DB; ${["canary", ...tables].map((table) => `INFO FOR TABLE ${nameText(table)}`).join(";")}; SELECT * FROM canary`
 
 const shown = (...docs: ReadonlyArray<unknown>): string => docs.map((doc) => render([doc as Obj])).join("\n")
 
@@ -149,7 +150,7 @@ const journey = (random: Rng, records: ReadonlyArray<readonly [RecordId, Obj]>) 
   Effect.gen(function* () {
     const [client, upstream, database] = [yield* SurrealClient, yield* Upstream, yield* Database]
     yield* client.query(
-      ["canary", ...tables].map((table) => `DEFINE TABLE ${tableName(table)}`).join("; ") +
+      ["canary", ...tables].map((table) => `DEFINE TABLE ${nameText(table)}`).join("; ") +
         "; CREATE canary:1 SET alive = true"
     )
     yield* client.query(

@@ -179,7 +179,7 @@ export class Engine {
     this.evaluating.begin(watchSlot)
     const view = this.queries.view(select)
     if ("reason" in view) return this.refuse(view, watchSlot)
-    const scope = this.source.scope({}, params, "")
+    const scope = this.source.scope({}, params, undefined)
     const given = view.params(scope)
     const list = given === undefined ? undefined : this.listOf(view, scope)
     const once = given !== undefined && (view.list === undefined || list !== undefined)
@@ -406,7 +406,7 @@ export class Engine {
       readonly watchSlot: number
     }
   ): Held | Refused {
-    const scope = this.source.scope({}, params, "")
+    const scope = this.source.scope({}, params, undefined)
     const bounds = boundsOf(select, scope)
     if (Either.isLeft(bounds)) return { reason: bounds.left, at: (original.limit ?? original.start ?? original).at }
     const router = this.routerOf(select, about)
@@ -569,7 +569,7 @@ export class Engine {
     this.releases.add(view)
     // What the last step and the last evaluation came by.
     this.around.moves.clear()
-    this.source.scope({}, {}, "")
+    this.source.scope({}, {}, undefined)
   }
 
   private dropUnusedRouter(router: ViewRouter): void {

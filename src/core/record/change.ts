@@ -8,7 +8,7 @@ import { Either } from "effect"
 import * as Docs from "../surql/values/docs.ts"
 import * as Json from "../surql/values/json.ts"
 import * as Ids from "../surql/values/recordId.ts"
-import type { Obj, RecordId } from "../surql/values/value.ts"
+import { type Obj, type RecordId, sameRecord } from "../surql/values/value.ts"
 import * as Trace from "../telemetry/traceContext.ts"
 import { isCount, isMapping } from "../typeGuards.ts"
 
@@ -112,7 +112,7 @@ const recordFaults = (
   const own = Object.hasOwn(record, "id") ? record["id"] : undefined
   if (own !== undefined && id !== undefined) {
     const parsed = typeof own === "string" ? Ids.parseLenient(own) : undefined
-    if (parsed?.text !== id.text)
+    if (parsed === undefined || !sameRecord(parsed, id))
       faults.push({ path: `${at}record.id`, reason: `must be the same record as id (${id.text}), got ${shown(own)}` })
   }
   const version = Object.hasOwn(record, versionField) ? record[versionField] : undefined

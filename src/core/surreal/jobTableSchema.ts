@@ -5,7 +5,7 @@
  * whole table; the element of `errors` must be flexible, or the database drops the content of the entries.
  */
 
-import { tableName } from "../surql/values/text.ts"
+import { nameText } from "../surql/values/names.ts"
 import type { Definition } from "./surrealSchema.ts"
 
 /**
@@ -18,7 +18,7 @@ const noUpdate = "PERMISSIONS FOR select, create FULL FOR update NONE"
 const hidden = "PERMISSIONS FOR create FULL FOR select, update NONE"
 
 export const jobTable = (name: string): Definition => {
-  const table = tableName(name)
+  const table = nameText(name)
   const field = (field: string, type: string, permissions: string, define = "DEFINE FIELD IF NOT EXISTS"): string =>
     `${define} ${field} ON ${table} TYPE ${type} ${permissions}`.trimEnd()
   return {

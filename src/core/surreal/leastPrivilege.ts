@@ -8,7 +8,8 @@
  * and tokens of an access method carry that method (`$access`). Probed on 3.0.2.
  */
 
-import { identifier, quote, tableName } from "../surql/values/text.ts"
+import { nameText } from "../surql/values/names.ts"
+import { identifier, quote } from "../surql/values/text.ts"
 import { jobTable as definitionOf, ownerOfJob } from "./jobTableSchema.ts"
 import * as Changes from "./surrealChanges.ts"
 import * as Schema from "./surrealSchema.ts"
@@ -117,7 +118,7 @@ export const definitions = ({
   {
     why: `The user of the service (STORE_USER, SVC_SCHEDULER_DB_USERNAME). It reads every record of this database, and its definitions.${passHash === undefined ? `\nPut the hash of its password in: RETURN crypto::argon2::generate('the password'). As it stands nobody can sign in.` : ""}`,
     statements: [
-      `DEFINE USER OVERWRITE ${tableName(name)} ON DATABASE PASSHASH ${quote(passHash ?? hashPlaceholder)} ROLES VIEWER`
+      `DEFINE USER OVERWRITE ${nameText(name)} ON DATABASE PASSHASH ${quote(passHash ?? hashPlaceholder)} ROLES VIEWER`
     ]
   },
   ours(name),
@@ -127,7 +128,7 @@ export const definitions = ({
 const about = (name: string): string =>
   `The database user of surreal-live-sidecar, once, by an owner of the database. The service runs as it from then on: STORE_USER=${name}, and SVC_SCHEDULER_DB_USERNAME=${name} for a scheduler.
 It may not define anything: what --install-database-setup defines (events, functions), and job tables that are added later, an owner defines.
-To take it away: REMOVE USER ${tableName(name)} ON DATABASE;`
+To take it away: REMOVE USER ${nameText(name)} ON DATABASE;`
 
 export const script = (user: ServiceUser): string => `BEGIN;\n${Schema.script(definitions(user))}COMMIT;\n`
 

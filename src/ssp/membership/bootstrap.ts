@@ -11,8 +11,8 @@ import { type Types, versionField } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"
+import { nameText } from "../../core/surql/values/names.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
-import { tableName } from "../../core/surql/values/text.ts"
 import { isObj, type Obj, RecordId, setField, type Value } from "../../core/surql/values/value.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
@@ -159,9 +159,9 @@ const pageAfter = (
   pageSize: number,
   { exact, id }: { readonly exact: boolean; readonly id: RecordId | undefined }
 ): readonly [query: string, params: Obj | undefined] => {
-  if (id === undefined) return [`SELECT * FROM ${tableName(table)} ORDER BY id LIMIT ${pageSize}`, undefined]
+  if (id === undefined) return [`SELECT * FROM ${nameText(table)} ORDER BY id LIMIT ${pageSize}`, undefined]
   return exact
-    ? [`SELECT * FROM ${tableName(table)} WHERE id > $last ORDER BY id LIMIT ${pageSize}`, { last: id }]
+    ? [`SELECT * FROM ${nameText(table)} WHERE id > $last ORDER BY id LIMIT ${pageSize}`, { last: id }]
     : [`SELECT * FROM ${id.text}>.. LIMIT ${pageSize}`, undefined]
 }
 
@@ -209,7 +209,7 @@ export const pull = (
     const tables: Array<Pulled["tables"][number]> = []
     const names = all.filter((name) => !isOwn(name) && (only === undefined || only.has(name)))
     for (const name of names) {
-      const types = definedTypes.get(name) ?? typesOf(yield* ask(`INFO FOR TABLE ${tableName(name)}`))
+      const types = definedTypes.get(name) ?? typesOf(yield* ask(`INFO FOR TABLE ${nameText(name)}`))
       if (types !== undefined) tables.push({ name, types })
       step.at(`table ${name}`)
       yield* pullTable({ ask, heap, pageSize: Math.max(1, pageSize) }, name, types ?? {}, records, step)
@@ -250,7 +250,7 @@ export const reading = (client: SchedulerClientShape, pageSize: number | undefin
         ? Effect.fail(unusable("INFO FOR DB"))
         : Effect.succeed({ seq, tables: tables.filter((name) => !isOwn(name)) })
     }),
-    typesOf: (table) => Effect.map(ask(`INFO FOR TABLE ${tableName(table)}`), ({ read }) => typesOf(read)),
+    typesOf: (table) => Effect.map(ask(`INFO FOR TABLE ${nameText(table)}`), ({ read }) => typesOf(read)),
     pages: (table, types, page) =>
       Effect.gen(function* () {
         let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }

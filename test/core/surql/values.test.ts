@@ -12,10 +12,17 @@ import { fromJson, fromJsonTyped, stringify, toJson } from "../../../src/core/su
 import { compositeKey, indexKey } from "../../../src/core/surql/values/key.ts"
 import { makeSet } from "../../../src/core/surql/values/makeSet.ts"
 import { parseDecimal } from "../../../src/core/surql/values/number.ts"
-import { compare, equal, identical, isTruthy } from "../../../src/core/surql/values/order.ts"
+import {
+  compare,
+  compareRecords,
+  compareStrings,
+  equal,
+  identical,
+  isTruthy
+} from "../../../src/core/surql/values/order.ts"
 import * as RecordIds from "../../../src/core/surql/values/recordId.ts"
-import { render } from "../../../src/core/surql/values/text.ts"
-import type { Value } from "../../../src/core/surql/values/value.ts"
+import { recordText, render } from "../../../src/core/surql/values/text.ts"
+import type { RecordKey, Value } from "../../../src/core/surql/values/value.ts"
 import {
   Bytes,
   Datetime,
@@ -24,9 +31,11 @@ import {
   Float,
   float,
   Geometry,
+  int,
   Range,
   type RecordId,
   Regex,
+  sameRecord,
   Table,
   Uuid
 } from "../../../src/core/surql/values/value.ts"
@@ -225,6 +234,36 @@ describe("record ids", () => {
         .sort((a, b) => RecordIds.compareKeys(a.key, b.key))
         .map((r) => r.text)
     ).toEqual(sorted.map((r) => r.text))
+  })
+  it("an id makes its key from its text, and its text from its key, as they were given", () => {
+    const keys: ReadonlyArray<RecordKey> = [
+      ...[0, -0, 1, -1, 10, 2 ** 31, -(2 ** 31), Number.MAX_SAFE_INTEGER, 5n, 2n ** 63n - 1n, -(2n ** 63n)],
+      ...["", "0", "-0", "-1", "+1", "1e3", "007", "9223372036854775808", "NaN", "Infinity", "a", "_", "a-b", "⟨a⟩"],
+      ...["`", "``", "\\", "\\`", "a`b", "\u{8}", "\b\f\n\r\t\0", "é", "\u{1f600}", "\ud800", "u'x'", "[1]", "t:1"],
+      ...[[1, "a"], { a: 1 }, new Uuid("018a6680-bef9-701b-9025-e1754f296a0f")]
+    ]
+    const ids = ["t", "T2", "NaN", "12", "a b", "`", "a:b"].flatMap((table) =>
+      keys.map((key) => {
+        const made = RecordIds.make(table, key)
+        expect([made.table, made.text]).toEqual([table, recordText(table, key)])
+        expect(made.key).toEqual(typeof key === "object" || typeof key === "string" ? key : int(BigInt(key)))
+        const read = RecordIds.parse(made.text)
+        if (read === undefined) return made
+        expect([read.table, read.key, read.text]).toEqual([table, made.key, made.text])
+        return read
+      })
+    )
+    for (const a of ids)
+      for (const b of ids) {
+        const order = compareStrings(a.table, b.table) || RecordIds.compareKeys(a.key, b.key)
+        expect([sameRecord(a, b), Math.sign(compareRecords(a, b))]).toEqual([a.text === b.text, Math.sign(order)])
+      }
+  })
+  it("an id is shared by all that are equal to it, and by no other", () => {
+    const texts = ["s:1", "s:`1`", "s:a", "s:[1]", "`s 1`:1", "r:1", "s:9223372036854775807"]
+    const first = texts.map((text) => RecordIds.shared(id(text)))
+    expect(new Set(first).size).toBe(texts.length)
+    for (const [i, text] of texts.entries()) expect(RecordIds.shared(id(text))).toBe(first[i])
   })
 })
 

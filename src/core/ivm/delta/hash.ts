@@ -7,14 +7,20 @@
  * term of its own.
  */
 
+import { idPrefix } from "../../surql/values/names.ts"
+import type { RecordId } from "../../surql/values/value.ts"
+
 /** Two 32-bit halves, as signed integers: the only numbers that take no object of their own. */
 export interface Hash64 {
   readonly high: number
   readonly low: number
 }
 
-/** Hash of a text (cyrb53's mixing, both halves kept whole), starting from a seed. */
-const mix = (text: string, seed: number): Hash64 => {
+/**
+ * Hash of a text (cyrb53's mixing, both halves kept whole), starting from a seed; `digits` are as many characters behind
+ * it, the last one first.
+ */
+const mix = (text: string, seed: number, digits: Uint8Array = none, count = 0): Hash64 => {
   // Spread first: a version as it is and the first letter would cancel (`t:2` at 2, `u:2` at 3).
   let high = 0xdeadbeef ^ Math.imul(seed, 2246822519)
   let low = 0x41c6ce57 ^ Math.imul(seed, 3266489917)
@@ -23,8 +29,15 @@ const mix = (text: string, seed: number): Hash64 => {
     high = Math.imul(high ^ unit, 2654435761)
     low = Math.imul(low ^ unit, 1597334677)
   }
+  for (let i = count - 1; i >= 0; i--) {
+    const unit = digits[i]!
+    high = Math.imul(high ^ unit, 2654435761)
+    low = Math.imul(low ^ unit, 1597334677)
+  }
   return finished(high, low)
 }
+
+const none = new Uint8Array(0)
 
 /** Spreads every bit over both halves. */
 const finished = (h: number, l: number): Hash64 => {
@@ -33,10 +46,22 @@ const finished = (h: number, l: number): Hash64 => {
   return { high, low }
 }
 
+const seedOf = (version: number): number =>
+  (version % 0x100000000) ^ Math.imul(Math.floor(version / 0x100000000) + 1, 0x9e3779b1)
+
 /** Hash of one row of a result; `digest` covers shown content that the version does not (linked records). */
-export const rowHash = (id: string, version: number, digest: string | undefined): Hash64 => {
-  const seed = (version % 0x100000000) ^ Math.imul(Math.floor(version / 0x100000000) + 1, 0x9e3779b1)
-  return mix(digest === undefined ? id : `${id}\u0000${digest}`, seed)
+export const rowHash = (id: string, version: number, digest: string | undefined): Hash64 =>
+  mix(digest === undefined ? id : `${id}\u0000${digest}`, seedOf(version))
+
+const digits = new Uint8Array(10)
+
+/** That of a row that shows its record and no more. A counted id has no text yet, and needs none for this. */
+export const recordHash = (id: RecordId, version: number): Hash64 => {
+  const { raw, table } = id
+  if (typeof raw !== "number" || raw !== raw >>> 0) return rowHash(id.text, version, undefined)
+  let count = 0
+  for (let left = raw; left > 0 || count === 0; left = Math.floor(left / 10)) digits[count++] = 48 + (left % 10)
+  return mix(idPrefix(table), seedOf(version), digits, count)
 }
 
 /** The longest text that stands for itself in a digest. */

@@ -4,7 +4,7 @@
  * Why not plain maps: most tables count their records, and an array leads from a count to its value in one step where a
  * hash table takes three or four cold ones (bucket, entry, the key itself). Any other key goes to a map as usual.
  */
-import { RecordId } from "../../surql/values/value.ts"
+import { RecordId, sameRecord } from "../../surql/values/value.ts"
 
 /** The array is at most this much longer than twice its content. */
 const room = 64
@@ -109,13 +109,13 @@ const isCount = (key: unknown): key is number => typeof key === "number" && key 
 export type FiledKey = unknown
 
 /** A record id as a key of its own where an array can find it. */
-export const isCountedId = (value: unknown): value is RecordId => value instanceof RecordId && isCount(value.key)
+export const isCountedId = (value: unknown): value is RecordId => value instanceof RecordId && isCount(value.raw)
 
 /** The same key as a primitive: equal ones are the same. */
 export const plainKey = (key: FiledKey): unknown => (key instanceof RecordId ? key.text : key)
 
 export const sameKey = (a: FiledKey, b: FiledKey): boolean =>
-  a instanceof RecordId ? a === b || (b instanceof RecordId && a.key === b.key && a.table === b.table) : Object.is(a, b)
+  a instanceof RecordId ? b instanceof RecordId && sameRecord(a, b) : Object.is(a, b)
 
 /** By what things are filed under. */
 export class FiledMap<V> {
@@ -126,7 +126,7 @@ export class FiledMap<V> {
   private ids: DenseMap<V> | undefined = undefined
 
   get(key: FiledKey): V | undefined {
-    return key instanceof RecordId ? this.idsOf(key.table)?.get(key.key) : this.plain.get(key)
+    return key instanceof RecordId ? this.idsOf(key.table)?.get(key.raw) : this.plain.get(key)
   }
 
   set(key: FiledKey, value: V): void {
@@ -134,13 +134,13 @@ export class FiledMap<V> {
     else {
       let ids = this.idsOf(key.table)
       if (ids === undefined) this.byTable.set(key.table, (ids = this.ids = new DenseMap<V>()))
-      ids.set(key.key, value)
+      ids.set(key.raw, value)
     }
   }
 
   delete(key: FiledKey): void {
     if (!(key instanceof RecordId)) this.plain.delete(key)
-    else this.idsOf(key.table)?.delete(key.key)
+    else this.idsOf(key.table)?.delete(key.raw)
   }
 
   *values(): Iterable<V> {

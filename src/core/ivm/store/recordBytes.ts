@@ -43,7 +43,7 @@ const bytesOf = (value: Value): number => {
       return 3 * word
     case "object":
       if (value === null) return 0
-      if (value instanceof RecordId) return head + 3 * word + textBytes(value.text) + bytesOf(value.key as Value)
+      if (value instanceof RecordId) return head + 2 * word + idBytes(value)
       if (value instanceof Uint8Array) return 2 * head + value.byteLength
       if (Array.isArray(value)) return itemsBytes(value)
       return fieldsBytes(value as Obj)
@@ -51,6 +51,9 @@ const bytesOf = (value: Value): number => {
       return 0
   }
 }
+
+const idBytes = ({ raw }: RecordId): number =>
+  typeof raw === "object" ? head + 2 * word + textBytes(raw.text) + bytesOf(raw.key as Value) : bytesOf(raw)
 
 const itemsBytes = (items: ReadonlyArray<Value>): number => {
   let bytes = head + 3 * word

@@ -7,7 +7,7 @@ import sortedBTree from "sorted-btree"
 import { inKeys } from "../../surql/evaluate/select/sources.ts"
 import { compareRecords } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
-import type { Obj, Range, RecordId, RecordKey } from "../../surql/values/value.ts"
+import { type Obj, type Range, type RecordId, type RecordKey, sameRecord } from "../../surql/values/value.ts"
 import { DenseMap } from "./denseMap.ts"
 import { recordBytes, shareOf } from "./recordBytes.ts"
 import { firstText, isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
@@ -84,16 +84,16 @@ export class Table {
     )
   }
 
-  slot({ key, text }: RecordId): RecordSlot | undefined {
-    if (typeof key === "number") return this.slots.get(key)
-    if (typeof key !== "string") return this.others.get(text)
-    const number = this.numbers.find(text)
+  slot({ raw }: RecordId): RecordSlot | undefined {
+    if (typeof raw === "number") return this.slots.get(raw)
+    if (typeof raw === "object") return this.others.get(raw.text)
+    const number = this.numbers.find(raw)
     return number < 0 ? undefined : (this.byText[2 * number] as RecordSlot)
   }
 
   /** The document of a slot, found without loading the slot where its key is counted. */
-  docOf(slot: RecordSlot, { key }: RecordId): RecordSlot["doc"] {
-    return (this.slots.isCounted(key) ? this.slots.beside(key) : undefined) ?? slot.doc
+  docOf(slot: RecordSlot, { raw }: RecordId): RecordSlot["doc"] {
+    return (this.slots.isCounted(raw) ? this.slots.beside(raw) : undefined) ?? slot.doc
   }
 
   /** The document of a slot, by its place. */
@@ -129,17 +129,17 @@ export class Table {
   /** Writes a record's new state into its slot. Undefined: the record is deleted, and the slot keeps its version. */
   put(slot: RecordSlot, id: RecordId, doc: RecordSlot["doc"], version: number): void {
     const { doc: before, weight } = slot
-    const { key, text } = id
+    const { raw } = id
     if (weight > 0) this.weighed += weight * (recordBytes(doc) - recordBytes(before))
-    if (typeof key === "string") this.putByText(slot, id, doc, version)
+    if (typeof raw === "string") this.putByText(slot, id, raw, doc, version)
     else {
       if (!slot.kept) {
-        if (typeof key === "number") this.slots.set(key, slot)
-        else this.others.set(text, slot)
+        if (typeof raw === "number") this.slots.set(raw, slot)
+        else this.others.set(raw.text, slot)
       }
-      if (this.slots.isCounted(key)) {
-        slot.putCounted(this, version, key)
-        this.slots.setBeside(key, doc)
+      if (this.slots.isCounted(raw)) {
+        slot.putCounted(this, version, raw)
+        this.slots.setBeside(raw, doc)
       } else slot.put(this, id, doc, version)
     }
     if ((before === undefined) === (doc === undefined)) return
@@ -152,9 +152,9 @@ export class Table {
     }
   }
 
-  private putByText(slot: RecordSlot, id: RecordId, doc: RecordSlot["doc"], version: number): void {
+  private putByText(slot: RecordSlot, id: RecordId, text: string, doc: RecordSlot["doc"], version: number): void {
     const { byText, numbers } = this
-    const number = slot.kept ? slot.textNumber : numbers.add(id.text)
+    const number = slot.kept ? slot.textNumber : numbers.add(text)
     if (2 * number === byText.length) byText.push(slot, doc)
     else {
       if (!slot.kept) byText[2 * number] = slot
@@ -164,13 +164,13 @@ export class Table {
   }
 
   forget(slot: RecordSlot): void {
-    const { key, text } = slot.id
+    const { raw } = slot.id
     const number = slot.textNumber
     slot.forget()
-    if (typeof key === "number") this.slots.delete(key)
-    else if (typeof key !== "string") this.others.delete(text)
+    if (typeof raw === "number") this.slots.delete(raw)
+    else if (typeof raw === "object") this.others.delete(raw.text)
     else {
-      this.numbers.remove(text)
+      this.numbers.remove(raw)
       this.byText[2 * number] = this.byText[2 * number + 1] = undefined
       if (this.numbers.size === 0) this.byText.length = 0
     }
@@ -216,7 +216,7 @@ export class Table {
     for (const slot of this.inOrder(from)) {
       if (inKeys(range, slot.id.key)) yield slot
       // Before the range there is at most the key it excludes.
-      else if (slot.id.text !== from?.text) return
+      else if (from === undefined || !sameRecord(slot.id, from)) return
     }
   }
 }

@@ -131,12 +131,12 @@ export const match = (
     children === undefined &&
     failure === undefined
   )
-    return new PlainRow(owner, slot, lead)
+    return new PlainRow(owner, slot, lead, before)
   const after = new FullRow(
     owner,
     slot,
     {
-      key: slot.id.text,
+      key: before === undefined ? slot.id.text : before.key,
       version: slot.version,
       digest,
       children,

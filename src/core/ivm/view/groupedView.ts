@@ -98,7 +98,7 @@ export class GroupedView extends IncrementalView implements Sharer {
     const old = typeof was === "string" ? undefined : was
     const is = after === undefined ? undefined : this.entryOf(slot, sourceIndex, after, old)
     return {
-      text: slot.id.text,
+      slot,
       before: old,
       after: typeof is === "string" ? undefined : is,
       failure: typeof is === "string" ? is : undefined
@@ -109,7 +109,7 @@ export class GroupedView extends IncrementalView implements Sharer {
   private entryOf(slot: RecordSlot, sourceIndex: number, doc: Obj, before: Entry | undefined): Entry | string {
     const { around, params, plainShape } = this
     around.evaluating.begin(this.watchSlot)
-    const scope = around.source.scope(doc, params, slot.id.text)
+    const scope = around.source.scope(doc, params, slot.id)
     try {
       const contribution = plainShape.groups!.grouping.of(scope)
       // The group is found by the text of its key.
@@ -120,9 +120,9 @@ export class GroupedView extends IncrementalView implements Sharer {
     }
   }
 
-  private exchangeEntries({ after, before, failure, text }: Bringing): void {
+  private exchangeEntries({ after, before, failure, slot }: Bringing): void {
     this.groups!.move(before, after)
-    this.failsWith(text, failure)
+    this.failsWith(slot, failure)
   }
 
   override *entries(): Iterable<Entry> {

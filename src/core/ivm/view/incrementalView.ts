@@ -164,8 +164,8 @@ export class IncrementalView
 
   /** Forgets a row it holds. */
   letGo(slot: RecordSlot): void {
-    const { table, text } = slot.id
-    if (table === this.plainShape.table && (slot.heldBy(this) !== undefined || this.failing?.has(text) === true))
+    const { id } = slot
+    if (id.table === this.plainShape.table && (slot.heldBy(this) !== undefined || this.failing?.has(id.text) === true))
       this.update(slot, undefined, true)
   }
 
@@ -395,7 +395,7 @@ export class IncrementalView
     const rows = this.ordered().map((row) => {
       const made = madeOf(row)
       return made === undefined
-        ? shape.project(source.scope((row as ViewRow).slot.doc!, this.params, row.key))
+        ? shape.project(source.scope((row as ViewRow).slot.doc!, this.params, (row as ViewRow).slot.id))
         : made.value
     })
     cache.answered = true
@@ -413,8 +413,7 @@ export class IncrementalView
     const { around, plainShape: shape } = this
     around.counters.rows++
     this.count(around.step())
-    const { text } = slot.id
-    const scope = around.source.scope(doc, this.params, text)
+    const scope = around.source.scope(doc, this.params, slot.id)
     let row: ViewRow | undefined, reason: string | undefined
     // What cannot fail otherwise can still run out of steps or bytes. Caught here: a closure for each row costs more
     // than the rest.
@@ -423,12 +422,14 @@ export class IncrementalView
     } catch (error) {
       reason = failureOf(error).reason
     }
-    this.failsWith(text, reason ?? (this.failsAsWhole || shape.total ? undefined : row?.failure))
+    this.failsWith(slot, reason ?? (this.failsAsWhole || shape.total ? undefined : row?.failure))
     if (shape.reaches) around.watch(this, slot, around.source.reads)
     return row
   }
 
-  protected failsWith(text: string, reason: string | undefined): void {
+  protected failsWith({ id }: RecordSlot, reason: string | undefined): void {
+    if (this.failing === undefined && reason === undefined) return
+    const { text } = id
     if (reason === this.failing?.get(text)) return
     if (reason === undefined) {
       this.failing?.delete(text)
@@ -445,7 +446,7 @@ export class IncrementalView
 
   /** The row is gone or filed elsewhere: what it failed with or read no longer matters. */
   private forget(slot: RecordSlot): undefined {
-    if (this.failing !== undefined) this.failsWith(slot.id.text, undefined)
+    if (this.failing !== undefined) this.failsWith(slot, undefined)
     if (this.plainShape.reaches) this.around.watch(this, slot, nothing)
   }
 

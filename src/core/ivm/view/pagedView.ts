@@ -225,7 +225,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   admits(slot: RecordSlot): boolean {
     const { plainShape: shape } = this
     if (!isLive(slot) || shape.filter === undefined) return isLive(slot)
-    const found = run(shape.filter, this.around.source.scope(slot.doc, this.params, slot.id.text))
+    const found = run(shape.filter, this.around.source.scope(slot.doc, this.params, slot.id))
     return Either.isRight(found) && isTruthy(found.right)
   }
 
@@ -296,7 +296,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       this.around.counters.rows++
       this.count(this.around.step())
       if (isOf(before, row)) return true
-      const after = new PlainRow(this, row, undefined)
+      const after = new PlainRow(this, row, undefined, before)
       if (before !== undefined) this.renew(before as PlainRow, after)
       else {
         row.exchange(undefined, after)

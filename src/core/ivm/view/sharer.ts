@@ -3,12 +3,13 @@
  */
 import type { Delta, DeltaBuilder } from "../delta/delta.ts"
 import type { Entry } from "../operators/groupScan.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
 import type { IncrementalView } from "./incrementalView.ts"
 import type { Told } from "./view.ts"
 
 /** What one row brought and brings, or why it fails. */
 export interface Bringing {
-  readonly text: string
+  readonly slot: RecordSlot
   readonly before: Entry | undefined
   readonly after: Entry | undefined
   readonly failure: string | undefined

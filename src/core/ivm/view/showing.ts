@@ -31,7 +31,7 @@ const evaluated = (
   slot: RecordSlot,
   doc = slot.doc
 ): Value => {
-  const result = run(value, around.source.scope(doc!, params, slot.id.text))
+  const result = run(value, around.source.scope(doc!, params, slot.id))
   return Either.isRight(result) ? result.right : undefined
 }
 

@@ -16,7 +16,7 @@ import {
   type Source
 } from "../../surql/evaluate/scope.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
-import type { Obj, Range, RecordId, Value } from "../../surql/values/value.ts"
+import { type Obj, type Range, type RecordId, sameRecord, type Value } from "../../surql/values/value.ts"
 import { edgeRead } from "../store/edgeIndex.ts"
 import type { Store } from "../store/store.ts"
 import type { Read } from "./dependencies.ts"
@@ -83,7 +83,7 @@ export class TrackedSource extends StoreSource {
   /** How often something was read since then. */
   count = 0
   private noted: Set<Read> | undefined = undefined
-  private own = ""
+  private own: RecordId | undefined = undefined
   /** Of the evaluation that goes on: one object, since there is one for each changed row. */
   private readonly budget: Budget
   private readonly answering: Answering
@@ -97,7 +97,7 @@ export class TrackedSource extends StoreSource {
   }
 
   /** A scope for the evaluation of one row, whose own record is not noted. */
-  scope(doc: Obj, params: { readonly [name: string]: Value }, own: string): Scope {
+  scope(doc: Obj, params: { readonly [name: string]: Value }, own: RecordId | undefined): Scope {
     this.reads = none
     this.noted = undefined
     this.count = 0
@@ -109,7 +109,7 @@ export class TrackedSource extends StoreSource {
   /** A scope for an evaluation over many rows: it may do as much work as a run of the whole query. */
   wholeScope(params: { readonly [name: string]: Value }): Scope {
     return {
-      ...this.scope({}, params, ""),
+      ...this.scope({}, params, undefined),
       doc: undefined,
       budget: queryBudget(this.limits.querySteps, this.limits.rowSteps, this.limits.queryBytes)
     }
@@ -139,7 +139,7 @@ export class TrackedSource extends StoreSource {
   }
 
   override record(id: RecordId): Obj | undefined {
-    if (id.text !== this.own) this.note(id.text)
+    if (this.own === undefined || !sameRecord(id, this.own)) this.note(id.text)
     return this.store.docOf(id)
   }
 

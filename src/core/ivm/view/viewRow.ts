@@ -6,7 +6,7 @@
  */
 import type { Value } from "../../surql/values/value.ts"
 import { type ChildResult, placesOf, type Shown } from "../delta/delta.ts"
-import { combined, type Hash64, rowHash } from "../delta/hash.ts"
+import { combined, type Hash64, recordHash, rowHash } from "../delta/hash.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import type { Showable } from "../operators/resultSet.ts"
 import type { Holding, RecordSlot } from "../store/recordSlot.ts"
@@ -77,12 +77,14 @@ export class PlainRow implements ViewRow {
   declare readonly sourceIndex: 0
   declare readonly part: undefined
 
-  constructor(owner: object, slot: RecordSlot, lead: Value) {
+  /** `before`: a row of the same record. */
+  constructor(owner: object, slot: RecordSlot, lead: Value, before: ViewRow | undefined) {
+    const { id } = slot
     this.owner = owner
-    this.key = slot.id.text
+    this.key = before === undefined ? id.text : before.key
     this.version = slot.version
     this.slot = slot
-    const { high, low } = rowHash(this.key, this.version, undefined)
+    const { high, low } = recordHash(id, this.version)
     this.high = high
     this.low = low
     this.lead = lead
@@ -103,7 +105,6 @@ Object.assign(PlainRow.prototype, shared, { isOnly: true, keeps: 0, sourceIndex:
 export class GroupedRow implements ViewRow {
   readonly owner: object
   at = 0
-  readonly key: string
   version: number
   readonly slot: RecordSlot
   readonly sourceIndex: number
@@ -122,12 +123,16 @@ export class GroupedRow implements ViewRow {
 
   constructor(owner: object, slot: RecordSlot, sourceIndex: number, part: Entry, keeps: number) {
     this.owner = owner
-    this.key = slot.id.text
     this.version = slot.version
     this.slot = slot
     this.sourceIndex = sourceIndex
     this.part = part
     this.keeps = keeps
+  }
+
+  /** Asked for by nobody: groups are what is shown. */
+  get key(): string {
+    return this.slot.id.text
   }
 }
 

@@ -46,7 +46,7 @@ const withoutFields = (object: Obj, left: number): number => {
 }
 
 const withoutSpecial = (v: Special, left: number): number => {
-  if (v instanceof RecordId) return left - typed - (v.text.length >> 6)
+  if (v instanceof RecordId) return left - typed - ((typeof v.raw === "number" ? v.table : v.text).length >> 6)
   if (v instanceof Decimal) return left - decimal
   if (v instanceof SetValue) return withoutItems(v.items, left)
   if (v instanceof Geometry) return withoutFields(v.value, left)

@@ -7,6 +7,7 @@
  */
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
+import { unescape } from "../values/names.ts"
 import { parseDecimal } from "../values/number.ts"
 import type { Value } from "../values/value.ts"
 import { Bytes, float, int, Uuid } from "../values/value.ts"
@@ -54,37 +55,6 @@ const token = (kind: TokenKind, text: string, value: Value, at: number, end: num
 })
 
 const bad = (message: string, at: number, after: number): Token => token("bad", message, undefined, at, at + 1, after)
-
-const simpleEscapes: { readonly [char: string]: string } = {
-  n: "\n",
-  r: "\r",
-  t: "\t",
-  f: "\f",
-  b: "\b",
-  "0": "\0",
-  "\\": "\\",
-  "/": "/",
-  "`": "`",
-  "'": "'",
-  '"': '"'
-}
-
-/** Text with its escapes resolved; `undefined` when one is wrong. */
-export const unescape = (text: string): string | undefined => {
-  if (!text.includes("\\")) return text
-  let wrong = false
-  const out = text.replace(
-    /\\(u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|[\s\S]?)/g,
-    (_, all: string, braced: string | undefined, four: string | undefined) => {
-      const code = braced ?? four
-      if (code !== undefined && parseInt(code, 16) <= 0x10ffff) return String.fromCodePoint(parseInt(code, 16))
-      const found = Object.hasOwn(simpleEscapes, all) ? simpleEscapes[all] : undefined
-      if (found === undefined) wrong = true
-      return found ?? ""
-    }
-  )
-  return wrong ? undefined : out
-}
 
 /** Position of the closing delimiter of a text that opens at `at`, -1 when there is none. */
 const closing = (text: string, at: number, close: string): number => {

@@ -7,6 +7,7 @@
  * name.
  */
 
+import { nameText } from "../values/names.ts"
 import * as Text from "../values/text.ts"
 import type { BinaryOp, Destructured, Expr, Field, Idiom, Part, Select, Statement, Step } from "./ast.ts"
 
@@ -109,9 +110,9 @@ const expr = (e: Expr, style: Style): string => {
         ? "{  }"
         : `{ ${e.entries.map(([k, v]) => Text.objectKey(k) + ": " + expr(v, style)).join(", ")} }`
     case "record":
-      return `${Text.tableName(e.table)}:${expr(e.key, style)}`
+      return `${nameText(e.table)}:${expr(e.key, style)}`
     case "recordRange":
-      return `${Text.tableName(e.table)}:${rangeText({ ...e, kind: "range" }, style)}`
+      return `${nameText(e.table)}:${rangeText({ ...e, kind: "range" }, style)}`
     case "unary":
       return e.op + bracketed(e.operand, e.operand.kind === "unary" && e.op !== "!" ? 10 : 9, style)
     case "binary":
@@ -140,7 +141,7 @@ const expr = (e: Expr, style: Style): string => {
     case "subquery":
       return style === "exact" ? `(${statement(e.query, style)})` : statement(e.query, style)
     case "table":
-      return e.name === "" ? "?" : Text.tableName(e.name)
+      return e.name === "" ? "?" : nameText(e.name)
     case "idiom":
       return idiomText(e, style)
   }
@@ -182,7 +183,7 @@ export const graphText = (p: Extract<Part, { kind: "graph" }>, style: Style = "e
       : p.tables
           .map(
             (t, i) =>
-              (p.ranges[i] === undefined ? Text.tableName(t) : expr(p.ranges[i]!, style)) +
+              (p.ranges[i] === undefined ? nameText(t) : expr(p.ranges[i]!, style)) +
               (p.fields[i] === undefined ? "" : ` FIELD ${fieldName(p.fields[i]!)}`)
           )
           .join(", ")
@@ -295,7 +296,7 @@ const statement = (s: Statement, style: Style): string => {
     case "infoDb":
       return "INFO FOR DB"
     case "infoTable":
-      return "INFO FOR TABLE " + Text.tableName(s.table)
+      return "INFO FOR TABLE " + nameText(s.table)
   }
 }
 

@@ -23,6 +23,7 @@ import {
   Regex,
   SetValue,
   Special,
+  sameRecord,
   Table,
   Uuid
 } from "./value.ts"
@@ -123,7 +124,18 @@ export const sortValues = (items: ReadonlyArray<Value>, by: (a: Value, b: Value)
 
 /** Record ids: by table name, then by key. */
 export const compareRecords = (a: RecordId, b: RecordId): number =>
-  a.text === b.text ? 0 : compareStrings(a.table, b.table) || compareKeys(a.key, b.key)
+  sameRecord(a, b) ? 0 : compareStrings(a.table, b.table) || compareKeysOf(a, b)
+
+/** A text that ends in a back-tick has its key between two, and it must be read first. */
+const isBare = (text: string): boolean => text.charCodeAt(text.length - 1) !== 96
+
+/** Of two ids of one table. */
+const compareKeysOf = (a: RecordId, b: RecordId): number =>
+  typeof a.raw === "number" && typeof b.raw === "number"
+    ? a.raw - b.raw
+    : typeof a.raw === "string" && typeof b.raw === "string" && isBare(a.raw) && isBare(b.raw)
+      ? compareStrings(a.raw, b.raw)
+      : compareKeys(a.key, b.key)
 
 const keyRank = (k: RecordKey): number =>
   typeof k === "number" || typeof k === "bigint"
@@ -214,7 +226,7 @@ export const equal = (a: Value, b: Value): boolean => {
   if (tb === "string") return equal(b, a)
   if (isNumber(a)) return isNumber(b) && compareNumbers(a, b) === 0
   if (ta !== "object" || tb !== "object" || a === null || b === null) return false
-  if (a instanceof RecordId) return b instanceof RecordId && a.text === b.text
+  if (a instanceof RecordId) return b instanceof RecordId && sameRecord(a, b)
   if (Array.isArray(a)) return Array.isArray(b) && equalItems(a, b)
   if (a instanceof SetValue) return b instanceof SetValue && equalItems(a.items, b.items)
   if (isObj(a)) return isObj(b) && equalObjects(a, b, same)
@@ -260,7 +272,7 @@ const identicalBounds = (a: Bound | undefined, b: Bound | undefined): boolean =>
   a === undefined || b === undefined ? a === b : a.inclusive === b.inclusive && identical(a.value, b.value)
 
 const identicalSpecial = (a: Special, b: Special): boolean => {
-  if (a instanceof RecordId && b instanceof RecordId) return a.text === b.text
+  if (a instanceof RecordId && b instanceof RecordId) return sameRecord(a, b)
   if (a instanceof Float && b instanceof Float) return Object.is(a.value, b.value)
   if (a instanceof Decimal && b instanceof Decimal) return a.value.eq(b.value)
   if (a instanceof SetValue && b instanceof SetValue) return identicalItems(a.items, b.items)

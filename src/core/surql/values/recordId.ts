@@ -1,18 +1,23 @@
 /**
  * Record ids: making them, and reading them from text.
  *
- * Why so: an id's canonical text is its identity (map key, wire form, edge), so it is rendered once, when the id is
- * made. Reading is strict as the database's grammar is, with a lenient variant for feeds that do not escape.
+ * Reading is strict as the database's grammar is, with a lenient variant for feeds that do not escape.
  */
-import { skip, unescape } from "../syntax/lex.ts"
+import { skip } from "../syntax/lex.ts"
 import { readKey } from "./literal.ts"
+import { unescape } from "./names.ts"
 import { compareKeys as orderKeys } from "./order.ts"
 import { recordText } from "./text.ts"
 import type { RecordKey } from "./value.ts"
 import { int, RecordId } from "./value.ts"
 
 /** The record id of a table and a key. */
-export const make = (table: string, key: RecordKey): RecordId => new RecordId(table, key, recordText(table, key))
+export const make = (table: string, key: RecordKey): RecordId => {
+  const known = typeof key === "bigint" ? int(key) : key
+  if (typeof known === "number") return new RecordId(table, known + 0)
+  const text = recordText(table, known)
+  return new RecordId(table, typeof known === "string" ? text : { key: known, text })
+}
 
 const bare = /^[A-Za-z0-9_]+$/
 const digits = /^[+-]?\d+$/
@@ -78,8 +83,11 @@ export const parse = (text: string): RecordId | undefined => {
   const key = parseKey(parts[1])
   if (key === undefined) return undefined
   // Canonical text is kept: a text put together here would lie in pieces until it is read.
-  const canonical = recordText(parts[0], key)
-  return new RecordId(named(parts[0]), key, canonical === text ? text : canonical)
+  const table = named(parts[0])
+  if (typeof key === "number") return new RecordId(table, key)
+  const canonical = recordText(table, key),
+    kept = canonical === text ? text : canonical
+  return new RecordId(table, typeof key === "string" ? kept : { key, text: kept })
 }
 
 const beginning =
@@ -110,24 +118,33 @@ export const parseWritten = (text: string): RecordId | undefined => {
   return make(splitId(table)![0], typeof key === "string" ? key.replace("+", "") : key)
 }
 
+/** Ids by table and by what tells them apart there. */
+type Shared = Map<string, Map<number | string, RecordId>>
+
 /** Ids remembered in each of two halves; the older half is forgotten when the newer one is full. */
 const maxShared = 65_536
-let newer = new Map<string, RecordId>()
-let older: ReadonlyMap<string, RecordId> = newer
+let newer: Shared = new Map()
+let older: Shared = newer
+let remembered = 0
 
 /**
  * The id that was given for an equal one before, where that is not long ago: records that refer to one record then hold
  * one id, which is at hand when the next change names it, and the same object is not compared.
  */
 export const shared = (id: RecordId): RecordId => {
-  const known = newer.get(id.text)
+  const { raw, table } = id,
+    told = typeof raw === "object" ? raw.text : raw
+  const known = newer.get(table)?.get(told)
   if (known !== undefined) return known
-  const one = older.get(id.text) ?? id
-  if (newer.size >= maxShared) {
+  const one = older.get(table)?.get(told) ?? id
+  if (remembered++ >= maxShared) {
     older = newer
     newer = new Map()
+    remembered = 1
   }
-  newer.set(one.text, one)
+  const ofTable = newer.get(table)
+  if (ofTable === undefined) newer.set(table, new Map([[told, one]]))
+  else ofTable.set(told, one)
   return one
 }
 

@@ -7,6 +7,7 @@
  */
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
+import { escapeWith, nameText } from "./names.ts"
 import { sortedKeys } from "./order.ts"
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 import {
@@ -60,41 +61,15 @@ export const positional = (n: number): string => {
 const floatText = (n: number): string =>
   Number.isFinite(n) ? positional(n) + "f" : n !== n ? "NaN" : n > 0 ? "Infinity" : "-Infinity"
 
-const escapes: { readonly [char: string]: string } = {
-  "\n": "\\n",
-  "\r": "\\r",
-  "\t": "\\t",
-  "\\": "\\\\",
-  "\f": "\\f",
-  "\b": "\\u{8}",
-  "\0": "\\0"
-}
-
-/** Characters escaped beside the quote itself; in brackets `\b` is the backspace. */
-const awkward: { readonly [quote: string]: RegExp } = {
-  "'": /[\n\r\t\\\f\b\0']/g,
-  '"': /[\n\r\t\\\f\b\0"]/g,
-  "`": /[\n\r\t\\\f\b\0`]/g
-}
-
-/** In one go: a text put together character by character holds thirty times its size. */
-const escapeWith = (text: string, quote: string): string =>
-  text.replace(awkward[quote]!, (char) => (char === quote ? `\\${quote}` : escapes[char]!))
-
 /** A string literal: single quotes unless it holds one. */
 export const quote = (text: string): string =>
   text.includes("'") ? '"' + escapeWith(text, '"') + '"' : "'" + escapeWith(text, "'") + "'"
 
 const plain = /^[A-Za-z_][A-Za-z0-9_]*$/
-const plainKey = /^[A-Za-z0-9_]*[A-Za-z][A-Za-z0-9_]*$/
 
 /** An object key: bare, or in double quotes. */
 export const objectKey = (key: string): string =>
   plain.test(key) && key !== "NaN" && key !== "Infinity" ? key : '"' + escapeWith(key, '"') + '"'
-
-/** A table name inside a record id: bare, or in back-ticks. */
-export const tableName = (name: string): string =>
-  plainKey.test(name) && name !== "NaN" && name !== "Infinity" ? name : "`" + escapeWith(name, "`") + "`"
 
 /** Words that a statement or a constant begins with: as the name of a table by itself they need back-ticks. */
 const beginnings: ReadonlySet<string> = new Set(
@@ -115,19 +90,16 @@ const tableText = (name: string): string =>
  */
 export const identifier = (name: string): string => "`" + escapeWith(name, "`") + "`"
 
-const keyString = (key: string): string =>
-  plainKey.test(key) && key !== "NaN" && key !== "Infinity" ? key : "`" + escapeWith(key, "`") + "`"
-
 /** The part of a record id behind the colon. */
 export const recordKey = (key: RecordKey): string =>
   typeof key === "string"
-    ? keyString(key)
+    ? nameText(key)
     : typeof key === "number" || typeof key === "bigint"
       ? String(key)
       : render(key)
 
 /** The canonical text of a record id. */
-export const recordText = (table: string, key: RecordKey): string => tableName(table) + ":" + recordKey(key)
+export const recordText = (table: string, key: RecordKey): string => nameText(table) + ":" + recordKey(key)
 
 const bound = (b: Bound | undefined, text: (v: Value) => string, side: "from" | "to"): string =>
   b === undefined
@@ -181,7 +153,7 @@ const specialText = (v: Special): string => {
         : `{${v.items.map(render).join(", ")}}`
   if (v instanceof Bytes) return `b"${hex(v.value)}"`
   if (v instanceof Regex) return `/${v.source.replaceAll("/", "\\/")}/`
-  if (v instanceof RecordRange) return `${tableName(v.table)}:${rangeText(v.range, (k) => recordKey(k as RecordKey))}`
+  if (v instanceof RecordRange) return `${nameText(v.table)}:${rangeText(v.range, (k) => recordKey(k as RecordKey))}`
   if (v instanceof Range) return rangeText(v, render)
   if (v instanceof Geometry) return geometryText(v.value)
   if (v instanceof Table) return tableText(v.name)

@@ -20,6 +20,7 @@
  * A value is never mutated once it is made.
  */
 import type { Decimal as DecimalNumber } from "decimal.js"
+import { idPrefix, keyIn } from "./names.ts"
 
 export type Value = undefined | null | boolean | number | bigint | string | ReadonlyArray<Value> | Obj | Special
 
@@ -131,22 +132,46 @@ export class Regex extends Special {
 /** What may stand behind the colon of a record id. */
 export type RecordKey = number | bigint | string | Uuid | ReadonlyArray<Value> | Obj
 
+/** A key that is neither a number nor text, with the text of its id. */
+export interface OtherKey {
+  readonly key: RecordKey
+  readonly text: string
+}
+
 /**
  * A record id. `text` is the database's own rendering (``person:`a b` ``) and is canonical: two ids are equal exactly
- * when their texts are. Make one with `RecordId.make` or `RecordId.parse` (recordId.ts), which fill it in.
+ * when their texts are. Make one with `RecordId.make` or `RecordId.parse` (recordId.ts).
+ *
+ * Every record has one, so it keeps as little as tells it: a key that is a number, or the text, which a key that is
+ * text is read from. What it does not keep is made whenever it is asked for: a loop that needs no text should not ask.
  */
 export class RecordId extends Special {
   declare readonly type: "record"
   readonly table: string
-  readonly key: RecordKey
-  readonly text: string
-  constructor(table: string, key: RecordKey, text: string) {
+  /** The key where that is a number; the text of the id where the key is text; both where it is anything else. */
+  readonly raw: number | string | OtherKey
+  constructor(table: string, raw: number | string | OtherKey) {
     super()
     this.table = table
-    this.key = key
-    this.text = text
+    this.raw = raw
+  }
+
+  get key(): RecordKey {
+    const { raw, table } = this
+    return typeof raw === "number" ? raw : typeof raw === "string" ? keyIn(raw, idPrefix(table)) : raw.key
+  }
+
+  get text(): string {
+    const { raw, table } = this
+    return typeof raw === "string" ? raw : typeof raw === "number" ? idPrefix(table) + raw : raw.text
   }
 }
+
+/** Whether two ids are of the same record. */
+export const sameRecord = (a: RecordId, b: RecordId): boolean =>
+  a === b ||
+  (a.table === b.table &&
+    (a.raw === b.raw || (typeof a.raw === "object" && typeof b.raw === "object" && a.raw.text === b.raw.text)))
 
 // There are more of these than of anything else: the fields they share stand in the prototype.
 Object.defineProperty(RecordId.prototype, "type", { value: "record" })
