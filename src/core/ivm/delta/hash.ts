@@ -17,8 +17,8 @@ export interface Hash64 {
 }
 
 /**
- * Hash of a text (cyrb53's mixing, both halves kept whole), starting from a seed; `digits` are as many characters behind
- * it, the last one first.
+ * Hash of a text (cyrb53's mixing, both halves kept whole), starting from a seed; `digits` are the characters behind
+ * it, so many of them, the last one first.
  */
 const mix = (text: string, seed: number, digits: Uint8Array = none, count = 0): Hash64 => {
   // Spread first: a version as it is and the first letter would cancel (`t:2` at 2, `u:2` at 3).

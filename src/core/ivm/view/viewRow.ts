@@ -130,7 +130,7 @@ export class GroupedRow implements ViewRow {
     this.keeps = keeps
   }
 
-  /** Asked for by nobody: groups are what is shown. */
+  /** Nothing asks for it: groups are what is shown. */
   get key(): string {
     return this.slot.id.text
   }
