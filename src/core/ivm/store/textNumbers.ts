@@ -39,7 +39,7 @@ export class TextNumbers {
     this.texts[number] = text
     this.cells[2 * cell] = hash
     this.cells[2 * cell + 1] = number + 1
-    if (3 * ++this.size > 2 * this.mask) this.resize(2 * (this.mask + 1))
+    if (5 * ++this.size > 4 * this.mask) this.resize(2 * (this.mask + 1))
     return number
   }
 
