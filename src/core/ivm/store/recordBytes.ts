@@ -16,8 +16,8 @@ const word = 8
 const head = 3 * word
 /** Map, hash and length of a text. */
 const textHead = 2 * word
-/** The slot, the record's id, and their place in the table. */
-const slotBytes = 20 * word
+/** The slot, seven words, and its places in the arrays of its table, with the room that these have left. */
+const slotBytes = 11 * word
 
 /** So many records of a table are weighed each, and of those behind them one in so many. */
 const each = 256

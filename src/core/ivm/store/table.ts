@@ -11,7 +11,7 @@ import { type Obj, type Range, type RecordId, type RecordKey, sameRecord } from 
 import { DenseMap } from "./denseMap.ts"
 import { recordBytes, shareOf } from "./recordBytes.ts"
 import { firstText, isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
-import { TextNumbers } from "./textNumbers.ts"
+import { TextNumbers, type Texts } from "./textNumbers.ts"
 
 const BTree = sortedBTree.default
 
@@ -27,7 +27,7 @@ export interface TableRouter {
   route(write: Write): void
 }
 
-export class Table {
+export class Table implements Texts {
   readonly name: string
   /** Of a slot that is at home here. */
   readonly table: Table = this
@@ -37,12 +37,12 @@ export class Table {
   readonly routers: Array<TableRouter> = []
   /**
    * Records and tombstones: by number, by the number of their id's text where the key is text, and by that text where
-   * it is neither. Beside the slot of a counted key, and of one that is text, stands its document: both are loaded by
-   * one lookup. All other documents are in their slots.
+   * it is neither. Beside the slot of a counted key, and of one that is text, stands its document, and beside these
+   * the text: all are loaded by one lookup. All other documents are in their slots.
    */
   private readonly slots = new DenseMap<RecordSlot, Obj>(2)
   private readonly numbers: TextNumbers
-  private readonly byText: Array<RecordSlot | Obj | undefined> = []
+  private readonly byText: Array<RecordSlot | Obj | string | undefined> = []
   private readonly others = new Map<string, RecordSlot>()
   private live = 0
   private weighed = 0
@@ -55,7 +55,7 @@ export class Table {
 
   constructor(name: string, hashSeed: number) {
     this.name = name
-    this.numbers = new TextNumbers(hashSeed)
+    this.numbers = new TextNumbers(hashSeed, this)
   }
 
   get size(): number {
@@ -88,7 +88,7 @@ export class Table {
     if (typeof raw === "number") return this.slots.get(raw)
     if (typeof raw === "object") return this.others.get(raw.text)
     const number = this.numbers.find(raw)
-    return number < 0 ? undefined : (this.byText[2 * number] as RecordSlot)
+    return number < 0 ? undefined : (this.byText[3 * number] as RecordSlot)
   }
 
   /** The document of a slot, found without loading the slot where its key is counted. */
@@ -98,7 +98,12 @@ export class Table {
 
   /** The document of a slot, by its place. */
   documentAt(at: number): RecordSlot["doc"] {
-    return at >= 0 ? this.slots.beside(at) : (this.byText[2 * (firstText - at) + 1] as RecordSlot["doc"])
+    return at >= 0 ? this.slots.beside(at) : (this.byText[3 * (firstText - at) + 1] as RecordSlot["doc"])
+  }
+
+  /** The text of an id, by its number. */
+  textAt(number: number): string {
+    return this.byText[3 * number + 2] as string
   }
 
   /** The id of a slot without a document, whose key is counted. */
@@ -120,7 +125,7 @@ export class Table {
   }
 
   private *slotsByText(): Iterable<RecordSlot> {
-    for (let i = 0; i < this.byText.length; i += 2) {
+    for (let i = 0; i < this.byText.length; i += 3) {
       const slot = this.byText[i] as RecordSlot | undefined
       if (slot !== undefined) yield slot
     }
@@ -155,10 +160,13 @@ export class Table {
   private putByText(slot: RecordSlot, id: RecordId, text: string, doc: RecordSlot["doc"], version: number): void {
     const { byText, numbers } = this
     const number = slot.kept ? slot.textNumber : numbers.add(text)
-    if (2 * number === byText.length) byText.push(slot, doc)
+    if (3 * number === byText.length) byText.push(slot, doc, text)
     else {
-      if (!slot.kept) byText[2 * number] = slot
-      byText[2 * number + 1] = doc
+      if (!slot.kept) {
+        byText[3 * number] = slot
+        byText[3 * number + 2] = text
+      } else id.shareText(this.textAt(number))
+      byText[3 * number + 1] = doc
     }
     slot.putByText(this, id, doc, version, number)
   }
@@ -171,7 +179,7 @@ export class Table {
     else if (typeof raw === "object") this.others.delete(raw.text)
     else {
       this.numbers.remove(raw)
-      this.byText[2 * number] = this.byText[2 * number + 1] = undefined
+      this.byText[3 * number] = this.byText[3 * number + 1] = this.byText[3 * number + 2] = undefined
       if (this.numbers.size === 0) this.byText.length = 0
     }
   }

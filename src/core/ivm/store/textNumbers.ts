@@ -6,15 +6,23 @@
  * cold reads to find one (bucket, entry, text, and another entry of the same bucket before). Here the hashes lie side
  * by side, so that it takes two: a hash, and the text that has it. Cost: O(length of the text).
  *
- * State: open addressing with linear probing, between a twelfth and two thirds full. A cell is a hash and, one more
+ * State: open addressing with linear probing, between a twelfth and four fifths full. A cell is a hash and, one more
  * than, the number of its text; 0 is an empty cell.
  */
 
 const fewestCells = 16
 
+/** The owner of the texts: they stand beside what else belongs to them. */
+export interface Texts {
+  /** The text that has this number. */
+  textAt(number: number): string
+}
+
 export class TextNumbers {
   private readonly seed: number
-  private readonly texts: Array<string | undefined> = []
+  private readonly texts: Texts
+  /** Numbers given so far. */
+  private given = 0
   private readonly unused: Array<number> = []
   /** Hash and number, by turns. */
   private cells = new Int32Array(2 * fewestCells)
@@ -22,8 +30,9 @@ export class TextNumbers {
   size = 0
 
   /** `seed`: texts that are made to collide under one seed do not under another. */
-  constructor(seed: number) {
+  constructor(seed: number, texts: Texts) {
     this.seed = seed
+    this.texts = texts
   }
 
   /** The number of a text; -1: it has none. */
@@ -35,21 +44,19 @@ export class TextNumbers {
   add(text: string): number {
     const hash = this.hash(text)
     const cell = this.cellOf(text, hash)
-    const number = this.unused.pop() ?? this.texts.length
-    this.texts[number] = text
+    const number = this.unused.pop() ?? this.given++
     this.cells[2 * cell] = hash
     this.cells[2 * cell + 1] = number + 1
     if (5 * ++this.size > 4 * this.mask) this.resize(2 * (this.mask + 1))
     return number
   }
 
-  /** Lets a text go, where it has a number. */
+  /** Lets a text go, where it has a number; until then the owner has it. */
   remove(text: string): void {
-    const { cells, mask, texts } = this
+    const { cells, mask } = this
     let gap = this.cellOf(text, this.hash(text))
     const number = cells[2 * gap + 1]! - 1
     if (number < 0) return
-    texts[number] = undefined
     this.unused.push(number)
     // Those behind it that would not be found across the gap move into it.
     for (let at = (gap + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
@@ -65,7 +72,7 @@ export class TextNumbers {
   }
 
   clear(): void {
-    this.texts.length = this.unused.length = this.size = 0
+    this.unused.length = this.given = this.size = 0
     this.cells = new Int32Array(2 * fewestCells)
     this.mask = fewestCells - 1
   }
@@ -75,7 +82,7 @@ export class TextNumbers {
     const { cells, mask, texts } = this
     let at = hash & mask
     for (let next = cells[2 * at + 1]!; next !== 0; next = cells[2 * at + 1]!) {
-      if (cells[2 * at] === hash && texts[next - 1] === text) return at
+      if (cells[2 * at] === hash && texts.textAt(next - 1) === text) return at
       at = (at + 1) & mask
     }
     return at
