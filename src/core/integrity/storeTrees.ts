@@ -10,6 +10,7 @@
 
 import type { Store } from "../ivm/store/store.ts"
 import type { Slices } from "../surql/evaluate/scope.ts"
+import type { RecordId } from "../surql/values/value.ts"
 import { bucketOf, contentOf, type Leaf, leafOf, MerkleTree } from "./merkle.ts"
 
 /** Records looked at between two pauses, of which some may be long. */
@@ -115,10 +116,11 @@ export class StoreTrees {
    * longer asked for is dropped and read anew later: once more ids wait than there are records, reading all records is
    * no more work, and the ids of deleted records need not be kept.
    */
-  moved(table: string, id: string): void {
+  moved(id: RecordId): void {
+    const { table } = id
     const tree = this.tables.get(table)
     if (tree === undefined) return
-    tree.changed.add(id)
+    tree.changed.add(id.text)
     tree.stamp = this.stamps++
     if (tree.changed.size > fewest && tree.changed.size > this.store.size(table)) this.tables.delete(table)
   }

@@ -238,6 +238,8 @@ export class Engine {
     this.queries = new PreparedQueries()
     this.highestStratum = 0
     this.keptBytes.used = 0
+    // The record of the last evaluation, which holds its rows.
+    this.source.scope({}, {}, undefined)
     this.store.clear()
   }
 
@@ -306,12 +308,12 @@ export class Engine {
     // Deleted and made again in one step, under a version given twice.
     if (before !== undefined && after !== undefined && version === slot.version) slot.outdate()
     this.store.apply(write)
-    const { indexes } = slot.table
+    const { indexes } = slot.keeper
     for (let i = 0; i < indexes.length; i++) indexes[i]!.move(slot, before, after)
   }
 
   private route(write: Write, stratum: number): void {
-    const { routers } = write.slot.table
+    const { routers } = write.slot.keeper
     for (let i = 0; i < routers.length; i++) if (routers[i]!.shape.stratum === stratum) routers[i]!.route(write)
   }
 

@@ -23,7 +23,7 @@ test("D4 the graves hold each deleted record once, the longest deleted first", (
         plain = new Set<RecordSlot>()
       const slots = Array.from({ length: 8 }, (_, key) => new RecordSlot(table, Ids.make("t", key), 1))
       const flip = (slot: RecordSlot): void => {
-        table.put(slot, slot.id, plain.has(slot) ? { id: slot.id } : undefined, 1)
+        table.put(slot, plain.has(slot) ? { id: slot.id } : undefined, 1)
         if (plain.delete(slot)) deleted.remove()
         else {
           plain.add(slot)

@@ -44,7 +44,7 @@ describe("bytes of a table", () => {
   ]
   it.each(shapes)("are near what its records take of the heap: %s", (_, record) => {
     const store = new Store()
-    const all = 5000
+    const all = 20_000
     const before = heapUsed()
     for (let n = 0; n < all; n += 500)
       send(

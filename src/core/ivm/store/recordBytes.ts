@@ -16,8 +16,10 @@ const word = 8
 const head = 3 * word
 /** Map, hash and length of a text. */
 const textHead = 2 * word
-/** The slot, seven words, and its places in the arrays of its table, with the room that these have left. */
-const slotBytes = 11 * word
+/**
+ * Of the slot, which is the id in its document: what it has beside an id, and its places in the arrays of its table.
+ */
+const slotBytes = 8 * word
 
 /** So many records of a table are weighed each, and of those behind them one in so many. */
 const each = 256

@@ -1,6 +1,6 @@
 /**
- * One record of the store, from its first change on: its current document, its version, and back pointers to its rows
- * in views.
+ * One record of the store, from its first change on: its id, its current document, its version, and back pointers to
+ * its rows in views.
  *
  * Why the back pointers stand here: a change finds its record once, by id, and from there every row that shows it. A
  * map by id in each view would cost one more cache miss per view. A slot outlives the deletion of its record, so views
@@ -22,50 +22,22 @@ export interface Holding {
 /** Nearly every record is held by a few views; only beyond this are they found by a map. */
 const few = 8
 
-/** Where the document of a slot is: nearly always its table. */
-interface Home {
-  readonly table: Table
-  documentAt(at: number): Obj | undefined
-  /** The id, where no document says it. */
-  idAt(at: number): RecordId
-}
-
-/** Of the few slots that have more to keep than their table does: the id, beside a document or none. */
-class Apart implements Home {
-  readonly table: Table
-  private readonly id: RecordId
-  private readonly doc: Obj | undefined
-
-  constructor(table: Table, id: RecordId, doc: Obj | undefined) {
-    this.table = table
-    this.id = id
-    this.doc = doc
-  }
-
-  documentAt(): Obj | undefined {
-    return this.doc
-  }
-
-  idAt(): RecordId {
-    return this.id
-  }
-}
-
 /**
  * Places that are no counted key: `unkept`, the table does not find this slot yet; `inPlace`, the table has no document
  * of it; from `firstText` downwards, the number of its id's text.
  */
-const unkept = -2,
-  inPlace = -1
-export const firstText = -3
+const unkept = -2
+export const inPlace = -1,
+  firstText = -3
 
-/** Four fields and no more: there is one for each record, and each field is a word. */
-export class RecordSlot {
-  /**
-   * The table, of which it is the store's own from the first change on. A slot apart has its id: no document has it,
-   * and no counted key says it. Each record that has changed would keep a second one for nothing.
-   */
-  private home: Home
+/**
+ * Four fields beside an id's two, and no more: there is one for each record, and each field is a word. It is the id of
+ * its record, in the document too: that is one object less for each record, and one look less where an id is asked for.
+ * What outlives its record, or the store, must not hold it for an id: it leads to all of its table.
+ */
+export class RecordSlot extends RecordId {
+  /** Its table, the store's own from the first change on. */
+  keeper: Table
   /** Of the record, or the last one of a deleted record. */
   version: number
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
@@ -75,19 +47,16 @@ export class RecordSlot {
    */
   private place: number
 
-  constructor(table: Table, id: RecordId, version: number) {
-    this.home = new Apart(table, id, undefined)
+  constructor(table: Table, { raw, table: name }: RecordId, version: number) {
+    super(name, raw)
+    this.keeper = table
     this.version = version
     this.place = 4 * unkept + table.nextShare()
   }
 
-  get table(): Table {
-    return this.home.table
-  }
-
   /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
   get doc(): Obj | undefined {
-    return this.home.documentAt(this.place >> 2)
+    return this.keeper.documentAt(this.place >> 2, this)
   }
 
   /** For how many records of the table this one counts when it is weighed. */
@@ -95,12 +64,8 @@ export class RecordSlot {
     return weights[this.place & 3] ?? 0
   }
 
-  /** As the last change wrote it, and so at hand with the document. */
   get id(): RecordId {
-    const { home } = this,
-      at = this.place >> 2,
-      id = home.documentAt(at)?.["id"]
-    return id instanceof RecordId ? id : home.idAt(at)
+    return this
   }
 
   /** The number of its id's text, where the table finds it by that. */
@@ -113,38 +78,20 @@ export class RecordSlot {
     return this.place >> 2 !== unkept
   }
 
-  /** Takes over a state of the record with this id, of which it has the document itself. */
-  put(table: Table, id: RecordId, doc: Obj | undefined, version: number): void {
-    this.moved(inPlace, version)
-    this.home = new Apart(table, id, doc)
-  }
-
   /**
-   * Takes over a state of a record whose document the table is about to put at its counted key. Nothing is written here
-   * that may be an object, but for the first time: for that V8 looks at the head of the page that holds this one, and
-   * those heads push each other out of the cache.
+   * Takes over a state of its record, whose document the table has at this place. Nothing is written here that may be an
+   * object, but for the first time: for that V8 looks at the head of the page that holds this one, and those heads push
+   * each other out of the cache.
    */
-  putCounted(table: Table, version: number, key: number): void {
-    this.moved(key, version)
-    if (this.home !== table) this.home = table
-  }
-
-  /** Takes over a state of a record whose document the table has put at the number of its id's text. */
-  putByText(table: Table, id: RecordId, doc: Obj | undefined, version: number, number: number): void {
-    this.moved(firstText - number, version)
-    if (!(doc?.["id"] instanceof RecordId)) this.home = new Apart(table, id, doc)
-    else if (this.home !== table) this.home = table
+  put(table: Table, at: number, version: number): void {
+    this.version = version
+    this.place = 4 * at + (this.place & 3)
+    if (this.keeper !== table) this.keeper = table
   }
 
   /** No look-up finds it any more. */
   forget(): void {
-    this.home = new Apart(this.table, this.id, undefined)
-    this.moved(unkept, this.version)
-  }
-
-  private moved(at: number, version: number): void {
-    this.version = version
-    this.place = 4 * at + (this.place & 3)
+    this.put(this.keeper, unkept, this.version)
   }
 
   /** Nothing that is held is of the state that comes, though that has the version there was. */

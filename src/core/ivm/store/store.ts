@@ -27,7 +27,7 @@ export interface Row {
 
 /** An observer of every record that moves, whatever moved it; it must not look at the store before it is asked. */
 export interface StoreWatcher {
-  readonly moved: (table: string, id: string) => void
+  readonly moved: (id: RecordId) => void
   readonly cleared: () => void
 }
 
@@ -194,11 +194,11 @@ export class Store {
   }
 
   apply({ after, before, id, slot, version }: Write): void {
-    this.watcher?.moved(id.table, id.text)
-    this.edgeIndex?.move(id, before, after)
+    this.watcher?.moved(id)
+    this.edgeIndex?.move(slot, before, after)
     const buried = before === undefined && slot.kept
-    const table = slot.kept ? slot.table : this.table(id.table)
-    table.put(slot, id, after, version)
+    const table = slot.kept ? slot.keeper : this.table(id.table)
+    table.put(slot, after, version)
     if (after !== undefined) {
       if (buried) this.deleted.remove()
       return
@@ -228,9 +228,9 @@ export class Store {
       const { doc, id } = slot
       if (doc === undefined) this.deleted.remove()
       else {
-        this.watcher?.moved(name, id.text)
+        this.watcher?.moved(id)
         this.edgeIndex?.move(id, doc, undefined)
-        table.put(slot, id, undefined, slot.version)
+        table.put(slot, undefined, slot.version)
       }
       table.forget(slot)
       if (++n % 500 === 0) yield
@@ -252,7 +252,7 @@ export class Store {
   private forgetOldestTombstones(): void {
     for (const slot of this.deleted.oldest(Math.ceil(this.deleted.size / 2))) {
       this.floor = Math.max(this.floor, slot.version)
-      slot.table.forget(slot)
+      slot.keeper.forget(slot)
     }
   }
 }

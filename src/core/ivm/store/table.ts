@@ -7,10 +7,10 @@ import sortedBTree from "sorted-btree"
 import { inKeys } from "../../surql/evaluate/select/sources.ts"
 import { compareRecords } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
-import { type Obj, type Range, type RecordId, type RecordKey, sameRecord } from "../../surql/values/value.ts"
+import { type Obj, type Range, RecordId, type RecordKey, sameRecord, type Value } from "../../surql/values/value.ts"
 import { DenseMap } from "./denseMap.ts"
 import { recordBytes, shareOf } from "./recordBytes.ts"
-import { firstText, isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
+import { firstText, inPlace, isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
 import { TextNumbers, type Texts } from "./textNumbers.ts"
 
 const BTree = sortedBTree.default
@@ -29,8 +29,6 @@ export interface TableRouter {
 
 export class Table implements Texts {
   readonly name: string
-  /** Of a slot that is at home here. */
-  readonly table: Table = this
   /** The secondary indexes that have rows filed. */
   readonly indexes: Array<TableIndex> = []
   /** The shapes with views that read it. */
@@ -44,6 +42,8 @@ export class Table implements Texts {
   private readonly numbers: TextNumbers
   private readonly byText: Array<RecordSlot | Obj | string | undefined> = []
   private readonly others = new Map<string, RecordSlot>()
+  /** The documents that stand beside no slot. */
+  private readonly apart = new Map<RecordSlot, Obj>()
   private live = 0
   private weighed = 0
   /** Slots made for it so far. */
@@ -97,18 +97,17 @@ export class Table implements Texts {
   }
 
   /** The document of a slot, by its place. */
-  documentAt(at: number): RecordSlot["doc"] {
-    return at >= 0 ? this.slots.beside(at) : (this.byText[3 * (firstText - at) + 1] as RecordSlot["doc"])
+  documentAt(at: number, slot: RecordSlot): RecordSlot["doc"] {
+    return at >= 0
+      ? this.slots.beside(at)
+      : at <= firstText
+        ? (this.byText[3 * (firstText - at) + 1] as RecordSlot["doc"])
+        : this.apart.get(slot)
   }
 
   /** The text of an id, by its number. */
   textAt(number: number): string {
     return this.byText[3 * number + 2] as string
-  }
-
-  /** The id of a slot without a document, whose key is counted. */
-  idAt(at: number): RecordId {
-    return Ids.make(this.name, at)
   }
 
   /** Records and tombstones. */
@@ -132,32 +131,38 @@ export class Table implements Texts {
   }
 
   /** Writes a record's new state into its slot. Undefined: the record is deleted, and the slot keeps its version. */
-  put(slot: RecordSlot, id: RecordId, doc: RecordSlot["doc"], version: number): void {
-    const { doc: before, weight } = slot
-    const { raw } = id
+  put(slot: RecordSlot, doc: RecordSlot["doc"], version: number): void {
+    const { doc: before, raw, weight } = slot
     if (weight > 0) this.weighed += weight * (recordBytes(doc) - recordBytes(before))
-    if (typeof raw === "string") this.putByText(slot, id, raw, doc, version)
+    // An equal id in place of the one that came, which goes with the change.
+    if (doc?.["id"] instanceof RecordId) (doc as Record<string, Value>)["id"] = slot
+    if (typeof raw === "string") this.putByText(slot, raw, doc, version)
     else {
       if (!slot.kept) {
         if (typeof raw === "number") this.slots.set(raw, slot)
         else this.others.set(raw.text, slot)
       }
       if (this.slots.isCounted(raw)) {
-        slot.putCounted(this, version, raw)
+        if (this.apart.size > 0) this.apart.delete(slot)
+        slot.put(this, raw, version)
         this.slots.setBeside(raw, doc)
-      } else slot.put(this, id, doc, version)
+      } else {
+        slot.put(this, inPlace, version)
+        if (doc === undefined) this.apart.delete(slot)
+        else this.apart.set(slot, doc)
+      }
     }
     if ((before === undefined) === (doc === undefined)) return
     if (doc === undefined) {
       this.live--
-      this.order?.delete(id)
+      this.order?.delete(slot)
     } else {
       this.live++
-      this.order?.set(id, undefined)
+      this.order?.set(slot, undefined)
     }
   }
 
-  private putByText(slot: RecordSlot, id: RecordId, text: string, doc: RecordSlot["doc"], version: number): void {
+  private putByText(slot: RecordSlot, text: string, doc: RecordSlot["doc"], version: number): void {
     const { byText, numbers } = this
     const number = slot.kept ? slot.textNumber : numbers.add(text)
     if (3 * number === byText.length) byText.push(slot, doc, text)
@@ -165,19 +170,23 @@ export class Table implements Texts {
       if (!slot.kept) {
         byText[3 * number] = slot
         byText[3 * number + 2] = text
-      } else id.shareText(this.textAt(number))
+      }
       byText[3 * number + 1] = doc
     }
-    slot.putByText(this, id, doc, version, number)
+    slot.put(this, firstText - number, version)
   }
 
   forget(slot: RecordSlot): void {
-    const { raw } = slot.id
+    const { raw } = slot
     const number = slot.textNumber
     slot.forget()
-    if (typeof raw === "number") this.slots.delete(raw)
-    else if (typeof raw === "object") this.others.delete(raw.text)
-    else {
+    if (typeof raw === "number") {
+      this.slots.delete(raw)
+      if (this.apart.size > 0) this.apart.delete(slot)
+    } else if (typeof raw === "object") {
+      this.others.delete(raw.text)
+      this.apart.delete(slot)
+    } else {
       this.numbers.remove(raw)
       this.byText[3 * number] = this.byText[3 * number + 1] = this.byText[3 * number + 2] = undefined
       if (this.numbers.size === 0) this.byText.length = 0
@@ -200,6 +209,7 @@ export class Table implements Texts {
     this.numbers.clear()
     this.byText.length = 0
     this.others.clear()
+    this.apart.clear()
     this.live = 0
     this.weighed = 0
     this.floor = 0

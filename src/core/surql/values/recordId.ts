@@ -136,7 +136,8 @@ export const shared = (id: RecordId): RecordId => {
     told = typeof raw === "object" ? raw.text : raw
   const known = newer.get(table)?.get(told)
   if (known !== undefined) return known
-  const one = older.get(table)?.get(told) ?? id
+  // Of a record that is in a store, the id is more than that, and must not be held for longer than it is there.
+  const one = older.get(table)?.get(told) ?? (id.constructor === RecordId ? id : new RecordId(table, raw))
   if (remembered++ >= maxShared) {
     older = newer
     newer = new Map()

@@ -156,11 +156,6 @@ export class RecordId extends Special {
     this.raw = raw
   }
 
-  /** Takes an equal text that is kept anyway in place of its own, which then goes with what it came in. */
-  shareText(text: string): void {
-    ;(this as { raw: RecordId["raw"] }).raw = text
-  }
-
   get key(): RecordKey {
     const { raw, table } = this
     return typeof raw === "number" ? raw : typeof raw === "string" ? keyIn(raw, idPrefix(table)) : raw.key
