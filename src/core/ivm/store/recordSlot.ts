@@ -79,9 +79,9 @@ export class RecordSlot extends RecordId {
   }
 
   /**
-   * Takes over a state of its record, whose document the table has at this place. Nothing is written here that may be an
-   * object, but for the first time: for that V8 looks at the head of the page that holds this one, and those heads push
-   * each other out of the cache.
+   * Takes over a state of its record, whose document the table has at this place. Nothing is written here that may be
+   * an object, but for the first time: for that V8 looks at the head of the page that holds this one, and those heads
+   * push each other out of the cache.
    */
   put(table: Table, at: number, version: number): void {
     this.version = version
