@@ -159,8 +159,8 @@ describe("GET /overview", () => {
           max_streams: 1000,
           records: 3,
           // Three records of one small number each: slot, id and place, a head, two fields, and the id's text.
-          record_bytes: 3 * 272,
-          tables: [{ table: "item", records: 3, bytes: 3 * 272 }],
+          record_bytes: 3 * 144,
+          tables: [{ table: "item", records: 3, bytes: 3 * 144 }],
           pending: { changes: 0, max_changes: 10_000, edges: 0, max_edges: 200_000 },
           quarantined: [],
           warnings: [],
