@@ -4,7 +4,7 @@
  *
  * Over real sockets; the reader here is a plain client that collects lines.
  */
-import { type ClientRequest, get, type IncomingMessage, request } from "node:http"
+import { get, type IncomingMessage } from "node:http"
 import { isDeepStrictEqual } from "node:util"
 import { Effect, Either } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -18,6 +18,7 @@ import { type Body, bodyOf } from "../kit/http.ts"
 import { create } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { inFolder, Node, type Options } from "../scheduler/node.ts"
+import { Words } from "../scheduler/Words.ts"
 
 const afterwards = closing()
 const start = async (options: Options = {}): Promise<Node> => {
@@ -98,40 +99,13 @@ const lacking = async (node: Node): Promise<ReadonlyArray<number>> => {
   return ssps.map(({ waiting }) => waiting)
 }
 
-const shown = (feed: Feed) => feed.events.map(({ prev, seq, table }) => [table, seq, prev])
-
-/** A request with what is applied, whose body goes on. */
-class Words {
-  isOver = false
-  status = 0
-  private readonly request: ClientRequest
-
-  private constructor(node: Node, bearer: string) {
-    const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/x-ndjson" }
-    this.request = request(`${node.url}/ssp/applied`, { method: "POST", headers })
-    this.request.on("error", () => {})
-    this.request.on("close", () => {
-      this.isOver = true
-    })
-    afterwards(async () => void this.request.destroy())
-  }
-
-  static async open(node: Node, bearer: string): Promise<Words> {
-    const words = new Words(node, bearer)
-    const answer = new Promise<IncomingMessage>((done) => words.request.on("response", done))
-    words.write("\n")
-    words.status = (await answer).statusCode!
-    return words
-  }
-
-  write(text: string): void {
-    this.request.write(text)
-  }
-
-  say(applied: object): void {
-    this.write(`${JSON.stringify(applied)}\n`)
-  }
+const openWords = async (node: Node, bearer: string): Promise<Words> => {
+  const words = await Words.open(node.url, bearer)
+  afterwards(words.close)
+  return words
 }
+
+const shown = (feed: Feed) => feed.events.map(({ prev, seq, table }) => [table, seq, prev])
 
 describe("D61 GET /feed", () => {
   it("sends the events of its tables with the one before each, and says that the others have passed", async () => {
@@ -369,7 +343,7 @@ describe("D61 POST /ssp/applied", () => {
     const feed = await Feed.open(node, queryOf(ssp, "t"))
     await applied(node, ssp, 0)
     await ssp.shown(node, "ready")
-    const words = await Words.open(node, secret)
+    const words = await openWords(node, secret)
     expect(words.status).toBe(200)
     const answer = node.post("/ingest", create("t:1"))
     await feed.reached(1)
@@ -377,20 +351,20 @@ describe("D61 POST /ssp/applied", () => {
     expect(bodyOf(await answer)["delivered"]).toBe(1)
     words.say({ ssp_id: ssp.id, registration: ssp.registration + 1, seq: 1 })
     await until("it is cut", () => words.isOver)
-    for (const line of ["{", '{"seq":1}', "\u0000"]) {
-      const wrong = await Words.open(node, secret)
+    for (const line of ["{", "[]", '{"seq":1}', '{"ssp_id":"a","registration":1.5,"seq":1}', "\u0000"]) {
+      const wrong = await openWords(node, secret)
       wrong.write(`${line}\n`)
       await until(`${line} cuts it`, () => wrong.isOver)
     }
-    const last = await Words.open(node, secret)
+    const last = await openWords(node, secret)
     expect(last.status).toBe(200)
     await node.close()
     await until("a scheduler that stops waits for none", () => last.isOver)
   })
   it("D15 takes lines of a caller who shows the secret", async () => {
     const node = await start({ env: { SVC_SCHEDULER_AUTH_SECRET: secret } })
-    expect((await Words.open(node, "another")).status).toBe(401)
-    expect((await Words.open(node, secret)).status).toBe(200)
+    expect((await openWords(node, "another")).status).toBe(401)
+    expect((await openWords(node, secret)).status).toBe(200)
   })
   it("D31 a restart of the scheduler restores where it stood, and sends it nothing", async () => {
     const folder = temporaryFolder()

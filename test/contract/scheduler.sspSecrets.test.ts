@@ -9,10 +9,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { TestBackend } from "../kit/backend.ts"
 import { expectError } from "../kit/contract.ts"
 import { Door, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { type Answer, request } from "../kit/http.ts"
+import { type Answer, bodyOf, request } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { Node } from "../scheduler/node.ts"
+import { Words } from "../scheduler/Words.ts"
 
 const [one, two, owner, cluster] = [
   "the-secret-of-ssp-1",
@@ -70,6 +71,20 @@ describe("three SSPs, two of them with a secret of their own", () => {
     expectError(await ask(node.url, "POST /ssp/register", one, { ssp_id: "ssp-9", url: first.url }), 403, "FORBIDDEN")
     expect((await enter(second, two)).status).toBe(202)
     expect((await enter(third, "the-only-one")).status).toBe(202)
+  })
+  it("POST /ssp/applied D54 lines are of the SSP of the secret alone: one of another cuts the request", async () => {
+    const numberOf = async (ssp: FakeSsp, token: string) => Number(bodyOf(await enter(ssp, token))["registration"])
+    const own = { ssp_id: "ssp-1", registration: await numberOf(first, one), seq: 0 }
+    const another = { ssp_id: "ssp-2", registration: await numberOf(second, two), seq: 0 }
+    const words = await Words.open(node.url, one)
+    words.say(own)
+    words.say(another)
+    await until("it is cut", () => words.isOver)
+    const good = await Words.open(node.url, two)
+    good.say(another)
+    expect((await ask(node.url, "POST /ssp/applied", two, another)).status).toBe(200)
+    expect([good.status, good.isOver]).toEqual([200, false])
+    good.close()
   })
   it("POST /ssp/heartbeat, /ssp/deregister and /job/result 403 FORBIDDEN D54 for another SSP, which stays as it is", async () => {
     await until(

@@ -6,6 +6,7 @@
  */
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Either, Schema } from "effect"
+import { isCount, isMapping, isText } from "../../core/typeGuards.ts"
 import { makeJudge } from "../../node/bearer.ts"
 import * as Guard from "../../node/guard.ts"
 import * as Answers from "../../node/httpAnswers.ts"
@@ -91,6 +92,19 @@ export const hotFeed: Effect.Effect<typeof HotReads.Service, never, Feeds | Sche
 
 const decodeApplied = Schema.decodeUnknownEither(Wire.SspApplied, { errors: "all" })
 const ok = JSON.stringify({ status: "ok" })
+
+/** The same of a line, as fast as can be: eight SSPs say eight for each commit of the log, and no fault is told. */
+const wordIn = (line: string): typeof Wire.SspApplied.Type | undefined => {
+  try {
+    const json: unknown = JSON.parse(line)
+    if (!isMapping(json)) return undefined
+    const { registration, seq, ssp_id } = json
+    return isText(ssp_id) && isCount(registration) && isCount(seq) ? { ssp_id, registration, seq } : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** A few numbers and a name. */
 const maxBodyBytes = 4096
 
@@ -129,7 +143,13 @@ export const hotApplied = Effect.gen(function* () {
     lines: (authorization, address) => {
       if (!mayAnswer()) return notLeader
       const caller = turnedAway(authorization, address)
-      return "status" in caller ? caller : (line) => mayAnswer() && take(line, caller.onlySsp).status === 200
+      if ("status" in caller) return caller
+      const { onlySsp } = caller
+      return (line) => {
+        const word = wordIn(line)
+        if (word === undefined || !mayAnswer() || (onlySsp !== undefined && onlySsp !== word.ssp_id)) return false
+        return feeds.applied({ ssp: word.ssp_id, registration: word.registration, seq: word.seq })
+      }
     },
     tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
     notText: Answers.toAnswer(Answers.notText)
