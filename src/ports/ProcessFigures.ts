@@ -33,7 +33,7 @@ export interface HeapShape {
    * since the last one.
    */
   readonly measured: () => Memory
-  /** What took much has been let go: where the heap was full, a collection says at once what is left. */
+  /** What took much has been let go: a collection says at once what is left. */
   readonly released: () => void
 }
 

@@ -172,7 +172,9 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
       },
       released: () => {
         // The first collection finds what is garbage; the pages that it leaves almost empty are given back by the next.
-        for (let times = 0; memory.isFull && times < 2; times++) collect()
+        // A heap that is not full yet may be by a hair: it must not count what is gone either.
+        collect()
+        collect()
       }
     },
     // On a machine without a container the rest is for others.
