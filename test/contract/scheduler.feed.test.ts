@@ -87,6 +87,15 @@ const queryOf = (ssp: FakeSsp, tables: string, after = ssp.snapshotSeq): string 
 const applied = (node: Node, ssp: FakeSsp, seq: number) =>
   node.post("/ssp/applied", { ssp_id: ssp.id, registration: ssp.registration, seq })
 
+/** An SSP that follows table t, with an open feed, and is Ready. */
+const readyFollower = async (node: Node, id: string): Promise<FakeSsp> => {
+  const ssp = await follower(node, id, ["t"])
+  await Feed.open(node, queryOf(ssp, "t"))
+  await applied(node, ssp, 0)
+  await ssp.shown(node, "ready")
+  return ssp
+}
+
 const write = async (node: Node, ...ids: ReadonlyArray<string>): Promise<void> => {
   for (const id of ids) expect((await node.post("/ingest", create(id))).status).toBe(200)
 }
@@ -300,12 +309,7 @@ describe("D61 POST /ssp/applied", () => {
   })
   it("D7 answers with the last of several SSPs, and knows how far the others are though one says nothing", async () => {
     const node = await start({ env: { SVC_SCHEDULER_DELIVERY_WAIT_MS: "30000" } })
-    const ssps = [await follower(node, "a", ["t"]), await follower(node, "b", ["t"]), await follower(node, "c", ["t"])]
-    for (const ssp of ssps) await Feed.open(node, queryOf(ssp, "t"))
-    for (const ssp of ssps) {
-      await applied(node, ssp, 0)
-      await ssp.shown(node, "ready")
-    }
+    const ssps = [await readyFollower(node, "a"), await readyFollower(node, "b"), await readyFollower(node, "c")]
     let delivered: unknown
     const answer = node.post("/ingest", create("t:1")).then((got) => {
       delivered = bodyOf(got)["delivered"]
@@ -320,12 +324,7 @@ describe("D61 POST /ssp/applied", () => {
   })
   it("D26 answers with those that keep up, each time the last of them speaks, while another one is late", async () => {
     const node = await start({ env: { SVC_SCHEDULER_DELIVERY_WAIT_MS: "1500" } })
-    const ssps = [await follower(node, "a", ["t"]), await follower(node, "b", ["t"])]
-    for (const ssp of ssps) await Feed.open(node, queryOf(ssp, "t"))
-    for (const ssp of ssps) {
-      await applied(node, ssp, 0)
-      await ssp.shown(node, "ready")
-    }
+    const ssps = [await readyFollower(node, "a"), await readyFollower(node, "b")]
     const first = node.post("/ingest", create("t:1"))
     await until("both lack it", async () => isDeepStrictEqual(await lacking(node), [1, 1]))
     await applied(node, ssps[0]!, 1)

@@ -239,7 +239,6 @@ class Open {
       feed.pump()
     }
     this.settle()
-    this.arm()
   }
 
   applied({ registration, seq, ssp }: AppliedPosition): boolean {
@@ -256,9 +255,10 @@ class Open {
     return true
   }
 
+  /** Tells the pool if that is due; a timer does the rest. */
   settle(): void {
     if (this.isDue()) this.tell()
-    else this.arm()
+    this.arm()
   }
 
   /**

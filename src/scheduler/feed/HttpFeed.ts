@@ -93,7 +93,10 @@ export const hotFeed: Effect.Effect<typeof HotReads.Service, never, Feeds | Sche
 const decodeApplied = Schema.decodeUnknownEither(Wire.SspApplied, { errors: "all" })
 const ok = JSON.stringify({ status: "ok" })
 
-/** The same of a line, as fast as can be: eight SSPs say eight for each commit of the log, and no fault is told. */
+/**
+ * What a line says; undefined where it says anything else. Judged by hand: a schema names each fault, which takes
+ * longer than all the rest, and no fault of a line is answered.
+ */
 const wordIn = (line: string): typeof Wire.SspApplied.Type | undefined => {
   try {
     const json: unknown = JSON.parse(line)

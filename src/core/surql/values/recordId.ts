@@ -82,9 +82,9 @@ export const parse = (text: string): RecordId | undefined => {
   if (parts === undefined) return undefined
   const key = parseKey(parts[1])
   if (key === undefined) return undefined
-  // Canonical text is kept: a text put together here would lie in pieces until it is read.
   const table = named(parts[0])
   if (typeof key === "number") return new RecordId(table, key)
+  // Canonical text is kept: a text put together here would lie in pieces until it is read.
   const canonical = recordText(table, key),
     kept = canonical === text ? text : canonical
   return new RecordId(table, typeof key === "string" ? kept : { key, text: kept })
