@@ -13,8 +13,11 @@ import { type Figures, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import * as Heap from "./heap.ts"
 
 const windowMs = 10_000
-/** How often the runtime looks; a sleep that long is not a delay. */
-const resolutionMs = 10
+/**
+ * How often the runtime looks; a sleep that long is not a delay. Each look wakes the process: at 10 ms they are most of
+ * what an idle one spends, and a delay shorter than this does not trouble a service that answers over a network.
+ */
+const resolutionMs = 50
 
 type Lag = NonNullable<Figures["loopLag"]>
 

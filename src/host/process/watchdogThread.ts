@@ -22,8 +22,8 @@ export interface ThreadData {
   readonly exitCode: number
 }
 
-/** Between two looks. */
-const everyMs = 50
+/** Between two looks: as often as the main thread beats, since an idle process pays for each of them. */
+const everyMs = 100
 /** How long the main thread has to leave when it is told to. */
 const leaveWithinMs = 1000
 
