@@ -17,6 +17,7 @@ import type { IngestTimesShape } from "../../ports/IngestTimes.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import type { AppliedWords, SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
+import type { SspApplied } from "../../protocol/wire.ts"
 import type { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import type { Reading } from "../membership/bootstrap.ts"
 import * as ChangeTraces from "../views/changeTraces.ts"
@@ -275,18 +276,23 @@ export class TableFollower {
   }
 
   private taken(lines: ReadonlyArray<string>, cameAt: number): Effect.Effect<void, Broken> {
-    return Effect.gen(this, function* () {
+    return Effect.suspend(() => {
       this.cameAt = cameAt
       if (this.feed.waitingChanges === 0) this.waitsSince = cameAt
-      for (const line of lines) {
-        if (line === "") continue
-        const read = FeedLines.read(line)
-        if (typeof read === "string") return yield* new Broken({ message: `a line of it ${read}` })
-        const wrong = "table" in read ? this.event(read) : this.watermark(read)
-        if (wrong !== undefined) yield* wrong
-      }
-      yield* this.applied
+      return this.takenFrom(lines, 0)
     })
+  }
+
+  /** A loop, and an effect only for a line that wants one: a piece has a hundred lines. */
+  private takenFrom(lines: ReadonlyArray<string>, from: number): Effect.Effect<void, Broken> {
+    for (let i = from; i < lines.length; i++) {
+      if (lines[i] === "") continue
+      const read = FeedLines.read(lines[i]!)
+      if (typeof read === "string") return Effect.fail(new Broken({ message: `a line of it ${read}` }))
+      const wrong = "table" in read ? this.event(read) : this.watermark(read)
+      if (wrong !== undefined) return Effect.flatMap(wrong, () => this.takenFrom(lines, i + 1))
+    }
+    return this.applied
   }
 
   private watermark({ epoch, logId, through }: FeedLines.Watermark): Effect.Effect<void, Broken> | undefined {
@@ -372,7 +378,7 @@ export class TableFollower {
       // What still waits is a step that goes on: it began behind one that was whole, so with the latest piece.
       this.waitsSince = this.cameAt
       if (due.joined.length > 0) this.tell()
-      this.acknowledge()
+      this.say()
     }
     if (this.feed.isBlocked && this.feed.waitingChanges > maxPending)
       yield* this.parts.lost(
@@ -451,12 +457,11 @@ export class TableFollower {
 
   /** Says what is applied: by words on one request, and where that is not open by one of its own, which is answered. */
   private readonly acknowledging: Effect.Effect<never> = Effect.gen(this, function* () {
-    const { client, registration, sspId } = this.parts
+    const { client } = this.parts
     for (;;) {
       const { moved } = this
-      const applied = { ssp_id: sspId, registration, seq: this.position.seq ?? 0 }
-      if (this.words?.say(applied) !== true) {
-        if (!(yield* Effect.isSuccess(client.applied!(applied)))) {
+      if (!this.isSaid()) {
+        if (!(yield* Effect.isSuccess(client.applied!(this.word)))) {
           yield* Effect.sleep(Duration.millis(2 * firstWaitMs))
           continue
         }
@@ -465,6 +470,20 @@ export class TableFollower {
       yield* Deferred.await(moved)
     }
   })
+
+  /** Says what is applied now, at once where a request for words is open. */
+  private say(): void {
+    if (!this.isSaid()) this.acknowledge()
+  }
+
+  private get word(): typeof SspApplied.Type {
+    const { registration, sspId } = this.parts
+    return { ssp_id: sspId, registration, seq: this.position.seq ?? 0 }
+  }
+
+  private isSaid(): boolean {
+    return this.words?.say(this.word) === true
+  }
 
   private openWords(): void {
     const { client, times } = this.parts
