@@ -123,7 +123,7 @@ export const knobs = {
     {
       unit: "ms",
       meaning:
-        "Interval at which the `/health` of an SSP that has its data is asked: where two connections in a row are refused, its process is gone, and its views move at once. 0 for never; calls that are made anyway find out too."
+        "Interval at which the `/health` of an SSP that has its data and applies nothing is asked: where two connections in a row are refused, its process is gone, and its views move at once. 0 for never; calls that are made anyway find out too."
     }
   ),
   maxBufferPerSsp: Settings.integer(

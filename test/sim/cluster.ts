@@ -24,6 +24,8 @@ import { isSentAll, schedulerNode, sspNode, type World } from "./nodes.ts"
 const schedulerHost = "127.0.0.1:9667"
 const keys = 40
 
+const kinds = ["scheduler crashes", "ssp crashes", "partitions", "changes of weather"] as const
+
 const queries: ReadonlyArray<string> = [
   "SELECT * FROM item WHERE group = 1",
   "SELECT id, n FROM item WHERE n > 20 ORDER BY n DESC LIMIT 5",
@@ -159,27 +161,27 @@ class Day {
     })
   }
   private isChanging = false
+  private toCome: Array<(typeof kinds)[number]> = []
 
+  /** Blows in no order, but each four of another kind: a short day has them all. */
   private async blow(): Promise<void> {
+    if (this.toCome.length === 0) this.toCome = [...kinds]
     const ssp = this.random.pick(this.ssps)
-    const roll = this.random.next()
-    if (roll < 0.25) {
-      this.count("scheduler crashes")
+    const [kind] = this.toCome.splice(this.random.below(this.toCome.length), 1)
+    this.count(kind!)
+    if (kind === "scheduler crashes") {
       await this.scheduler.node.crash()
       await this.time.advance(this.random.below(1500))
       await this.scheduler.node.start()
-    } else if (roll < 0.55) {
-      this.count("ssp crashes")
+    } else if (kind === "ssp crashes") {
       await ssp.crash()
       await this.time.advance(this.random.below(3000))
       await ssp.start()
-    } else if (roll < 0.8) {
-      this.count("partitions")
+    } else if (kind === "partitions") {
       this.network.cutOff.add(ssp.name)
       await this.time.advance(300 + this.random.below(4000))
       this.network.cutOff.delete(ssp.name)
     } else {
-      this.count("changes of weather")
       this.network.weather = this.network.weather === calm ? rough : calm
     }
   }

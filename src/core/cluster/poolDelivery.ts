@@ -81,7 +81,9 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
 
 /** Takes over where an SSP stands now. */
 const stands = (turn: Turn, member: State.SspMember, queue: DeliveryQueue.DeliveryQueue): void => {
-  setMember(turn, { ...member, queue })
+  // What applies events lives: it need not be asked whether it does.
+  const polledAt = queue.acked > member.queue.acked ? turn.now : member.polledAt
+  setMember(turn, { ...member, queue, polledAt })
   // Ticks save positions; under a flood they would lag so far that a restart alone looked like an overflow.
   if (queue.acked - queue.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
   deliver(turn, member.ssp)

@@ -113,6 +113,7 @@ export interface SspMember extends SspRegistration {
   readonly sentBack: boolean
   /** Ready once `queue.acked` reaches it. */
   readonly target: number
+  /** When it was last asked for its health, or showed that it lives by what it applied. */
   readonly polledAt: number
   readonly polling: boolean
   readonly heartbeat: { readonly views: number; readonly cpu: number | undefined; readonly memory: number | undefined }

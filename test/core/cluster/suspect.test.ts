@@ -56,6 +56,16 @@ describe("an SSP that refuses connections", () => {
     expect(polled(placed().at(State.defaults.probeIntervalMs))).toEqual(["a", "b"])
     expect(polled(new Drive({ probeIntervalMs: 0 }).ready("a").at(10_000))).toEqual([])
   })
+  it("D31 an SSP that applies events is not asked meanwhile, one that has stopped to apply them is", () => {
+    const { probeIntervalMs } = State.defaults
+    const pool = placed()
+      .at(probeIntervalMs - 1)
+      .append(101)
+      .delivered("a")
+      .delivered("b", { kind: "unavailable" })
+    expect(polled(pool.at(probeIntervalMs))).toEqual(["b"])
+    expect(polled(pool.at(2 * probeIntervalMs - 1))).toEqual(["a"])
+  })
   it("D31 a health call that was under way at the first refusal, and any call but a health call, confirm nothing", () => {
     const pool = placed()
       .at(State.defaults.probeIntervalMs)
