@@ -17,7 +17,8 @@ import { SharedView } from "./SharedView.ts"
 import { SspStream, type SspStreamParts } from "./SspStream.ts"
 import { type SourceParts, ViewSource } from "./ViewSource.ts"
 
-const seekEveryMs = 100
+const seekEvery = Duration.millis(100)
+const checkEvery = Duration.seconds(1)
 
 /** Snapshots that are kept for clients to come; beyond it the one that was kept longest goes. */
 const mostKeptBytes = 64 * 1024 * 1024
@@ -61,6 +62,34 @@ class SspStreams {
   }
 }
 
+/** The sources whose view is looked for. Where there is none, nothing wakes the process. */
+class Seeking {
+  private readonly sources = new Set<ViewSource>()
+  private readonly some = Effect.unsafeMakeLatch()
+
+  add(source: ViewSource): void {
+    this.sources.add(source)
+    this.some.unsafeOpen()
+  }
+
+  delete(source: ViewSource): void {
+    this.sources.delete(source)
+    if (this.sources.size === 0) this.some.unsafeClose()
+  }
+
+  readonly looking: Effect.Effect<never> = Effect.forever(
+    Effect.zipRight(
+      this.some.await,
+      Effect.delay(
+        Effect.sync(() => {
+          for (const source of this.sources) source.look()
+        }),
+        seekEvery
+      )
+    )
+  )
+}
+
 export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews")<
   FollowedViews,
   {
@@ -92,7 +121,7 @@ export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews"
         },
         streamViews
       )
-      const seeking = new Set<ViewSource>()
+      const seeking = new Seeking()
       const shared = new Map<string, SharedView>()
       let keptBytes = 0
       const weighs = (bytes: number): void => {
@@ -128,15 +157,12 @@ export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews"
         shared.set(key, made)
         return made
       }
-      const every = (ms: number, work: () => void) =>
-        Serving.fork(Effect.forever(Effect.delay(Effect.sync(work), Duration.millis(ms))))
-      yield* every(seekEveryMs, () => {
-        for (const source of seeking) source.look()
-      })
-      yield* every(1000, () => {
+      const check = Effect.sync(() => {
         streams.check(pool.state())
         for (const view of shared.values()) view.check()
       })
+      yield* Serving.fork(seeking.looking)
+      yield* Serving.fork(Effect.forever(Effect.delay(check, checkEvery)))
       return {
         follow: (view, format, after, taker) => {
           const found = Whereabouts.of(pool.state(), view)

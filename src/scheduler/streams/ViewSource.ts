@@ -29,7 +29,7 @@ export interface SourceParts {
   /** A stream at this SSP with room for one more view. */
   readonly streamAt: (target: Target) => SspStream
   /** Those that look for their view. */
-  readonly seeking: Set<ViewSource>
+  readonly seeking: { readonly add: (source: ViewSource) => void; readonly delete: (source: ViewSource) => void }
   readonly nowMs: () => number
 }
 
