@@ -13,7 +13,7 @@ import { freePort, removeFolder, temporaryFolder, until } from "../../test/kit/D
 import { request } from "../../test/kit/http.ts"
 import * as Nats from "../../test/kit/nats.ts"
 import * as Postgres from "../../test/kit/postgres.ts"
-import { type Process, ProcessCluster } from "../../test/kit/processCluster.ts"
+import { type Process, ProcessCluster, usualTimes } from "../../test/kit/processCluster.ts"
 import { registration } from "../../test/kit/registration.ts"
 import { root } from "../../test/kit/source.ts"
 import { cpuMicros, type Judged, load, median, requestBytes } from "./load.ts"
@@ -127,22 +127,12 @@ const follows = (ssp: Process, query: string, view = "bench"): Promise<unknown> 
     600_000
   )
 
-/** The times that a cluster has unless told otherwise; those of the tests would have it busy with heartbeats. */
-const usual = {
-  scheduler: {
-    SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "3000",
-    SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "5000",
-    SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "15000"
-  },
-  ssp: { HEARTBEAT_INTERVAL_MS: "5000" }
-}
-
 /** What an event costs the scheduler with one and with eight SSPs that apply it, in turns. */
 const perSsp = async (): Promise<ReadonlyArray<Judged>> => {
   const clusters: Array<ProcessCluster> = []
   try {
     for (const count of [1, 8]) {
-      const cluster = await ProcessCluster.start(count, usual.scheduler, () => usual.ssp)
+      const cluster = await ProcessCluster.start(count, usualTimes.scheduler, () => usualTimes.ssp)
       clusters.push(cluster)
       for (const ssp of cluster.ssps) await follows(ssp, "SELECT * FROM post WHERE likes > 1000")
     }
@@ -187,8 +177,8 @@ const tables = async (): Promise<ReadonlyArray<Judged>> => {
   // Neither is sent back, whatever waits for it.
   const cluster = await ProcessCluster.start(
     2,
-    { ...usual.scheduler, SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "2000000" },
-    (id) => ({ ...usual.ssp, SVC_CLUSTER_FEED: id === "ssp-1" ? "pull" : "push" })
+    { ...usualTimes.scheduler, SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "2000000" },
+    (id) => ({ ...usualTimes.ssp, SVC_CLUSTER_FEED: id === "ssp-1" ? "pull" : "push" })
   )
   try {
     for (const ssp of cluster.ssps)

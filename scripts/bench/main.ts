@@ -20,6 +20,7 @@ import { cluster } from "./cluster.ts"
 import { database } from "./database.ts"
 import { failover } from "./failover.ts"
 import { faults } from "./faults.ts"
+import { idle } from "./idle.ts"
 import { jobs } from "./jobs.ts"
 import { language } from "./language.ts"
 import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
@@ -207,6 +208,7 @@ const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } =
   ...failover,
   database,
   faults,
+  idle,
   jobs,
   client,
   ...streams,

@@ -88,6 +88,16 @@ const sspProcess = async (id: string, schedulerUrl: string, dataDir: string, mor
   return new Process(id, `http://127.0.0.1:${port}`, () => Door.spawn({ dataDir, env }))
 }
 
+/** The times that a cluster has unless told otherwise; those of {@link ProcessCluster.start} keep it busy. */
+export const usualTimes = {
+  scheduler: {
+    SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "3000",
+    SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "5000",
+    SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "15000"
+  },
+  ssp: { HEARTBEAT_INTERVAL_MS: "5000" }
+}
+
 export class ProcessCluster {
   readonly scheduler: Process
   readonly ssps: ReadonlyArray<Process>
