@@ -294,6 +294,7 @@ export class Engine {
     if (relistings.length > 0) this.relistings = []
     if (!this.recomputed.empty) touched = this.runAgain(writes, touched)
     if (this.idle.length > 0) this.releases.tidy()
+    this.store.forgetDeleted()
     this.written.clear()
     this.evaluating.end()
     return touched ?? none
@@ -307,9 +308,7 @@ export class Engine {
     const { after, before, slot, version } = write
     // Deleted and made again in one step, under a version given twice.
     if (before !== undefined && after !== undefined && version === slot.version) slot.outdate()
-    this.store.apply(write)
-    const { indexes } = slot.keeper
-    for (let i = 0; i < indexes.length; i++) indexes[i]!.move(slot, before, after)
+    this.store.write(write)
   }
 
   private route(write: Write, stratum: number): void {

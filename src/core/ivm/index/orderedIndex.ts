@@ -10,11 +10,11 @@
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import { type FiledKey, FiledMap } from "../store/denseMap.ts"
-import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
+import { isLive, type Live, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
 import { absent, type KeySpec, type Keys, keysOf, sameKeys, unindexable } from "./indexKey.ts"
-import { leadOf, most, nowhere, OrderedRows, type Ordering, type Probe, sameOrder } from "./orderedRows.ts"
+import { leadOf, most, nowhere, OrderedRows, type Ordering, type Probe, type RowsOf, sameOrder } from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
 import { SortedRows, stretch } from "./sortedRows.ts"
 
@@ -109,6 +109,7 @@ const tell = ({ views }: KeyRows, slot: RecordSlot, from: Place | undefined, to:
 export class OrderedIndex implements TableIndex {
   readonly spec: KeySpec
   readonly ordering: Ordering
+  private readonly of: RowsOf
   private readonly byKey = new FiledMap<KeyRows>()
   /** Rows without an exact key; no view is filed with them. */
   readonly loose: KeyRows
@@ -126,7 +127,8 @@ export class OrderedIndex implements TableIndex {
   constructor(spec: KeySpec, ordering: Ordering, store: Store, table: string) {
     this.spec = spec
     this.ordering = ordering
-    this.loose = new KeyRows(ordering)
+    this.of = { ordering, table: store.table(table) }
+    this.loose = new KeyRows(this.of)
     this.building = this.build(store, table)
   }
 
@@ -137,6 +139,11 @@ export class OrderedIndex implements TableIndex {
   /** Goes on with the next rows, until {@link isBuilt}; changes may come in between. */
   buildOn(): void {
     if (this.building?.next().done === true) this.building = undefined
+  }
+
+  /** The record that a place in its lists leads to. */
+  slotOf(ref: SlotRef): RecordSlot {
+    return this.of.table.slotOf(ref)
   }
 
   /** The rows of a key; undefined where there are none. */
@@ -327,7 +334,7 @@ export class OrderedIndex implements TableIndex {
 
   private rowsFor(key: FiledKey): KeyRows {
     let rows = this.byKey.get(key)
-    if (rows === undefined) this.byKey.set(key, (rows = new KeyRows(this.ordering)))
+    if (rows === undefined) this.byKey.set(key, (rows = new KeyRows(this.of)))
     return rows
   }
 

@@ -10,7 +10,8 @@
 import { firstWhere } from "../../bisect.ts"
 import { compareRecords } from "../../surql/values/order.ts"
 import { field, type Obj, type Value } from "../../surql/values/value.ts"
-import type { RecordSlot } from "../store/recordSlot.ts"
+import type { RecordSlot, SlotRef } from "../store/recordSlot.ts"
+import type { Table } from "../store/table.ts"
 
 /** A term of an ORDER BY that reads one field of the record. */
 export interface OrderingTerm {
@@ -25,6 +26,12 @@ export interface Ordering {
   readonly terms: ReadonlyArray<OrderingTerm>
   /** The first of them. */
   readonly lead: OrderingTerm | undefined
+}
+
+/** What the rows are records of, and how they are ordered. */
+export interface RowsOf {
+  readonly ordering: Ordering
+  readonly table: Table
 }
 
 /** The value that decides first; undefined where only the record id does. */
@@ -45,13 +52,14 @@ export interface Probe {
   readonly slot: RecordSlot
 }
 
+const compareLeads = ({ lead }: Ordering, a: Value, b: Value): number => (lead === undefined ? 0 : lead.compare(a, b))
+
 /**
  * Negative: a row stands before a probe, by its first value and its record as it is now. The state that is looked for
  * may be an earlier one of the same record.
  */
 export const compareToProbe = (ordering: Ordering, otherLead: Value, other: RecordSlot, probe: Probe): number =>
-  (ordering.lead === undefined ? 0 : ordering.lead.compare(otherLead, probe.lead)) ||
-  compareBehindLead(ordering, other, probe)
+  compareLeads(ordering, otherLead, probe.lead) || compareBehindLead(ordering, other, probe)
 
 /** Whether every row with this first value, or this record where the order has none, stands behind a place. */
 export const isBehind = ({ lead: first }: Ordering, lead: Value, slot: RecordSlot, place: Probe): boolean =>
@@ -78,11 +86,11 @@ const scant = most / 4
 const appended = (3 * most) / 4
 
 /** Rows, each behind its first value: a search and what it finds lie together. */
-type Cells = Array<Value | RecordSlot>
+type Cells = Array<Value | SlotRef>
 
 const leadAt = (cells: Cells, at: number): Value => cells[2 * at] as Value
 
-const slotAt = (cells: Cells, at: number): RecordSlot => cells[2 * at + 1] as RecordSlot
+const refAt = (cells: Cells, at: number): SlotRef => cells[2 * at + 1] as SlotRef
 
 class Inner {
   /** The first row of each child. */
@@ -125,11 +133,11 @@ export const takeOut = <A>(items: Array<A>, at: number): void => {
   items.pop()
 }
 
-const insertRow = (cells: Cells, at: number, lead: Value, slot: RecordSlot): void => {
-  cells.push(lead, slot)
+const insertRow = (cells: Cells, at: number, lead: Value, ref: SlotRef): void => {
+  cells.push(lead, ref)
   for (let i = cells.length - 1; i > 2 * at + 1; i--) cells[i] = cells[i - 2]!
   cells[2 * at] = lead
-  cells[2 * at + 1] = slot
+  cells[2 * at + 1] = ref
 }
 
 const takeRowOut = (cells: Cells, at: number): void => {
@@ -173,33 +181,54 @@ const renewHead = ({ children, heads }: Inner, at: number): void => {
 }
 
 /** Puts a row behind those of a node. Answers a node of its own for it where this one has enough. */
-const appendTo = (node: Node, lead: Value, slot: RecordSlot): Node | undefined => {
+const appendTo = (node: Node, lead: Value, ref: SlotRef): Node | undefined => {
   if (!(node instanceof Inner)) {
-    if (node.length >= 2 * appended) return [lead, slot]
-    node.push(lead, slot)
+    if (node.length >= 2 * appended) return [lead, ref]
+    node.push(lead, ref)
     return undefined
   }
   const { children, counts, heads } = node
   const last = children.length - 1
-  const next = appendTo(children[last]!, lead, slot)
+  const next = appendTo(children[last]!, lead, ref)
   if (next === undefined) {
     counts[last]!++
     return undefined
   }
-  if (children.length >= appended) return new Inner([lead, slot], [next], [1])
-  heads.push(lead, slot)
+  if (children.length >= appended) return new Inner([lead, ref], [next], [1])
+  heads.push(lead, ref)
   children.push(next)
   counts.push(1)
   return undefined
 }
 
+const readFrom = (node: Node, rank: number, count: number, refs: Array<SlotRef>, leads: Array<Value>): number => {
+  if (!(node instanceof Inner)) {
+    const end = Math.min(node.length >> 1, rank + count)
+    for (let i = rank; i < end; i++) {
+      refs.push(refAt(node, i))
+      leads.push(leadAt(node, i))
+    }
+    return end - rank
+  }
+  const { children, counts } = node
+  let at = 0,
+    within = rank,
+    done = 0
+  while (within >= counts[at]!) within -= counts[at++]!
+  for (; at < children.length && done < count; at++) {
+    done += readFrom(children[at]!, within, count - done, refs, leads)
+    within = 0
+  }
+  return done
+}
+
 export class OrderedRows {
   size = 0
-  private readonly ordering: Ordering
+  private readonly of: RowsOf
   private root: Node = []
 
-  constructor(ordering: Ordering) {
-    this.ordering = ordering
+  constructor(of: RowsOf) {
+    this.of = of
   }
 
   /** Puts a record in its place. Answers its rank; {@link nowhere} where it stands there already. */
@@ -220,7 +249,7 @@ export class OrderedRows {
   /** Puts a record behind all rows, which it must not stand before. */
   append(lead: Value, slot: RecordSlot): void {
     this.size++
-    const next = appendTo(this.root, lead, slot)
+    const next = appendTo(this.root, lead, slot.ref)
     if (next === undefined) return
     const { root } = this
     this.root = new Inner([], [root, next], [this.size - 1, 1])
@@ -252,15 +281,24 @@ export class OrderedRows {
       while (within >= counts[at]!) within -= counts[at++]!
       node = children[at]!
     }
-    return slotAt(node, within)
+    return this.of.table.slotOf(refAt(node, within))
+  }
+
+  /** How many rows stand before a place, or there. */
+  rankBehind(place: Probe): number {
+    const { ordering, table } = this.of
+    return this.rankOf(
+      (lead, ref) =>
+        (compareLeads(ordering, lead, place.lead) || compareBehindLead(ordering, table.slotOf(ref), place)) <= 0
+    )
   }
 
   /** How many rows stand before the first one that is not before; `isBefore` may turn to false once. */
-  rankOf(isBefore: (lead: Value, slot: RecordSlot) => boolean): number {
+  rankOf(isBefore: (lead: Value, ref: SlotRef) => boolean): number {
     let rank = 0
     for (let node = this.root; ; ) {
       const cells = cellsOf(node)
-      const first = firstWhere(lengthOf(node), (at) => !isBefore(leadAt(cells, at), slotAt(cells, at)))
+      const first = firstWhere(lengthOf(node), (at) => !isBefore(leadAt(cells, at), refAt(cells, at)))
       if (!(node instanceof Inner)) return rank + first
       // The first that is not before stands in the child whose first row still is.
       const at = Math.max(0, first - 1)
@@ -270,29 +308,8 @@ export class OrderedRows {
   }
 
   /** Appends up to `count` rows from a rank on, each with its first value. */
-  read(rank: number, count: number, slots: Array<RecordSlot>, leads: Array<Value>): void {
-    if (rank < this.size) this.readFrom(this.root, rank, count, slots, leads)
-  }
-
-  private readFrom(node: Node, rank: number, count: number, slots: Array<RecordSlot>, leads: Array<Value>): number {
-    if (!(node instanceof Inner)) {
-      const end = Math.min(node.length >> 1, rank + count)
-      for (let i = rank; i < end; i++) {
-        slots.push(slotAt(node, i))
-        leads.push(leadAt(node, i))
-      }
-      return end - rank
-    }
-    const { children, counts } = node
-    let at = 0,
-      within = rank,
-      done = 0
-    while (within >= counts[at]!) within -= counts[at++]!
-    for (; at < children.length && done < count; at++) {
-      done += this.readFrom(children[at]!, within, count - done, slots, leads)
-      within = 0
-    }
-    return done
+  read(rank: number, count: number, refs: Array<SlotRef>, leads: Array<Value>): void {
+    if (rank < this.size) readFrom(this.root, rank, count, refs, leads)
   }
 
   /**
@@ -300,14 +317,15 @@ export class OrderedRows {
    * is compared, as it was filed.
    */
   private search(cells: Cells, probe: Probe, orHere: boolean): number {
-    const { ordering } = this
+    const { ordering, table } = this.of
     const { lead: first } = ordering
+    const own = probe.slot.ref
     let low = 0
     for (let high = cells.length >> 1; low < high; ) {
       const middle = (low + high) >> 1
       let order = first === undefined ? 0 : first.compare(leadAt(cells, middle), probe.lead)
-      if (order === 0 && slotAt(cells, middle) !== probe.slot)
-        order = compareBehindLead(ordering, slotAt(cells, middle), probe)
+      if (order === 0 && refAt(cells, middle) !== own)
+        order = compareBehindLead(ordering, table.slotOf(refAt(cells, middle)), probe)
       if (order < 0 || (orHere && order === 0)) low = middle + 1
       else high = middle
     }
@@ -322,8 +340,9 @@ export class OrderedRows {
   private addTo(node: Node, probe: Probe): number {
     if (!(node instanceof Inner)) {
       const at = this.search(node, probe, false)
-      if (node[2 * at + 1] === probe.slot) return nowhere
-      insertRow(node, at, probe.lead, probe.slot)
+      const { ref } = probe.slot
+      if (2 * at < node.length && refAt(node, at) === ref) return nowhere
+      insertRow(node, at, probe.lead, ref)
       return at
     }
     const { children, counts, heads } = node
@@ -340,14 +359,14 @@ export class OrderedRows {
     counts[at]! -= moved
     insert(children, at + 1, upper)
     insert(counts, at + 1, moved)
-    insertRow(heads, at + 1, leadAt(cellsOf(upper), 0), slotAt(cellsOf(upper), 0))
+    insertRow(heads, at + 1, leadAt(cellsOf(upper), 0), refAt(cellsOf(upper), 0))
     return rank
   }
 
   private removeFrom(node: Node, probe: Probe): number {
     if (!(node instanceof Inner)) {
       const at = this.search(node, probe, false)
-      if (node[2 * at + 1] !== probe.slot) return nowhere
+      if (2 * at >= node.length || refAt(node, at) !== probe.slot.ref) return nowhere
       takeRowOut(node, at)
       return at
     }

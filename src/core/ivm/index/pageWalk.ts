@@ -6,17 +6,17 @@
  */
 import type { Value } from "../../surql/values/value.ts"
 import type { FiledKey } from "../store/denseMap.ts"
-import type { RecordSlot } from "../store/recordSlot.ts"
+import type { RecordSlot, SlotRef } from "../store/recordSlot.ts"
 import { holdsValue, type Interval, isAfterStart, isBeforeEnd } from "./intervalTree.ts"
 import type { OrderedIndex } from "./orderedIndex.ts"
-import { compareToProbe, type OrderedRows, type Ordering, type Probe } from "./orderedRows.ts"
+import { compareToProbe, type OrderedRows, type Probe } from "./orderedRows.ts"
 
 /** One list, read in stretches. */
 class Cursor {
   readonly loose: boolean
   private readonly rows: OrderedRows
   private readonly stretch: number
-  private readonly slots: Array<RecordSlot> = []
+  private readonly refs: Array<SlotRef> = []
   private readonly leads: Array<Value> = []
   private rank: number
   private at = 0
@@ -29,13 +29,13 @@ class Cursor {
   }
 
   /** The next row; undefined behind the last. */
-  get slot(): RecordSlot | undefined {
-    if (this.at === this.slots.length) {
-      this.slots.length = this.leads.length = this.at = 0
-      this.rows.read(this.rank, this.stretch, this.slots, this.leads)
-      this.rank += this.slots.length
+  get ref(): SlotRef | undefined {
+    if (this.at === this.refs.length) {
+      this.refs.length = this.leads.length = this.at = 0
+      this.rows.read(this.rank, this.stretch, this.refs, this.leads)
+      this.rank += this.refs.length
     }
-    return this.slots[this.at]
+    return this.refs[this.at]
   }
 
   /** Its first value. */
@@ -67,7 +67,7 @@ export class PageWalk {
   loose = false
   /** The first value of that row. */
   lead: Value = undefined
-  private readonly ordering: Ordering
+  private readonly index: OrderedIndex
   private readonly interval: Interval | undefined
   private readonly cursors: Array<Cursor> = []
   private toSkip: number
@@ -79,8 +79,8 @@ export class PageWalk {
   constructor(index: OrderedIndex, walked: Walked, skip: number, length: number, behind?: Probe | undefined) {
     const { interval, keys } = walked
     const firstOf = (rows: OrderedRows): number =>
-      behind === undefined ? firstRank(rows, walked) : rankBehind(rows, index.ordering, behind)
-    this.ordering = index.ordering
+      behind === undefined ? firstRank(rows, walked) : rows.rankBehind(behind)
+    this.index = index
     this.interval = interval
     const { loose } = index
     const lone = keys.length === 1 && loose.size === 0
@@ -95,20 +95,20 @@ export class PageWalk {
   }
 
   /** The next row; undefined behind the last. The reader filters those that are loose. */
-  next(reader: RowFilter): RecordSlot | undefined {
+  next(reader: RowFilter): SlotRef | undefined {
     for (;;) {
       const cursor = this.nearest()
-      const slot = cursor?.slot
-      if (cursor === undefined || slot === undefined) return undefined
+      const ref = cursor?.ref
+      if (cursor === undefined || ref === undefined) return undefined
       const { lead, loose } = cursor
       if (this.interval !== undefined && !holdsValue(this.interval, lead)) return undefined
       cursor.advance()
       if (this.toSkip === 0) {
         this.loose = loose
         this.lead = lead
-        return slot
+        return ref
       }
-      if (!loose || reader.admits(slot)) this.toSkip--
+      if (!loose || reader.admits(this.index.slotOf(ref))) this.toSkip--
     }
   }
 
@@ -117,13 +117,14 @@ export class PageWalk {
     if (cursors.length === 1) return cursors[0]
     let nearest: Cursor | undefined
     for (const cursor of cursors)
-      if (cursor.slot !== undefined && (nearest === undefined || this.compare(cursor, nearest) < 0)) nearest = cursor
+      if (cursor.ref !== undefined && (nearest === undefined || this.compare(cursor, nearest) < 0)) nearest = cursor
     return nearest
   }
 
   private compare(a: Cursor, b: Cursor): number {
-    const slot = b.slot!
-    return compareToProbe(this.ordering, a.lead, a.slot!, { lead: b.lead, doc: slot.doc!, slot })
+    const { index } = this
+    const slot = index.slotOf(b.ref!)
+    return compareToProbe(index.ordering, a.lead, index.slotOf(a.ref!), { lead: b.lead, doc: slot.doc!, slot })
   }
 }
 
@@ -134,6 +135,3 @@ export const isBeforeBegin = ({ descending, interval }: Walked, lead: Value): bo
 /** The rank of the first row of a walk. */
 export const firstRank = (rows: OrderedRows, walked: Walked): number =>
   walked.interval === undefined ? 0 : rows.rankOf((lead) => isBeforeBegin(walked, lead))
-
-const rankBehind = (rows: OrderedRows, ordering: Ordering, place: Probe): number =>
-  rows.rankOf((lead, slot) => compareToProbe(ordering, lead, slot, place) <= 0)

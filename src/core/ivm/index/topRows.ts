@@ -15,7 +15,7 @@
  */
 import { firstWhere } from "../../bisect.ts"
 import type { Value } from "../../surql/values/value.ts"
-import { isLive, type RecordSlot } from "../store/recordSlot.ts"
+import { isLive, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { OrderedIndex } from "./orderedIndex.ts"
 import { compareToProbe, isBehind, leadOf, type Probe } from "./orderedRows.ts"
 import { PageWalk, type RowFilter, type Walked } from "./pageWalk.ts"
@@ -31,7 +31,7 @@ interface Need {
 
 export class TopRows {
   /** The known rows, in order. */
-  private readonly known: Array<RecordSlot> = []
+  private readonly known: Array<SlotRef> = []
   /** The row up to which all are known; undefined: none is yet. */
   private edge: Probe | undefined = undefined
   /** All rows are known. */
@@ -101,18 +101,19 @@ export class TopRows {
     this.renewed = step === this.step ? [...renewed, ...slots] : slots
     this.step = step
     for (const slot of slots) {
-      const at = known.indexOf(slot)
+      const at = known.indexOf(slot.ref)
       if (at >= 0) known.splice(at, 1)
     }
     for (const slot of slots)
-      if (isLive(slot) && this.isInside(slot) && !known.includes(slot) && this.reader!.admits(slot)) this.insert(slot)
+      if (isLive(slot) && this.isInside(slot) && !known.includes(slot.ref) && this.reader!.admits(slot))
+        this.insert(slot)
   }
 
   /**
    * The row at a position; undefined where there is none, and where the budget of rows to look at is spent, so that the
    * caller should pause.
    */
-  at(position: number, budget: { left: number }): RecordSlot | undefined {
+  at(position: number, budget: { left: number }): SlotRef | undefined {
     // In a step, where no budget bounds it, candidates come in parts: see `close`.
     const isFill = budget.left !== Infinity
     while ((position >= this.known.length || (isFill && this.keepsAll)) && !this.isWhole && budget.left > 0) {
@@ -144,22 +145,23 @@ export class TopRows {
     this.keepsAll = false
     this.looked = this.passed = 0
     known.length = most
-    this.edge = this.probe(known[most - 1]!)
+    this.edge = this.probe(this.index.slotOf(known[most - 1]!))
     this.isWhole = false
   }
 
   private walkOn(): void {
     this.walk ??= new PageWalk(this.index, this.reader!, 0, stretch, this.edge)
-    const slot = this.walk.next(this.reader!)
+    const ref = this.walk.next(this.reader!)
     // Either way rows may be reached that were not before.
     this.index.edgesMoved++
-    if (slot === undefined) {
+    if (ref === undefined) {
       this.isWhole = true
       return
     }
+    const slot = this.index.slotOf(ref)
     this.edge = this.probe(slot)
     const passes = (!this.filters && !this.walk.loose) || this.reader!.admits(slot)
-    if (passes) this.known.push(slot)
+    if (passes) this.known.push(ref)
     this.look(passes)
   }
 
@@ -199,12 +201,12 @@ export class TopRows {
   }
 
   private insert(slot: RecordSlot): void {
-    const { known } = this
+    const { index, known } = this
     const probe = this.probe(slot)
     known.splice(
-      firstWhere(known.length, (at) => this.compare(known[at]!, probe) >= 0),
+      firstWhere(known.length, (at) => this.compare(index.slotOf(known[at]!), probe) >= 0),
       0,
-      slot
+      slot.ref
     )
   }
 

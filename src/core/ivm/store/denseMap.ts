@@ -56,6 +56,11 @@ export class DenseMap<V, B = never> {
     }
   }
 
+  /** The value of a key that has one in the array. */
+  valueAt(key: number): V {
+    return this.counted[this.cells * key] as V
+  }
+
   /** What stands beside the value of a counted key, of a map of two cells. */
   beside(key: number): B | undefined {
     return this.counted[2 * key + 1] as B | undefined

@@ -12,6 +12,13 @@ import { type Obj, RecordId } from "../../surql/values/value.ts"
 import { weights } from "./recordBytes.ts"
 import type { Table } from "./table.ts"
 
+/**
+ * What leads to a slot of a known table: its place there, where that is a number, or itself. Lists whose records are
+ * moved about hold these: to move a number, V8 looks at nothing; to move a pointer, at the head of the page that it
+ * leads to, and a young one it notes as well (layout rule 1).
+ */
+export type SlotRef = number | RecordSlot
+
 /** A row of a view, as its record's slot points to it. */
 export interface Holding {
   readonly owner: object
@@ -71,6 +78,17 @@ export class RecordSlot extends RecordId {
   /** The number of its id's text, where the table finds it by that. */
   get textNumber(): number {
     return firstText - (this.place >> 2)
+  }
+
+  /** What leads to it from its table: always the same while an index follows the table. */
+  get ref(): SlotRef {
+    const at = this.place >> 2
+    return at >= 0 || at <= firstText ? at : this
+  }
+
+  /** Its document stands beside no slot. */
+  get isApart(): boolean {
+    return this.place >> 2 === inPlace
   }
 
   /** The table finds it by its id. */

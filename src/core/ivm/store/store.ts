@@ -35,6 +35,8 @@ export class Store {
   watcher: StoreWatcher | undefined = undefined
   private readonly tables = new Map<string, Table>()
   private readonly deleted = new Tombstones()
+  /** Deleted records of our own tables, until the step ends. */
+  private readonly unremembered: Array<RecordSlot> = []
   /** No record without a slot was ever deleted with a version above this. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
@@ -193,21 +195,42 @@ export class Store {
     })
   }
 
-  apply({ after, before, id, slot, version }: Write): void {
+  /** Writes a record's new state, and forgets deleted ones that are not to be remembered. */
+  apply(write: Write): void {
+    this.write(write)
+    this.forgetDeleted()
+  }
+
+  /**
+   * Writes a record's new state, and moves the indexes of its table along. What a step deletes is forgotten at its end:
+   * until then a page that shows it finds it by its place.
+   */
+  write({ after, before, id, slot, version }: Write): void {
     this.watcher?.moved(id)
     this.edgeIndex?.move(slot, before, after)
     const buried = before === undefined && slot.kept
     const table = slot.kept ? slot.keeper : this.table(id.table)
     table.put(slot, after, version)
+    const { indexes } = table
+    for (let i = 0; i < indexes.length; i++) indexes[i]!.move(slot, before, after)
     if (after !== undefined) {
       if (buried) this.deleted.remove()
       return
     }
     if (id.table === lostTable) this.floor = Math.max(this.floor, version)
     if (buried) return
-    if (isOwn(id.table)) return table.forgetDeleted(slot)
-    this.deleted.add(slot)
-    if (this.deleted.size > this.maxTombstones) this.forgetOldestTombstones()
+    if (isOwn(id.table)) this.unremembered.push(slot)
+    else this.deleted.add(slot)
+  }
+
+  /** Forgets deleted records: of our own tables all, of others the oldest where there are too many. */
+  forgetDeleted(): void {
+    const { unremembered } = this
+    while (unremembered.length > 0) {
+      const slot = unremembered.pop()!
+      slot.keeper.forgetDeleted(slot)
+    }
+    while (this.deleted.size > this.maxTombstones) this.forgetOldestTombstones()
   }
 
   /** No index and no view's router follows this table, and no view holds a row of it. */

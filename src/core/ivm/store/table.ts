@@ -10,7 +10,7 @@ import * as Ids from "../../surql/values/recordId.ts"
 import { type Obj, type Range, RecordId, type RecordKey, sameRecord, type Value } from "../../surql/values/value.ts"
 import { DenseMap } from "./denseMap.ts"
 import { recordBytes, shareOf } from "./recordBytes.ts"
-import { firstText, inPlace, isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
+import { firstText, inPlace, isLive, type Live, type RecordSlot, type SlotRef, type Write } from "./recordSlot.ts"
 import { TextNumbers, type Texts } from "./textNumbers.ts"
 
 const BTree = sortedBTree.default
@@ -105,6 +105,12 @@ export class Table implements Texts {
         : this.apart.get(slot)
   }
 
+  /** The slot that this leads to. */
+  slotOf(ref: SlotRef): RecordSlot {
+    if (typeof ref !== "number") return ref
+    return ref >= 0 ? this.slots.valueAt(ref) : (this.byText[3 * (firstText - ref)] as RecordSlot)
+  }
+
   /** The text of an id, by its number. */
   textAt(number: number): string {
     return this.byText[3 * number + 2] as string
@@ -142,7 +148,8 @@ export class Table implements Texts {
         if (typeof raw === "number") this.slots.set(raw, slot)
         else this.others.set(raw.text, slot)
       }
-      if (this.slots.isCounted(raw)) {
+      // Lists of an index know a slot by its place, so it stays, though there may be a better one by now.
+      if (this.slots.isCounted(raw) && !(slot.isApart && this.indexes.length > 0)) {
         if (this.apart.size > 0) this.apart.delete(slot)
         slot.put(this, raw, version)
         this.slots.setBeside(raw, doc)

@@ -22,7 +22,7 @@ import type { TopRows } from "../index/topRows.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { PageKeys } from "../query/pagePlan.ts"
 import type { FiledKey } from "../store/denseMap.ts"
-import { isLive, type RecordSlot } from "../store/recordSlot.ts"
+import { isLive, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { ReaderRow, ReadResult } from "./dependencies.ts"
 import { IncrementalView } from "./incrementalView.ts"
 import type { Output } from "./output.ts"
@@ -45,7 +45,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   private readonly offset: number
   private readonly length: number
   /** The records shown, in order. */
-  private page: Array<RecordSlot> = []
+  private page: Array<SlotRef> = []
   /** Records that the page has looked at and does not show. */
   private passed: Set<RecordSlot> | undefined = undefined
   /** The first rows that match, for a page that the index does not lead to by rank. */
@@ -185,7 +185,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   override *known(): Iterable<ViewRow> {
-    for (const slot of this.page) yield slot.heldBy(this) as ViewRow
+    for (const ref of this.page) yield this.index.slotOf(ref).heldBy(this) as ViewRow
   }
 
   get filters(): boolean {
@@ -260,20 +260,20 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       from === undefined || !this.admitsLead(from.lead) ? limit : from.rank - began + Number(comesBefore) - start
     const is = to === undefined || !this.admitsLead(to.lead) ? limit : to.rank - began - start
     if (was < 0 && is < 0) return true
-    const gone = was < 0 ? page.shift() : was < limit ? slot : undefined
+    const gone = was < 0 ? page.shift() : was < limit ? slot.ref : undefined
     if (was >= 0 && was < limit) takeOut(page, was)
     let come = is < 0 ? this.rowAt(rows, began + start) : undefined
-    if (is < limit && (is >= 0 || come !== undefined)) insert(page, Math.max(0, is), come ?? slot)
-    let last: RecordSlot | undefined
+    if (is < limit && (is >= 0 || come !== undefined)) insert(page, Math.max(0, is), (come ?? slot).ref)
+    let last: SlotRef | undefined
     if (page.length > limit) last = page.pop()
     else if (page.length < limit) {
       const next = this.rowAt(rows, began + start + page.length)
-      if (next !== undefined) page.push((come = next))
+      if (next !== undefined) page.push((come = next).ref)
     }
-    if (interval !== undefined && page.length > 0) this.lastLead = this.leadOf(page.at(-1)!)
+    if (interval !== undefined && page.length > 0) this.lastLead = this.leadOf(this.index.slotOf(page.at(-1)!))
     const isOn = is >= 0 && is < limit
-    if (gone !== undefined && !(gone === slot && isOn)) this.hides(gone)
-    if (last !== undefined) this.hides(last)
+    if (gone !== undefined && !(isOn && gone === slot.ref)) this.hides(this.index.slotOf(gone))
+    if (last !== undefined) this.hides(this.index.slotOf(last))
     // Either the record is on the page now, or another row may have come.
     return isOn ? this.shows(slot) : come === undefined || this.shows(come)
   }
@@ -306,7 +306,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     }
     this.update(row, row.doc, true)
     if (row.heldBy(this) !== undefined) return true
-    takeOut(this.page, this.page.indexOf(row))
+    takeOut(this.page, this.page.indexOf(row.ref))
     return false
   }
 
@@ -334,23 +334,24 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
         ? (several || !this.isRead) && !isOf(slot.heldBy(this) as ViewRow | undefined, slot)
         : several && this.isRead && passedBefore?.has(slot) === true
     const walk = top === undefined ? new PageWalk(this.index, this, start, length) : undefined
-    const page: Array<RecordSlot> = [],
-      gone: Array<RecordSlot> = [],
-      elsewhere: Array<RecordSlot> = []
+    const page: Array<SlotRef> = [],
+      gone: Array<SlotRef> = [],
+      elsewhere: Array<SlotRef> = []
     const budget = { left: most }
     let at = 0,
       position = start
     this.passed = undefined
     while (page.length < length && budget.left > 0) {
-      const slot = walk === undefined ? top!.at(position++, budget) : walk.next(this)
-      if (slot === undefined) break
+      const ref = walk === undefined ? top!.at(position++, budget) : walk.next(this)
+      if (ref === undefined) break
+      const slot = this.index.slotOf(ref)
       // The usual page is the old one with a row more and a row less: the rest is found without a look at the records.
       let isShown = true
-      if (before[at] === slot) at++
-      else if (at + 1 < before.length && before[at + 1] === slot) {
+      if (before[at] === ref) at++
+      else if (at + 1 < before.length && before[at + 1] === ref) {
         gone.push(before[at]!)
         at += 2
-      } else if (slot.heldBy(this) !== undefined) elsewhere.push(slot)
+      } else if (slot.heldBy(this) !== undefined) elsewhere.push(ref)
       else isShown = false
       const isChanged = isTouched(slot) || mayBeOther(slot, isShown)
       if (isChanged || (!isShown && passedBefore?.has(slot) !== true)) {
@@ -359,13 +360,13 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       }
       if ((!isShown || isChanged) && slot.heldBy(this) === undefined) (this.passed ??= new Set()).add(slot)
       else {
-        page.push(slot)
+        page.push(ref)
         if (walk !== undefined) this.lastLead = walk.lead
       }
     }
     while (at < before.length) gone.push(before[at++]!)
     this.page = page
-    for (const slot of gone) if (!elsewhere.includes(slot)) this.update(slot, undefined, true)
+    for (const ref of gone) if (!elsewhere.includes(ref)) this.update(this.index.slotOf(ref), undefined, true)
     for (const slot of passedBefore ?? none)
       if (!this.passedOver(slot) && slot.heldBy(this) === undefined) this.update(slot, undefined, true)
     const isWhole = budget.left > 0
