@@ -2,7 +2,7 @@
  * The counted tree of rows against a plain sorted array: order, ranks, and what is there, while rows come and go.
  */
 import { expect } from "vitest"
-import { leadOf, nowhere, OrderedRows, type Ordering } from "../../../src/core/ivm/index/orderedRows.ts"
+import { leadOf, nowhere, OrderedRows, type Ordering, rowsOf } from "../../../src/core/ivm/index/orderedRows.ts"
 import type { RecordSlot, SlotRef } from "../../../src/core/ivm/store/recordSlot.ts"
 import { Store } from "../../../src/core/ivm/store/store.ts"
 import { compare, compareRecords } from "../../../src/core/surql/values/order.ts"
@@ -37,7 +37,7 @@ seeded(
       const table = store.table("t")
       // A slot keeps its place while an index follows its table.
       table.indexes.push({ move: () => undefined })
-      const rows = new OrderedRows({ ordering, table })
+      const rows = new OrderedRows(rowsOf(ordering, table))
       const read = (rank: number, count: number, leads: Array<Value>): ReadonlyArray<RecordSlot> => {
         const refs: Array<SlotRef> = []
         rows.read(rank, count, refs, leads)

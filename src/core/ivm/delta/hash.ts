@@ -47,7 +47,9 @@ const finished = (h: number, l: number): Hash64 => {
 }
 
 const seedOf = (version: number): number =>
-  (version % 0x100000000) ^ Math.imul(Math.floor(version / 0x100000000) + 1, 0x9e3779b1)
+  version >>> 0 === version
+    ? version ^ 0x9e3779b1
+    : (version % 0x100000000) ^ Math.imul(Math.floor(version / 0x100000000) + 1, 0x9e3779b1)
 
 /** Hash of one row of a result; `digest` covers shown content that the version does not (linked records). */
 export const rowHash = (id: string, version: number, digest: string | undefined): Hash64 =>
@@ -60,7 +62,7 @@ export const recordHash = (id: RecordId, version: number): Hash64 => {
   const { raw, table } = id
   if (typeof raw !== "number" || raw !== raw >>> 0) return rowHash(id.text, version, undefined)
   let count = 0
-  for (let left = raw; left > 0 || count === 0; left = Math.floor(left / 10)) digits[count++] = 48 + (left % 10)
+  for (let left = raw; left > 0 || count === 0; left = (left / 10) >>> 0) digits[count++] = 48 + (left % 10)
   return mix(idPrefix(table), seedOf(version), digits, count)
 }
 

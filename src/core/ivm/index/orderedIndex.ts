@@ -14,7 +14,17 @@ import { isLive, type Live, type RecordSlot, type SlotRef } from "../store/recor
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
 import { absent, type KeySpec, type Keys, keysOf, sameKeys, unindexable } from "./indexKey.ts"
-import { leadOf, most, nowhere, OrderedRows, type Ordering, type Probe, type RowsOf, sameOrder } from "./orderedRows.ts"
+import {
+  leadOf,
+  most,
+  nowhere,
+  OrderedRows,
+  type Ordering,
+  type Probe,
+  type RowsOf,
+  rowsOf,
+  sameOrder
+} from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
 import { SortedRows, stretch } from "./sortedRows.ts"
 
@@ -127,7 +137,7 @@ export class OrderedIndex implements TableIndex {
   constructor(spec: KeySpec, ordering: Ordering, store: Store, table: string) {
     this.spec = spec
     this.ordering = ordering
-    this.of = { ordering, table: store.table(table) }
+    this.of = rowsOf(ordering, store.table(table))
     this.loose = new KeyRows(this.of)
     this.building = this.build(store, table)
   }

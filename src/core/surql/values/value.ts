@@ -239,11 +239,16 @@ export class Closure extends Special {
   }
 }
 
-const builtinKeys: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype))
-
-/** The own field `key` of an object, NONE when it is missing; never something inherited. */
-export const field = (object: Obj, key: string): Value =>
-  builtinKeys.has(key) && !Object.hasOwn(object, key) ? undefined : object[key]
+/**
+ * The own field `key` of an object, NONE when it is missing; never something inherited: that is a function, which no
+ * value is, or the prototype. The name is not looked up anywhere, since filters and orders read fields all the time.
+ */
+export const field = (object: Obj, key: string): Value => {
+  const value: unknown = object[key]
+  return typeof value === "function" || (key === "__proto__" && !Object.hasOwn(object, key))
+    ? undefined
+    : (value as Value)
+}
 
 /** True for an object value (not null, array or {@link Special}). */
 export const isObj = (value: Value): value is Obj =>
