@@ -50,6 +50,8 @@ export class Tombstones {
 
   /** Leaves one entry for each tombstone: its last. */
   private clearUp(): void {
+    // None came back: most deleted records never do, and a set of so many is cold.
+    if (this.queue.length === this.buried) return
     const last = new Set<RecordSlot>()
     for (let i = this.queue.length - 1; i >= 0; i--) if (isTombstone(this.queue[i]!)) last.add(this.queue[i]!)
     this.queue = [...last].reverse()
