@@ -1,6 +1,7 @@
 /**
  * The bench of the cluster: durable ingest beside the least a server can do, what an event costs the scheduler by the
- * number of SSPs, a bootstrap beside the least a copy can cost, and how fast an SSP that was away catches up.
+ * number of SSPs, a bootstrap beside the least a copy can cost, how fast an SSP that was away catches up, and what all
+ * of it costs when nothing is asked.
  *
  * Everything is a real process. Ingest and bootstrap are judged by time of the clock, both sides in turns in one run:
  * what they wait for, the disk and each other, is part of what is asked.
@@ -9,7 +10,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import ts from "typescript"
-import { freePort, removeFolder, temporaryFolder, until } from "../../test/kit/Door.ts"
+import { freePort, removeFolder, sleep, temporaryFolder, until } from "../../test/kit/Door.ts"
 import { request } from "../../test/kit/http.ts"
 import * as Nats from "../../test/kit/nats.ts"
 import * as Postgres from "../../test/kit/postgres.ts"
@@ -268,6 +269,39 @@ const engines = async (): Promise<ReadonlyArray<Judged>> => {
   }
 }
 
+/** Behind a start, V8 optimizes and collects for so long. */
+const settleMs = 60_000
+const idleMs = 20_000
+
+/**
+ * What a scheduler and an SSP spend of which nothing is asked, beside a bare Node process that a timer wakes a hundred
+ * times a second: whatever looks at the clock by itself pays for each wake as long as the service runs.
+ */
+const idle = async (): Promise<ReadonlyArray<Judged>> => {
+  const bare = spawn(process.execPath, ["--eval", "setInterval(() => {}, 10)"], { stdio: "inherit" })
+  const cluster = await ProcessCluster.start(1, usualTimes.scheduler, () => usualTimes.ssp)
+  try {
+    const [ssp] = cluster.ssps
+    await follows(ssp!, "SELECT * FROM post")
+    await sleep(settleMs)
+    const pids = [bare.pid!, ssp!.door!.pid, cluster.scheduler.door!.pid]
+    const before = pids.map(cpuMicros)
+    await sleep(idleMs)
+    const [least, ...own] = pids.map((pid, i) => (cpuMicros(pid) - before[i]!) / idleMs) as [number, ...Array<number>]
+    return ["SSP with a view", "scheduler with an SSP"].map((what, i) =>
+      told(
+        `CPU of an idle ${what} / bare node with a timer of 10 ms`,
+        own[i]! / least,
+        1.5,
+        `${own[i]!.toFixed(1)} and ${least.toFixed(1)} ms a second`
+      )
+    )
+  } finally {
+    bare.kill()
+    await cluster.close()
+  }
+}
+
 const fill = async (cluster: ProcessCluster, records: number): Promise<void> => {
   const port = Number(new URL(cluster.scheduler.url).port)
   await load(
@@ -388,6 +422,7 @@ const replay = async (): Promise<ReadonlyArray<Judged>> => {
 
 export const cluster = {
   "cluster-ingest": ingest,
+  "cluster-idle": idle,
   "cluster-engines": engines,
   "cluster-ssps": perSsp,
   "cluster-tables": tables,

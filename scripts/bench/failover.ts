@@ -8,20 +8,14 @@
  */
 
 import { sleep, until } from "../../test/kit/Door.ts"
-import { type Process, ProcessCluster } from "../../test/kit/processCluster.ts"
+import { type Process, ProcessCluster, usualTimes } from "../../test/kit/processCluster.ts"
 import { registration } from "../../test/kit/registration.ts"
 import { cpuMicros, type Judged, load, requestBytes } from "./load.ts"
 
-/** What the settings are unless somebody sets them; the kit's are shorter. */
-const defaults = {
-  SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "3000",
-  SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "5000",
-  SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "15000",
-  SVC_LOG_LEVEL: "warn"
-}
+const quiet = { SVC_LOG_LEVEL: "warn" }
 
 const started = (ssps: number): Promise<ProcessCluster> =>
-  ProcessCluster.start(ssps, defaults, () => ({ HEARTBEAT_INTERVAL_MS: "5000", SVC_LOG_LEVEL: "warn" }))
+  ProcessCluster.start(ssps, { ...usualTimes.scheduler, ...quiet }, () => ({ ...usualTimes.ssp, ...quiet }))
 
 const view = (n: number): object => registration(`view-${n}`, `SELECT * FROM post WHERE author = user:${n}`)
 

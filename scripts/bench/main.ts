@@ -20,7 +20,6 @@ import { cluster } from "./cluster.ts"
 import { database } from "./database.ts"
 import { failover } from "./failover.ts"
 import { faults } from "./faults.ts"
-import { idle } from "./idle.ts"
 import { jobs } from "./jobs.ts"
 import { language } from "./language.ts"
 import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
@@ -208,7 +207,6 @@ const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } =
   ...failover,
   database,
   faults,
-  idle,
   jobs,
   client,
   ...streams,

@@ -7,7 +7,7 @@
  */
 import { join } from "node:path"
 import { Door, freePort, until } from "../../test/kit/Door.ts"
-import { Process, ProcessCluster } from "../../test/kit/processCluster.ts"
+import { Process, ProcessCluster, usualTimes } from "../../test/kit/processCluster.ts"
 import { nodeOptions } from "./probe.ts"
 
 export const forms = ["ssp", "memory", "cluster"] as const
@@ -82,15 +82,11 @@ const fewest = 2
 const several = async (config: string): Promise<Nodes> => {
   // The time-outs are those of production: the kit's own are for tests that wait for them. An SSP that is slow on a
   // busy machine catches up; one that must bootstrap again and again would be judged by its bootstraps.
-  const patience = {
-    SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "50000",
-    SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "5000",
-    SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "15000"
-  }
+  const patience = { ...usualTimes.scheduler, SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "50000" }
   const cluster = await ProcessCluster.start(2, { ...common(config), ...patience }, () => ({
     ...common(config),
     ...sspEnv,
-    HEARTBEAT_INTERVAL_MS: "5000"
+    ...usualTimes.ssp
   }))
   const [, second] = cluster.ssps
   const restarts = (minutes: number) => {

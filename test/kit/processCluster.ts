@@ -73,7 +73,8 @@ export class Process {
   }
 }
 
-type Env = { readonly [name: string]: string }
+/** Undefined: what the service has unless told otherwise, and not what is set here for tests. */
+type Env = { readonly [name: string]: string | undefined }
 
 const sspProcess = async (id: string, schedulerUrl: string, dataDir: string, more: Env = {}): Promise<Process> => {
   const port = await freePort()
@@ -88,14 +89,14 @@ const sspProcess = async (id: string, schedulerUrl: string, dataDir: string, mor
   return new Process(id, `http://127.0.0.1:${port}`, () => Door.spawn({ dataDir, env }))
 }
 
-/** The times that a cluster has unless told otherwise; those of {@link ProcessCluster.start} keep it busy. */
+/** The service's own times; those that {@link ProcessCluster.start} sets for tests keep a cluster busy. */
 export const usualTimes = {
   scheduler: {
-    SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "3000",
-    SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "5000",
-    SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "15000"
+    SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: undefined,
+    SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: undefined,
+    SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: undefined
   },
-  ssp: { HEARTBEAT_INTERVAL_MS: "5000" }
+  ssp: { HEARTBEAT_INTERVAL_MS: undefined }
 }
 
 export class ProcessCluster {
