@@ -161,9 +161,10 @@ class Day {
     })
   }
   private isChanging = false
+  /** Kinds of blows that are still to come before one comes again. */
   private toCome: Array<(typeof kinds)[number]> = []
 
-  /** Blows in no order, but each four of another kind: a short day has them all. */
+  /** Each four blows in a row are of four kinds, in random order, so that a short day has every kind. */
   private async blow(): Promise<void> {
     if (this.toCome.length === 0) this.toCome = [...kinds]
     const ssp = this.random.pick(this.ssps)

@@ -460,7 +460,7 @@ export class TableFollower {
     const { client } = this.parts
     for (;;) {
       const { moved } = this
-      if (!this.isSaid()) {
+      if (!this.speak()) {
         if (!(yield* Effect.isSuccess(client.applied!(this.word)))) {
           yield* Effect.sleep(Duration.millis(2 * firstWaitMs))
           continue
@@ -471,9 +471,9 @@ export class TableFollower {
     }
   })
 
-  /** Says what is applied now, at once where a request for words is open. */
+  /** Says what is applied: at once where a request for words is open, else the fiber that acknowledges does. */
   private say(): void {
-    if (!this.isSaid()) this.acknowledge()
+    if (!this.speak()) this.acknowledge()
   }
 
   private get word(): typeof SspApplied.Type {
@@ -481,7 +481,8 @@ export class TableFollower {
     return { ssp_id: sspId, registration, seq: this.position.seq ?? 0 }
   }
 
-  private isSaid(): boolean {
+  /** False: no request for words is open. */
+  private speak(): boolean {
     return this.words?.say(this.word) === true
   }
 

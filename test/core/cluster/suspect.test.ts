@@ -56,7 +56,7 @@ describe("an SSP that refuses connections", () => {
     expect(polled(placed().at(State.defaults.probeIntervalMs))).toEqual(["a", "b"])
     expect(polled(new Drive({ probeIntervalMs: 0 }).ready("a").at(10_000))).toEqual([])
   })
-  it("D31 an SSP that applies events is not asked meanwhile, one that has stopped to apply them is", () => {
+  it("D31 an SSP that applies events is not asked meanwhile, one that no longer applies them is", () => {
     const { probeIntervalMs } = State.defaults
     const pool = placed()
       .at(probeIntervalMs - 1)

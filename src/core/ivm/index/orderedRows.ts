@@ -32,7 +32,7 @@ export interface Ordering {
 export interface RowsOf {
   readonly ordering: Ordering
   readonly table: Table
-  /** Numbers that decide first ascend, or descend where it is -1. */
+  /** 1: numbers that decide first ascend; -1: they descend. */
   readonly sign: 1 | -1
 }
 
@@ -292,7 +292,7 @@ export class OrderedRows {
     return this.of.table.slotOf(refAt(node, within))
   }
 
-  /** How many rows stand before a place, or there. */
+  /** How many rows stand before a place, or there. A record is looked up only where the first values are equal. */
   rankBehind(place: Probe): number {
     const { ordering, table } = this.of
     return this.rankOf(
