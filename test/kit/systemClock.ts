@@ -24,7 +24,7 @@ export const lacking = library === undefined ? "no libfaketime" : undefined
 export class SystemClock {
   private readonly folder = temporaryFolder()
   private readonly file = join(this.folder, "time")
-  /** For the process, which looks once a second how its clock goes. */
+  /** Environment of the process whose clock it is; a change of the clock is seen there within a second. */
   readonly env: { readonly [name: string]: string } = {
     LD_PRELOAD: library ?? "",
     FAKETIME_TIMESTAMP_FILE: this.file,
@@ -36,7 +36,10 @@ export class SystemClock {
     this.set(0)
   }
 
-  /** Seconds that it goes ahead, and by how much faster than time goes by since the process began. */
+  /**
+   * `aheadSecs`: seconds ahead of the machine's clock, negative for behind. `rate`: seconds that it counts for each
+   * second since the process began.
+   */
   set(aheadSecs: number, rate = 1): void {
     // Never half a file: it is read at any moment.
     writeFileSync(`${this.file}.new`, `${aheadSecs < 0 ? "" : "+"}${aheadSecs} x${rate}\n`)
