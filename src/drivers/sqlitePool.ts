@@ -4,8 +4,9 @@ import { Effect, Layer } from "effect"
 import * as Layout from "../core/storeLayout.ts"
 import { DatabaseError } from "../ports/Database.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
+import { Heap } from "../ports/ProcessFigures.ts"
 import { ReplicaError } from "../ports/Replica.ts"
-import { openedFrom, opening, type Put, Results } from "./shared/poolRows.ts"
+import { openedFrom, opening, type Put, Results, type Row, readAll } from "./shared/poolRows.ts"
 import { failure } from "./shared/sqliteFailure.ts"
 import { type Link, link as linkOf, type Statement } from "./shared/sqliteLink.ts"
 
@@ -47,6 +48,36 @@ const lastOf = (puts: ReadonlyArray<Put>): ReadonlyArray<Put> => {
 const putAll = (link: Link, puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> =>
   attempt(() => link.write(lastOf(puts).map(statementOf)))
 
+const lengths = ({ all }: Link): ReadonlyArray<number> =>
+  all("SELECT length(value) FROM pool ORDER BY kind, key").map(([length]) => Number(length))
+
+/** Reads on from the row that was read last. */
+const pages = ({ all }: Link): ((count: number) => Effect.Effect<ReadonlyArray<Row>, DatabaseError>) => {
+  let [kind, key] = ["", ""]
+  return (count) =>
+    Effect.gen(function* () {
+      const found = yield* attempt(() =>
+        all("SELECT kind, key, value FROM pool WHERE (kind, key) > (?, ?) ORDER BY kind, key LIMIT ?", [
+          kind,
+          key,
+          count
+        ])
+      )
+      const last = found.at(-1)
+      if (last !== undefined) [kind, key] = [String(last[0]), String(last[1])]
+      return yield* Effect.try({
+        try: () =>
+          found.map(([kind, key, value]) => ({
+            kind: String(kind),
+            key: String(key),
+            value: JSON.parse(String(value)) as unknown
+          })),
+        catch: (cause) =>
+          new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })
+      })
+    })
+}
+
 export const layer: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> = Layer.scoped(
   PoolStore,
   Effect.gen(function* () {
@@ -57,19 +88,9 @@ export const layer: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> =
       resultOf: results.of,
       open: (logId, maxResults) =>
         Effect.gen(function* () {
-          const rows = yield* attempt(() => link.all("SELECT kind, key, value FROM pool ORDER BY kind, key"))
-          const parsed = yield* Effect.try({
-            try: () =>
-              rows.map(([kind, key, value]) => ({
-                kind: String(kind),
-                key: String(key),
-                value: JSON.parse(String(value)) as unknown
-              })),
-            catch: (cause) =>
-              new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })
-          })
-          const opened = yield* attempt(() => openedFrom(parsed, logId))
-          const dropped = yield* attempt(() => results.open(parsed, maxResults))
+          const rows = yield* readAll(yield* Heap, yield* attempt(() => lengths(link)), pages(link))
+          const opened = yield* attempt(() => openedFrom(rows, logId))
+          const dropped = yield* attempt(() => results.open(rows, maxResults))
           yield* putAll(link, [...opening(opened, logId), ...dropped])
           return opened
         }),

@@ -63,19 +63,24 @@ const serving = async (
   const folder = shop.folder(),
     port = await freePort(),
     url = `http://127.0.0.1:${port}`
-  const scheduler = await Door.spawn({
+  const door = {
     command: options.command,
     dataDir: folder,
     env: { ...schedulerEnv(folder, port), SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "50", ...options.env }
-  })
-  onTestFinished(() => scheduler.close())
-  await until(
-    "the scheduler serves",
-    async () => (await request(url, { path: "/readyz" }).catch(() => undefined))?.status === 200
-  )
-  const post = (path: string, body: unknown) =>
-    request(url, { method: "POST", path, body: body as never, headers: { authorization: `Bearer ${secret}` } })
-  return { scheduler, post, env: { SCHEDULER_URL: url, STORE_ADDR: undefined } }
+  }
+  const start = async (command = options.command): Promise<Door> => {
+    const scheduler = await Door.spawn({ ...door, command })
+    onTestFinished(() => scheduler.close())
+    await until(
+      "the scheduler serves",
+      async () => (await request(url, { path: "/readyz" }).catch(() => undefined))?.status === 200
+    )
+    return scheduler
+  }
+  const headers = { authorization: `Bearer ${secret}` }
+  const get = (path: string) => request(url, { path, headers })
+  const post = (path: string, body: unknown) => request(url, { method: "POST", path, body: body as never, headers })
+  return { scheduler: await start(), door, start, get, post, env: { SCHEDULER_URL: url, STORE_ADDR: undefined } }
 }
 
 describe("D43 an SSP that is fed past its heap", () => {
@@ -142,7 +147,7 @@ describe("D43 an SSP that is fed past its heap", () => {
     }
   )
 
-  it.runIf(campaign)("lives on with a store that keeps nothing", async ({ onTestFinished }) => {
+  it.runIf(long)("lives on with a store that keeps nothing", async ({ onTestFinished }) => {
     const ssp = await workshop(onTestFinished).start({ command: heapOf(heapMebibytes) })
     const taken = await fill(ssp)
     for (let i = 0; i < 50; i++) expect((await ingest(ssp, create(`t:more${i}`, { text }))).status).toBe(503)
@@ -239,14 +244,16 @@ describe.runIf(long)("D43 an SSP beside a database that has more written than th
 })
 
 describe.runIf(long)("D43 a scheduler whose heap is full", () => {
-  it("refuses views and changes, and goes on", async ({ onTestFinished }) => {
+  it("refuses views and changes, has everything after kill -9, and goes on", async ({ onTestFinished }) => {
     const shop = workshop(onTestFinished)
-    const { env, post, scheduler } = await serving(shop, onTestFinished, { command: heapOf(64, "scheduler") })
+    const options = { command: heapOf(64, "scheduler") }
+    const { door, env, get, post, scheduler, start } = await serving(shop, onTestFinished, options)
     await shop.start({ env })
     await until(
       "an SSP is ready",
       async () => (await post("/view/register", registration("v0", "SELECT * FROM t"))).status === 200
     )
+    expect((await post("/ingest", [create("t:1", { n: 1 }), create("t:2", { n: 2 })])).status).toBe(200)
     const params = { text: "y".repeat(1_000_000) }
     let registered = 0
     for (;;) {
@@ -261,14 +268,27 @@ describe.runIf(long)("D43 a scheduler whose heap is full", () => {
       ])
       break
     }
-    const refused = await post("/ingest", create("t:1", { n: 1 }))
+    const refused = await post("/ingest", create("t:3", { n: 3 }))
     expect([refused.status, (refused.json as { readonly message: string }).message]).toEqual([
       503,
       expect.stringMatching(/; deletes are taken$/)
     ])
     expect((await post("/ingest", change("DELETE", "t:1"))).status).toBe(200)
+    expect(scheduler.exit).toBeUndefined()
+    await scheduler.kill()
+
+    const tooSmall = await shop.run({ ...door, command: heapOf(40, "scheduler") })
+    expect(tooSmall.exit, tooSmall.logs).toEqual({ code: 1, signal: null })
+    const needed = /of \d+ characters of the pool take .*--max-old-space-size=(\d+)/.exec(tooSmall.logs)?.[1]
+    await (await start(heapOf(Number(needed), "scheduler"))).kill()
+    const again = await start()
+    expect((await get("/views?limit=1")).json).toMatchObject({ total: registered })
+    await until("the SSP is back with its view", async () => {
+      const { status, text: shown } = await get("/view/v0")
+      return status === 200 && shown.includes("t:2") && !/t:[13]/.test(shown)
+    })
     for (let i = 1; i < registered; i++) await post("/view/unregister", { id: `v${i}` })
     await until("it has room again", async () => (await post("/ingest", create("t:1", { n: 1 }))).status === 200)
-    expect(scheduler.exit).toBeUndefined()
+    expect(again.exit).toBeUndefined()
   })
 })

@@ -15,6 +15,7 @@ import { inMemory } from "../../src/drivers/memoryPool.ts"
 import * as SqlitePool from "../../src/drivers/sqlitePool.ts"
 import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
 import { type Opened, PoolStore, type PoolStoreShape, type Write } from "../../src/ports/PoolStore.ts"
+import { Heap, unwatchedHeap } from "../../src/ports/ProcessFigures.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import * as Nats from "../kit/nats.ts"
 import * as Postgres from "../kit/postgres.ts"
@@ -201,6 +202,38 @@ for (const [name, make, isThere] of [
         ["job:1"]
       ])
     })
+    it.skipIf(name === "memory")(
+      "D43 rows come in pieces, all of them, and are no more than the heap has room for",
+      async () => {
+        const restart = make(),
+          text = "x".repeat(400_000)
+        const views = Array.from({ length: 12 }, (_, i) => ({
+          ...view,
+          view: `v${i}`,
+          spec: { ...view.spec, body: i % 3 === 0 ? { i, text } : { i } }
+        }))
+        for (const row of views)
+          await restart((store) =>
+            Effect.zipRight(store.open("log"), store.write([{ tag: "PersistView", row }, ...all]))
+          )
+        const { saved } = await restart((store) => store.open("log"))
+        const byName = (rows: ReadonlyArray<ViewRow>) => [...rows].sort((a, b) => (a.view < b.view ? -1 : 1))
+        expect(byName(saved.views)).toStrictEqual(byName([view, ...views]))
+        // It is full when it is looked at for the second time.
+        let looks = 0
+        const memory = () => ({ usedBytes: ++looks * 5e7, limitBytes: 8e7, isFull: false })
+        const answer = await restart((store) =>
+          Effect.either(Effect.provideService(store.open("log"), Heap, { ...unwatchedHeap, measured: memory }))
+        )
+        expect(looks).toBe(2)
+        expect(Either.isLeft(answer) ? answer.left : answer.right).toMatchObject({
+          reason: "failed",
+          message: expect.stringMatching(
+            /^the heap's limit of 76 MiB is too small for what is stored: [1-9]\d* of \d+ (?:characters|writes) of the pool take 95 MiB/
+          )
+        })
+      }
+    )
     it("D5 in another log no SSP is kept, also later; views and jobs are", async () => {
       const restart = make()
       await restart((store) => Effect.zipRight(store.open("log"), store.write(all)))

@@ -6,8 +6,10 @@
  * frames that count stay few and the stream can be cut behind them.
  */
 import { Effect, Schedule } from "effect"
+import * as Memory from "../../core/record/memory.ts"
 import { DatabaseError } from "../../ports/Database.ts"
 import type { PoolStoreShape } from "../../ports/PoolStore.ts"
+import { Heap } from "../../ports/ProcessFigures.ts"
 import type { TermOf } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
 import { openedFrom, opening, type Put, Results, type Row as Stored } from "../shared/poolRows.ts"
@@ -217,16 +219,23 @@ export class Pool {
   }
 
   /** What the frames come to, from the one on that holds the oldest row. */
-  private get read(): Effect.Effect<void, WalFailed> {
+  private get read(): Effect.Effect<void, WalFailed | DatabaseError> {
     return Effect.gen(this, function* () {
+      const heap = yield* Heap
       const { at: end, head } = yield* this.last
       const frames = head.pool === 0 ? [] : yield* this.journal.among("pool", head.pool, end)
       const whole = frames.filter(Frame.isWhole)
       this.rows = new Rows()
       this.written = head.pool === 0 ? head.writes : (whole[0]?.head.writes ?? 0) - 1
-      for (const frame of whole) {
+      for (const [read, frame] of whole.entries()) {
         if (frame.head.writes !== ++this.written) return yield* this.missing(this.written)
         const body = Frame.textOf(yield* this.journal.link.again(this.journal.bodyOf(frame)))
+        const memory = heap.measured()
+        if (!Memory.isLoadable(memory, 2 * body.length))
+          return yield* new DatabaseError({
+            reason: "failed",
+            message: Memory.notLoadable(memory, read, whole.length, "writes of the pool")
+          })
         const puts = yield* Effect.try({
           try: () => JSON.parse(body) as ReadonlyArray<Put>,
           catch: () => this.journal.link.failed("damaged", `message ${frame.at} of its stream holds no rows of a pool`)
@@ -242,7 +251,7 @@ export class Pool {
     resultOf: this.results.of,
     open: (logId, maxResults) =>
       Effect.gen(this, function* () {
-        yield* Effect.mapError(this.read, failed)
+        yield* Effect.mapError(this.read, (error) => (error._tag === "DatabaseError" ? error : failed(error)))
         const { stored } = this.rows
         const opened = yield* Effect.try({
           try: () => ({

@@ -7,9 +7,10 @@
 import { Effect, Schedule } from "effect"
 import { DatabaseError } from "../../ports/Database.ts"
 import type { PoolStoreShape } from "../../ports/PoolStore.ts"
+import { Heap } from "../../ports/ProcessFigures.ts"
 import type { TermOf } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
-import { openedFrom, opening, type Put, Results, type Row as Stored } from "../shared/poolRows.ts"
+import { openedFrom, opening, type Put, Results, readAll, type Row as Stored } from "../shared/poolRows.ts"
 import type { Link } from "./link.ts"
 
 /** Keys may be longer than an index takes, so their hash is what is unique. */
@@ -23,7 +24,9 @@ export const begins = `INSERT INTO svc_log_pool_head SELECT log, epoch, 0 FROM s
   ON CONFLICT DO NOTHING`
 
 const asksHead = "SELECT epoch, writes FROM svc_log_pool_head WHERE log = $1"
-const asksRows = "SELECT kind, key, value FROM svc_log_pool WHERE log = $1 ORDER BY kind, key"
+const asksLengths = "SELECT octet_length(value) AS length FROM svc_log_pool WHERE log = $1 ORDER BY kind, digest"
+const asksRows = `SELECT kind, digest, key, value FROM svc_log_pool
+  WHERE log = $1 AND (kind, digest) > ($2, $3) ORDER BY kind, digest LIMIT $4`
 
 /** No row is touched by two of the parts: those that are put again are not deleted with what begins as they do. */
 const writing = `WITH f AS (
@@ -75,6 +78,33 @@ const valuesOf = (puts: ReadonlyArray<Put>): ReadonlyArray<unknown> => {
   ]
 }
 
+const parsing = <A>(body: () => A): Effect.Effect<A, DatabaseError> =>
+  Effect.try({
+    try: body,
+    catch: (cause) =>
+      cause instanceof DatabaseError
+        ? cause
+        : new DatabaseError({ reason: "damaged", message: "the pool holds a row that is no JSON", cause })
+  })
+
+/** Reads on from the row that was read last. */
+const pages = (link: Link, log: string): ((count: number) => Effect.Effect<ReadonlyArray<Stored>, DatabaseError>) => {
+  let last: { readonly kind: unknown; readonly digest: unknown } = { kind: "", digest: Buffer.alloc(0) }
+  return (count) =>
+    Effect.gen(function* () {
+      const rows = yield* Effect.mapError(link.asked(asksRows, [log, last.kind, last.digest, count]), failed)
+      const [end] = rows.slice(-1)
+      if (end !== undefined) last = { kind: end["kind"], digest: end["digest"] }
+      return yield* parsing(() =>
+        rows.map(({ key, kind, value }) => ({
+          kind: String(kind),
+          key: String(JSON.parse(String(key))),
+          value: JSON.parse(String(value)) as unknown
+        }))
+      )
+    })
+}
+
 /** The pool as a term has it. */
 export const make = (link: Link, log: string, { epoch, isOver, superseded }: TermOf): PoolStoreShape => {
   const results = new Results()
@@ -122,23 +152,17 @@ export const make = (link: Link, log: string, { epoch, isOver, superseded }: Ter
     open: (logId, maxResults) =>
       Effect.gen(function* () {
         written = (yield* Effect.mapError(head, failed)).writes
-        const rows = yield* Effect.mapError(link.asked(asksRows, [log]), failed)
-        const opened = yield* Effect.try({
-          try: () => {
-            const stored = rows.map(
-              ({ key, kind, value }): Stored => ({
-                kind: String(kind),
-                key: String(JSON.parse(String(key))),
-                value: JSON.parse(String(value)) as unknown
-              })
-            )
-            return { ...openedFrom(stored, logId), epoch, dropped: results.open(stored, maxResults) }
-          },
-          catch: (cause) =>
-            cause instanceof DatabaseError
-              ? cause
-              : new DatabaseError({ reason: "damaged", message: "the pool holds a row that is no JSON", cause })
-        })
+        const lengths = yield* Effect.mapError(link.asked(asksLengths, [log]), failed)
+        const stored = yield* readAll(
+          yield* Heap,
+          lengths.map(({ length }) => Number(length)),
+          pages(link, log)
+        )
+        const opened = yield* parsing(() => ({
+          ...openedFrom(stored, logId),
+          epoch,
+          dropped: results.open(stored, maxResults)
+        }))
         yield* putAll([...opening(opened, logId), ...opened.dropped])
         return opened
       }),

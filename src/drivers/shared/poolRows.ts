@@ -1,10 +1,12 @@
 /** What a scheduler keeps of its pool, as rows by kind and key: rows of writes, and the pool read from rows. */
-import { Either, Schema } from "effect"
+import { Effect, Either, Schema } from "effect"
 import type { StrayRow } from "../../core/cluster/messages.ts"
 import type { Saved } from "../../core/cluster/pool.ts"
 import { RecentResults, type Result } from "../../core/job/result.ts"
+import * as Memory from "../../core/record/memory.ts"
 import { DatabaseError } from "../../ports/Database.ts"
 import type { Opened, Write } from "../../ports/PoolStore.ts"
+import type { HeapShape } from "../../ports/ProcessFigures.ts"
 
 type Kind = "member" | "view" | "quarantine" | "stray" | "job" | "result" | "meta"
 
@@ -92,6 +94,52 @@ const kept = {
     result: Schema.Record({ key: Schema.String, value: Schema.Unknown })
   })
 } as const
+
+/** Text of rows that is read at once: while it is taken in, it is in memory beside what it comes to. */
+const pageLength = 2 ** 20
+
+const lengthOf = (lengths: ReadonlyArray<number>): number => lengths.reduce((sum, length) => sum + length, 0)
+
+/** How many rows from this one on are read at once. */
+const pageOf = (lengths: ReadonlyArray<number>, from: number): number => {
+  let count = 0
+  for (let length = 0; from + count < lengths.length && length < pageLength; count++) length += lengths[from + count]!
+  return count
+}
+
+/**
+ * All rows, read page by page; fails where the heap has no room for them.
+ *
+ * `lengths`: of the rows' values, in the order in which they are read. `page`: so many of the rows that come next.
+ */
+export const readAll = <E>(
+  heap: HeapShape,
+  lengths: ReadonlyArray<number>,
+  page: (count: number) => Effect.Effect<ReadonlyArray<Row>, E>
+): Effect.Effect<ReadonlyArray<Row>, E | DatabaseError> =>
+  Effect.gen(function* () {
+    const rows: Array<Row> = []
+    const all = lengthOf(lengths)
+    for (let read = 0; rows.length < lengths.length; ) {
+      const end = rows.length + pageOf(lengths, rows.length)
+      const length = lengthOf(lengths.slice(rows.length, end))
+      // Beside what it comes to.
+      const memory = heap.measured()
+      if (!Memory.isLoadable(memory, 2 * length))
+        return yield* new DatabaseError({
+          reason: "failed",
+          message: Memory.notLoadable(memory, read, all, "characters of the pool")
+        })
+      rows.push(...(yield* page(end - rows.length)))
+      if (rows.length !== end)
+        return yield* new DatabaseError({
+          reason: "failed",
+          message: `the pool has ${rows.length} rows, and just had ${end}: another process writes it`
+        })
+      read += length
+    }
+    return rows
+  })
 
 /** Rows of one kind; throws a {@link DatabaseError} that names the first that does not decode. */
 const rowsOf = <A, I>(

@@ -69,6 +69,10 @@ const oldPages = (): Pages => {
   return { used, free, all }
 }
 
+/** Bytes of young objects that are too large for a page: what a start loads of long texts is among them for a while. */
+const youngLargeBytes = (): number =>
+  getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_large_object_space")?.space_used_size ?? 0
+
 /** Looks at the pages often enough to see them grow between two collections. */
 class OldSpace {
   private before = oldPages()
@@ -164,7 +168,7 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
       },
       measured: () => {
         space.look()
-        const made = space.bytes
+        const made = space.bytes + youngLargeBytes()
         if (made < limitBytes * 0.85 || made < memory.usedBytes + limitBytes * worthACollection)
           return { ...memory, usedBytes: Math.min(made, memory.usedBytes) }
         collect()
