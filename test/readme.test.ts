@@ -8,10 +8,8 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { knobs as schedulerKnobs } from "../src/scheduler/Config.ts"
 import { knobs } from "../src/ssp/Config.ts"
-import { testNames } from "./kit/rules.ts"
 import { shortRows } from "./kit/settingsTable.ts"
 import { root } from "./kit/source.ts"
-import { sourceFiles } from "./kit/syntax.ts"
 
 const readme = readFileSync(join(root, "README.md"), "utf8")
 const page = (name: string): string => readFileSync(join(root, `docs/${name}.md`), "utf8")
@@ -43,14 +41,5 @@ describe("README", () => {
       .map(([, path]) => path ?? "")
     expect(named.length).toBeGreaterThan(15)
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
-  })
-})
-
-describe("docs/laws.md", () => {
-  it("names a law only where a test names it too", () => {
-    const laws = [...page("laws").matchAll(/^\| (L\d) \|/gm)].map(([, law]) => law ?? "")
-    const tested = new Set(testNames(sourceFiles()).flatMap((name) => name.match(/\bL\d\b/g) ?? []))
-    expect(laws.length).toBeGreaterThan(3)
-    expect(laws.filter((law) => !tested.has(law))).toEqual([])
   })
 })

@@ -287,6 +287,16 @@ describe("decisions", () => {
   })
 })
 
+describe("docs/laws.md", () => {
+  it("names a law only where a test names it too", () => {
+    const page = readFileSync(join(root, "docs/laws.md"), "utf8")
+    const laws = [...page.matchAll(/^\| (L\d) \|/gm)].map(([, law]) => law ?? "")
+    const tested = new Set(Rules.testNames(files).flatMap((name) => name.match(/\bL\d\b/g) ?? []))
+    expect(laws.length).toBeGreaterThan(3)
+    expect(laws.filter((law) => !tested.has(law))).toEqual([])
+  })
+})
+
 describe("tracked files", () => {
   /** Written in pieces, so that this file does not find itself. */
   const forbidden: ReadonlyArray<readonly [string, RegExp]> = [

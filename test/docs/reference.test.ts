@@ -14,8 +14,7 @@ import { knobs as schedulerKnobs } from "../../src/scheduler/Config.ts"
 import { knobs } from "../../src/ssp/Config.ts"
 import { codes, endpoints } from "../kit/contractTables.ts"
 import { pagePath, referencePage } from "../kit/referencePage.ts"
-import { root } from "../kit/source.ts"
-import { sourceFiles } from "../kit/syntax.ts"
+import { root, trackedFiles } from "../kit/source.ts"
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8")
 const pages = [
@@ -37,9 +36,9 @@ const telemetry = new Set(
 )
 /** Read by tests and scripts only: these are no settings of the service. */
 const forTests = new Set(
-  sourceFiles()
-    .filter(({ path }) => !path.startsWith("src/"))
-    .flatMap(({ text }) => [...text.matchAll(/env\["(SVC_[A-Z_]+)"\]/g)].map(([, name]) => name ?? ""))
+  trackedFiles()
+    .filter((path) => path.endsWith(".ts") && !path.startsWith("src/"))
+    .flatMap((path) => [...read(path).matchAll(/env\["(SVC_[A-Z_]+)"\]/g)].map(([, name]) => name ?? ""))
 )
 const served = new Set([...endpoints("ssp"), ...endpoints("scheduler")].map(({ name }) => name))
 
