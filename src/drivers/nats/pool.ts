@@ -15,6 +15,7 @@ import type { WalFailed } from "../../ports/Wal.ts"
 import { openedFrom, opening, type Put, Results, type Row as Stored } from "../shared/poolRows.ts"
 import * as Frame from "./frame.ts"
 import type { Journal } from "./journal.ts"
+import type { PoolFrames } from "./poolFrames.ts"
 import type { Draft, Writer } from "./writer.ts"
 
 const retryMs = 200
@@ -111,6 +112,7 @@ export class Rows {
 export class Pool {
   private readonly journal: Journal
   private readonly writer: Writer
+  private readonly frames: PoolFrames
   private readonly term: TermOf
   private readonly turn = Effect.unsafeMakeSemaphore(1)
   private readonly results = new Results()
@@ -118,8 +120,9 @@ export class Pool {
   private written = 0
   private isOpen = false
 
-  constructor(journal: Journal, writer: Writer, term: TermOf) {
+  constructor(journal: Journal, writer: Writer, frames: PoolFrames, term: TermOf) {
     this.journal = journal
+    this.frames = frames
     this.writer = writer
     this.term = term
   }
@@ -223,8 +226,7 @@ export class Pool {
     return Effect.gen(this, function* () {
       const heap = yield* Heap
       const { at: end, head } = yield* this.last
-      const frames = head.pool === 0 ? [] : yield* this.journal.among("pool", head.pool, end)
-      const whole = frames.filter(Frame.isWhole)
+      const whole = (yield* this.frames.take({ at: end, head })).filter(Frame.isWhole)
       this.rows = new Rows()
       this.written = head.pool === 0 ? head.writes : (whole[0]?.head.writes ?? 0) - 1
       for (const [read, frame] of whole.entries()) {

@@ -14,6 +14,7 @@ import type { Link } from "./link.ts"
 import * as Members from "./members.ts"
 import * as Objects from "./objects.ts"
 import { Pool } from "./pool.ts"
+import { PoolFrames } from "./poolFrames.ts"
 import * as Streams from "./streams.ts"
 import { Writer } from "./writer.ts"
 
@@ -100,6 +101,7 @@ class NatsLog {
   private readonly durability: Durability
   /** Where the processes are reached that have told of themselves here. */
   private readonly urls = new Map<string, string>()
+  private readonly poolFrames: PoolFrames
   private pool: Pool | undefined
   private beats = 0
 
@@ -107,13 +109,20 @@ class NatsLog {
     this.journal = journal
     this.writer = writer
     this.durability = durability
+    this.poolFrames = new PoolFrames(journal)
   }
 
   private accepted(build: Parameters<Writer["write"]>[0]): Effect.Effect<Durability | undefined, WalFailed> {
     return Effect.map(this.writer.write(build), (written) => (written === undefined ? undefined : this.durability))
   }
 
-  readonly row = Effect.suspend(() => Effect.map(this.journal.last, rowOf))
+  readonly row = Effect.suspend(() =>
+    this.journal.last.pipe(
+      // Whatever becomes of it: a take-over asks for what is not there.
+      Effect.tap((last) => (this.pool === undefined ? Effect.ignore(this.poolFrames.readAhead(last)) : Effect.void)),
+      Effect.map(rowOf)
+    )
+  )
 
   readonly claim: SharedLogShape["claim"] = (expected, self) =>
     Effect.map(
@@ -211,7 +220,7 @@ class NatsLog {
     })
 
   readonly termPool = (term: TermOf) => {
-    this.pool = new Pool(this.journal, this.writer, term)
+    this.pool = new Pool(this.journal, this.writer, this.poolFrames, term)
     return this.pool.store
   }
 }
