@@ -147,6 +147,30 @@ describe("D43 an SSP that is fed past its heap", () => {
     }
   )
 
+  it.runIf(long)("refuses views that fill it, and has them after kill -9", async ({ onTestFinished }) => {
+    const shop = workshop(onTestFinished)
+    const options = { dataDir: shop.folder(), env: { STORE_ADDR: undefined }, command: heapOf(heapMebibytes) }
+    const first = await shop.start(options)
+    expect((await ingest(first, create("t:1", { a: "b" }))).status).toBe(200)
+    const view = (id: string) =>
+      registration(id, "SELECT * FROM t WHERE a != $text", { params: { text: longText.repeat(5) + id } })
+    let registered = 0
+    for (;;) {
+      const answer = await send(first, { ask: "POST /view/register", body: view(`v${registered}`) })
+      if (answer.status !== 200) {
+        expect([answer.status, answer.json]).toMatchObject([503, { code: "OVERLOADED" }])
+        break
+      }
+      registered++
+    }
+    await first.kill()
+    const again = await shop.start(options)
+    expect((await send(again, { ask: "GET /views?limit=1" })).json).toMatchObject({ total: registered })
+    expect((await send(again, { ask: `GET /view/v${registered - 1}` })).text).toContain("t:1")
+    for (let i = 0; i < registered; i++) await send(again, { ask: "POST /view/unregister", body: { id: `v${i}` } })
+    await until("it has room again", async () => (await ingest(again, create("t:2", { text }))).status === 200)
+  })
+
   it.runIf(long)("lives on with a store that keeps nothing", async ({ onTestFinished }) => {
     const ssp = await workshop(onTestFinished).start({ command: heapOf(heapMebibytes) })
     const taken = await fill(ssp)
