@@ -45,7 +45,7 @@ for (const table of ["t", "_svc_job"])
     `L1 L2 pages of ${table} show records of every kind of id, whatever is forgotten meanwhile`,
     "test/core/ivm/pageIds.test.ts",
     (random) => {
-      for (let run = 0; run < runs(20); run++) {
+      for (let run = 0; run < runs(5); run++) {
         const on = new Desk(new Engine({ maxTombstones: random.pick([0, 3, 40]) }))
         const rows = new Map<string, Row>()
         const write = (id: string): unknown => {
