@@ -63,6 +63,6 @@ seeded("L7 many rows are put in order as a sort puts them", "test/core/ivm/sorte
           })
           while (slices.next().done !== true);
           const idsOf = (slots: ReadonlyArray<RecordSlot>) => slots.map(({ id }) => id.text)
-          expect(idsOf(given), `${count} ${name}`).toEqual(idsOf(wanted))
+          expect(idsOf(given), `${count} ${name}`).toEqual(idsOf(wanted).reverse())
         }
 })

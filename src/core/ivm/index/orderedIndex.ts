@@ -65,7 +65,7 @@ class KeyRows extends OrderedRows {
     const rows = this.unordered!
     this.unordered = undefined
     this.size = 0
-    yield* new SortedRows(ordering).all(rows, leftOut, (lead, slot) => this.append(lead, slot))
+    yield* new SortedRows(ordering).all(rows, leftOut, (lead, slot) => this.prepend(lead, slot))
   }
 
   order(ordering: Ordering): void {

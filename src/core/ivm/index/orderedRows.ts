@@ -5,6 +5,9 @@
  * order is read from the record as it is now: the rows must be told of each change of a record before the next one.
  * Cost: O(log n) for each operation, and the rows read.
  *
+ * In the nodes rows stand the last one first. Pages show the first rows, and most rows come to them and go from there:
+ * at the end of an array, where little is moved to make room.
+ *
  * Why not the tree of a library: none that is kept counts its rows, and START needs the row at a rank.
  */
 import { firstWhere } from "../../bisect.ts"
@@ -93,7 +96,7 @@ const scant = most / 4
 /** Rows, or children, of a node when rows are appended: some room is left for those that come in between. */
 const appended = (3 * most) / 4
 
-/** Rows, each behind its first value: a search and what it finds lie together. */
+/** Rows, the last one first, each behind its first value: a search and what it finds lie together. */
 type Cells = Array<Value | SlotRef>
 
 const leadAt = (cells: Cells, at: number): Value => cells[2 * at] as Value
@@ -101,7 +104,7 @@ const leadAt = (cells: Cells, at: number): Value => cells[2 * at] as Value
 const refAt = (cells: Cells, at: number): SlotRef => cells[2 * at + 1] as SlotRef
 
 class Inner {
-  /** The first row of each child. */
+  /** The last row of each child, which stands first in it. */
   readonly heads: Cells
   readonly children: Array<Node>
   /** How many rows each child has. */
@@ -154,10 +157,10 @@ const takeRowOut = (cells: Cells, at: number): void => {
   cells.pop()
 }
 
-/** The sum of the counts before one. */
-const before = (counts: ReadonlyArray<number>, end: number): number => {
+/** How many rows the children before one have: they stand behind it. */
+const before = (counts: ReadonlyArray<number>, at: number): number => {
   let sum = 0
-  for (let i = 0; i < end; i++) sum += counts[i]!
+  for (let i = counts.length - 1; i > at; i--) sum += counts[i]!
   return sum
 }
 
@@ -181,14 +184,14 @@ const dropChild = ({ children, counts, heads }: Inner, at: number): void => {
   takeOut(counts, at)
 }
 
-/** The first row of a child may be another one. */
+/** The head of a child may be another one. */
 const renewHead = ({ children, heads }: Inner, at: number): void => {
   const first = cellsOf(children[at]!)
   heads[2 * at] = first[0]
   heads[2 * at + 1] = first[1]
 }
 
-/** Puts a row behind those of a node. Answers a node of its own for it where this one has enough. */
+/** Puts a row before those of a node. Answers a node of its own for it where this one has enough. */
 const appendTo = (node: Node, lead: Value, ref: SlotRef): Node | undefined => {
   if (!(node instanceof Inner)) {
     if (node.length >= 2 * appended) return [lead, ref]
@@ -211,19 +214,20 @@ const appendTo = (node: Node, lead: Value, ref: SlotRef): Node | undefined => {
 
 const readFrom = (node: Node, rank: number, count: number, refs: Array<SlotRef>, leads: Array<Value>): number => {
   if (!(node instanceof Inner)) {
-    const end = Math.min(node.length >> 1, rank + count)
-    for (let i = rank; i < end; i++) {
+    const first = (node.length >> 1) - 1 - rank,
+      end = Math.max(-1, first - count)
+    for (let i = first; i > end; i--) {
       refs.push(refAt(node, i))
       leads.push(leadAt(node, i))
     }
-    return end - rank
+    return first - end
   }
   const { children, counts } = node
-  let at = 0,
+  let at = counts.length - 1,
     within = rank,
     done = 0
-  while (within >= counts[at]!) within -= counts[at++]!
-  for (; at < children.length && done < count; at++) {
+  while (within >= counts[at]!) within -= counts[at--]!
+  for (; at >= 0 && done < count; at--) {
     done += readFrom(children[at]!, within, count - done, refs, leads)
     within = 0
   }
@@ -241,7 +245,7 @@ export class OrderedRows {
 
   /** Puts a record in its place. Answers its rank; {@link nowhere} where it stands there already. */
   add(probe: Probe): number {
-    const rank = this.addTo(this.root, probe)
+    const rank = this.addTo(this.root, probe, probe.slot.ref)
     if (rank === nowhere) return nowhere
     this.size++
     const { root } = this
@@ -254,8 +258,8 @@ export class OrderedRows {
     return rank
   }
 
-  /** Puts a record behind all rows, which it must not stand before. */
-  append(lead: Value, slot: RecordSlot): void {
+  /** Puts a record before all rows, which it must not stand behind. */
+  prepend(lead: Value, slot: RecordSlot): void {
     this.size++
     const next = appendTo(this.root, lead, slot.ref)
     if (next === undefined) return
@@ -270,7 +274,7 @@ export class OrderedRows {
    * there.
    */
   remove(probe: Probe): number {
-    const rank = this.removeFrom(this.root, probe)
+    const rank = this.removeFrom(this.root, probe, probe.slot.ref)
     if (rank === nowhere) return nowhere
     this.size--
     const { root } = this
@@ -285,11 +289,11 @@ export class OrderedRows {
       within = rank
     while (node instanceof Inner) {
       const { children, counts } = node
-      let at = 0
-      while (within >= counts[at]!) within -= counts[at++]!
+      let at = counts.length - 1
+      while (within >= counts[at]!) within -= counts[at--]!
       node = children[at]!
     }
-    return this.of.table.slotOf(refAt(node, within))
+    return this.of.table.slotOf(refAt(node, (node.length >> 1) - 1 - within))
   }
 
   /** How many rows stand before a place, or there. A record is looked up only where the first values are equal. */
@@ -305,10 +309,11 @@ export class OrderedRows {
   rankOf(isBefore: (lead: Value, ref: SlotRef) => boolean): number {
     let rank = 0
     for (let node = this.root; ; ) {
-      const cells = cellsOf(node)
-      const first = firstWhere(lengthOf(node), (at) => !isBefore(leadAt(cells, at), refAt(cells, at)))
-      if (!(node instanceof Inner)) return rank + first
-      // The first that is not before stands in the child whose first row still is.
+      const cells = cellsOf(node),
+        length = lengthOf(node)
+      const first = firstWhere(length, (at) => isBefore(leadAt(cells, at), refAt(cells, at)))
+      if (!(node instanceof Inner)) return rank + length - first
+      // The first that is not before stands in the last child whose head is not.
       const at = Math.max(0, first - 1)
       rank += before(node.counts, at)
       node = node.children[at]!
@@ -321,52 +326,64 @@ export class OrderedRows {
   }
 
   /**
-   * How many rows stand before the probe, or with it where `orHere`. Of the row of its own record only the first value
-   * is compared, as it was filed.
+   * Negative: a row stands before the probe. Of the row of the probe's own record only the first value is compared, as
+   * it was filed.
    */
-  private search(cells: Cells, probe: Probe, orHere: boolean): number {
+  private stands(cells: Cells, at: number, probe: Probe, ref: SlotRef): number {
     const { ordering, sign, table } = this.of
-    const { lead: first } = ordering
-    const { lead } = probe,
-      { ref } = probe.slot
+    const other = leadAt(cells, at),
+      { lead } = probe
+    // Numbers first: a call for each comparison takes more than the rest of the search.
+    if (typeof other === "number" && typeof lead === "number") {
+      if (other < lead) return -sign
+      if (other > lead) return sign
+    }
+    const order = ordering.lead === undefined ? 0 : ordering.lead.compare(other, lead)
+    if (order !== 0) return order
+    const here = refAt(cells, at)
+    return here === ref ? 0 : compareBehindLead(ordering, table.slotOf(here), probe)
+  }
+
+  /** How many rows of a leaf stand behind the probe. */
+  private search(cells: Cells, probe: Probe, ref: SlotRef): number {
     let low = 0
     for (let high = cells.length >> 1; low < high; ) {
       const middle = (low + high) >> 1
-      const other = leadAt(cells, middle)
-      let order = 0
-      // Numbers first: a call for each comparison takes more than the rest of the search.
-      if (typeof other === "number" && typeof lead === "number" && (other < lead || other > lead))
-        order = other < lead ? -sign : sign
-      else if (first !== undefined) order = first.compare(other, lead)
-      if (order === 0 && refAt(cells, middle) !== ref)
-        order = compareBehindLead(ordering, table.slotOf(refAt(cells, middle)), probe)
-      if (order < 0 || (orHere && order === 0)) low = middle + 1
+      if (this.stands(cells, middle, probe, ref) > 0) low = middle + 1
       else high = middle
     }
     return low
   }
 
-  /** The child that has the probe or would take it. */
-  private childOf({ heads }: Inner, probe: Probe): number {
-    return Math.max(0, this.search(heads, probe, true) - 1)
+  /** The child that has the probe or would take it: the last whose head does not stand before it. */
+  private childOf({ heads }: Inner, probe: Probe, ref: SlotRef): number {
+    let high = (heads.length >> 1) - 1
+    // The first rows, which are those that pages show.
+    if (this.stands(heads, high, probe, ref) >= 0) return high
+    let low = 0
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.stands(heads, middle, probe, ref) >= 0) low = middle + 1
+      else high = middle
+    }
+    return Math.max(0, low - 1)
   }
 
-  private addTo(node: Node, probe: Probe): number {
+  private addTo(node: Node, probe: Probe, ref: SlotRef): number {
     if (!(node instanceof Inner)) {
-      const at = this.search(node, probe, false)
-      const { ref } = probe.slot
+      const at = this.search(node, probe, ref)
       if (2 * at < node.length && refAt(node, at) === ref) return nowhere
       insertRow(node, at, probe.lead, ref)
-      return at
+      return (node.length >> 1) - 1 - at
     }
     const { children, counts, heads } = node
-    const at = this.childOf(node, probe),
+    const at = this.childOf(node, probe, ref),
       child = children[at]!
-    const within = this.addTo(child, probe)
+    const within = this.addTo(child, probe, ref)
     if (within === nowhere) return nowhere
     const rank = before(counts, at) + within
     counts[at]!++
-    if (within === 0) renewHead(node, at)
+    if (refAt(cellsOf(child), 0) !== refAt(heads, at)) renewHead(node, at)
     if (lengthOf(child) <= most) return rank
     const upper = split(child)
     const moved = countOf(upper)
@@ -377,17 +394,17 @@ export class OrderedRows {
     return rank
   }
 
-  private removeFrom(node: Node, probe: Probe): number {
+  private removeFrom(node: Node, probe: Probe, ref: SlotRef): number {
     if (!(node instanceof Inner)) {
-      const at = this.search(node, probe, false)
-      if (2 * at >= node.length || refAt(node, at) !== probe.slot.ref) return nowhere
+      const at = this.search(node, probe, ref)
+      if (2 * at >= node.length || refAt(node, at) !== ref) return nowhere
       takeRowOut(node, at)
-      return at
+      return (node.length >> 1) - at
     }
-    const { children, counts } = node
-    const at = this.childOf(node, probe),
+    const { children, counts, heads } = node
+    const at = this.childOf(node, probe, ref),
       child = children[at]!
-    const within = this.removeFrom(child, probe)
+    const within = this.removeFrom(child, probe, ref)
     if (within === nowhere) return nowhere
     const rank = before(counts, at) + within
     counts[at]!--
@@ -396,7 +413,7 @@ export class OrderedRows {
       dropChild(node, at)
       return rank
     }
-    if (within === 0) renewHead(node, at)
+    if (refAt(cellsOf(child), 0) !== refAt(heads, at)) renewHead(node, at)
     if (length < scant) {
       const left = at + 1 < children.length ? at : at - 1
       if (left >= 0 && lengthOf(children[left]!) + lengthOf(children[left + 1]!) <= most - scant) {

@@ -15,7 +15,7 @@ import type { Ordering, OrderingTerm } from "./orderedRows.ts"
 /** Rows that are read, sorted, merged or filed between two pauses. */
 export const stretch = 2048
 
-/** Takes one row; rows come in order. */
+/** Takes one row; rows come in order, the last one first. */
 export type Take = (lead: Value, slot: RecordSlot) => void
 
 /** The values by which rows are compared. */
@@ -36,15 +36,15 @@ export class SortedRows {
     this.columns = terms.map(({ compare }) => ({ compare, values: [] }))
   }
 
-  /** Reads rows, but for those that are left out, sorts them and hands each over once, in order. Pauses. */
+  /** Reads rows, but for those that are left out, sorts them and hands each over once, the last first. Pauses. */
   *all(rows: ReadonlyArray<RecordSlot>, leftOut: ReadonlySet<RecordSlot>, take: Take): Slices<void> {
     for (let at = 0; at < rows.length; at += stretch) {
       this.read(rows, at, Math.min(at + stretch, rows.length), leftOut)
       yield
     }
     const order = yield* this.order()
-    for (let at = 0; at < order.length; at += stretch) {
-      this.hand(order, at, Math.min(at + stretch, order.length), leftOut, take)
+    for (let end = order.length; end > 0; end -= stretch) {
+      this.hand(order, Math.max(0, end - stretch), end, leftOut, take)
       yield
     }
   }
@@ -64,7 +64,7 @@ export class SortedRows {
   private hand(order: Uint32Array, from: number, to: number, leftOut: ReadonlySet<RecordSlot>, take: Take): void {
     const { slots } = this
     const leads = this.columns[0]?.values
-    for (let i = from; i < to; i++) {
+    for (let i = to - 1; i >= from; i--) {
       const at = order[i]!,
         slot = slots[at]!
       // A scan that goes on while rows come may meet one twice.
