@@ -54,6 +54,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   private readonly isPlain: boolean
   /** The first fill has read it to its end. */
   private isRead = false
+  /** The plain row that left the page last: the next that comes takes it, and nothing young goes into its slot. */
+  private spare: PlainRow | undefined = undefined
   /** The first value of the last row of a page of a range, as it was when the page was read. */
   private lastLead: Value = undefined
   series: string | undefined = undefined
@@ -272,20 +274,27 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     }
     if (interval !== undefined && page.length > 0) this.lastLead = this.leadOf(this.index.slotOf(page.at(-1)!))
     const isOn = is >= 0 && is < limit
-    if (gone !== undefined && !(isOn && gone === slot.ref)) this.hides(this.index.slotOf(gone))
-    if (last !== undefined) this.hides(this.index.slotOf(last))
+    const left = gone !== undefined && !(isOn && gone === slot.ref) ? this.hides(this.index.slotOf(gone)) : undefined
+    const pushed = last === undefined ? undefined : this.hides(this.index.slotOf(last))
     // Either the record is on the page now, or another row may have come.
-    return isOn ? this.shows(slot) : come === undefined || this.shows(come)
+    const isShown = isOn ? this.shows(slot) : come === undefined || this.shows(come)
+    // Only now: what comes may be what left before, and then its row is as it was.
+    this.spare = left ?? pushed ?? this.spare
+    return isShown
   }
 
-  /** Lets go of a row that has left the page. */
-  private hides(row: RecordSlot): void {
-    const before = row.heldBy(this) as ViewRow | undefined
-    if (before === undefined) return
-    if (!this.isPlain) return this.update(row, undefined, true)
+  /** Lets go of a row that has left the page, and answers it where it is plain. */
+  private hides(slot: RecordSlot): PlainRow | undefined {
+    const row = slot.heldBy(this) as ViewRow | undefined
+    if (row === undefined) return undefined
+    if (!this.isPlain) {
+      this.update(slot, undefined, true)
+      return undefined
+    }
     this.around.counters.views++
-    row.exchange(before, undefined)
-    this.remove(before)
+    slot.exchange(row, undefined)
+    this.remove(row)
+    return row as PlainRow
   }
 
   /** Shows a row that has come to the page or changed on it; false where it fails, and is taken off the page. */
@@ -296,9 +305,10 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       this.around.counters.rows++
       this.count(this.around.step())
       if (isOf(before, row)) return true
-      const after = new PlainRow(this, row, undefined, before)
-      if (before !== undefined) this.renew(before as PlainRow, after)
+      if (before !== undefined) this.renew(before as PlainRow, new PlainRow(this, row, undefined, before))
       else {
+        const after = this.spare?.become(row) ?? new PlainRow(this, row, undefined, undefined)
+        this.spare = undefined
         row.exchange(undefined, after)
         this.insert(after)
       }

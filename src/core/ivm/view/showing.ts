@@ -5,7 +5,7 @@ import { Either } from "effect"
 import { run } from "../../surql/evaluate/evaluate.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import * as Ids from "../../surql/values/recordId.ts"
-import type { Obj, Value } from "../../surql/values/value.ts"
+import type { Value } from "../../surql/values/value.ts"
 import type { EngineContext } from "../context.ts"
 import { piecesOf } from "../operators/split.ts"
 import type { Params } from "../query/lift.ts"
@@ -22,9 +22,6 @@ export interface Showing {
   readonly around: EngineContext
 }
 
-/** The record that a row shows, as it is now. */
-const docOf = (row: Output): Obj | undefined => ("group" in row ? undefined : row.slot.doc)
-
 const evaluated = (
   { around, params }: Showing,
   value: (scope: Scope) => Value,
@@ -35,11 +32,11 @@ const evaluated = (
   return Either.isRight(result) ? result.right : undefined
 }
 
-/** What a row shows, of this state of its record. */
-export const contentOf = (owner: Showing, row: Output, doc = docOf(row)): Value => {
+/** What a row shows. */
+export const contentOf = (owner: Showing, row: Output): Value => {
   // A row whose projection fails is not a member, and nothing changed since it was checked.
   const made = madeOf(row)
-  return made === undefined ? evaluated(owner, owner.plainShape.project, (row as ViewRow).slot, doc) : made.value
+  return made === undefined ? evaluated(owner, owner.plainShape.project, (row as ViewRow).slot) : made.value
 }
 
 /** Rows that are not groups in the order of the view. `sorted`: they have the values that it orders by. */
@@ -61,10 +58,13 @@ export const inOrder = (owner: Showing, rows: Iterable<ViewRow>, sorted: boolean
 /** Rows as a reader is given them. */
 export const shownRows = (owner: Showing, rows: ReadonlyArray<Output>): ReadonlyArray<ResultRow> =>
   rows.map((row) => {
-    // The record may have moved on when the value is asked for.
     const { key, version } = row,
-      doc = docOf(row)
-    return { key, version, value: () => contentOf(owner, row, doc) }
+      made = madeOf(row)
+    if (made !== undefined) return { key, version, value: () => made.value }
+    // When the value is asked for, the record may have moved on, and the row may show another one.
+    const { slot } = row as ViewRow,
+      { doc } = slot
+    return { key, version, value: () => evaluated(owner, owner.plainShape.project, slot, doc) }
   })
 
 /** The order of a view whose rows are put in order when they are read. */

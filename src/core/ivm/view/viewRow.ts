@@ -59,9 +59,9 @@ const shared = { digest: undefined, children: undefined, sort: noSort, failure: 
 export class PlainRow implements ViewRow {
   readonly owner: object
   at = 0
-  readonly key: string
+  key: string
   version: number
-  readonly slot: RecordSlot
+  slot: RecordSlot
   shown = false
   high: number
   low: number
@@ -96,6 +96,22 @@ export class PlainRow implements ViewRow {
     this.low = low
     // Mostly the same: see Place.put.
     if (this.lead !== lead) this.lead = lead
+  }
+
+  /** Takes over a record, when nothing refers to it any more for the one that it showed: often that comes again. */
+  become(slot: RecordSlot): this {
+    const isOther = this.slot !== slot
+    if (isOther) {
+      this.key = slot.text
+      this.slot = slot
+    }
+    if (isOther || this.version !== slot.version) {
+      const { high, low } = recordHash(slot, slot.version)
+      this.version = slot.version
+      this.high = high
+      this.low = low
+    }
+    return this
   }
 }
 
