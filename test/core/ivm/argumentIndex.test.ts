@@ -35,6 +35,7 @@ import {
   type Value
 } from "../../../src/core/surql/values/value.ts"
 import { type Rng, runs, seeded } from "../../kit/random.ts"
+import { Desk, type Watching } from "./desk.ts"
 
 type Params = { readonly [name: string]: Value }
 
@@ -519,4 +520,26 @@ describe("what an index must not change", () => {
     bench.send(put("t:1", { b: true, l: { a: 1 } }))
     expect([view.errors().length, later.errors().length]).toEqual([1, 1])
   })
+})
+
+test.each([
+  ["of one shape", []],
+  ["of two shapes", ["SELECT * FROM t WHERE a = 1", "SELECT * FROM t WHERE a = 2"]]
+])("L1 where a view stands for the rows of a key, others of that key are told of them too: %s", (_, plain) => {
+  const on = new Desk()
+  const splitting = (more: number, a: number): Watching =>
+    on.watch("SELECT tags, $more AS more FROM t WHERE a = $a SPLIT tags", { more, a })
+  const others = plain.map((query) => on.watch(query))
+  const views = [splitting(1, 1), splitting(1, 2), splitting(2, 1)]
+  const sizes = (): ReadonlyArray<number> => views.map((view) => view.rows().length)
+  const otherSizes = (): ReadonlyArray<number> => others.map((view) => view.rows().length)
+  on.put("t:1", { a: 1, tags: ["x", "y"] })
+  expect([sizes(), otherSizes()]).toEqual([[2, 0, 2], [1, 0].slice(0, plain.length)])
+  on.put("t:1", { a: 2, tags: ["x", "y"] }, "UPDATE")
+  expect([sizes(), otherSizes()]).toEqual([[0, 2, 0], [0, 1].slice(0, plain.length)])
+  on.put("t:1", { a: 1, tags: ["x"] }, "UPDATE")
+  expect([sizes(), otherSizes()]).toEqual([[1, 0, 1], [1, 0].slice(0, plain.length)])
+  on.engine.release(views.pop()!.view)
+  on.remove("t:1")
+  expect([sizes(), otherSizes()]).toEqual([[0, 0], [0, 0].slice(0, plain.length)])
 })

@@ -8,6 +8,8 @@ import type { CoveringView } from "./secondaryIndex.ts"
 export interface RoutedView extends CoveringView {
   /** Shape and arguments as text. */
   readonly key: string
+  /** The same object for the views of one router. */
+  readonly plainShape: object
   /** Views of a lower stratum are brought up to date first. */
   readonly stratum: number
   readonly params: Params

@@ -221,15 +221,24 @@ export class ViewRouter {
   private newCoarse(): ViewIndex {
     return new ViewIndex(this.shape.table!, this.shape.access!.coarse!.spec, this.indexes, {
       byId: false,
-      exact: false
+      exact: false,
+      shape: this.shape
     })
   }
 
   private indexOf({ inRange }: ViewKey): ViewIndex {
     const { access, table } = this.shape
     if (inRange)
-      return (this.ranges ??= new ViewIndex(table!, access!.rangeSpec!, this.indexes, { byId: false, exact: false }))
-    return (this.usual ??= new ViewIndex(table!, access!.spec, this.indexes, { byId: access!.byId, exact: true }))
+      return (this.ranges ??= new ViewIndex(table!, access!.rangeSpec!, this.indexes, {
+        byId: false,
+        exact: false,
+        shape: this.shape
+      }))
+    return (this.usual ??= new ViewIndex(table!, access!.spec, this.indexes, {
+      byId: access!.byId,
+      exact: true,
+      shape: this.shape
+    }))
   }
 
   private unfile(viewKey: ViewKey, view: RoutedView): void {

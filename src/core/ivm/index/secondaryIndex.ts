@@ -27,11 +27,15 @@ export interface States {
   readonly newKeys: Keys
   readonly oldValue: Value
   readonly newValue: Value
+  /** The views that cover the old and the new key, where a move of the record has found them. */
+  oldCovering: CoveringView | undefined
+  newCovering: CoveringView | undefined
 }
 
 interface Filing {
-  readonly add: (key: FiledKey, value: Value, slot: RecordSlot) => void
-  readonly remove: (key: FiledKey, value: Value, slot: RecordSlot) => void
+  /** Both answer the view that covers the key. */
+  readonly add: (key: FiledKey, value: Value, slot: RecordSlot) => CoveringView | undefined
+  readonly remove: (key: FiledKey, value: Value, slot: RecordSlot) => CoveringView | undefined
   readonly slots: (key: FiledKey, interval: Interval | undefined) => Iterable<RecordSlot>
   /** Rows filed, and views that stand for theirs; a pass over all. */
   readonly entries: () => number
@@ -74,17 +78,20 @@ class ByKey implements Filing {
     return Array.isArray(filed) || filed instanceof Set ? filed : filed.keptPlaces()
   }
 
-  add(key: FiledKey, _: Value, slot: RecordSlot): void {
+  add(key: FiledKey, _: Value, slot: RecordSlot): CoveringView | undefined {
     const filed = this.byKey.get(key)
     if (filed === undefined) this.byKey.set(key, slot)
     else if (filed instanceof RecordSlot) this.byKey.set(key, [filed, slot])
     else if (filed instanceof Set) filed.add(slot)
-    else if (!Array.isArray(filed)) this.outgrow(key, filed, slot)
-    else if (filed.length < few) filed.push(slot)
+    else if (!Array.isArray(filed)) {
+      this.outgrow(key, filed, slot)
+      return filed
+    } else if (filed.length < few) filed.push(slot)
     else this.byKey.set(key, new Set(filed).add(slot))
+    return undefined
   }
 
-  remove(key: FiledKey, _: Value, slot: RecordSlot): void {
+  remove(key: FiledKey, _: Value, slot: RecordSlot): CoveringView | undefined {
     const filed = this.byKey.get(key)
     if (filed === slot) this.byKey.delete(key)
     else if (filed instanceof Set) {
@@ -94,7 +101,8 @@ class ByKey implements Filing {
       const last = at < 0 ? undefined : filed.pop()
       if (last !== undefined && last !== slot) filed[at] = last
       if (filed.length === 0) this.byKey.delete(key)
-    }
+    } else if (!(filed instanceof RecordSlot)) return filed
+    return undefined
   }
 
   entries(): number {
@@ -164,11 +172,11 @@ const compareSpots = (a: Spot, b: Spot): number =>
 class ByValue implements Filing {
   private readonly tree = new BTree<Spot, undefined>(undefined, compareSpots)
 
-  add(key: FiledKey, value: Value, slot: RecordSlot): void {
+  add(key: FiledKey, value: Value, slot: RecordSlot): undefined {
     this.tree.set({ key: plainKey(key), value, edge: 0, text: slot.id.text, slot }, undefined)
   }
 
-  remove(key: FiledKey, value: Value, slot: RecordSlot): void {
+  remove(key: FiledKey, value: Value, slot: RecordSlot): undefined {
     this.tree.delete({ key: plainKey(key), value, edge: 0, text: slot.id.text, slot })
   }
 
@@ -212,7 +220,9 @@ export class SecondaryIndex {
     oldKeys: absent,
     newKeys: absent,
     oldValue: undefined,
-    newValue: undefined
+    newValue: undefined,
+    oldCovering: undefined,
+    newCovering: undefined
   }
 
   constructor(spec: KeySpec) {
@@ -268,7 +278,9 @@ export class SecondaryIndex {
       oldKeys: before === undefined ? absent : keysOf(before, spec),
       newKeys: after === undefined ? absent : keysOf(after, spec),
       oldValue: ordered && before !== undefined ? orderOf(before, spec) : undefined,
-      newValue: ordered && after !== undefined ? orderOf(after, spec) : undefined
+      newValue: ordered && after !== undefined ? orderOf(after, spec) : undefined,
+      oldCovering: undefined,
+      newCovering: undefined
     })
   }
 
@@ -276,22 +288,25 @@ export class SecondaryIndex {
   move(slot: RecordSlot, before: Obj | undefined, after: Obj | undefined): void {
     const { filing } = this
     if (filing === undefined) return
-    const { newKeys, newValue, oldKeys, oldValue } = this.states(before, after)
+    const states = this.states(before, after)
+    const { newKeys, newValue, oldKeys, oldValue } = states
     if (sameKeys(oldKeys, newKeys) && (this.spec.range === undefined || compare(oldValue, newValue) === 0)) return
-    if (before !== undefined) this.remove(filing, oldKeys, oldValue, slot)
-    if (after !== undefined) this.add(filing, newKeys, newValue, slot)
+    if (before !== undefined) states.oldCovering = this.remove(filing, oldKeys, oldValue, slot)
+    if (after !== undefined) states.newCovering = this.add(filing, newKeys, newValue, slot)
   }
 
-  private add(filing: Filing, keys: Keys, value: Value, slot: RecordSlot): void {
+  private add(filing: Filing, keys: Keys, value: Value, slot: RecordSlot): CoveringView | undefined {
     if (keys === unindexable) this.loose.add(slot)
     else if (Array.isArray(keys)) for (const key of keys) filing.add(key, value, slot)
-    else filing.add(keys, value, slot)
+    else return filing.add(keys, value, slot)
+    return undefined
   }
 
-  private remove(filing: Filing, keys: Keys, value: Value, slot: RecordSlot): void {
+  private remove(filing: Filing, keys: Keys, value: Value, slot: RecordSlot): CoveringView | undefined {
     if (keys === unindexable) this.loose.delete(slot)
     else if (Array.isArray(keys)) for (const key of keys) filing.remove(key, value, slot)
-    else filing.remove(keys, value, slot)
+    else return filing.remove(keys, value, slot)
+    return undefined
   }
 }
 

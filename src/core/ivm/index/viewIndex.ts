@@ -17,7 +17,7 @@ import type { Store } from "../store/store.ts"
 import { absent, type KeySpec, type Keys, keysOf, orderOf, sameKeys, someKey, unindexable } from "./indexKey.ts"
 import { holdsValue, IntervalTree } from "./intervalTree.ts"
 import type { RoutedView } from "./routedView.ts"
-import type { SecondaryIndex } from "./secondaryIndex.ts"
+import type { CoveringView, SecondaryIndex } from "./secondaryIndex.ts"
 import type { SecondaryIndexes } from "./secondaryIndexes.ts"
 
 /** The views filed under one key; a lone view stands for itself. */
@@ -43,6 +43,8 @@ export interface ViewIndexOptions {
   readonly byId: boolean
   /** An index hit implies all that is indexed; else the filter is evaluated whole. */
   readonly exact: boolean
+  /** That of its views. */
+  readonly shape: object
 }
 
 export class ViewIndex {
@@ -55,6 +57,8 @@ export class ViewIndex {
   private readonly byKey = new FiledMap<Filed>()
   /** Views under several keys. */
   private several = 0
+  /** Keys with several views. */
+  private crowded = 0
 
   constructor(table: string, spec: KeySpec, indexes: SecondaryIndexes, options: ViewIndexOptions) {
     this.table = table
@@ -97,11 +101,12 @@ export class ViewIndex {
 
   /** Shows one changed record to the views it concerns; `loose` finds those for a state without a fixed key. */
   route({ after, before, slot }: Write, loose: Loose): void {
-    const { newKeys, newValue, oldKeys, oldValue } = this.index.states(before, after)
+    const states = this.index.states(before, after)
+    const { newKeys, newValue, oldKeys, oldValue } = states
     const simple = this.several === 0 && this.index.spec.each === undefined && this.index.spec.range === undefined
     if (simple && oldKeys !== unindexable && newKeys !== unindexable) {
-      if (!sameKeys(oldKeys, newKeys)) this.show(oldKeys, slot, undefined)
-      this.show(newKeys, slot, after)
+      if (!sameKeys(oldKeys, newKeys)) this.show(oldKeys, states.oldCovering, slot, undefined)
+      this.show(newKeys, states.newCovering, slot, after)
       return
     }
     const shown = new Set<RoutedView>()
@@ -197,8 +202,12 @@ export class ViewIndex {
   }
 
   /** Shows a row, or that it is no more, to the views under one key of a view index without ranges. */
-  private show(key: FiledKey, slot: RecordSlot, doc: Obj | undefined): void {
-    const filed = key === absent ? undefined : this.byKey.get(key)
+  private show(key: FiledKey, covering: CoveringView | undefined, slot: RecordSlot, doc: Obj | undefined): void {
+    if (key === absent) return
+    // The index has just looked the key up: where each key has one view, the one that covers it is all there is.
+    if (covering !== undefined && this.crowded === 0 && (covering as RoutedView).plainShape === this.options.shape)
+      return (covering as RoutedView).update(slot, doc, true)
+    const filed = this.byKey.get(key)
     if (filed instanceof Set) for (const view of filed) view.update(slot, doc, true)
     else if (filed !== undefined) (filed as RoutedView).update(slot, doc, true)
   }
@@ -222,7 +231,10 @@ export class ViewIndex {
       if (tree !== filed) this.byKey.set(key, tree)
     } else if (filed === undefined) this.byKey.set(key, view)
     else if (filed instanceof Set) filed.add(view)
-    else this.byKey.set(key, new Set([filed as RoutedView, view]))
+    else {
+      this.crowded++
+      this.byKey.set(key, new Set([filed as RoutedView, view]))
+    }
   }
 
   private unfile(key: FiledKey, interval: ViewKey["interval"], view: RoutedView): void {
@@ -230,8 +242,11 @@ export class ViewIndex {
     if (filed instanceof IntervalTree) {
       filed.remove(interval!, view)
       if (filed.isEmpty) this.byKey.delete(key)
-    } else if (filed === view || (filed instanceof Set && filed.delete(view) && filed.size === 0))
+    } else if (filed === view) this.byKey.delete(key)
+    else if (filed instanceof Set && filed.delete(view) && filed.size === 0) {
+      this.crowded--
       this.byKey.delete(key)
+    }
   }
 }
 
