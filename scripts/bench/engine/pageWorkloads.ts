@@ -55,6 +55,7 @@ const pages = (
     views,
     asks: (view) => asked[view]!,
     changes,
+    shifts: (change) => change % 10 >= 7,
     ordered: true,
     answer: (tables) => {
       const sorted = [...tables["story"]!.values()].sort(order)

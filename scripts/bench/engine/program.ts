@@ -43,6 +43,8 @@ export interface Workload {
   /** W8 to W10: what view `k` asks for. */
   readonly asks?: (view: number) => Asked
   readonly changes: ReadonlyArray<Change>
+  /** Whether the change of this number may move rows on pages. Where it is given, the median is of those that do not. */
+  readonly shifts?: (change: number) => boolean
   /** Whether the order of a result's rows is part of the answer. */
   readonly ordered: boolean
   /** The plain answer of every view over these rows. */
@@ -77,6 +79,7 @@ export interface Figures {
   readonly bytesPerRow: number
   readonly bytesPerView: number
   readonly changes: number
+  /** Of all changes, or of those that shift nothing where the workload knows them. */
   readonly median: number
   /** The median of each round, in the order in which they ran. */
   readonly rounds?: ReadonlyArray<number>
