@@ -33,6 +33,8 @@ export class PoolFrames {
   private frames: Array<Frame.Frame> = []
   private from = 0
   private through = 0
+  /** Writes of the pool when all was read. */
+  private writes = -1
 
   constructor(journal: Reading) {
     this.journal = journal
@@ -43,6 +45,8 @@ export class PoolFrames {
     return Effect.gen(this, function* () {
       this.begin(head)
       if (head.pool === 0) return
+      // Pieces of a write that is not whole yet are no news: who reads the write asks for them.
+      if (head.writes === this.writes) this.through = Math.max(this.through, at)
       for (let asked = 0; asked < mostAtOnce && this.through < at; asked++) {
         const frame = yield* this.journal.next("pool", this.through + 1)
         if (frame === undefined || frame.at > at) this.through = at
@@ -51,6 +55,7 @@ export class PoolFrames {
           this.through = frame.at
         }
       }
+      if (this.through >= at) this.writes = head.writes
     })
   }
 
@@ -73,6 +78,7 @@ export class PoolFrames {
     if (pool === 0 || pool < this.from) {
       this.frames = []
       this.through = 0
+      this.writes = -1
     }
     this.from = pool
     this.through = Math.max(this.through, pool - 1)
