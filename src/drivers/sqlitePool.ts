@@ -51,32 +51,29 @@ const putAll = (link: Link, puts: ReadonlyArray<Put>): Effect.Effect<void, Datab
 const lengths = ({ all }: Link): ReadonlyArray<number> =>
   all("SELECT length(value) FROM pool ORDER BY kind, key").map(([length]) => Number(length))
 
-/** Reads on from the row that was read last. */
-const pages = ({ all }: Link): ((count: number) => Effect.Effect<ReadonlyArray<Row>, DatabaseError>) => {
-  let [kind, key] = ["", ""]
-  return (count) =>
-    Effect.gen(function* () {
-      const found = yield* attempt(() =>
+const pageOf =
+  ({ all }: Link) =>
+  (behind: Pick<Row, "kind" | "key">, count: number): Effect.Effect<ReadonlyArray<Row>, DatabaseError> =>
+    Effect.flatMap(
+      attempt(() =>
         all("SELECT kind, key, value FROM pool WHERE (kind, key) > (?, ?) ORDER BY kind, key LIMIT ?", [
-          kind,
-          key,
+          behind.kind,
+          behind.key,
           count
         ])
-      )
-      const last = found.at(-1)
-      if (last !== undefined) [kind, key] = [String(last[0]), String(last[1])]
-      return yield* Effect.try({
-        try: () =>
-          found.map(([kind, key, value]) => ({
-            kind: String(kind),
-            key: String(key),
-            value: JSON.parse(String(value)) as unknown
-          })),
-        catch: (cause) =>
-          new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })
-      })
-    })
-}
+      ),
+      (found) =>
+        Effect.try({
+          try: () =>
+            found.map(([kind, key, value]) => ({
+              kind: String(kind),
+              key: String(key),
+              value: JSON.parse(String(value)) as unknown
+            })),
+          catch: (cause) =>
+            new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })
+        })
+    )
 
 export const layer: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> = Layer.scoped(
   PoolStore,
@@ -88,7 +85,7 @@ export const layer: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> =
       resultOf: results.of,
       open: (logId, maxResults) =>
         Effect.gen(function* () {
-          const rows = yield* readAll(yield* Heap, yield* attempt(() => lengths(link)), pages(link))
+          const rows = yield* readAll(yield* Heap, yield* attempt(() => lengths(link)), pageOf(link))
           const opened = yield* attempt(() => openedFrom(rows, logId))
           const dropped = yield* attempt(() => results.open(rows, maxResults))
           yield* putAll(link, [...opening(opened, logId), ...dropped])

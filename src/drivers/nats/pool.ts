@@ -6,13 +6,12 @@
  * frames that count stay few and the stream can be cut behind them.
  */
 import { Effect, Schedule } from "effect"
-import * as Memory from "../../core/record/memory.ts"
 import { DatabaseError } from "../../ports/Database.ts"
 import type { PoolStoreShape } from "../../ports/PoolStore.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import type { TermOf } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
-import { openedFrom, opening, type Put, Results, type Row as Stored } from "../shared/poolRows.ts"
+import { openedFrom, opening, type Put, Results, roomFor, type Row as Stored } from "../shared/poolRows.ts"
 import * as Frame from "./frame.ts"
 import type { Journal } from "./journal.ts"
 import type { PoolFrames } from "./poolFrames.ts"
@@ -232,12 +231,7 @@ export class Pool {
       for (const [read, frame] of whole.entries()) {
         if (frame.head.writes !== ++this.written) return yield* this.missing(this.written)
         const body = Frame.textOf(yield* this.journal.link.again(this.journal.bodyOf(frame)))
-        const memory = heap.measured()
-        if (!Memory.isLoadable(memory, 2 * body.length))
-          return yield* new DatabaseError({
-            reason: "failed",
-            message: Memory.notLoadable(memory, read, whole.length, "writes of the pool")
-          })
+        yield* roomFor(heap, body.length, { read, all: whole.length, unit: "writes of the pool" })
         const puts = yield* Effect.try({
           try: () => JSON.parse(body) as ReadonlyArray<Put>,
           catch: () => this.journal.link.failed("damaged", `message ${frame.at} of its stream holds no rows of a pool`)

@@ -25,8 +25,8 @@ export const begins = `INSERT INTO svc_log_pool_head SELECT log, epoch, 0 FROM s
 
 const asksHead = "SELECT epoch, writes FROM svc_log_pool_head WHERE log = $1"
 const asksLengths = "SELECT octet_length(value) AS length FROM svc_log_pool WHERE log = $1 ORDER BY kind, digest"
-const asksRows = `SELECT kind, digest, key, value FROM svc_log_pool
-  WHERE log = $1 AND (kind, digest) > ($2, $3) ORDER BY kind, digest LIMIT $4`
+const asksRows = `SELECT kind, key, value FROM svc_log_pool
+  WHERE log = $1 AND (kind, digest) > ($2, sha256(convert_to($3, 'UTF8'))) ORDER BY kind, digest LIMIT $4`
 
 /** No row is touched by two of the parts: those that are put again are not deleted with what begins as they do. */
 const writing = `WITH f AS (
@@ -87,23 +87,20 @@ const parsing = <A>(body: () => A): Effect.Effect<A, DatabaseError> =>
         : new DatabaseError({ reason: "damaged", message: "the pool holds a row that is no JSON", cause })
   })
 
-/** Reads on from the row that was read last. */
-const pages = (link: Link, log: string): ((count: number) => Effect.Effect<ReadonlyArray<Stored>, DatabaseError>) => {
-  let last: { readonly kind: unknown; readonly digest: unknown } = { kind: "", digest: Buffer.alloc(0) }
-  return (count) =>
-    Effect.gen(function* () {
-      const rows = yield* Effect.mapError(link.asked(asksRows, [log, last.kind, last.digest, count]), failed)
-      const [end] = rows.slice(-1)
-      if (end !== undefined) last = { kind: end["kind"], digest: end["digest"] }
-      return yield* parsing(() =>
-        rows.map(({ key, kind, value }) => ({
-          kind: String(kind),
-          key: String(JSON.parse(String(key))),
-          value: JSON.parse(String(value)) as unknown
-        }))
-      )
-    })
-}
+const pageOf =
+  (link: Link, log: string) =>
+  (behind: Pick<Stored, "kind" | "key">, count: number): Effect.Effect<ReadonlyArray<Stored>, DatabaseError> =>
+    Effect.flatMap(
+      Effect.mapError(link.asked(asksRows, [log, behind.kind, keyText(behind.key), count]), failed),
+      (rows) =>
+        parsing(() =>
+          rows.map(({ key, kind, value }) => ({
+            kind: String(kind),
+            key: String(JSON.parse(String(key))),
+            value: JSON.parse(String(value)) as unknown
+          }))
+        )
+    )
 
 /** The pool as a term has it. */
 export const make = (link: Link, log: string, { epoch, isOver, superseded }: TermOf): PoolStoreShape => {
@@ -156,7 +153,7 @@ export const make = (link: Link, log: string, { epoch, isOver, superseded }: Ter
         const stored = yield* readAll(
           yield* Heap,
           lengths.map(({ length }) => Number(length)),
-          pages(link, log)
+          pageOf(link, log)
         )
         const opened = yield* parsing(() => ({
           ...openedFrom(stored, logId),

@@ -107,15 +107,31 @@ const pageOf = (lengths: ReadonlyArray<number>, from: number): number => {
   return count
 }
 
+/** Fails where the heap has no room for so much text and what it comes to, behind what was `read` of all. */
+export const roomFor = (
+  heap: HeapShape,
+  length: number,
+  { all, read, unit }: { readonly read: number; readonly all: number; readonly unit: string }
+): Effect.Effect<void, DatabaseError> =>
+  Effect.suspend(() => {
+    const memory = heap.measured()
+    return Memory.isLoadable(memory, 2 * length)
+      ? Effect.void
+      : new DatabaseError({ reason: "failed", message: Memory.notLoadable(memory, read, all, unit) })
+  })
+
+/** Before all rows. */
+const begin: Pick<Row, "kind" | "key"> = { kind: "", key: "" }
+
 /**
  * All rows, read page by page; fails where the heap has no room for them.
  *
- * `lengths`: of the rows' values, in the order in which they are read. `page`: so many of the rows that come next.
+ * `lengths`: of the rows' values, in the order in which they are read. `page`: so many of the rows behind one.
  */
 export const readAll = <E>(
   heap: HeapShape,
   lengths: ReadonlyArray<number>,
-  page: (count: number) => Effect.Effect<ReadonlyArray<Row>, E>
+  page: (behind: Pick<Row, "kind" | "key">, count: number) => Effect.Effect<ReadonlyArray<Row>, E>
 ): Effect.Effect<ReadonlyArray<Row>, E | DatabaseError> =>
   Effect.gen(function* () {
     const rows: Array<Row> = []
@@ -123,14 +139,8 @@ export const readAll = <E>(
     for (let read = 0; rows.length < lengths.length; ) {
       const end = rows.length + pageOf(lengths, rows.length)
       const length = lengthOf(lengths.slice(rows.length, end))
-      // Beside what it comes to.
-      const memory = heap.measured()
-      if (!Memory.isLoadable(memory, 2 * length))
-        return yield* new DatabaseError({
-          reason: "failed",
-          message: Memory.notLoadable(memory, read, all, "characters of the pool")
-        })
-      rows.push(...(yield* page(end - rows.length)))
+      yield* roomFor(heap, length, { read, all, unit: "characters of the pool" })
+      rows.push(...(yield* page(rows.at(-1) ?? begin, end - rows.length)))
       if (rows.length !== end)
         return yield* new DatabaseError({
           reason: "failed",
