@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
-import { type Frame, type Head, isWhole, startOf } from "../../src/drivers/nats/frame.ts"
+import { type Frame, firstHead, type Head, isWhole, startOf } from "../../src/drivers/nats/frame.ts"
 import { PoolFrames } from "../../src/drivers/nats/poolFrames.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
 
@@ -16,21 +16,7 @@ class Stream {
   /** How often an answer is that of a server which lacks what is asked for. */
   lag = 0
   private readonly random: Rng
-  private head: Head = {
-    layout: 1,
-    log: "log",
-    kind: "term",
-    epoch: 1,
-    last: 0,
-    kept: 0,
-    leader: null,
-    url: null,
-    writes: 0,
-    pool: 0,
-    count: 0,
-    part: 0,
-    parts: 1
-  }
+  private head = firstHead("log")
 
   constructor(random: Rng) {
     this.random = random

@@ -46,6 +46,23 @@ export interface Frame {
 export const layout = 1
 const newline = 10
 
+/** Of the message with which a log begins. */
+export const firstHead = (log: string): Head => ({
+  layout,
+  log,
+  kind: "term",
+  epoch: 0,
+  last: 0,
+  kept: 0,
+  leader: null,
+  url: null,
+  writes: 0,
+  pool: 0,
+  count: 0,
+  part: 0,
+  parts: 1
+})
+
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 

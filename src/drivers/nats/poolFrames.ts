@@ -66,8 +66,7 @@ export class PoolFrames {
       this.begin(head)
       const known = this.frames
       const rest = yield* this.journal.among("pool", this.through + 1, at)
-      this.frames = []
-      this.from = this.through = 0
+      this.forget()
       const all = [...known, ...rest]
       return isWhole(all, head) ? all : yield* this.journal.among("pool", head.pool, at)
     })
@@ -75,13 +74,16 @@ export class PoolFrames {
 
   /** Forgets what counts no more. */
   private begin({ pool }: Frame.State): void {
-    if (pool === 0 || pool < this.from) {
-      this.frames = []
-      this.through = 0
-      this.writes = -1
-    }
+    if (pool === this.from) return
+    if (pool < this.from) this.forget()
+    else this.frames = this.frames.filter(({ at }) => at >= pool)
     this.from = pool
     this.through = Math.max(this.through, pool - 1)
-    if (this.frames.some(({ at }) => at < pool)) this.frames = this.frames.filter(({ at }) => at >= pool)
+  }
+
+  private forget(): void {
+    this.frames = []
+    this.from = this.through = 0
+    this.writes = -1
   }
 }

@@ -72,22 +72,7 @@ const whole = (journal: Journal, { first_seq: firstSeq, last_seq: lastSeq }: Str
 
 /** The first message of a log that is new; of several that begin it one is accepted. */
 const begin = (journal: Journal, newLogId: string): Effect.Effect<void, WalFailed> => {
-  const head: Frame.Head = {
-    layout: Frame.layout,
-    log: newLogId,
-    kind: "term",
-    epoch: 0,
-    last: 0,
-    kept: 0,
-    leader: null,
-    url: null,
-    writes: 0,
-    pool: 0,
-    count: 0,
-    part: 0,
-    parts: 1
-  }
-  const first = Frame.encode(head, new Uint8Array())
+  const first = Frame.encode(Frame.firstHead(newLogId), new Uint8Array())
   return Effect.asVoid(
     journal.link.again(
       journal.link.publish(subjectOf(journal.log, "term"), first, { expected: 0, id: `begin.${newLogId}` })
