@@ -188,8 +188,8 @@ const tables = async (): Promise<ReadonlyArray<Judged>> => {
     const pids = cluster.ssps.map(({ door }) => door!.pid)
     const event = (n: number): object => ({ ...change(n), table: names[n % 20], id: `${names[n % 20]}:${n}` })
     const lines: Array<Judged> = []
-    // What wakes an SSP is a commit of the log that has events of its tables. Of 64 clients that write one by one every
-    // commit has some of all tables; one client's has one event, and so have its requests of 100 some of all.
+    // A commit of the log wakes an SSP if it has events of its tables. With one client a commit has one event; with 64,
+    // or in requests of 100, nearly every commit has events of all tables.
     for (const [what, size, count, clients] of [
       ["events one by one from one client", 1, 2_000, 1],
       ["events one by one from 64 clients", 1, 4_000, 64],
