@@ -45,6 +45,8 @@ const heap = (): number => {
 const percentile = (sorted: Float64Array, share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 
+const mean = (of: Float64Array): number => of.reduce((sum, one) => sum + one, 0) / of.length
+
 /** CPU time of this process so far, all threads, in milliseconds. */
 const cpuMs = (): number => {
   const { user, system } = process.cpuUsage()
@@ -136,7 +138,9 @@ const measure = async (order: Order): Promise<Figures | { readonly kind: "none" 
   process.send?.({ kind: "phase", phase: "check" })
   const wrong = judge(program, work, warm.length + took.length)
   const sorted = took.slice().sort()
-  const still = took.filter((_, i) => work.shifts?.(warm.length + i) !== true).sort()
+  const shifts = (i: number) => work.shifts?.(warm.length + i)
+  const still = took.filter((_, i) => shifts(i) === undefined || shifts(i) === "none").sort()
+  const shifting = took.filter((_, i) => shifts(i) === "all")
   const rows = Object.values(work.rows).reduce((sum, table) => sum + table.length, 0)
   const figures: Figures = {
     kind: "figures",
@@ -147,7 +151,8 @@ const measure = async (order: Order): Promise<Figures | { readonly kind: "none" 
     changes: took.length,
     median: percentile(still, 0.5),
     p99: percentile(sorted, 0.99),
-    mean: took.reduce((sum, one) => sum + one, 0) / took.length,
+    mean: mean(took),
+    ...(shifting.length > 0 ? { shifting: mean(shifting) } : {}),
     correct: wrong === undefined,
     wrong,
     plan: program.plan?.()

@@ -55,7 +55,7 @@ const pages = (
     views,
     asks: (view) => asked[view]!,
     changes,
-    shifts: (change) => change % 10 >= 7,
+    shifts: (change) => (change % 10 < 7 ? "none" : change % 10 === 9 && name === "W8" ? "all" : "any"),
     ordered: true,
     answer: (tables) => {
       const sorted = [...tables["story"]!.values()].sort(order)

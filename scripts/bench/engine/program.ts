@@ -43,8 +43,11 @@ export interface Workload {
   /** W8 to W10: what view `k` asks for. */
   readonly asks?: (view: number) => Asked
   readonly changes: ReadonlyArray<Change>
-  /** Whether the change of this number may move rows on pages. Where it is given, the median is of those that do not. */
-  readonly shifts?: (change: number) => boolean
+  /**
+   * How many pages the change of this number moves a row on: none, any number or all. Where it is given, the median is
+   * of those that move none.
+   */
+  readonly shifts?: (change: number) => "none" | "any" | "all"
   /** Whether the order of a result's rows is part of the answer. */
   readonly ordered: boolean
   /** The plain answer of every view over these rows. */
@@ -85,6 +88,8 @@ export interface Figures {
   readonly rounds?: ReadonlyArray<number>
   readonly p99: number
   readonly mean: number
+  /** The mean of the changes that shift every page, collecting garbage included. */
+  readonly shifting?: number
   readonly correct: boolean
   /** The first view whose answer is wrong, if any. */
   readonly wrong: string | undefined
