@@ -274,6 +274,22 @@ describe("D61 GET /feed", () => {
     const answer = await node.get(`/feed?${queryOf(ssp, "t", 99)}`)
     expect([answer.status, bodyOf(answer)["code"]]).toEqual([409, "BUFFER_OVERFLOW"])
   })
+  it("goes on where only other tables passed since, though the log was cut behind what its SSP says it has", async () => {
+    const node = await start({ env: { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1" } })
+    const ssp = await readyFollower(node, "a")
+    await write(node, "t:1")
+    await applied(node, ssp, 1)
+    await write(node, "x:1", "x:2")
+    await until("the log is cut behind them", () => node.pool.state().log.first === 4)
+    // Another table may have had events there.
+    expect((await node.get(`/feed?${queryOf(ssp, "t,x", 1)}`)).status).toBe(409)
+    // So may the same one, behind a position before the last event that was sent.
+    expect((await node.get(`/feed?${queryOf(ssp, "t", 0)}`)).status).toBe(409)
+    const feed = await Feed.open(node, queryOf(ssp, "t", 1))
+    await write(node, "t:2")
+    await feed.reached(4)
+    expect(shown(feed)).toEqual([["t", 4, 1]])
+  })
   it("GET /feed 409 for an SSP that fell too far behind, and its heartbeat says the same", async () => {
     const node = await start({ env: { SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "5" } })
     const ssp = await follower(node, "a", ["t"])

@@ -56,6 +56,7 @@ interface Surroundings {
 class Feed {
   readonly home: Home
   readonly writer: FeedWriter
+  private readonly wants: (table: string) => boolean
   private readonly around: Surroundings
   private readonly lastOf = new Map<string, number>()
   private sink: Sink | undefined
@@ -74,7 +75,8 @@ class Feed {
     const { epoch, logId } = around.pool.identity
     const all = tables.includes("*")
     const wanted = new Set(tables)
-    this.writer = new FeedWriter(after, (table) => all || wanted.has(table) || isOwn(table), logId, epoch)
+    this.wants = (table) => all || wanted.has(table) || isOwn(table)
+    this.writer = new FeedWriter(after, this.wants, logId, epoch)
   }
 
   begin(sink: Sink): void {
@@ -110,6 +112,11 @@ class Feed {
   /** The pool has not been told of all that was applied. */
   get isAhead(): boolean {
     return this.applied > this.told
+  }
+
+  /** Where another feed of its SSP, which has everything through `after`, goes on: the rest is of other tables. */
+  nextAfter({ after, tables }: FeedAsked): number {
+    return tables.every(this.wants) ? this.writer.appliedAt(after) : after
   }
 
   beat(): void {
@@ -191,7 +198,10 @@ const unknown = Errors.notRegistered("the number that the request names")
 
 /** All feeds, by registration. */
 class Open {
+  /** Those that are open. */
   readonly feeds = new Map<number, Feed>()
+  /** The last feed of each registration, open or not. */
+  private readonly lastOnes = new Map<number, Feed>()
   private readonly around: Surroundings
   private readonly pool: PoolShape
   private isArmed = false
@@ -201,19 +211,29 @@ class Open {
     this.pool = around.pool
   }
 
-  refusal({ after, registration }: FeedAsked): Refusal | undefined {
+  refusal(asked: FeedAsked): Refusal | undefined {
     const state = this.pool.state()
-    if (State.inRegistration(state, registration)?.tables === undefined) return unknown
+    if (State.inRegistration(state, asked.registration)?.tables === undefined) return unknown
+    const after = this.startOf(asked)
     return after < state.log.first - 1 || after > state.log.head ? Errors.overflow : undefined
+  }
+
+  /**
+   * What the last feed passed over without a word that has arrived counts as applied, so that the log may have been cut
+   * behind it.
+   */
+  private startOf(asked: FeedAsked): number {
+    return this.lastOnes.get(asked.registration)?.nextAfter(asked) ?? asked.after
   }
 
   open(asked: FeedAsked, stream: ReadReply["stream"]): Refusal | undefined {
     const refused = this.refusal(asked)
     if (refused !== undefined) return refused
     const { registration, ssp } = State.inRegistration(this.pool.state(), asked.registration)!
-    const feed = new Feed(this.around, { registration, ssp }, asked)
+    const feed = new Feed(this.around, { registration, ssp }, { ...asked, after: this.startOf(asked) })
     this.feeds.get(registration)?.end()
     this.feeds.set(registration, feed)
+    this.lastOnes.set(registration, feed)
     const gone = (): void => {
       feed.gone()
       if (this.feeds.get(registration) === feed) this.feeds.delete(registration)
@@ -226,15 +246,17 @@ class Open {
 
   /** After each decision of the pool: the log may have moved, or SSPs have left. */
   look(): void {
-    if (this.feeds.size === 0) return
+    if (this.lastOnes.size === 0) return
     const state = this.pool.state()
-    for (const [registration, feed] of this.feeds) {
+    for (const [registration, feed] of this.lastOnes) {
       const member = State.at(state, feed.home)
       if (member === undefined) {
+        this.lastOnes.delete(registration)
         this.feeds.delete(registration)
         feed.end()
         continue
       }
+      if (feed.isOver) continue
       feed.isAwaited = State.isAwaited(member)
       feed.pump()
     }
