@@ -71,7 +71,8 @@ export const startClusterBeside = async (
     SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
     SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "5000",
     SVC_RECONCILE_INTERVAL_SECS: "0",
-    SVC_DATABASE_LEASE_SECS: "3",
+    // Longer than a busy machine keeps a scheduler from renewing it, shorter than a test waits for another to take over.
+    SVC_DATABASE_LEASE_SECS: "15",
     ...scheduler
   }
   const cluster = await ProcessCluster.start(ssps, settings, (id) => ({
