@@ -76,6 +76,9 @@ beforeAll(async () => {
 })
 afterAll(() => chromium?.close())
 
+/** How long the board sends an edit again: longer than a busy machine takes to start an SSP. */
+const patienceMs = 120_000
+
 describe.skipIf(missing !== undefined)(named("the board at an SSP"), () => {
   const folder = temporaryFolder()
   let board: Board
@@ -88,7 +91,7 @@ describe.skipIf(missing !== undefined)(named("the board at an SSP"), () => {
 
   beforeAll(async () => {
     const port = await freePort()
-    board = await Board.listen(0)
+    board = await Board.listen(0, patienceMs)
     url = `http://127.0.0.1:${port}`
     const env = {
       LISTEN_ADDR: `127.0.0.1:${port}`,
@@ -273,7 +276,7 @@ describe.skipIf(missing !== undefined)(named("the board at an SSP"), () => {
 describe.skipIf(missing !== undefined)(named("the board at a cluster"), () => {
   it("goes on when the SSP of its views is killed and they move", async ({ onTestFinished }) => {
     const model = new BoardModel()
-    const board = await Board.listen(0)
+    const board = await Board.listen(0, patienceMs)
     onTestFinished(() => board.close())
     const cluster = await ProcessCluster.start(2, { SVC_BROWSER_ORIGINS: board.origins.join() })
     onTestFinished(() => cluster.close())

@@ -28,7 +28,7 @@ const mostVisitors = 1000
 const mostBytes = 4096
 const mostUnsent = 100
 /** As long as an SSP takes to be started again. */
-const patienceMs = 20_000
+const usualPatienceMs = 20_000
 
 const folder = join(root, "scripts/start/board/page")
 
@@ -58,20 +58,22 @@ export class Board {
   readonly #records = new Records()
   #service: Service | undefined
   #views: Handler | undefined
+  readonly #patienceMs: number
   /** Edits go one behind another, so that the service has them in the order in which the records have. */
   #last: Promise<unknown> = Promise.resolve()
   /** Changes that the service has not taken. */
   #unsent: ReadonlyArray<Change> = []
 
-  private constructor(port: number, files: Files, close: () => Promise<void>) {
+  private constructor(port: number, files: Files, patienceMs: number, close: () => Promise<void>) {
     this.port = port
+    this.#patienceMs = patienceMs
     this.origins = [`http://127.0.0.1:${port}`, `http://localhost:${port}`]
     this.#files = files
     this.#close = close
   }
 
   /** Takes its port, before there is a service: that must be told who may ask it. */
-  static async listen(port: number): Promise<Board> {
+  static async listen(port: number, patienceMs = usualPatienceMs): Promise<Board> {
     const text = (name: string): string => readFileSync(join(folder, name), "utf8")
     const files = {
       "/": ["text/html; charset=utf-8", text("index.html")],
@@ -80,7 +82,7 @@ export class Board {
     } satisfies Files
     let handler: Handler = async () => new Response("starting", { status: 503 })
     const { port: taken, server } = await listen(port, (request) => handler(request))
-    const board = new Board(taken, files, async () => {
+    const board = new Board(taken, files, patienceMs, async () => {
       server.closeAllConnections()
       await new Promise((done) => server.close(done))
     })
@@ -166,14 +168,14 @@ export class Board {
    */
   async #ingest(changes: ReadonlyArray<Change>): Promise<string | undefined> {
     const { secret, url } = this.#service!
-    const deadline = performance.now() + patienceMs
+    const deadline = performance.now() + this.#patienceMs
     this.#unsent = [...this.#unsent, ...changes]
     for (;;) {
       const status = await fetch(`${url}/ingest`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
         body: JSON.stringify(this.#unsent),
-        signal: AbortSignal.timeout(patienceMs)
+        signal: AbortSignal.timeout(this.#patienceMs)
       }).then(
         (answer) => answer.text().then(() => answer.status),
         () => 503
