@@ -120,3 +120,14 @@ export const failure = (error, ...more) =>
     h("span", {}, error.message),
     ...more
   )
+
+/**
+ * The two buttons that turn the pages of a list. @param {(by: 1 | -1) => void} turn @returns {{ back: HTMLButtonElement,
+ * forth: HTMLButtonElement }}
+ */
+export const pageTurners = (turn) => {
+  /** @param {string} text @param {1 | -1} by */
+  const turner = (text, by) =>
+    h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => turn(by) } }, text)
+  return { back: turner("Previous", -1), forth: turner("Next", 1) }
+}

@@ -6,7 +6,7 @@
 // @ts-check
 import { call, Refused } from "./api.js"
 import { Cancelled, confirmed, unlocked } from "./dialogs.js"
-import { byId, empty, failure, h, keep, pill, since, tellTimes } from "./dom.js"
+import { byId, empty, failure, h, keep, pageTurners, pill, since, tellTimes } from "./dom.js"
 import { brief, count } from "./format.js"
 
 const pageSize = 50
@@ -55,16 +55,9 @@ export class Jobs {
     this.states = h("div", { class: "chips", role: "group", "aria-label": "Status" })
     this.message = h("div", {})
     this.body = h("tbody", {})
-    this.back = h(
-      "button",
-      { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(-1) } },
-      "Previous"
-    )
-    this.forth = h(
-      "button",
-      { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(1) } },
-      "Next"
-    )
+    const { back, forth } = pageTurners((by) => this.turn(by))
+    this.back = back
+    this.forth = forth
     this.list = h(
       "div",
       { class: "card scroll" },

@@ -7,7 +7,7 @@
 // @ts-check
 import { call, Refused } from "./api.js"
 import { Cancelled, unlocked } from "./dialogs.js"
-import { byId, empty, failure, h, keep, pill, say, since, tellTimes } from "./dom.js"
+import { byId, empty, failure, h, keep, pageTurners, pill, say, since, tellTimes } from "./dom.js"
 import { brief, count, ttl } from "./format.js"
 import { ViewPanel } from "./viewPanel.js"
 
@@ -74,16 +74,9 @@ export class ViewList {
     this.total = h("span", { class: "note" })
     this.body = h("tbody", {})
     this.message = h("div", {})
-    this.back = h(
-      "button",
-      { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(-1) } },
-      "Previous"
-    )
-    this.forth = h(
-      "button",
-      { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(1) } },
-      "Next"
-    )
+    const { back, forth } = pageTurners((by) => this.turn(by))
+    this.back = back
+    this.forth = forth
     this.table = h(
       "table",
       { class: "rows", "aria-label": "Views" },
