@@ -5,7 +5,7 @@
  * and a fault must leave with its own code. 0 clean stop, 2 configuration, 3 damaged data, 1 anything else; 5 comes
  * from the watchdog.
  */
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Effect, Exit, RuntimeFlags, RuntimeFlagsPatch } from "effect"
 import { StartFault } from "../../ports/StartFault.ts"
 import { youngFirst } from "./allocation.ts"
 import { closeToOthers } from "./privateFolder.ts"
@@ -35,13 +35,16 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return 1
 }
 
+/** The runtime counts its fibers: five figures for each one, which nothing shows and every small work would pay for. */
+const withoutCounts = RuntimeFlagsPatch.disable(RuntimeFlags.RuntimeMetrics)
+
 /** Runs `program`; a first SIGTERM or SIGINT (on a terminal SIGHUP too) interrupts it, a second ends the process. */
 export const run = (program: Effect.Effect<unknown, unknown>): void => {
   youngFirst()
   closeToOthers()
   // The reader of our output may end before us; that must not take the service down.
   for (const output of [process.stdout, process.stderr]) output.on("error", () => {})
-  const fiber = Effect.runFork(program)
+  const fiber = Effect.runFork(Effect.withRuntimeFlagsPatch(program, withoutCounts))
   let signalled = false
   const onSignal = (): void => {
     if (signalled) return process.exit(1)
