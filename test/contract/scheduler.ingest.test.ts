@@ -6,9 +6,10 @@
  */
 import { Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, faultsOf, type Row } from "../kit/contract.ts"
+import { contract, expectError, type Row } from "../kit/contract.ts"
 import { until } from "../kit/Door.ts"
 import type { Answer, Body } from "../kit/http.ts"
+import { bad, without } from "../kit/ingestRows.ts"
 import { change, create } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { noFaults, silentUpstream, stores } from "../scheduler/faultyStores.ts"
@@ -101,26 +102,6 @@ describe("accepted", () => {
     expect(JSON.stringify(exact)).toBe("[null,0]")
   })
 })
-
-const bad = (name: string, body: unknown, path: string, code = "INVALID_REQUEST"): Row => ({
-  name: `POST /ingest 400 ${code} ${name}`,
-  ask: "POST /ingest",
-  body,
-  status: 400,
-  code,
-  ...(code === "INVALID_REQUEST"
-    ? {
-        check: (_: Answer, answer: Body) =>
-          expect(
-            faultsOf(answer)
-              .map((fault) => fault.path)
-              .join(" ")
-          ).toContain(path)
-      }
-    : {})
-})
-const without = (key: string): Body =>
-  Object.fromEntries(Object.entries(create("x:1")).filter(([name]) => name !== key))
 
 describe("refused", () => {
   contract(

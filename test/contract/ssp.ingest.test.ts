@@ -5,9 +5,10 @@
  * holds for whatever answers.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, faultsOf, type Row, send } from "../kit/contract.ts"
+import { contract, expectError, faultsOf, send } from "../kit/contract.ts"
 import { Door } from "../kit/Door.ts"
 import { type Answer, type Body, bodyOf } from "../kit/http.ts"
+import { bad, without } from "../kit/ingestRows.ts"
 import { change, create, registration } from "../kit/registration.ts"
 
 let door: Door
@@ -142,26 +143,6 @@ describe("accepted", () => {
     })
   })
 })
-
-const bad = (name: string, body: unknown, path: string, code = "INVALID_REQUEST"): Row => ({
-  name: `POST /ingest 400 ${code} ${name}`,
-  ask: "POST /ingest",
-  body,
-  status: 400,
-  code,
-  ...(code === "INVALID_REQUEST"
-    ? {
-        check: (_: Answer, answer: Body) =>
-          expect(
-            faultsOf(answer)
-              .map((fault) => fault.path)
-              .join(" ")
-          ).toContain(path)
-      }
-    : {})
-})
-const without = (key: string): Body =>
-  Object.fromEntries(Object.entries(create("x:1")).filter(([name]) => name !== key))
 
 describe("refused", () => {
   contract(

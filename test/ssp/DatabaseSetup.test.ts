@@ -7,12 +7,12 @@
 
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { Console, Effect, Exit, Logger, LogLevel, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { secretPlaceholder } from "../../src/core/surreal/databaseSetup.ts"
-import * as ServerClient from "../../src/host/serverClient.ts"
 import { read } from "../../src/ssp/Config.ts"
-import * as DatabaseSetup from "../../src/ssp/commands/DatabaseSetup.ts"
+import type * as DatabaseSetup from "../../src/ssp/commands/DatabaseSetup.ts"
+import { setupCommand } from "../kit/setupCommand.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
@@ -87,25 +87,7 @@ const database = async (
       storePass: Redacted.make("root"),
       storeAuthLevel: undefined
     }
-    const out: Array<string> = []
-    const write = (text: string): Effect.Effect<void> => Effect.sync(() => void out.push(text))
-    const console = { ...Effect.runSync(Console.consoleWith(Effect.succeed)), log: write, error: write }
-    const exit = await Effect.runPromiseExit(
-      DatabaseSetup.run(settings, command, { ...defaults, ...options }).pipe(
-        Effect.provide(ServerClient.layer(settings, { ...defaults, ...options }.create)),
-        Logger.withMinimumLogLevel(LogLevel.None),
-        Effect.withConsole(console)
-      )
-    )
-    return {
-      out: out.join("\n"),
-      fault:
-        Exit.isFailure(exit) && exit.cause._tag === "Fail"
-          ? exit.cause.error.message
-          : Exit.isFailure(exit)
-            ? String(exit.cause)
-            : undefined
-    }
+    return setupCommand(settings, command, { ...defaults, ...options })
   }
   /** Everything that is defined, but for the secret and the order of events. */
   const state = async (): Promise<string> => {

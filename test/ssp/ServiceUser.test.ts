@@ -2,7 +2,7 @@
  * The database user of `--least-privilege` on the real engine: what it may, what it may not, and what a lesser one is
  * told.
  */
-import { Console, Effect, Exit, Logger, LogLevel, Redacted } from "effect"
+import { Effect, Logger, LogLevel, Redacted } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { jobTable } from "../../src/core/surreal/jobTableSchema.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
@@ -12,7 +12,8 @@ import { JobStore } from "../../src/ports/JobStore.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { read } from "../../src/ssp/Config.ts"
-import * as DatabaseSetup from "../../src/ssp/commands/DatabaseSetup.ts"
+import type * as DatabaseSetup from "../../src/ssp/commands/DatabaseSetup.ts"
+import { setupCommand } from "../kit/setupCommand.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 
 const password = "it's a password"
@@ -60,25 +61,7 @@ const database = async (schema = "DEFINE TABLE item; CREATE item:1 SET v = 1") =
   }
   const command = async (what: DatabaseSetup.Command, env: { readonly [name: string]: string } = {}) => {
     const config = await settings(env)
-    const out: Array<string> = []
-    const write = (text: string): Effect.Effect<void> => Effect.sync(() => void out.push(text))
-    const console = { ...Effect.runSync(Console.consoleWith(Effect.succeed)), log: write, error: write }
-    const exit = await Effect.runPromiseExit(
-      DatabaseSetup.run(config, what, options).pipe(
-        Effect.provide(ServerClient.layer(config, true)),
-        Logger.withMinimumLogLevel(LogLevel.None),
-        Effect.withConsole(console)
-      )
-    )
-    return {
-      out: out.join("\n"),
-      fault:
-        Exit.isFailure(exit) && exit.cause._tag === "Fail"
-          ? exit.cause.error.message
-          : Exit.isFailure(exit)
-            ? String(exit.cause)
-            : undefined
-    }
+    return setupCommand(config, what, options)
   }
   const as = async <A, E>(
     user: string,

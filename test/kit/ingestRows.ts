@@ -1,0 +1,30 @@
+/**
+ * Bodies that `POST /ingest` refuses with 400, as rows: what both servers refuse alike.
+ */
+import { expect } from "vitest"
+import { faultsOf, type Row } from "./contract.ts"
+import type { Answer, Body } from "./http.ts"
+import { create } from "./registration.ts"
+
+/** `path`: what a fault of an INVALID_REQUEST names. */
+export const bad = (name: string, body: unknown, path: string, code = "INVALID_REQUEST"): Row => ({
+  name: `POST /ingest 400 ${code} ${name}`,
+  ask: "POST /ingest",
+  body,
+  status: 400,
+  code,
+  ...(code === "INVALID_REQUEST"
+    ? {
+        check: (_: Answer, answer: Body) =>
+          expect(
+            faultsOf(answer)
+              .map((fault) => fault.path)
+              .join(" ")
+          ).toContain(path)
+      }
+    : {})
+})
+
+/** A change that is fine but for a key that it lacks. */
+export const without = (key: string): Body =>
+  Object.fromEntries(Object.entries(create("x:1")).filter(([name]) => name !== key))
