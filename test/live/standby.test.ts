@@ -110,7 +110,9 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
       }
     })
     const places = [sending("scheduler-1"), sending("scheduler-2")]
-    cluster = await StandbyCluster.start(2, 1, { SVC_LEASE_MS: "5000" }, { idleSsps: 1, places })
+    // The SSP knows one scheduler only, and is to be a member still when that one has been started again.
+    const env = { SVC_LEASE_MS: "5000", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "120000" }
+    cluster = await StandbyCluster.start(2, 1, env, { idleSsps: 1, places })
   }, 120_000)
   afterAll(async () => {
     await cluster?.close()
