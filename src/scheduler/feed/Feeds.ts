@@ -92,12 +92,14 @@ class Feed {
 
   readonly gone = (): void => {
     this.isOver = true
+    this.sink = undefined
   }
 
   end(): void {
     if (this.isOver) return
     this.isOver = true
     this.sink?.end()
+    this.sink = undefined
   }
 
   hear(seq: number): void {
