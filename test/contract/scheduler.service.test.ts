@@ -5,9 +5,9 @@
  * SSPs are fakes on real sockets; what they were told is part of the contract too.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, faultsOf, type Row, send } from "../kit/contract.ts"
+import { contract, expectError, faultAt, type Row, send } from "../kit/contract.ts"
 import { until } from "../kit/Door.ts"
-import { type Answer, type Body, bodyOf } from "../kit/http.ts"
+import { type Body, bodyOf } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { Node } from "../scheduler/node.ts"
@@ -19,12 +19,7 @@ const bad = (ask: string, name: string, body: unknown, path: string): Row => ({
   body,
   status: 400,
   code: "INVALID_REQUEST",
-  check: (_: Answer, answer: Body) =>
-    expect(
-      faultsOf(answer)
-        .map((fault) => fault.path)
-        .join(" ")
-    ).toContain(path)
+  check: faultAt(path)
 })
 /** Each field of a good body missing or of another type. */
 const spoiled = (ask: string, good: Body, fields: ReadonlyArray<string>): ReadonlyArray<Row> =>

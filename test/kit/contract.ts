@@ -62,6 +62,16 @@ export const faultsOf = (body: Body): ReadonlyArray<{ readonly path: string; rea
   return faults
 }
 
+/** A check of an INVALID_REQUEST answer: one of its faults is at this path. */
+export const faultAt =
+  (path: string) =>
+  (_: Answer, body: Body): void =>
+    expect(
+      faultsOf(body)
+        .map((fault) => fault.path)
+        .join(" ")
+    ).toContain(path)
+
 /** Runs the rows against a door, in order. */
 export const contract = (door: () => Served, rows: ReadonlyArray<Row>): void => {
   for (const row of rows) {
