@@ -25,7 +25,7 @@ const record = async (key: string) =>
   )[0]!
 
 beforeAll(async () => {
-  node = await Node.start()
+  node = await Node.start({ callTimeoutMs: 1000 })
   ssp = await FakeSsp.start("a")
   ssp.health = "ready"
   ssp.behaviour = ({ authorization, path }) => {

@@ -13,8 +13,8 @@ import { FakeSsp, range } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 
 const afterwards = closing()
-const start = async (env: { readonly [name: string]: string } = {}): Promise<Node> => {
-  const node = await Node.start({ env, callTimeoutMs: 300 })
+const start = async (env: { readonly [name: string]: string } = {}, callTimeoutMs?: number): Promise<Node> => {
+  const node = await Node.start({ env, ...(callTimeoutMs === undefined ? {} : { callTimeoutMs }) })
   afterwards(node.close)
   return node
 }
@@ -66,7 +66,7 @@ describe("live delivery", () => {
     expect(single.calls("/ingest").map((told) => told.json)).toEqual(events)
   })
   it("D26 one SSP that hangs delays neither the others nor, once its time is over, the answers", async () => {
-    const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "1000" })
+    const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "1000" }, 300)
     const [good, stuck] = [await (await fake("good")).join(node), await (await fake("stuck")).join(node)]
     stuck.behaviour = ({ path }) => (path === "/ingest" ? "never" : undefined)
     const answers = []
@@ -80,7 +80,7 @@ describe("live delivery", () => {
     expect(bodyOf(await ingest(node, 21))["delivered"]).toBe(2)
   })
   it("D26 503, 500 and time-outs are tried again in order; 409 is replayed from the position that is expected", async () => {
-    const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" })
+    const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" }, 300)
     const ssp = await (await fake("a")).join(node)
     const plan = [
       { status: 503 },
@@ -197,7 +197,7 @@ describe("bootstrap and replay", () => {
     await ssp.join(node)
   })
   it("D27 a dead SSP does not hold the snapshot: no heartbeat for the time-out, and it is gone", async () => {
-    const node = await start({ SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "150" })
+    const node = await start({ SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "150" }, 300)
     const ssp = await fake("a")
     ssp.behaviour = () => "never"
     await ssp.register(node)

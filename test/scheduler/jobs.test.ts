@@ -21,7 +21,7 @@ import { inFolder, Node, type Options } from "./node.ts"
 
 const afterwards = closing()
 const start = async (options: Options = {}): Promise<Node> => {
-  const node = await Node.start({ callTimeoutMs: 300, ...options })
+  const node = await Node.start(options)
   afterwards(node.close)
   return node
 }

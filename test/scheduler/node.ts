@@ -55,6 +55,7 @@ const quick = {
 export interface Options {
   readonly env?: { readonly [name: string]: string }
   readonly stores?: Stored
+  /** How long a call to an SSP may take; a test whose SSP hangs wants less than the usual. */
   readonly callTimeoutMs?: number
 }
 
@@ -85,7 +86,7 @@ export class Node {
     this.close = close
   }
 
-  static start({ callTimeoutMs = 1000, env = {}, stores = inMemory }: Options = {}): Promise<Node> {
+  static start({ callTimeoutMs = 10_000, env = {}, stores = inMemory }: Options = {}): Promise<Node> {
     const logs: Array<string> = []
     const annotated: Array<{ readonly [name: string]: unknown }> = []
     const log = Layer.merge(

@@ -31,7 +31,7 @@ const start = async (
   env: { readonly [name: string]: string } = {},
   upstream: Layer.Layer<Upstream> = Upstream.layerNone
 ): Promise<Node> => {
-  const node = await Node.start({ stores: Layer.merge(inFolder(path), upstream), env, callTimeoutMs: 300 })
+  const node = await Node.start({ stores: Layer.merge(inFolder(path), upstream), env })
   afterwards(node.close)
   return node
 }
@@ -127,8 +127,7 @@ describe("D26 a crash", () => {
   })
   it("D26 a checkpoint drops the log behind the slowest SSP, and not before", async () => {
     const node = await Node.start({
-      env: { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1", SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" },
-      callTimeoutMs: 300
+      env: { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1", SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" }
     })
     afterwards(node.close)
     const slow = await (await fake("slow")).join(node)

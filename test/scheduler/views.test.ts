@@ -13,8 +13,8 @@ import { FakeSsp, range } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 
 const afterwards = closing()
-const start = async (env: { readonly [name: string]: string } = {}): Promise<Node> => {
-  const node = await Node.start({ env, callTimeoutMs: 300 })
+const start = async (env: { readonly [name: string]: string } = {}, callTimeoutMs?: number): Promise<Node> => {
+  const node = await Node.start({ env, ...(callTimeoutMs === undefined ? {} : { callTimeoutMs }) })
   afterwards(node.close)
   return node
 }
@@ -90,7 +90,7 @@ describe("D31 views move", () => {
     await until("it is placed", () => held(b).length === 1)
   })
   it("D31 a view whose registration was not answered is unregistered at that SSP before the SSP gets it again", async () => {
-    const node = await start()
+    const node = await start({}, 300)
     const [a, b] = [await (await fake("a")).join(node), await (await fake("b")).join(node)]
     a.behaviour = ({ path }) => (path === "/view/register" ? "never" : undefined)
     expect(bodyOf(await register(node, "v"))["ssp_id"]).toBe("b")
