@@ -9,7 +9,7 @@ import type { RecordSlot } from "../../../src/core/ivm/store/recordSlot.ts"
 import { Store } from "../../../src/core/ivm/store/store.ts"
 import { compare, compareRecords } from "../../../src/core/surql/values/order.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
-import { field, type Obj, type Value } from "../../../src/core/surql/values/value.ts"
+import { Datetime, field, type Obj, type Value } from "../../../src/core/surql/values/value.ts"
 import { type Rng, runs, seeded } from "../../kit/random.ts"
 
 const backwards = (a: Value, b: Value): number => compare(b, a)
@@ -22,7 +22,14 @@ const tables: { readonly [name: string]: (random: Rng, n: number) => Value } = {
   "few values": (random) => random.below(7),
   "numbers of all kinds": (random) => random.pick([0, -0, 0.5, -1e300, Infinity, -Infinity, random.below(1000)]),
   "values of all kinds": (random, n) => random.pick<Value>([n, -n, `${n}`, true, undefined, null, [n]]),
-  texts: (random) => `${random.below(100_000)}`
+  texts: (random) => `${random.below(100_000)}`,
+  "whole numbers that leave no room beside them": (random) => random.pick([-1, 1]) * (2 ** 53 - 1 - random.below(3)),
+  "large whole numbers": (random) => 2 ** 53 - 1 - random.below(5),
+  "numbers that are not whole": (random) => random.below(50) / 8,
+  "numbers of one value": () => 2.5,
+  datetimes: (random) => new Datetime(1_700_000_000 - random.below(3), random.below(1_000) * 1e6),
+  "datetimes of nanoseconds": (random) => new Datetime(1_700_000_000, random.below(40)),
+  "datetimes and numbers": (random, n) => (random.chance(0.5) ? n : new Datetime(n, 0))
 }
 
 seeded("L7 many rows are put in order as a sort puts them", "test/core/ivm/sortedRows.test.ts", (random) => {
@@ -39,8 +46,9 @@ seeded("L7 many rows are put in order as a sort puts them", "test/core/ivm/sorte
             lead: { field: "n", compare: order }
           }
           const store = new Store()
+          const counted = random.pick([0.5, 1])
           const rows = Array.from({ length: count }, (_, n): RecordSlot => {
-            const id = Ids.make("t", random.chance(0.5) ? n : `x${n}`)
+            const id = Ids.make("t", random.chance(counted) ? n : `x${n}`)
             const doc: Obj = { id, n: valueOf(random, n), m: random.below(2) }
             const slot = store.slotOf(id)
             store.apply({ id, slot, before: undefined, after: doc, version: 1 })
@@ -57,7 +65,8 @@ seeded("L7 many rows are put in order as a sort puts them", "test/core/ivm/sorte
               return compareRecords(a.id, b.id)
             })
           const given: Array<RecordSlot> = []
-          const slices = new SortedRows(ordering).all([...rows, ...rows.slice(0, 3)], leftOut, (lead, slot) => {
+          const slices = new SortedRows(ordering, [...rows, ...rows.slice(0, 3)]).all(leftOut, (lead, ref) => {
+            const slot = store.table("t").slotOf(ref)
             if (lead !== field(slot.doc!, "n")) throw new Error("another row's value")
             given.push(slot)
           })

@@ -65,7 +65,7 @@ class KeyRows extends OrderedRows {
     const rows = this.unordered!
     this.unordered = undefined
     this.size = 0
-    yield* new SortedRows(ordering).all(rows, leftOut, (lead, slot) => this.prepend(lead, slot))
+    yield* new SortedRows(ordering, rows).all(leftOut, (lead, ref) => this.prepend(lead, ref))
   }
 
   order(ordering: Ordering): void {

@@ -259,9 +259,9 @@ export class OrderedRows {
   }
 
   /** Puts a record before all rows, which it must not stand behind. */
-  prepend(lead: Value, slot: RecordSlot): void {
+  prepend(lead: Value, ref: SlotRef): void {
     this.size++
-    const next = appendTo(this.root, lead, slot.ref)
+    const next = appendTo(this.root, lead, ref)
     if (next === undefined) return
     const { root } = this
     this.root = new Inner([], [root, next], [this.size - 1, 1])

@@ -1,85 +1,151 @@
 /**
  * Many rows in the order of an ORDER BY, as an ordered index is first built of them.
  *
- * The values that decide are read once, into a column each, and rows are then sorted as numbers: a row is loaded when
- * it is read and when it is filed, and for no comparison. Runs are sorted, then merged by twos, with pauses; what
- * changes meanwhile is for the index to know. Cost: O(n log n) comparisons, and some 40 bytes for each row until the
- * index is built.
+ * The values that decide are read once, into a column each. As many of the first columns as fit into one number are one
+ * number for each row, which moves along with the row's position: most comparisons are of two numbers that lie side by
+ * side. A row is loaded when it is read, for no comparison, and not when it is filed. Runs are sorted, then merged by
+ * twos, with pauses; what changes meanwhile is for the index to know. Cost: O(n log n) comparisons, and some 70 bytes
+ * for each row until the index is built.
  */
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import { compareKeys } from "../../surql/values/order.ts"
-import { field, type RecordKey, type Value } from "../../surql/values/value.ts"
-import type { Live, RecordSlot } from "../store/recordSlot.ts"
+import { Datetime, field, type RecordKey, type Value } from "../../surql/values/value.ts"
+import type { Live, RecordSlot, SlotRef } from "../store/recordSlot.ts"
 import type { Ordering, OrderingTerm } from "./orderedRows.ts"
 
 /** Rows that are read, sorted, merged or filed between two pauses. */
 export const stretch = 2048
 
 /** Takes one row; rows come in order, the last one first. */
-export type Take = (lead: Value, slot: RecordSlot) => void
+export type Take = (lead: Value, ref: SlotRef) => void
 
-/** The values by which rows are compared. */
-interface Column {
+/** A number that orders a value among its like; `NaN` where the value has none. */
+const numberOf = (value: Value): number =>
+  typeof value === "number"
+    ? value
+    : value instanceof Datetime && value.nanos % 1e6 === 0
+      ? value.seconds * 1e3 + value.nanos / 1e6
+      : Number.NaN
+
+/** The values of one term. */
+class Column {
   readonly compare: OrderingTerm["compare"]
-  readonly values: Array<Value>
+  readonly values: Array<Value> = []
+  /** Of the numbers of its values, where they are counted up in its order. */
+  private least = Number.POSITIVE_INFINITY
+  private greatest = Number.NEGATIVE_INFINITY
+  private readonly sign: 1 | -1
+  private numbers = 0
+  private times = 0
+  private isWhole = true
+
+  constructor(compare: OrderingTerm["compare"]) {
+    this.compare = compare
+    this.sign = compare(0, 1) < 0 ? 1 : -1
+  }
+
+  push(value: Value): void {
+    this.values.push(value)
+    const number = this.sign * numberOf(value)
+    if (!Number.isFinite(number)) return
+    if (typeof value === "number") this.numbers++
+    else this.times++
+    if (number < this.least) this.least = number
+    if (number > this.greatest) this.greatest = number
+    if (!Number.isSafeInteger(number)) this.isWhole = false
+  }
+
+  /** Its values are of one kind, and their numbers are in the same order. */
+  get isNumeric(): boolean {
+    return this.numbers === this.values.length || this.times === this.values.length
+  }
+
+  /** How many whole numbers there are from its first to its last; infinite where some are not whole. */
+  get range(): number {
+    return this.isWhole ? this.greatest - this.least + 1 : Number.POSITIVE_INFINITY
+  }
+
+  /** Its number for a row, counted from its first where that is exact. */
+  numberAt(at: number): number {
+    const number = this.sign * numberOf(this.values[at])
+    return this.range <= Number.MAX_SAFE_INTEGER ? number - this.least : number
+  }
 }
+
+/** Rows as they are sorted: where each was read, and the number of its first columns. */
+interface Order {
+  readonly positions: Uint32Array
+  readonly keys: Float64Array
+}
+
+const orderOf = (length: number): Order => ({
+  positions: new Uint32Array(length),
+  keys: new Float64Array(length)
+})
 
 export class SortedRows {
   private readonly terms: Ordering["terms"]
+  /** Of the terms, then of the keys of the records, which decide last in each order. */
   private readonly columns: ReadonlyArray<Column>
-  private readonly slots: Array<RecordSlot> = []
-  /** The last term of each order. */
-  private readonly ids: Array<RecordKey> = []
+  private readonly ids: Column
+  private readonly refs: Array<SlotRef> = []
+  /** The rows that are not left out; while they are read, those that are still to be read stand behind them. */
+  private readonly slots: Array<RecordSlot>
 
-  constructor({ terms }: Ordering) {
+  /** The array of the rows is its own from here on. */
+  constructor({ terms }: Ordering, rows: Array<RecordSlot>) {
     this.terms = terms
-    this.columns = terms.map(({ compare }) => ({ compare, values: [] }))
+    this.slots = rows
+    this.ids = new Column((a, b) => compareKeys(a as RecordKey, b as RecordKey))
+    this.columns = [...terms.map(({ compare }) => new Column(compare)), this.ids]
   }
 
   /** Reads rows, but for those that are left out, sorts them and hands each over once, the last first. Pauses. */
-  *all(rows: ReadonlyArray<RecordSlot>, leftOut: ReadonlySet<RecordSlot>, take: Take): Slices<void> {
-    for (let at = 0; at < rows.length; at += stretch) {
-      this.read(rows, at, Math.min(at + stretch, rows.length), leftOut)
+  *all(leftOut: ReadonlySet<RecordSlot>, take: Take): Slices<void> {
+    for (let at = 0; at < this.slots.length; at += stretch) {
+      this.read(at, Math.min(at + stretch, this.slots.length), leftOut)
       yield
     }
-    const order = yield* this.order()
-    for (let end = order.length; end > 0; end -= stretch) {
-      this.hand(order, Math.max(0, end - stretch), end, leftOut, take)
+    this.slots.length = this.refs.length
+    const positions = yield* this.order()
+    for (let end = positions.length; end > 0; end -= stretch) {
+      this.hand(positions, Math.max(0, end - stretch), end, leftOut, take)
       yield
     }
   }
 
-  private read(rows: ReadonlyArray<RecordSlot>, from: number, to: number, leftOut: ReadonlySet<RecordSlot>): void {
-    const { columns, ids, slots, terms } = this
+  private read(from: number, to: number, leftOut: ReadonlySet<RecordSlot>): void {
+    const { columns, ids, refs, slots, terms } = this
     for (let at = from; at < to; at++) {
-      const row = rows[at]!
+      const row = slots[at]!
       if (leftOut.size > 0 && leftOut.has(row)) continue
       const { doc } = row as Live
-      for (let i = 0; i < terms.length; i++) columns[i]!.values.push(field(doc, terms[i]!.field))
+      for (let i = 0; i < terms.length; i++) columns[i]!.push(field(doc, terms[i]!.field))
       ids.push(row.id.key)
-      slots.push(row)
+      slots[refs.length] = row
+      refs.push(row.ref)
     }
   }
 
-  private hand(order: Uint32Array, from: number, to: number, leftOut: ReadonlySet<RecordSlot>, take: Take): void {
-    const { slots } = this
-    const leads = this.columns[0]?.values
+  private hand(positions: Uint32Array, from: number, to: number, leftOut: ReadonlySet<RecordSlot>, take: Take): void {
+    const { refs, slots, terms } = this
+    const leads = terms.length === 0 ? undefined : this.columns[0]!.values
     for (let i = to - 1; i >= from; i--) {
-      const at = order[i]!,
-        slot = slots[at]!
+      const at = positions[i]!,
+        ref = refs[at]!
       // A scan that goes on while rows come may meet one twice.
-      if (i > 0 && slots[order[i - 1]!] === slot) continue
-      if (leftOut.size === 0 || !leftOut.has(slot)) take(leads?.[at], slot)
+      if (i > 0 && refs[positions[i - 1]!] === ref) continue
+      if (leftOut.size === 0 || !leftOut.has(slots[at]!)) take(leads?.[at], ref)
     }
   }
 
   /** Positions of the rows, in order. */
   private *order(): Slices<Uint32Array> {
     const { length } = this.slots
-    const compare = this.comparison()
-    let from = new Uint32Array(length)
-    for (let i = 0; i < length; i++) from[i] = i
-    let to = new Uint32Array(length)
+    const decided = this.decided()
+    const compare = this.comparison(decided)
+    let from = yield* this.unordered(decided)
+    let to = orderOf(length)
     for (let at = 0; at < length; at += stretch) {
       sortRun(from, to, at, Math.min(at + stretch, length), compare)
       yield
@@ -99,68 +165,104 @@ export class SortedRows {
       to = from
       from = done
     }
-    return from
+    return from.positions
   }
 
-  private comparison(): Compare {
-    const { columns, ids } = this
-    const numbers = numbersOf(columns[0])
-    const behind = numbers === undefined ? 0 : 1
-    const compareRest: Compare = (a, b) => {
-      for (let i = behind; i < columns.length; i++) {
+  /** How many of the first columns one number decides. A first column whose numbers are not whole stands alone. */
+  private decided(): number {
+    let count = 0
+    for (let size = 1; count < this.columns.length; count++) {
+      const column = this.columns[count]!
+      if (!column.isNumeric) break
+      size *= column.range
+      if (size > Number.MAX_SAFE_INTEGER) return Math.max(count, 1)
+    }
+    return count
+  }
+
+  /** The rows as they were read. */
+  private *unordered(decided: number): Slices<Order> {
+    const { length } = this.slots
+    const order = orderOf(length)
+    const columns = this.columns.slice(0, decided)
+    for (let begin = 0; begin < length; begin += stretch) {
+      const end = Math.min(begin + stretch, length)
+      for (let at = begin; at < end; at++) order.positions[at] = at
+      columns.forEach((column, i) => {
+        const { range } = column
+        for (let at = begin; at < end; at++)
+          order.keys[at] = (i === 0 ? 0 : order.keys[at]! * range) + column.numberAt(at)
+      })
+      yield
+    }
+    return order
+  }
+
+  /** Of rows whose numbers are equal. */
+  private comparison(decided: number): Compare {
+    const columns = this.columns.slice(decided)
+    return (a, b) => {
+      for (let i = 0; i < columns.length; i++) {
         const { compare, values } = columns[i]!
         const order = compare(values[a], values[b])
         if (order !== 0) return order
       }
-      return compareKeys(ids[a]!, ids[b]!)
+      return 0
     }
-    return numbers === undefined ? compareRest : (a, b) => numbers[a]! - numbers[b]! || compareRest(a, b)
   }
 }
 
-/** Negative: the row at one position comes before the row at the other. */
+/** Negative: the row at one position comes before the row at the other. Asked where their numbers are equal. */
 type Compare = (a: number, b: number) => number
 
-/** A column of numbers alone as numbers that ascend in its order; undefined where it has others. */
-const numbersOf = (column: Column | undefined): Float64Array | undefined => {
-  if (column === undefined) return undefined
-  const { compare, values } = column
-  const sign = compare(0, 1) < 0 ? 1 : -1
-  const numbers = new Float64Array(values.length)
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i]
-    // The difference of two infinities is no number.
-    if (typeof value !== "number" || !Number.isFinite(value)) return undefined
-    numbers[i] = sign * value
-  }
-  return numbers
+const compareAt = ({ keys, positions }: Order, a: number, b: number, compare: Compare): number => {
+  const left = keys[a]!,
+    right = keys[b]!
+  return left < right ? -1 : left > right ? 1 : compare(positions[a]!, positions[b]!)
+}
+
+const copy = (from: Order, to: Order, begin: number, end: number, at: number): void => {
+  to.positions.set(from.positions.subarray(begin, end), at)
+  to.keys.set(from.keys.subarray(begin, end), at)
 }
 
 /** Rows that are put in order one by one. */
 const shortRun = 8
 
-/** How many positions from `begin` on come each behind the one before it, or each before it with a `sign` of -1. */
-const inOrder = (from: Uint32Array, begin: number, end: number, sign: 1 | -1, compare: Compare): number => {
+/** How many rows from `begin` on come each behind the one before it, or each before it with a `sign` of -1. */
+const inOrder = (from: Order, begin: number, end: number, sign: 1 | -1, compare: Compare): number => {
   let at = begin + 1
-  while (at < end && sign * compare(from[at - 1]!, from[at]!) < 0) at++
+  while (at < end && sign * compareAt(from, at - 1, at, compare) < 0) at++
   return at - begin
 }
 
-/** Sorts a run of at most {@link stretch} positions where it lies. */
-const sortRun = (from: Uint32Array, to: Uint32Array, begin: number, end: number, compare: Compare): void => {
+/** Puts the rows of a short run in order, one by one. */
+const sortShortRun = ({ keys, positions }: Order, begin: number, end: number, compare: Compare): void => {
+  for (let i = begin + 1; i < end; i++) {
+    const key = keys[i]!,
+      position = positions[i]!
+    let before = i
+    for (; before > begin; before--) {
+      const other = keys[before - 1]!
+      if (other < key || (other === key && compare(positions[before - 1]!, position) <= 0)) break
+      keys[before] = other
+      positions[before] = positions[before - 1]!
+    }
+    keys[before] = key
+    positions[before] = position
+  }
+}
+
+/** Sorts a run of at most {@link stretch} rows where it lies. */
+const sortRun = (from: Order, to: Order, begin: number, end: number, compare: Compare): void => {
   // Tables are often read in this order, or against it.
   if (inOrder(from, begin, end, 1, compare) === end - begin) return
   if (inOrder(from, begin, end, -1, compare) === end - begin) {
-    from.subarray(begin, end).reverse()
+    from.positions.subarray(begin, end).reverse()
+    from.keys.subarray(begin, end).reverse()
     return
   }
-  for (let at = begin; at < end; at += shortRun)
-    for (let i = at + 1; i < end && i < at + shortRun; i++) {
-      const position = from[i]!
-      let before = i
-      for (; before > at && compare(from[before - 1]!, position) > 0; before--) from[before] = from[before - 1]!
-      from[before] = position
-    }
+  for (let at = begin; at < end; at += shortRun) sortShortRun(from, at, Math.min(at + shortRun, end), compare)
   // Twice as long each time, there and back.
   for (let width = shortRun; width < end - begin; width *= 4) {
     mergeTwos(from, to, begin, end, width, compare)
@@ -168,14 +270,7 @@ const sortRun = (from: Uint32Array, to: Uint32Array, begin: number, end: number,
   }
 }
 
-const mergeTwos = (
-  from: Uint32Array,
-  to: Uint32Array,
-  first: number,
-  last: number,
-  width: number,
-  compare: Compare
-): void => {
+const mergeTwos = (from: Order, to: Order, first: number, last: number, width: number, compare: Compare): void => {
   for (let begin = first; begin < last; begin += 2 * width) {
     const middle = Math.min(begin + width, last),
       end = Math.min(middle + width, last)
@@ -187,18 +282,11 @@ const mergeTwos = (
  * Whether one of two neighbouring runs comes before the other as a whole, as in a table that was written in this order
  * or against it: then they are one run in `to`.
  */
-const areApart = (
-  from: Uint32Array,
-  to: Uint32Array,
-  begin: number,
-  middle: number,
-  end: number,
-  compare: Compare
-): boolean => {
-  if (middle === end || compare(from[middle - 1]!, from[middle]!) <= 0) to.set(from.subarray(begin, end), begin)
-  else if (compare(from[end - 1]!, from[begin]!) < 0) {
-    to.set(from.subarray(middle, end), begin)
-    to.set(from.subarray(begin, middle), begin + end - middle)
+const areApart = (from: Order, to: Order, begin: number, middle: number, end: number, compare: Compare): boolean => {
+  if (middle === end || compareAt(from, middle - 1, middle, compare) <= 0) copy(from, to, begin, end, begin)
+  else if (compareAt(from, end - 1, begin, compare) < 0) {
+    copy(from, to, middle, end, begin)
+    copy(from, to, begin, middle, begin + end - middle)
   } else return false
   return true
 }
@@ -208,8 +296,8 @@ const areApart = (
  * `left` is how far the first run has been taken. Answers how far it has been taken then.
  */
 const merge = (
-  from: Uint32Array,
-  to: Uint32Array,
+  from: Order,
+  to: Order,
   at: number,
   left: number,
   middle: number,
@@ -217,8 +305,12 @@ const merge = (
   until: number,
   compare: Compare
 ): number => {
+  const { keys, positions } = from
   // As many were taken of both as were put.
-  for (let right = middle + at - left; at < until; at++)
-    to[at] = right >= end || (left < middle && compare(from[left]!, from[right]!) <= 0) ? from[left++]! : from[right++]!
+  for (let right = middle + at - left; at < until; at++) {
+    const taken = right >= end || (left < middle && compareAt(from, left, right, compare) <= 0) ? left++ : right++
+    to.keys[at] = keys[taken]!
+    to.positions[at] = positions[taken]!
+  }
   return left
 }
