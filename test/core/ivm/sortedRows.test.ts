@@ -25,6 +25,7 @@ const tables: { readonly [name: string]: (random: Rng, n: number) => Value } = {
   texts: (random) => `${random.below(100_000)}`,
   "whole numbers that leave no room beside them": (random) => random.pick([-1, 1]) * (2 ** 53 - 1 - random.below(3)),
   "large whole numbers": (random) => 2 ** 53 - 1 - random.below(5),
+  "whole numbers far apart": (random) => random.below(5) * 2 ** 44,
   "numbers that are not whole": (random) => random.below(50) / 8,
   "numbers of one value": () => 2.5,
   datetimes: (random) => new Datetime(1_700_000_000 - random.below(3), random.below(1_000) * 1e6),
@@ -54,6 +55,9 @@ seeded("L7 many rows are put in order as a sort puts them", "test/core/ivm/sorte
             store.apply({ id, slot, before: undefined, after: doc, version: 1 })
             return slot
           })
+          // As they were made, or in any order.
+          const mixed = new Map(rows.map((slot) => [slot, random.next()]))
+          const met = random.chance(0.5) ? rows : [...rows].sort((a, b) => mixed.get(a)! - mixed.get(b)!)
           const leftOut = new Set(rows.filter(() => random.chance(0.1)))
           const wanted = rows
             .filter((slot) => !leftOut.has(slot))
@@ -65,7 +69,7 @@ seeded("L7 many rows are put in order as a sort puts them", "test/core/ivm/sorte
               return compareRecords(a.id, b.id)
             })
           const given: Array<RecordSlot> = []
-          const slices = new SortedRows(ordering, [...rows, ...rows.slice(0, 3)]).all(leftOut, (lead, ref) => {
+          const slices = new SortedRows(ordering, [...met, ...rows.slice(0, 3)]).all(leftOut, (lead, ref) => {
             const slot = store.table("t").slotOf(ref)
             if (lead !== field(slot.doc!, "n")) throw new Error("another row's value")
             given.push(slot)
