@@ -331,7 +331,7 @@ describe("GET /view/:view_id/stream through the scheduler", () => {
     await until("it has ended", () => second.ended)
   })
   it("GET /view/:view_id/stream 200 D11 resumed at a real SSP with nothing to tell answers before the call's time-out, and goes on", async () => {
-    const scheduler = await Node.start()
+    const scheduler = await Node.start({ callTimeoutMs: 5000 })
     const door = await Door.start({
       env: { SCHEDULER_URL: scheduler.url, SSP_ID: "real", HEARTBEAT_INTERVAL_MS: "200" }
     })
