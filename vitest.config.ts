@@ -7,17 +7,18 @@
  * machine. Files named `*.long.test.ts` start a dozen processes for one promise and belong to `npm run test:long`; those
  * named `*.campaign.test.ts` run for hours and belong to `npm run campaign`, which has all.
  *
- * `npm test` builds first, and its tests load the modules that were built: Node reads them by itself, where the runner
- * would rewrite each import of a source, and the same tests take an eighth less CPU. `npx vitest run` of a file takes the
- * sources as they are.
+ * `npm test` and `npm run campaign` build first, and their tests load the modules that were built (`SVC_BUILT=1`): Node
+ * reads them by itself, where the runner would rewrite each import of a source, and the same tests take an eighth less
+ * CPU. `npx vitest run` of a file takes the sources as they are.
  */
 import { defineConfig } from "vitest/config"
 import { Interleaved } from "./test/kit/Interleaved.ts"
 import { TallyReporter } from "./test/kit/TallyReporter.ts"
 
-const built = process.env["SVC_BUILT"] === "1"
 /** Where a module of the sources is loaded from, by its name in a match. */
-const module = `${import.meta.dirname}/${built ? "dist/$1.js" : "src/$1.ts"}`
+const source = `${import.meta.dirname}/${process.env["SVC_BUILT"] === "1" ? "dist/$1.js" : "src/$1.ts"}`
+/** Built modules, but for the one that has `solid-js`: the runner gives it another build of that, below. */
+const native = new RegExp(`^${import.meta.dirname.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}/dist/(?!client/solid\\.js)`)
 
 const campaign = process.env["SVC_CAMPAIGN"] === "1"
 const long = campaign || process.env["SVC_LONG"] === "1"
@@ -28,8 +29,8 @@ export default defineConfig({
   // The examples name the package as others do.
   resolve: {
     alias: [
-      { find: /^surreal-live-sidecar\/(.*)$/, replacement: module },
-      ...(built ? [{ find: /^(?:\.\.\/)+src\/(.*)\.ts$/, replacement: module }] : []),
+      { find: /^surreal-live-sidecar\/(.*)$/, replacement: source },
+      { find: /^(?:\.\.\/)+src\/(.*)\.ts$/, replacement: source },
       // In Node the package gives its build for servers, in which no signal ever changes.
       { find: /^solid-js$/, replacement: `${import.meta.dirname}/node_modules/solid-js/dist/solid.js` }
     ]
@@ -37,8 +38,7 @@ export default defineConfig({
   test: {
     // CommonJS packages look as they do in Node: the default export is `module.exports`.
     deps: { interopDefault: false },
-    // But for the module that has the package named above.
-    ...(built ? { server: { deps: { external: [/\/dist\/(?!client\/solid\.js)/] } } } : {}),
+    server: { deps: { external: [native] } },
     include: ["test/**/*.test.ts"],
     setupFiles: ["test/kit/setup.ts"],
     exclude: ["**/node_modules/**", ...others],

@@ -56,7 +56,7 @@ export interface Options {
   readonly env?: { readonly [name: string]: string }
   readonly stores?: Stored
   /** How long a call to an SSP may take; a test whose SSP hangs wants less than the usual. */
-  readonly callTimeoutMs?: number
+  readonly callTimeoutMs?: number | undefined
 }
 
 export class Node {

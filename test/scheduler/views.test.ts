@@ -14,7 +14,7 @@ import { Node } from "./node.ts"
 
 const afterwards = closing()
 const start = async (env: { readonly [name: string]: string } = {}, callTimeoutMs?: number): Promise<Node> => {
-  const node = await Node.start({ env, ...(callTimeoutMs === undefined ? {} : { callTimeoutMs }) })
+  const node = await Node.start({ env, callTimeoutMs })
   afterwards(node.close)
   return node
 }
