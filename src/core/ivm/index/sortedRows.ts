@@ -19,7 +19,7 @@ export const stretch = 2048
 /** Takes one row; rows come in order, the last one first. */
 export type Take = (lead: Value, ref: SlotRef) => void
 
-/** A number that orders a value among its like; `NaN` where the value has none. */
+/** The number that orders a value among numbers, or a time among times; `NaN` where a value has none that is exact. */
 const numberOf = (value: Value): number =>
   typeof value === "number"
     ? value
@@ -31,12 +31,15 @@ const numberOf = (value: Value): number =>
 class Column {
   readonly compare: OrderingTerm["compare"]
   readonly values: Array<Value> = []
-  /** Of the numbers of its values, where they are counted up in its order. */
+  /** -1: greater values come first. */
+  private readonly sign: 1 | -1
+  /** The least and the greatest number of a value, each times `sign`. */
   private least = Number.POSITIVE_INFINITY
   private greatest = Number.NEGATIVE_INFINITY
-  private readonly sign: 1 | -1
+  /** How many values are finite numbers, and how many are times of whole milliseconds. */
   private numbers = 0
   private times = 0
+  /** All of those numbers are safe integers. */
   private isWhole = true
 
   constructor(compare: OrderingTerm["compare"]) {
@@ -55,17 +58,17 @@ class Column {
     if (!Number.isSafeInteger(number)) this.isWhole = false
   }
 
-  /** Its values are of one kind, and their numbers are in the same order. */
+  /** All its values are finite numbers, or all are times of whole milliseconds: their numbers are in its order. */
   get isNumeric(): boolean {
     return this.numbers === this.values.length || this.times === this.values.length
   }
 
-  /** How many whole numbers there are from its first to its last; infinite where some are not whole. */
+  /** How many integers lie from its least number to its greatest; infinite where a number is no integer. */
   get range(): number {
     return this.isWhole ? this.greatest - this.least + 1 : Number.POSITIVE_INFINITY
   }
 
-  /** Its number for a row, counted from its first where that is exact. */
+  /** The number of a row's value, counted from the least one where that is exact. */
   numberAt(at: number): number {
     const number = this.sign * numberOf(this.values[at])
     return this.range <= Number.MAX_SAFE_INTEGER ? number - this.least : number
@@ -198,7 +201,7 @@ export class SortedRows {
     return order
   }
 
-  /** Of rows whose numbers are equal. */
+  /** Compares rows whose numbers are equal, by the columns that the numbers leave out. */
   private comparison(decided: number): Compare {
     const columns = this.columns.slice(decided)
     return (a, b) => {
