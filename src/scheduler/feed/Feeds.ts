@@ -96,10 +96,9 @@ class Feed {
   }
 
   end(): void {
-    if (this.isOver) return
-    this.isOver = true
-    this.sink?.end()
-    this.sink = undefined
+    const { sink } = this
+    this.gone()
+    sink?.end()
   }
 
   hear(seq: number): void {
