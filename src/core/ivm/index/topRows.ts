@@ -29,6 +29,13 @@ interface Need {
   readonly reserve: number
 }
 
+/** A record has gone from one position among the known rows to another; -1: it was or is not known. */
+export interface KnownMove {
+  readonly slot: RecordSlot
+  readonly from: number
+  readonly to: number
+}
+
 export class TopRows {
   /** The known rows, in order. */
   private readonly known: Array<SlotRef> = []
@@ -54,6 +61,8 @@ export class TopRows {
   /** The step in which changed records were taken over last, and these. */
   private step = -1
   private renewed: ReadonlyArray<RecordSlot> = none
+  /** Where it was one record alone: how that has moved. */
+  private move: KnownMove | undefined = undefined
 
   /** `forget` is called when the last view has left. */
   constructor(index: OrderedIndex, filters: boolean, forget: () => void) {
@@ -93,20 +102,28 @@ export class TopRows {
     return this.isWhole ? undefined : this.edge
   }
 
-  /** Takes over the states of records that a step has changed: once, whichever of its views are told of them. */
-  renew(changed: ReadonlyArray<RecordSlot>, step: number): void {
+  /**
+   * Takes over the states of records that a step has changed: once, whichever of its views are told of them. Where the
+   * step has changed but one of its records, the answer is how that has moved.
+   */
+  renew(changed: ReadonlyArray<RecordSlot>, step: number): KnownMove | undefined {
     const { known, renewed } = this
     const slots = step === this.step ? changed.filter((slot) => !renewed.includes(slot)) : changed
-    if (slots.length === 0) return
+    if (slots.length === 0) return this.move
     this.renewed = step === this.step ? [...renewed, ...slots] : slots
     this.step = step
+    let from = -1,
+      to = -1
     for (const slot of slots) {
-      const at = known.indexOf(slot.ref)
-      if (at >= 0) known.splice(at, 1)
+      from = known.indexOf(slot.ref)
+      if (from >= 0) known.splice(from, 1)
     }
     for (const slot of slots)
       if (isLive(slot) && this.isInside(slot) && !known.includes(slot.ref) && this.reader!.admits(slot))
-        this.insert(slot)
+        to = this.insert(slot)
+    const [slot] = this.renewed
+    this.move = this.renewed.length === 1 ? { slot: slot!, from, to } : undefined
+    return this.move
   }
 
   /**
@@ -200,14 +217,13 @@ export class TopRows {
     return this.edge !== undefined && this.compare(slot, this.edge) <= 0
   }
 
-  private insert(slot: RecordSlot): void {
+  /** Answers the position. */
+  private insert(slot: RecordSlot): number {
     const { index, known } = this
     const probe = this.probe(slot)
-    known.splice(
-      firstWhere(known.length, (at) => this.compare(index.slotOf(known[at]!), probe) >= 0),
-      0,
-      slot.ref
-    )
+    const position = firstWhere(known.length, (at) => this.compare(index.slotOf(known[at]!), probe) >= 0)
+    known.splice(position, 0, slot.ref)
+    return position
   }
 
   private compare(slot: RecordSlot, probe: Probe): number {

@@ -2,10 +2,10 @@
  * A view that shows a page of an ordered index and holds the rows of that page, whatever the filter matches beside.
  *
  * The page is what the index has from START on, LIMIT rows long. Where a step has moved one record, the page takes a
- * row in and lets a row go, at ranks that the index knows. Otherwise it reads the index again and compares, slot by
- * slot, with the rows it shows. A row that fails, or that has no exact key and does not match, is passed over, and the
- * page goes on to the next. Cost: O(LIMIT) comparisons of pointers, and one evaluation for each row that came or
- * changed.
+ * row in and lets a row go, at ranks that the index or its `TopRows` know. Otherwise it reads the index again and
+ * compares, slot by slot, with the rows it shows. A row that fails, or that has no exact key and does not match, is
+ * passed over, and the page goes on to the next. Cost: O(LIMIT) moves of pointers, and one evaluation for each row that
+ * came or changed.
  */
 import { Either } from "effect"
 import { run } from "../../surql/evaluate/evaluate.ts"
@@ -18,7 +18,7 @@ import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
 import { insert, leadOf, type OrderedRows, type Probe, takeOut } from "../index/orderedRows.ts"
 import { inPlace, type Place } from "../index/pageViews.ts"
 import { firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
-import type { TopRows } from "../index/topRows.ts"
+import type { KnownMove, TopRows } from "../index/topRows.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { PageKeys } from "../query/pagePlan.ts"
 import type { FiledKey } from "../store/denseMap.ts"
@@ -32,6 +32,7 @@ import { isOf, PlainRow, type ViewRow } from "./viewRow.ts"
 const fillRows = 128
 
 const none: ReadonlyArray<RecordSlot> = []
+const unbounded = { left: Infinity }
 
 export class PagedView extends IncrementalView implements Page, PageView, Walked {
   // What a change comes by stands first and side by side: that much less of a cold page is loaded.
@@ -211,11 +212,14 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.turning = -1
     if (this.uses < 0) return
     this.around.counters.windows++
-    this.top?.renew(slots, this.around.step())
+    const move = this.top?.renew(slots, this.around.step())
     if (!this.isRead)
       this.missed = [...(this.missed ?? []), ...slots, ...(this.around.writes() > 1 ? (this.passed ?? none) : none)]
-    else if (slots.length > 1 || this.passed !== undefined || !this.isRanked || !this.moveOne(slots[0]!, from, to))
-      this.readPage(slots, Infinity)
+    else {
+      const isOne = slots.length === 1 && this.passed === undefined
+      const isMoved = isOne && (this.top === undefined ? this.moveOne(slots[0]!, from, to) : this.follow(move))
+      if (!isMoved) this.readPage(slots, Infinity)
+    }
   }
 
   override reread(row: ReaderRow, cause: ReadResult | undefined): void {
@@ -250,9 +254,10 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
    * where it has to be read, for a row cannot be shown.
    */
   private moveOne(slot: RecordSlot, from: Place | undefined, to: Place | undefined): boolean {
-    const { indexed: rows, interval, length: limit, offset: start, page } = this
+    const { indexed: rows, interval, length: limit, offset: start } = this
+    if (rows === undefined || !this.isRanked) return false
     if (from === inPlace) return slot.heldBy(this) !== undefined && this.shows(slot)
-    if (rows === undefined || (from === undefined && to === undefined)) return false
+    if (from === undefined && to === undefined) return false
     // A page of a range is not told of writes before the range, and these shift the ranks of its rows.
     if (interval !== undefined && this.around.writes() > 1) return false
     const began = firstRank(rows, this)
@@ -261,15 +266,35 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const was =
       from === undefined || !this.admitsLead(from.lead) ? limit : from.rank - began + Number(comesBefore) - start
     const is = to === undefined || !this.admitsLead(to.lead) ? limit : to.rank - began - start
+    return this.shift(slot, was, is, began + start)
+  }
+
+  /** The same of a page of known rows, which a step turns once. */
+  private follow(move: KnownMove | undefined): boolean {
+    if (move === undefined) return false
+    const { length: limit, offset: start, top } = this
+    const was = move.from < 0 ? limit : move.from - start
+    const is = move.to < 0 ? limit : move.to - start
+    if (!this.shift(move.slot, was, is, start)) return false
+    top!.close(this, start + this.page.length, true)
+    return true
+  }
+
+  /**
+   * Moves a record from one position of the page to another; a negative one is before the page, `limit` or more behind
+   * it. `first` is the rank of the page's first row. False where a row that comes cannot be shown.
+   */
+  private shift(slot: RecordSlot, was: number, is: number, first: number): boolean {
+    const { interval, length: limit, page } = this
     if (was < 0 && is < 0) return true
     const gone = was < 0 ? page.shift() : was < limit ? slot.ref : undefined
     if (was >= 0 && was < limit) takeOut(page, was)
-    let come = is < 0 ? this.rowAt(rows, began + start) : undefined
+    let come = is < 0 ? this.rowAt(first) : undefined
     if (is < limit && (is >= 0 || come !== undefined)) insert(page, Math.max(0, is), (come ?? slot).ref)
     let last: SlotRef | undefined
     if (page.length > limit) last = page.pop()
     else if (page.length < limit) {
-      const next = this.rowAt(rows, began + start + page.length)
+      const next = this.rowAt(first + page.length)
       if (next !== undefined) page.push((come = next).ref)
     }
     if (interval !== undefined && page.length > 0) this.lastLead = this.leadOf(this.index.slotOf(page.at(-1)!))
@@ -321,8 +346,12 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   /** The row at a rank; undefined behind the last of its range. */
-  private rowAt(rows: OrderedRows, rank: number): RecordSlot | undefined {
-    const row = rows.at(rank)
+  private rowAt(rank: number): RecordSlot | undefined {
+    if (this.top !== undefined) {
+      const ref = this.top.at(rank, unbounded)
+      return ref === undefined ? undefined : this.index.slotOf(ref)
+    }
+    const row = this.indexed!.at(rank)
     return row !== undefined && (this.interval === undefined || this.admitsLead(this.leadOf(row))) ? row : undefined
   }
 
