@@ -139,8 +139,10 @@ const measure = async (order: Order): Promise<Figures | { readonly kind: "none" 
   const wrong = judge(program, work, warm.length + took.length)
   const sorted = took.slice().sort()
   const shifts = (i: number) => work.shifts?.(warm.length + i)
-  const still = took.filter((_, i) => shifts(i) === undefined || shifts(i) === "none").sort()
-  const shifting = took.filter((_, i) => shifts(i) === "all")
+  const still = took.filter((_, i) => (shifts(i) ?? 0) === 0).sort()
+  const shifted = Array.from(took, (_, i) => shifts(i)).map((pages) => (typeof pages === "number" ? pages : 0))
+  const pages = shifted.reduce((sum, count) => sum + count, 0)
+  const shifting = took.filter((_, i) => shifted[i]! > 0).reduce((sum, micros) => sum + micros, 0)
   const rows = Object.values(work.rows).reduce((sum, table) => sum + table.length, 0)
   const figures: Figures = {
     kind: "figures",
@@ -152,7 +154,7 @@ const measure = async (order: Order): Promise<Figures | { readonly kind: "none" 
     median: percentile(still, 0.5),
     p99: percentile(sorted, 0.99),
     mean: mean(took),
-    ...(shifting.length > 0 ? { shifting: mean(shifting) } : {}),
+    ...(pages > 0 ? { perShiftedPage: shifting / pages } : {}),
     correct: wrong === undefined,
     wrong,
     plan: program.plan?.()

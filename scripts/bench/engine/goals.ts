@@ -107,8 +107,7 @@ const furtherPages = (
   const more = last.size - first.size
   const ms = (last.result.registerMs - first.result.registerMs) / more
   const bytes = (last.result.bytesPerView * last.size - first.result.bytesPerView * first.size) / more
-  const { shifting } = last.result
-  const micros = shifting === undefined ? undefined : shifting / last.size
+  const { perShiftedPage: micros } = last.result
   return [
     { what: `${workload} one more page`, is: `${ms.toFixed(2)} ms`, goal: `at most ${pageMs} ms`, met: ms <= pageMs },
     {
@@ -120,7 +119,7 @@ const furtherPages = (
     ...(micros !== undefined
       ? [
           {
-            what: "W8 each page that a change shifts",
+            what: `${workload} each page that a change shifts`,
             is: `${micros.toFixed(1)} µs`,
             goal: `at most ${shiftedPageMicros} µs`,
             met: micros <= shiftedPageMicros

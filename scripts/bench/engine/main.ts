@@ -154,11 +154,23 @@ const say = (cell: Cell, result: Result): void => {
     )
     return
   }
-  const { median, p99, mean, shifting, loadMs, registerMs, bytesPerRow, bytesPerView, changes, correct, wrong, plan } =
-    result
+  const {
+    median,
+    p99,
+    mean,
+    perShiftedPage,
+    loadMs,
+    registerMs,
+    bytesPerRow,
+    bytesPerView,
+    changes,
+    correct,
+    wrong,
+    plan
+  } = result
   console.log(
     name,
-    `median ${median.toFixed(2)} us, p99 ${p99.toFixed(1)}, mean ${mean.toFixed(2)}${shifting === undefined ? "" : `, all pages ${shifting.toFixed(1)}`}, ${changes} changes, load ${loadMs.toFixed(0)} ms, register ${registerMs.toFixed(0)} ms, ${bytesPerRow.toFixed(0)} B/row, ${bytesPerView.toFixed(0)} B/view, ${correct ? "correct" : `WRONG: ${wrong}`}; ${plan}`
+    `median ${median.toFixed(2)} us, p99 ${p99.toFixed(1)}, mean ${mean.toFixed(2)}${perShiftedPage === undefined ? "" : `, a shifted page ${perShiftedPage.toFixed(1)}`}, ${changes} changes, load ${loadMs.toFixed(0)} ms, register ${registerMs.toFixed(0)} ms, ${bytesPerRow.toFixed(0)} B/row, ${bytesPerView.toFixed(0)} B/view, ${correct ? "correct" : `WRONG: ${wrong}`}; ${plan}`
   )
 }
 

@@ -38,14 +38,27 @@ const pages = (
   const changes: Array<Change> = []
   const table = new Drawn("story", rows, changes)
   const front: Array<Row> = []
+  const shifted: Array<number | "any"> = []
+  /** Pages that a row at the very front shifts. */
+  const pagesOf = ({ channel }: Row): number | "any" => {
+    if (name === "W8") return views
+    return name === "W9" ? "any" : asked.filter(({ channels }) => channels.includes(channel as number)).length
+  }
   for (let n = 0; n < history; n++) {
     const kind = n % 10
     if (kind < 4) table.update(table.any(dice), { title: `Edited ${n}` })
     else if (kind < 6) table.insert({ ...story(dice, -n), published: false })
     else if (kind === 6) table.insert({ ...story(dice, -n), score: -1 - n })
     else if (kind < 9) table.update(table.any(dice), { score: dice.below(topScore) })
-    else if (front.length > 0 && n % 20 < 10) table.remove(front.pop()!)
-    else front.push(table.insert({ ...story(dice, 5_000_000 + n), published: true, score: topScore + n }))
+    else {
+      const removes = front.length > 0 && n % 20 < 10
+      const row = removes
+        ? front.pop()!
+        : table.insert({ ...story(dice, 5_000_000 + n), published: true, score: topScore + n })
+      if (removes) table.remove(row)
+      else front.push(row)
+      shifted[n] = pagesOf(row)
+    }
   }
   return {
     name,
@@ -55,7 +68,7 @@ const pages = (
     views,
     asks: (view) => asked[view]!,
     changes,
-    shifts: (change) => (change % 10 < 7 ? "none" : change % 10 === 9 && name === "W8" ? "all" : "any"),
+    shifts: (change) => (change % 10 < 7 ? 0 : (shifted[change] ?? "any")),
     ordered: true,
     answer: (tables) => {
       const sorted = [...tables["story"]!.values()].sort(order)

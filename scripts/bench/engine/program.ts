@@ -44,10 +44,10 @@ export interface Workload {
   readonly asks?: (view: number) => Asked
   readonly changes: ReadonlyArray<Change>
   /**
-   * How many pages the change of this number moves a row on: none, any number or all. Where it is given, the median is
-   * of those that move none.
+   * How many pages the change of this number moves a row on, where that is known. Where it is given, the median is of
+   * those that move none.
    */
-  readonly shifts?: (change: number) => "none" | "any" | "all"
+  readonly shifts?: (change: number) => number | "any"
   /** Whether the order of a result's rows is part of the answer. */
   readonly ordered: boolean
   /** The plain answer of every view over these rows. */
@@ -88,8 +88,8 @@ export interface Figures {
   readonly rounds?: ReadonlyArray<number>
   readonly p99: number
   readonly mean: number
-  /** The mean of the changes that shift every page, collecting garbage included. */
-  readonly shifting?: number
+  /** What the changes that shift a known number of pages take for each of these, collecting garbage included. */
+  readonly perShiftedPage?: number
   readonly correct: boolean
   /** The first view whose answer is wrong, if any. */
   readonly wrong: string | undefined
