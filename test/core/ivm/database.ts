@@ -81,6 +81,16 @@ const agreeInParts = (planner: string, older: string, mine: string): boolean => 
   })
 }
 
+/**
+ * A query of a list of records without those that are not there: of these the planner makes empty rows, which the older
+ * evaluator and we leave out.
+ */
+const withoutMissing = (text: string, { records }: Model): string =>
+  text.replace(/\bFROM \[([\w:, ]*)\]/g, (_, ids: string) => {
+    const present = ids.split(", ").filter((id) => records.has(id))
+    return `FROM [${present.join(", ")}]`
+  })
+
 export interface Comparison {
   readonly compared: number
   /** Views whose rows are not what both evaluators of the database answer. */
@@ -111,6 +121,7 @@ export const compareWithDatabase = async (
     compared++
     if (agree(planner, mine) || agree(older, mine) || (planner !== older && agreeInParts(planner, older, mine)))
       continue
+    if (planner !== older && agree(trimmed((await engines.ask(withoutMissing(text, model)))[0]), mine)) continue
     const into = planner === older ? wrong : disputed
     into.push(
       `${text}\n  planner  ${planner}\n  older    ${older}\n  engine   ${mine}\n  records\n${[...model.records.values()].map(({ doc, id }) => `    ${line(id, doc)}`).join("\n")}`
