@@ -8,22 +8,12 @@
 import { Either } from "effect"
 import { Engine } from "../../../../src/core/ivm/engine.ts"
 import { decodeChange } from "../../../../src/core/record/change.ts"
+import { databaseKey } from "../keys.ts"
 
 const goalRatio = 1.1
 const records = 100_000
 /** Records in one text of JSON, as a bootstrap reads them. */
 const perBody = 500
-
-/** Twenty characters, as the database makes them by itself. */
-const databaseKey = (n: number): string => {
-  let key = "",
-    state = n + 1
-  for (let i = 0; i < 20; i++) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    key += "abcdefghijklmnopqrstuvwxyz0123456789"[(state >>> 8) % (i === 0 ? 26 : 36)]
-  }
-  return key
-}
 
 /** Nine fields, about 260 B of JSON. */
 const record = (id: string, n: number) => ({
