@@ -31,7 +31,6 @@ interface Need {
 
 /** A record has gone from one position among the known rows to another; -1: it was or is not known. */
 export interface KnownMove {
-  readonly slot: RecordSlot
   readonly from: number
   readonly to: number
 }
@@ -121,8 +120,7 @@ export class TopRows {
     for (const slot of slots)
       if (isLive(slot) && this.isInside(slot) && !known.includes(slot.ref) && this.reader!.admits(slot))
         to = this.insert(slot)
-    const [slot] = this.renewed
-    this.move = this.renewed.length === 1 ? { slot: slot!, from, to } : undefined
+    this.move = this.renewed.length === 1 ? { from, to } : undefined
     return this.move
   }
 

@@ -216,8 +216,9 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     if (!this.isRead)
       this.missed = [...(this.missed ?? []), ...slots, ...(this.around.writes() > 1 ? (this.passed ?? none) : none)]
     else {
-      const isOne = slots.length === 1 && this.passed === undefined
-      const isMoved = isOne && (this.top === undefined ? this.moveOne(slots[0]!, from, to) : this.follow(move))
+      const only = slots.length === 1 && this.passed === undefined ? slots[0]! : undefined
+      const isMoved =
+        only !== undefined && (this.top === undefined ? this.moveOne(only, from, to) : this.follow(only, move))
       if (!isMoved) this.readPage(slots, Infinity)
     }
   }
@@ -254,28 +255,30 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
    * where it has to be read, for a row cannot be shown.
    */
   private moveOne(slot: RecordSlot, from: Place | undefined, to: Place | undefined): boolean {
-    const { indexed: rows, interval, length: limit, offset: start } = this
-    if (rows === undefined || !this.isRanked) return false
+    const { interval, length: limit, offset: start, page } = this
+    if (!this.isRanked) return false
     if (from === inPlace) return slot.heldBy(this) !== undefined && this.shows(slot)
     if (from === undefined && to === undefined) return false
     // A page of a range is not told of writes before the range, and these shift the ranks of its rows.
     if (interval !== undefined && this.around.writes() > 1) return false
-    const began = firstRank(rows, this)
+    const began = firstRank(this.indexed!, this)
     const comesBefore = to !== undefined && isBeforeBegin(this, to.lead)
     // Positions of the record on the page, before and after the write; `limit` stands for none.
     const was =
       from === undefined || !this.admitsLead(from.lead) ? limit : from.rank - began + Number(comesBefore) - start
     const is = to === undefined || !this.admitsLead(to.lead) ? limit : to.rank - began - start
-    return this.shift(slot, was, is, began + start)
+    if (!this.shift(slot, was, is, began + start)) return false
+    if (interval !== undefined && page.length > 0) this.lastLead = this.leadOf(this.index.slotOf(page.at(-1)!))
+    return true
   }
 
   /** The same of a page of known rows, which a step turns once. */
-  private follow(move: KnownMove | undefined): boolean {
+  private follow(slot: RecordSlot, move: KnownMove | undefined): boolean {
     if (move === undefined) return false
     const { length: limit, offset: start, top } = this
     const was = move.from < 0 ? limit : move.from - start
     const is = move.to < 0 ? limit : move.to - start
-    if (!this.shift(move.slot, was, is, start)) return false
+    if (!this.shift(slot, was, is, start)) return false
     top!.close(this, start + this.page.length, true)
     return true
   }
@@ -285,7 +288,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
    * it. `first` is the rank of the page's first row. False where a row that comes cannot be shown.
    */
   private shift(slot: RecordSlot, was: number, is: number, first: number): boolean {
-    const { interval, length: limit, page } = this
+    const { length: limit, page } = this
     if (was < 0 && is < 0) return true
     const gone = was < 0 ? page.shift() : was < limit ? slot.ref : undefined
     if (was >= 0 && was < limit) takeOut(page, was)
@@ -297,7 +300,6 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       const next = this.rowAt(first + page.length)
       if (next !== undefined) page.push((come = next).ref)
     }
-    if (interval !== undefined && page.length > 0) this.lastLead = this.leadOf(this.index.slotOf(page.at(-1)!))
     const isOn = is >= 0 && is < limit
     const left = gone !== undefined && !(isOn && gone === slot.ref) ? this.hides(this.index.slotOf(gone)) : undefined
     const pushed = last === undefined ? undefined : this.hides(this.index.slotOf(last))
