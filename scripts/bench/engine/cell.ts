@@ -140,9 +140,14 @@ const measure = async (order: Order): Promise<Figures | { readonly kind: "none" 
   const sorted = took.slice().sort()
   const shifts = (i: number) => work.shifts?.(warm.length + i)
   const still = took.filter((_, i) => (shifts(i) ?? 0) === 0).sort()
-  const shifted = Array.from(took, (_, i) => shifts(i)).map((pages) => (typeof pages === "number" ? pages : 0))
-  const pages = shifted.reduce((sum, count) => sum + count, 0)
-  const shifting = took.filter((_, i) => shifted[i]! > 0).reduce((sum, micros) => sum + micros, 0)
+  let shiftedPages = 0,
+    shifting = 0
+  for (const [i, micros] of took.entries()) {
+    const pages = shifts(i)
+    if (typeof pages !== "number" || pages === 0) continue
+    shiftedPages += pages
+    shifting += micros
+  }
   const rows = Object.values(work.rows).reduce((sum, table) => sum + table.length, 0)
   const figures: Figures = {
     kind: "figures",
@@ -154,7 +159,7 @@ const measure = async (order: Order): Promise<Figures | { readonly kind: "none" 
     median: percentile(still, 0.5),
     p99: percentile(sorted, 0.99),
     mean: mean(took),
-    ...(pages > 0 ? { perShiftedPage: shifting / pages } : {}),
+    ...(shiftedPages > 0 ? { perShiftedPage: shifting / shiftedPages } : {}),
     correct: wrong === undefined,
     wrong,
     plan: program.plan?.()

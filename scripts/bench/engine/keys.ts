@@ -1,6 +1,4 @@
-/** Keys of records. */
-
-/** Twenty characters, as the database makes them by itself. */
+/** The key of a record as the database makes it by itself: twenty characters. */
 export const databaseKey = (n: number): string => {
   let key = "",
     state = n + 1

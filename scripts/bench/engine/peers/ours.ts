@@ -11,7 +11,7 @@ import { decodeChange, type Change as EngineChange } from "../../../../src/core/
 import { parseSelect } from "../../../../src/core/surql/syntax/parse.ts"
 import { make } from "../../../../src/core/surql/values/recordId.ts"
 import { type Obj, RecordId, type Value } from "../../../../src/core/surql/values/value.ts"
-import type { Answer, Change, Peer, Program, Row, Workload, WorkloadName } from "../program.ts"
+import type { Answer, Change, Program, Row, Workload, WorkloadName } from "../program.ts"
 
 export const queries: { readonly [name in WorkloadName]: string } = {
   W1: "SELECT * FROM post WHERE author = $author",
@@ -57,53 +57,47 @@ const fromValue = (value: Value): unknown => {
 /** The key of the record that has this number in the workload. */
 export type KeyOf = (row: number) => number | string
 
-/** Keys as the workload has them. */
-export const ours: Peer = (work) => oursBy((row) => row)(work)
-
-/** With other keys. */
-export const oursBy =
-  (keyOf: KeyOf) =>
-  (work: Workload): Program => {
-    const engine = new Engine()
-    const read = reader(work, keyOf)
-    const instances: Array<View> = []
-    const parsed = Either.getOrThrow(parseSelect(queries[work.name]))
-    const told = { rows: 0, hashes: 0 }
-    return {
-      load: () => {
-        for (const [table, rows] of Object.entries(work.rows))
-          for (const row of rows) {
-            const { doc, id } = read("CREATE", table, row)
-            engine.load(id, 1, doc)
-          }
-      },
-      register: () => {
-        for (let view = 0; view < work.views; view++) {
-          const instance = engine.acquire(parsed, { author: make("user", keyOf(view)), ...work.asks?.(view) })
-          if (Either.isLeft(instance)) throw new Error(instance.left.reason)
-          instances.push(instance.right)
+export const ours = (work: Workload, keyOf: KeyOf = (row) => row): Program => {
+  const engine = new Engine()
+  const read = reader(work, keyOf)
+  const instances: Array<View> = []
+  const parsed = Either.getOrThrow(parseSelect(queries[work.name]))
+  const told = { rows: 0, hashes: 0 }
+  return {
+    load: () => {
+      for (const [table, rows] of Object.entries(work.rows))
+        for (const row of rows) {
+          const { doc, id } = read("CREATE", table, row)
+          engine.load(id, 1, doc)
         }
-      },
-      prepare: ({ table, before, after }: Change): ReadonlyArray<EngineChange> => {
-        return [
-          read(after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", table, (after ?? before)!)
-        ]
-      },
-      apply: (changes) => {
-        const write = engine.plan(changes as ReadonlyArray<EngineChange>)[0]
-        if (write === undefined) return
-        const touched = engine.apply(write)
-        for (let i = 0; i < touched.length; i++) {
-          const { delta, hash } = touched[i]!
-          told.rows += delta.additions.length + delta.updates.length + delta.removals.length
-          told.hashes += hash.length
-        }
-      },
-      result: (view) => instances[view]!.rows().map((row) => fromValue(row.value())) as Answer,
-      plan: () =>
-        instances[0]!
-          .plan()
-          .map(({ operator, incremental, reason }) => (incremental ? operator : `${operator} (recomputed: ${reason})`))
-          .join(", ")
-    }
+    },
+    register: () => {
+      for (let view = 0; view < work.views; view++) {
+        const instance = engine.acquire(parsed, { author: make("user", keyOf(view)), ...work.asks?.(view) })
+        if (Either.isLeft(instance)) throw new Error(instance.left.reason)
+        instances.push(instance.right)
+      }
+    },
+    prepare: ({ table, before, after }: Change): ReadonlyArray<EngineChange> => {
+      return [
+        read(after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", table, (after ?? before)!)
+      ]
+    },
+    apply: (changes) => {
+      const write = engine.plan(changes as ReadonlyArray<EngineChange>)[0]
+      if (write === undefined) return
+      const touched = engine.apply(write)
+      for (let i = 0; i < touched.length; i++) {
+        const { delta, hash } = touched[i]!
+        told.rows += delta.additions.length + delta.updates.length + delta.removals.length
+        told.hashes += hash.length
+      }
+    },
+    result: (view) => instances[view]!.rows().map((row) => fromValue(row.value())) as Answer,
+    plan: () =>
+      instances[0]!
+        .plan()
+        .map(({ operator, incremental, reason }) => (incremental ? operator : `${operator} (recomputed: ${reason})`))
+        .join(", ")
   }
+}

@@ -13,6 +13,7 @@ import { decodeChange } from "../../../../src/core/record/change.ts"
 import { make } from "../../../../src/core/surql/values/recordId.ts"
 import type { Obj } from "../../../../src/core/surql/values/value.ts"
 import { ParsedQueries } from "../../../../src/ssp/views/registering.ts"
+import { judged } from "../judged.ts"
 
 const goalMicros = 50
 const firstPageSeconds = 2
@@ -67,12 +68,6 @@ const cpuMicros = (work: () => void): number => {
   work()
   const { system, user } = process.cpuUsage(before)
   return system + user
-}
-
-/** In words; with `--check` a figure above its goal is a failure. */
-const judged = (isMet: boolean): string => {
-  if (!isMet && process.argv.includes("--check")) process.exitCode = 1
-  return isMet ? "met" : "missed"
 }
 
 /** Microseconds of CPU for each view of one round; authors below {@link perRound} have a post each, the others none. */
