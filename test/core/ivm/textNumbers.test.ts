@@ -10,9 +10,16 @@ import { TextNumbers } from "../../../src/core/ivm/store/textNumbers.ts"
 class Kept {
   readonly texts: Array<string> = []
   readonly numbers: TextNumbers
+  /** Texts that were compared. */
+  read = 0
 
   constructor(seed: number) {
-    this.numbers = new TextNumbers(seed, { textAt: (number) => this.texts[number]! })
+    this.numbers = new TextNumbers(seed, {
+      textAt: (number) => {
+        this.read++
+        return this.texts[number]!
+      }
+    })
   }
 
   add(text: string): number {
@@ -90,4 +97,36 @@ test("L7 ids as people and databases make them spread as texts by chance do", ()
       for (let n = 0; n < 43_000; n++) kept.add(textOf(n))
       expect(passedOver(kept.numbers), `${textOf(17)} under ${seed}`).toBeLessThan(1.2)
     }
+})
+
+test("L7 texts that end alike cost no more to find than others, however many there are before the first of them", () => {
+  for (const [before, count] of [
+    [0, 5_000],
+    [5_000, 5_000],
+    [5_000, 20]
+  ] as const) {
+    const kept = new Kept(3),
+      { numbers } = kept
+    for (let n = 0; n < before; n++) kept.add(`person:${n.toString(36).padStart(20, "0")}`)
+    const alike = Array.from({ length: count }, (_, n) => `person:⟨${n}@mail.example.com⟩`)
+    const given = alike.map((text) => kept.add(text))
+    kept.read = 0
+    expect(alike.map((text) => numbers.find(text))).toEqual(given)
+    expect(alike.map((text) => numbers.find(`${text}?`)).every((number) => number === -1)).toBe(true)
+    // One for each that is there; another one has the same 32 bits once in a million times.
+    expect(kept.read).toBeLessThanOrEqual(alike.length + 10)
+    for (let n = 0; n < before; n += 7)
+      expect(numbers.find(`person:${n.toString(36).padStart(20, "0")}`), `text ${n}`).toBe(n)
+    for (const text of alike) numbers.remove(text)
+    expect([numbers.size, numbers.find(alike[0]!)]).toEqual([before, -1])
+  }
+})
+
+test("L7 of a text that is found among others the end is read, of few that end alike no more than these", () => {
+  const kept = new Kept(11)
+  const pairs = Array.from({ length: 2_000 }, (_, n) => [`a:${10_000_000 + n}`, `b:${10_000_000 + n}`]).flat()
+  for (const text of pairs) kept.add(text)
+  kept.read = 0
+  for (const [n, text] of pairs.entries()) expect(kept.numbers.find(text)).toBe(n)
+  expect(kept.read).toBeLessThan(1.6 * pairs.length)
 })

@@ -4,13 +4,20 @@
  *
  * Why not a map: a change of a large table finds the table's memory in no cache, and a map of texts takes some five
  * cold reads to find one (bucket, entry, text, and another entry of the same bucket before). Here the hashes lie side
- * by side, so that it takes two: a hash, and the text that has it. Cost: O(length of the text).
+ * by side, so that it takes two: a hash, and the text that has it. Only the end of a text is hashed, which tells random
+ * and counted keys apart; where texts end alike, all of each is. Cost: O(length of the text) where it is compared.
  *
  * State: open addressing with linear probing, between a twelfth and four fifths full. A cell is a hash and, one more
  * than, the number of its text; 0 is an empty cell.
  */
 
 const fewestCells = 16
+/** Characters of the end that are hashed: a key as the database makes it has 20, and each takes some nanoseconds. */
+const endLength = 8
+/** All characters of any text. */
+const whole = 2 ** 30 - 1
+/** Texts passed over with the same hash as the one looked for: beyond that it is no chance, but that texts end alike. */
+const mostAlike = 4
 
 /** The owner of the texts: they stand beside what else belongs to them. */
 export interface Texts {
@@ -27,6 +34,10 @@ export class TextNumbers {
   /** Hash and number, by turns. */
   private cells = new Int32Array(2 * fewestCells)
   private mask = fewestCells - 1
+  /** Characters of the end of a text that are hashed. */
+  private hashed = endLength
+  /** The hash of the text that was looked for last. */
+  private last = 0
   size = 0
 
   /** `seed`: texts that are made to collide under one seed do not under another. */
@@ -37,15 +48,14 @@ export class TextNumbers {
 
   /** The number of a text; -1: it has none. */
   find(text: string): number {
-    return this.cells[2 * this.cellOf(text, this.hash(text)) + 1]! - 1
+    return this.cells[2 * this.cellOf(text) + 1]! - 1
   }
 
   /** Gives a text that has none a number. */
   add(text: string): number {
-    const hash = this.hash(text)
-    const cell = this.cellOf(text, hash)
+    const cell = this.cellOf(text)
     const number = this.unused.pop() ?? this.given++
-    this.cells[2 * cell] = hash
+    this.cells[2 * cell] = this.last
     this.cells[2 * cell + 1] = number + 1
     if (5 * ++this.size > 4 * this.mask) this.resize(2 * (this.mask + 1))
     return number
@@ -53,8 +63,8 @@ export class TextNumbers {
 
   /** Lets a text go, where it has a number; until then the owner has it. */
   remove(text: string): void {
+    let gap = this.cellOf(text)
     const { cells, mask } = this
-    let gap = this.cellOf(text, this.hash(text))
     const number = cells[2 * gap + 1]! - 1
     if (number < 0) return
     this.unused.push(number)
@@ -75,17 +85,35 @@ export class TextNumbers {
     this.unused.length = this.given = this.size = 0
     this.cells = new Int32Array(2 * fewestCells)
     this.mask = fewestCells - 1
+    this.hashed = endLength
   }
 
-  /** The cell of a text, or the empty one where it would be. */
-  private cellOf(text: string, hash: number): number {
+  /** The cell of a text, or the empty one where it would be; {@link last} is its hash then. */
+  private cellOf(text: string): number {
     const { cells, mask, texts } = this
-    let at = hash & mask
+    const hash = (this.last = this.hash(text))
+    let at = hash & mask,
+      alike = 0
     for (let next = cells[2 * at + 1]!; next !== 0; next = cells[2 * at + 1]!) {
-      if (cells[2 * at] === hash && texts.textAt(next - 1) === text) return at
+      if (cells[2 * at] === hash) {
+        if (texts.textAt(next - 1) === text) return at
+        if (++alike > mostAlike && this.hashed === endLength) return this.cellOfWhole(text)
+      }
       at = (at + 1) & mask
     }
     return at
+  }
+
+  /** From now on all of each text is hashed. */
+  private cellOfWhole(text: string): number {
+    const { cells, texts } = this
+    this.hashed = whole
+    for (let at = 0; at < cells.length; at += 2) {
+      const next = cells[at + 1]!
+      if (next !== 0) cells[at] = this.hash(texts.textAt(next - 1))
+    }
+    this.resize(this.mask + 1)
+    return this.cellOf(text)
   }
 
   private resize(count: number): void {
@@ -104,8 +132,9 @@ export class TextNumbers {
   }
 
   private hash(text: string): number {
-    let hash = this.seed
-    for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x5bd1e995) + (hash >>> 15)
+    let hash = this.seed ^ text.length
+    for (let i = Math.max(0, text.length - this.hashed); i < text.length; i++)
+      hash = Math.imul(hash ^ text.charCodeAt(i), 0x5bd1e995) + (hash >>> 15)
     hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
     return hash ^ (hash >>> 13)
   }
