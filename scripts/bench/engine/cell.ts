@@ -6,7 +6,7 @@
  */
 import { writeFileSync } from "node:fs"
 import { Session } from "node:inspector/promises"
-import type { Figures, Peer, Program, Workload, WorkloadName } from "./program.ts"
+import { type Figures, inputsAtOnce, type Peer, type Program, type Workload, type WorkloadName } from "./program.ts"
 import { after, canonical, workload } from "./workloads.ts"
 
 const peers: { readonly [name: string]: () => Promise<Peer> } = {
@@ -32,9 +32,6 @@ interface Order {
   /** Where to leave a CPU profile of the measured changes, if anywhere. */
   readonly profile: string | undefined
 }
-
-/** Inputs made before they are timed: so few that they are as much at hand as what a service has just read. */
-const inputsAtOnce = 20
 
 const heap = (): number => {
   globalThis.gc?.()

@@ -5,6 +5,9 @@
  * own input before the clock starts, and hands its results back in the plain form, so that one plain answer judges all.
  */
 
+/** Inputs made before they are timed: so few that they are as much at hand as what a service has just read. */
+export const inputsAtOnce = 20
+
 /** A record of the bench: `id` is a number, a reference to another table holds the number of its record. */
 export type Row = { readonly id: number; readonly [field: string]: number | string | boolean }
 
