@@ -48,7 +48,9 @@ export class TextNumbers {
 
   /** The number of a text; -1: it has none. */
   find(text: string): number {
-    return this.cells[2 * this.cellOf(text) + 1]! - 1
+    // First the cell: to look for it may give the cells another order, and another array.
+    const cell = this.cellOf(text)
+    return this.cells[2 * cell + 1]! - 1
   }
 
   /** Gives a text that has none a number. */
