@@ -121,11 +121,16 @@ class Feed {
   }
 
   beat(): void {
-    if (this.keepsUp && !this.isReading) this.write(this.writer.beat())
+    if (this.isIdle) this.write(this.writer.beat())
   }
 
   watermark(): void {
-    if (this.keepsUp && !this.isReading) this.write(this.writer.watermark())
+    if (this.isIdle) this.write(this.writer.watermark())
+  }
+
+  /** A line may be put between those of events. */
+  private get isIdle(): boolean {
+    return !this.isOver && this.keepsUp && !this.isReading
   }
 
   /** Sends what has come, as far as the connection takes it. */
@@ -199,9 +204,7 @@ const unknown = Errors.notRegistered("the number that the request names")
 
 /** All feeds, by registration. */
 class Open {
-  /** Those that are open. */
-  readonly feeds = new Map<number, Feed>()
-  /** The last feed of each registration, open or not. */
+  /** The last feed of each registration, open or over. */
   private readonly lastOnes = new Map<number, Feed>()
   private readonly around: Surroundings
   private readonly pool: PoolShape
@@ -210,6 +213,12 @@ class Open {
   constructor(around: Surroundings) {
     this.around = around
     this.pool = around.pool
+  }
+
+  get count(): number {
+    let count = 0
+    for (const { isOver } of this.lastOnes.values()) if (!isOver) count++
+    return count
   }
 
   refusal(asked: FeedAsked): Refusal | undefined {
@@ -232,14 +241,9 @@ class Open {
     if (refused !== undefined) return refused
     const { registration, ssp } = State.inRegistration(this.pool.state(), asked.registration)!
     const feed = new Feed(this.around, { registration, ssp }, { ...asked, after: this.startOf(asked) })
-    this.feeds.get(registration)?.end()
-    this.feeds.set(registration, feed)
+    this.lastOnes.get(registration)?.end()
     this.lastOnes.set(registration, feed)
-    const gone = (): void => {
-      feed.gone()
-      if (this.feeds.get(registration) === feed) this.feeds.delete(registration)
-    }
-    feed.begin(stream(headers, { drained: feed.drained, gone }))
+    feed.begin(stream(headers, { drained: feed.drained, gone: feed.gone }))
     this.arm()
     this.around.run(this.pool.tell({ tag: "Followed", registration, ssp, tables: asked.tables }))
     return undefined
@@ -253,7 +257,6 @@ class Open {
       const member = State.at(state, feed.home)
       if (member === undefined) {
         this.lastOnes.delete(registration)
-        this.feeds.delete(registration)
         feed.end()
         continue
       }
@@ -265,8 +268,8 @@ class Open {
   }
 
   applied({ registration, seq, ssp }: AppliedPosition): boolean {
-    const feed = this.feeds.get(registration)
-    if (feed === undefined) {
+    const feed = this.lastOnes.get(registration)
+    if (feed === undefined || feed.isOver) {
       if (State.at(this.pool.state(), { registration, ssp }) === undefined) return false
       this.around.run(this.pool.tell({ tag: "Applied", positions: [{ registration, ssp, seq }] }))
       return true
@@ -292,7 +295,8 @@ class Open {
   private isDue(): boolean {
     let through = Infinity,
       told = Infinity
-    for (const feed of this.feeds.values()) {
+    for (const feed of this.lastOnes.values()) {
+      if (feed.isOver) continue
       if (feed.isAwaited) {
         through = Math.min(through, feed.applied)
         told = Math.min(told, feed.told)
@@ -303,8 +307,8 @@ class Open {
 
   private tell(): void {
     const positions: Array<AppliedPosition> = []
-    for (const feed of this.feeds.values()) {
-      if (!feed.isAhead) continue
+    for (const feed of this.lastOnes.values()) {
+      if (feed.isOver || !feed.isAhead) continue
       feed.told = feed.applied
       positions.push({ ...feed.home, seq: feed.told })
     }
@@ -312,11 +316,11 @@ class Open {
   }
 
   beat(): void {
-    for (const feed of this.feeds.values()) feed.beat()
+    for (const feed of this.lastOnes.values()) feed.beat()
   }
 
   stop(): void {
-    for (const feed of [...this.feeds.values()]) feed.end()
+    for (const feed of this.lastOnes.values()) feed.end()
   }
 
   /** One timer for all feeds. */
@@ -326,7 +330,7 @@ class Open {
     this.around.run(
       Effect.map(Effect.sleep(Duration.millis(gatheringMs)), () => {
         this.isArmed = false
-        for (const feed of this.feeds.values()) feed.watermark()
+        for (const feed of this.lastOnes.values()) feed.watermark()
         this.tell()
         this.arm()
       })
@@ -335,7 +339,8 @@ class Open {
 
   /** A watermark is owed to an SSP, or what one has applied to the pool. */
   private owes(): boolean {
-    for (const { isAhead, writer } of this.feeds.values()) if (isAhead || writer.owesWatermark) return true
+    for (const { isAhead, isOver, writer } of this.lastOnes.values())
+      if (!isOver && (isAhead || writer.owesWatermark)) return true
     return false
   }
 }
@@ -372,6 +377,6 @@ const make: Effect.Effect<typeof Feeds.Service, never, Pool | Turn | Serving | S
     refusal: (asked) => open.refusal(asked),
     open: (asked, stream) => open.open(asked, stream),
     applied: (position) => open.applied(position),
-    count: () => open.feeds.size
+    count: () => open.count
   }
 })
