@@ -63,3 +63,18 @@ test("L7 the row that left last is kept, and no other", () => {
   expect(rowOf("t:9")).toBe(third)
   expect(on.engine.store.holdings()).toBe(2)
 })
+
+test.each([
+  ["n > 1 ORDER BY n", [2, 3, 4], 2, [3, 4, 4.5]],
+  ["n < 8 ORDER BY n DESC", [7, 6, 5], 7, [6, 5, 4.5]]
+])(
+  "L1 where the end of a page of a range moves on, %s, what comes before it is taken in",
+  (rest, first, gone, last) => {
+    const on = new Desk()
+    for (let n = 0; n < 10; n++) on.put(`post:${n}`, { n })
+    const view = on.watch(`SELECT VALUE n FROM post WHERE ${rest} LIMIT 3`)
+    expect(view.rows()).toEqual(first)
+    on.remove(`post:${gone}`).put("post:20", { n: 4.5 })
+    expect(view.rows()).toEqual(last)
+  }
+)

@@ -16,7 +16,7 @@ const fewestCells = 16
 const endLength = 8
 /** All characters of any text. */
 const whole = 2 ** 30 - 1
-/** Texts passed over with the same hash as the one looked for: beyond that it is no chance, but that texts end alike. */
+/** Texts passed over with the same hash as the one looked for: more are no chance, but texts that end alike. */
 const mostAlike = 4
 
 /** The owner of the texts: they stand beside what else belongs to them. */
