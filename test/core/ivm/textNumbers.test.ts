@@ -134,7 +134,7 @@ test("L7 a text that is not there is not found, though it is the one by which it
   }
 })
 
-test("L7 of a text that is found among others the end is read, of few that end alike no more than these", () => {
+test("L7 a text is compared with itself and with the few that end alike, and with no other", () => {
   const kept = new Kept(11)
   const pairs = Array.from({ length: 2_000 }, (_, n) => [`a:${10_000_000 + n}`, `b:${10_000_000 + n}`]).flat()
   for (const text of pairs) kept.add(text)
