@@ -77,10 +77,15 @@ test("L7 room that many texts took is given back when they go", () => {
 
 /** How many cells a look at a text passes over, on average of all texts. */
 const passedOver = (numbers: TextNumbers): number => {
-  const { cells } = numbers as unknown as { readonly cells: Int32Array }
-  const mask = cells.length / 2 - 1
+  const { cells, hashes, numberBits } = numbers as unknown as {
+    readonly cells: Int32Array
+    readonly hashes: Int32Array
+    readonly numberBits: number
+  }
+  const mask = cells.length - 1
   let passed = 0
-  for (let at = 0; at <= mask; at++) if (cells[2 * at + 1] !== 0) passed += (at - (cells[2 * at]! & mask)) & mask
+  for (const [at, cell] of cells.entries())
+    if (cell !== 0) passed += (at - (hashes[(cell & numberBits) - 1]! & mask)) & mask
   return passed / numbers.size
 }
 
