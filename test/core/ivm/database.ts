@@ -68,16 +68,29 @@ const rowsOf = (answer: string): ReadonlyArray<Obj> | undefined => {
   return Array.isArray(rows) && rows.every(isObj) ? rows : undefined
 }
 
-/** Where each evaluator goes wrong at a place of its own: row by row, each field is as one of them has it. */
-const agreeInParts = (planner: string, older: string, mine: string): boolean => {
+/** The rows of an answer in the order of these ids; undefined where they are not the rows of these. */
+const inOrderOf = (rows: ReadonlyArray<Obj>, ids: ReadonlyArray<string>): ReadonlyArray<Obj> | undefined => {
+  const byId = new Map(rows.map((row) => [render(field(row, "id")), row]))
+  const found = ids.map((id) => byId.get(id)).filter((row) => row !== undefined)
+  return byId.size === rows.length && found.length === rows.length ? found : undefined
+}
+
+/**
+ * Where each evaluator goes wrong at a place of its own: row by row, each field is as one of them has it. Where rows
+ * have ids, these stand in the order of one of them, and a row is compared with those of its id.
+ */
+export const agreeInParts = (planner: string, older: string, mine: string): boolean => {
   const [a, b, own] = [rowsOf(planner), rowsOf(older), rowsOf(mine)]
   if (a === undefined || b === undefined || own === undefined || a.length !== own.length || b.length !== own.length)
     return false
+  const idsOf = (rows: ReadonlyArray<Obj>) => rows.map((row) => render(field(row, "id")))
+  const ids = idsOf(own)
+  const isOrdered = [a, b].some((rows) => idsOf(rows).join() === ids.join())
+  const [first, second] = [a, b].map((rows) => (isOrdered && inOrderOf(rows, ids)) || rows) as [typeof a, typeof b]
   return own.every((row, i) => {
-    const names = new Set([row, a[i]!, b[i]!].flatMap((one) => Object.keys(one)))
-    return [...names].every((name) =>
-      [a[i]!, b[i]!].some((one) => render(field(one, name)) === render(field(row, name)))
-    )
+    const both = [first[i]!, second[i]!]
+    const names = new Set([row, ...both].flatMap((one) => Object.keys(one)))
+    return [...names].every((name) => both.some((one) => render(field(one, name)) === render(field(row, name))))
   })
 }
 
