@@ -114,6 +114,9 @@ const busy = new SnapshotFailed({
   message: "another snapshot of this replica, or one for an SSP, is being read; try again later"
 })
 
+const failedBy = (reason: ReplicaError["reason"], message: string): SnapshotFailed =>
+  new SnapshotFailed({ reason: reason === "full" ? "full" : "failed", message })
+
 class FiledReplica {
   private readonly folder: string
   private readonly file: string
@@ -139,9 +142,7 @@ class FiledReplica {
         while: ({ reason }) => reason === "locked",
         schedule: Schedule.spaced(busyRetryMs).pipe(Schedule.upTo(Math.min(busyMs, this.holdMs)))
       }),
-      Effect.mapError(({ message, reason }) =>
-        reason === "locked" ? busy : new SnapshotFailed({ reason: reason === "full" ? "full" : "failed", message })
-      )
+      Effect.mapError(({ message, reason }) => (reason === "locked" ? busy : failedBy(reason, message)))
     )
   }
 
@@ -207,7 +208,9 @@ class FiledReplica {
       await fs.rename(this.part, this.file)
     })
     yield* Files.syncFolder(this.folder)
-    this.now = yield* Effect.mapError(opened(this.file), ({ message }) => Files.failedAt(this.file, new Error(message)))
+    this.now = yield* Effect.mapError(opened(this.file), ({ message, reason }) =>
+      failedBy(reason, `${this.file}: ${message}`)
+    )
   })
 
   readonly restore: ReplicaFileShape["restore"] = (snapshot) =>
