@@ -204,5 +204,6 @@ export class Door {
 }
 
 export const removeFolder = (path: string): void => {
-  if (existsSync(path)) rmSync(path, { recursive: true, force: true })
+  // A database that was closed may write a last file while its folder goes.
+  if (existsSync(path)) rmSync(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
 }

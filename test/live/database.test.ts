@@ -196,7 +196,7 @@ test("D16 a reset takes views, edges and registrations away, never records of th
       )
     ).map((found) => found.length)
   await until("its edge", async () => (await rows())[1] === 1)
-  expect((await node.ask("POST", "/reset")).status).toBe(200)
+  expect(await node.ask("POST", "/reset")).toMatchObject({ status: 200 })
   await node.ready()
   expect([await rows(), await differing(node, "item"), (await node.ask("GET", "/view/all")).status]).toEqual([
     [0, 0, 1],

@@ -5,7 +5,6 @@
  * The suite is the same as for SQLite and memory; what only this layer can meet is below it.
  */
 
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Either, Layer, Stream } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
@@ -16,7 +15,7 @@ import { Database, DatabaseError, startPosition } from "../../src/ports/Database
 import type { StartFault } from "../../src/ports/StartFault.ts"
 import { SurrealClient, type SurrealError } from "../../src/ports/SurrealClient.ts"
 import { databaseSuite } from "../../src/testing/Database.suite.ts"
-import { temporaryFolder } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
@@ -27,7 +26,7 @@ let databases = 0
 beforeAll(async () => void (server = await RpcServer.start({ path: `surrealkv://${join(folder, "server")}` })))
 afterAll(async () => {
   await server.kill()
-  rmSync(folder, { recursive: true, force: true })
+  removeFolder(folder)
 })
 
 const access = { ...rootAccess, authLevel: "root" } as const

@@ -25,6 +25,8 @@ export class Departures {
   private readonly arriving = new Set<string>()
   private isPrepared = false
   private readonly departure = Effect.unsafeMakeLatch(true)
+  /** One removal at a time: two of one registration write its row, and the database refuses one of them. */
+  private readonly removing = Effect.unsafeMakeSemaphore(1)
 
   constructor(upstream: UpstreamShape, owner: string, bell: Bell, flight: Effect.Latch) {
     this.upstream = upstream
@@ -70,12 +72,18 @@ export class Departures {
     })
 
   /** Removes every registration of this owner, known or not. */
-  readonly clear: Effect.Effect<void, UpstreamError> = Effect.gen(this, function* () {
-    const registrations = yield* this.upstream.registrations
-    const keys = registrations.filter(({ owner }) => owner === this.owner).map(({ key }) => key)
-    for (let i = 0; i < keys.length; i += size) yield* this.upstream.unregister(keys.slice(i, i + size), this.owner)
-    for (const key of keys) this.leaving.delete(key)
-  })
+  readonly clear: Effect.Effect<void, UpstreamError> = this.removing.withPermits(1)(
+    Effect.gen(this, function* () {
+      const registrations = yield* this.upstream.registrations
+      const keys = registrations.filter(({ owner }) => owner === this.owner).map(({ key }) => key)
+      for (let i = 0; i < keys.length; i += size) yield* this.removed(keys.slice(i, i + size))
+      for (const key of keys) this.leaving.delete(key)
+    })
+  )
+
+  private removed(keys: ReadonlyArray<string>): Effect.Effect<void, UpstreamError> {
+    return Effect.zipRight(this.flight.await, this.upstream.unregister(keys, this.owner))
+  }
 
   /** One try at all that are left, when the service stops. */
   readonly last: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>
@@ -92,7 +100,7 @@ export class Departures {
         this.departure.unsafeClose()
         const removed = yield* Effect.either(
           Effect.ensuring(
-            Effect.zipRight(this.flight.await, this.upstream.unregister(keys, this.owner)),
+            this.removing.withPermits(1)(this.removed(keys)),
             Effect.sync(() => this.departure.unsafeOpen())
           )
         )

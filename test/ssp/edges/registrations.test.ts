@@ -202,3 +202,30 @@ test("D21 writes that wait when the service stops are done before it ends", () =
       expect([yield* edgesOf(beside, "v"), yield* keysIn(beside)]).toEqual([["item:1 v1"], ["v"]])
     })
   ))
+
+test("D16 a reset, and the departure of the views that it ends, do not remove one registration at the same time", () =>
+  withEdges(({ beside, edges, views }) =>
+    Effect.gen(function* () {
+      yield* views.register(registration("v", all))
+      yield* edges.settled
+      const { unregister } = beside.shape
+      let calls = 0,
+        under = 0,
+        most = 0
+      Object.assign(beside.shape, {
+        unregister: (keys: ReadonlyArray<string>, owner: string) =>
+          Effect.sync(() => {
+            calls++
+            most = Math.max(most, ++under)
+          }).pipe(
+            // The departure begins 50 ms behind the reset.
+            Effect.zipRight(Effect.sleep("150 millis")),
+            Effect.zipRight(unregister(keys, owner)),
+            Effect.ensuring(Effect.sync(() => under--))
+          )
+      })
+      yield* views.reset
+      yield* until("both are done", () => calls === 2 && under === 0)
+      expect([most, yield* keysIn(beside)]).toEqual([1, []])
+    })
+  ))
