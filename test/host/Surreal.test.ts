@@ -5,7 +5,7 @@
  * twice, and every failure says which of the few kinds it is.
  */
 
-import { existsSync, rmSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
 import { Effect, Either, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
@@ -17,12 +17,12 @@ import { layerEmbedded, layerServer } from "../../src/host/surreal/Surreal.ts"
 import type { Access } from "../../src/host/surreal/SurrealLink.ts"
 import { StartFault } from "../../src/ports/StartFault.ts"
 import { SurrealClient, SurrealError } from "../../src/ports/SurrealClient.ts"
-import { sleep, temporaryFolder, until } from "../kit/Door.ts"
+import { removeFolder, sleep, temporaryFolder, until } from "../kit/Door.ts"
 import { RpcServer, type ServerOptions } from "../kit/surreal/RpcServer.ts"
 import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => removeFolder(folder))
 
 const root: Access = rootAccess
 const patience = { connectTimeoutMs: 1_000, requestTimeoutMs: 5_000, maxPauseMs: 300 }

@@ -4,17 +4,7 @@
  * Faults are part of it: an operator must read what to set, and get the exit code that says what kind of fault it is.
  */
 
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  writeSync
-} from "node:fs"
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync, writeFileSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { Cause, Effect, Either, Layer, Logger, Redacted, Stream } from "effect"
 import { afterAll, expect, onTestFinished, test } from "vitest"
@@ -25,12 +15,12 @@ import { Database, startPosition } from "../../src/ports/Database.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { fromDatabase } from "../../src/ssp/membership/Lifecycle.ts"
-import { temporaryFolder } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { heapUsed } from "../kit/heap.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 
 const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => removeFolder(folder))
 
 type Given = Parameters<typeof layer>[0]
 

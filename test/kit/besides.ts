@@ -2,10 +2,9 @@
  * Databases on disk and nodes beside them, for the tests of one file: each is stopped when its test is over, their
  * folders go with the file.
  */
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, onTestFinished } from "vitest"
-import { temporaryFolder } from "./Door.ts"
+import { removeFolder, temporaryFolder } from "./Door.ts"
 import { type NodeBeside, startBeside } from "./nodeBeside.ts"
 import { RpcServer } from "./surreal/RpcServer.ts"
 
@@ -21,7 +20,7 @@ export interface Besides {
 /** To be called once per file. */
 export const besides = (): Besides => {
   const folder = temporaryFolder()
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  afterAll(() => removeFolder(folder))
   let folders = 0
   const fresh = (): string => join(folder, `node-${folders++}`)
   return {

@@ -5,7 +5,7 @@
  * Everything is asked of the node as its users ask it, and of the engine as its users write to it.
  */
 
-import { existsSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { Effect } from "effect"
@@ -13,7 +13,7 @@ import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { Datetime, Decimal, Range, RecordId } from "../../src/core/surql/values/value.ts"
 import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
-import { temporaryFolder, until } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { registration } from "../kit/registration.ts"
 import { RpcServer, type ServerOptions } from "../kit/surreal/RpcServer.ts"
@@ -21,7 +21,7 @@ import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => removeFolder(folder))
 let folders = 0
 const fresh = (): string => join(folder, `node-${folders++}`)
 

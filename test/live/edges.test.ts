@@ -6,7 +6,6 @@
  * What is compared is read by another client of the database, with statements of its own.
  */
 
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Logger, LogLevel } from "effect"
 import type { Surreal } from "surrealdb"
@@ -14,7 +13,7 @@ import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import * as Blog from "../kit/blog.ts"
-import { secret, sleep, temporaryFolder } from "../kit/Door.ts"
+import { removeFolder, secret, sleep, temporaryFolder } from "../kit/Door.ts"
 import { FeedPort, nobody } from "../kit/feedPort.ts"
 import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { campaign, type Rng, rng, seeded } from "../kit/random.ts"
@@ -23,7 +22,7 @@ import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 import { isConflict, rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => removeFolder(folder))
 let folders = 0
 
 interface Row {

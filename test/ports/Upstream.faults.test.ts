@@ -5,7 +5,6 @@
  * the port and its driver; the edge writer only has to repeat.
  */
 
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Chunk, Effect, Exit, Fiber, FastCheck as fc, Layer, Logger, LogLevel, Option, Schedule, Stream } from "effect"
 import { afterAll, expect, test } from "vitest"
@@ -16,7 +15,7 @@ import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { type Edge, Upstream, type UpstreamError } from "../../src/ports/Upstream.ts"
-import { temporaryFolder } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { rootAccess } from "../kit/surreal/rootAccess.ts"
 import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 
@@ -24,7 +23,7 @@ const folder = temporaryFolder()
 const servers: Array<ServerProcess> = []
 afterAll(async () => {
   for (const server of servers) await server.kill()
-  rmSync(folder, { recursive: true, force: true })
+  removeFolder(folder)
 })
 
 const kept = (server: ServerProcess): ServerProcess => {

@@ -4,7 +4,6 @@
  * Inside the process and over a socket, because the two drivers share statements but not a line of how they get there.
  */
 
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Either, Layer } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
@@ -19,7 +18,7 @@ import { layerEmbedded, layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import { upstreamSuite } from "../../src/testing/Upstream.suite.ts"
-import { temporaryFolder } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
@@ -29,7 +28,7 @@ let databases = 0
 beforeAll(async () => void (server = await RpcServer.start({ path: `surrealkv://${join(folder, "server")}` })))
 afterAll(async () => {
   await server.kill()
-  rmSync(folder, { recursive: true, force: true })
+  removeFolder(folder)
 })
 
 const access = (user = "root") => ({

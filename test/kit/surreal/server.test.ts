@@ -4,18 +4,17 @@
  * Everything else about the database is tested against this server, so what it promises is proven here first: sessions,
  * permissions, faults on demand, data that survives a kill.
  */
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { RecordId, Surreal } from "surrealdb"
 import { afterAll, expect, onTestFinished, test } from "vitest"
-import { sleep, temporaryFolder, until } from "../Door.ts"
+import { removeFolder, sleep, temporaryFolder, until } from "../Door.ts"
 import { request } from "../http.ts"
 import { RpcServer, type ServerOptions } from "./RpcServer.ts"
 import { ServerProcess } from "./ServerProcess.ts"
 import { newClient, persistently, rootClient } from "./sdk.ts"
 
 const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => removeFolder(folder))
 
 const serve = async (options: ServerOptions = {}): Promise<RpcServer> => {
   const server = await RpcServer.start(options)
