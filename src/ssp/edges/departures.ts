@@ -72,22 +72,21 @@ export class Departures {
     })
 
   /** Removes every registration of this owner, known or not. */
-  readonly clear: Effect.Effect<void, UpstreamError> = this.removing.withPermits(1)(
-    Effect.gen(this, function* () {
-      const registrations = yield* this.upstream.registrations
-      const keys = registrations.filter(({ owner }) => owner === this.owner).map(({ key }) => key)
-      for (let i = 0; i < keys.length; i += size) yield* this.removed(keys.slice(i, i + size))
-      for (const key of keys) this.leaving.delete(key)
-    })
-  )
+  readonly clear: Effect.Effect<void, UpstreamError> = Effect.gen(this, function* () {
+    const registrations = yield* this.upstream.registrations
+    const keys = registrations.filter(({ owner }) => owner === this.owner).map(({ key }) => key)
+    for (let i = 0; i < keys.length; i += size) yield* this.remove(keys.slice(i, i + size))
+    for (const key of keys) this.leaving.delete(key)
+  })
 
-  private removed(keys: ReadonlyArray<string>): Effect.Effect<void, UpstreamError> {
-    return Effect.zipRight(this.flight.await, this.upstream.unregister(keys, this.owner))
+  /** In turn, and behind the edges that are on their way. */
+  private remove(keys: ReadonlyArray<string>): Effect.Effect<void, UpstreamError> {
+    return this.removing.withPermits(1)(Effect.zipRight(this.flight.await, this.upstream.unregister(keys, this.owner)))
   }
 
   /** One try at all that are left, when the service stops. */
   readonly last: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>
-    this.leaving.size === 0 ? Effect.void : this.upstream.unregister([...this.leaving], this.owner)
+    this.leaving.size === 0 ? Effect.void : this.remove([...this.leaving])
   )
 
   readonly loop: Effect.Effect<never> = Effect.forever(
@@ -100,7 +99,7 @@ export class Departures {
         this.departure.unsafeClose()
         const removed = yield* Effect.either(
           Effect.ensuring(
-            this.removing.withPermits(1)(this.removed(keys)),
+            this.remove(keys),
             Effect.sync(() => this.departure.unsafeOpen())
           )
         )
