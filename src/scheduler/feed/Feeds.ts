@@ -24,8 +24,11 @@ import { Pool, type PoolShape } from "../pool/Pool.ts"
 const gatheringMs = 50
 /** A feed on which nothing happens says so this often. */
 const beatEvery = Duration.seconds(5)
-/** Characters of a write, about: one wakes an SSP, whose time is better spent on many events of its own than on few. */
-const enough = 256 * 1024
+/**
+ * A write ends once it has so many characters. Each write wakes an SSP, which costs as much for few events as for many;
+ * the end lets a connection say that it does not keep up.
+ */
+const writeSize = 256 * 1024
 /** Events read from the log at once. */
 const pageSize = 1000
 
@@ -143,7 +146,7 @@ class Feed {
       const from = this.writer.looked + 1
       if (events.holds(from)) {
         let text = ""
-        for (let seq = from; seq <= head && text.length < enough; seq++) text += this.writer.take(events.entry(seq))
+        for (let seq = from; seq <= head && text.length < writeSize; seq++) text += this.writer.take(events.entry(seq))
         this.write(text)
       } else this.readLog(from, Math.min(from + pageSize - 1, head, events.firstKept - 1))
     }
