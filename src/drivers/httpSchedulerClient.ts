@@ -9,11 +9,17 @@ import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import { Duration, Effect, Either, Layer, Option, type Redacted, Runtime, Schema, Stream } from "effect"
+import { Duration, Effect, Either, Layer, Option, type Redacted, Runtime, Schema, type Scope } from "effect"
 import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import { bearerOf } from "../node/bearer.ts"
-import { type FeedAsk, SchedulerClient, type SchedulerClientShape, SchedulerError } from "../ports/SchedulerClient.ts"
+import {
+  type FeedAsk,
+  type Pieces,
+  SchedulerClient,
+  type SchedulerClientShape,
+  SchedulerError
+} from "../ports/SchedulerClient.ts"
 import { exactType, feedType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
 import * as FlowText from "./shared/flowText.ts"
 import { type Transport, transportOf } from "./shared/httpSend.ts"
@@ -43,7 +49,7 @@ const opening =
   (
     url: string,
     { after, registration, tables }: FeedAsk
-  ): Effect.Effect<Stream.Stream<string, SchedulerError>, SchedulerError> => {
+  ): Effect.Effect<Pieces<SchedulerError>, SchedulerError, Scope.Scope> => {
     const asked = new URLSearchParams({
       after: String(after),
       registration: String(registration),
@@ -172,8 +178,7 @@ const asking = (transport: Transport, list: string, secret: () => Redacted.Redac
           ),
       passes
     )
-  const feed = (asked: FeedAsk): Stream.Stream<string, SchedulerError> =>
-    Stream.unwrap(schedulers.ask((url) => open(url, asked), passes))
+  const feed = (asked: FeedAsk) => schedulers.ask((url) => open(url, asked), passes)
   const { pour } = transport
   const words = pour && speaking(pour, () => schedulers.first, headers)
   return { post, say, feed, words }

@@ -5,7 +5,7 @@
  * status, and by the code in the body only where the specification has no status of its own: a scheduler that knows
  * nothing but the specification must do.
  */
-import { Context, Data, Effect, Layer, type Stream } from "effect"
+import { Context, Data, Effect, Layer, type Option, type Scope } from "effect"
 import type { Obj } from "../core/surql/values/value.ts"
 import type { Heartbeat, SspApplied, SspDeregistration, SspRegistered, SspRegistration } from "../protocol/wire.ts"
 
@@ -47,6 +47,12 @@ export interface FeedAsk {
   readonly tables: ReadonlyArray<string>
 }
 
+/**
+ * The text of an answer that goes on: each time all that has come since the last, at least a piece. Fails with `None`
+ * where it ends. One fiber may wait for it.
+ */
+export type Pieces<E> = Effect.Effect<string, Option.Option<E>>
+
 /** One request on which it is said again and again what is applied (D61). */
 export interface AppliedWords {
   /** False: not on this request, which was not admitted yet or is over. Nothing answers a word that was said. */
@@ -76,10 +82,12 @@ export interface SchedulerClientShape {
   /** Parameters are an extension (D20), and for a scheduler that answers exactly. */
   readonly query: (query: string, params?: Obj) => Effect.Effect<ProxyAnswer, SchedulerError>
   /**
-   * Extension (D61): the text of a feed, in pieces; it ends when the connection does, and fails when nothing is heard
-   * on it for long. Absent, with `applied`, where this client cannot follow: then events are sent.
+   * Extension (D61): the text of a feed, for as long as the scope is open; it ends when the connection does, and fails
+   * when nothing is heard on it for long. Absent, with `applied`, where this client cannot follow: it is sent events.
+   *
+   * No `Stream`: each commit of the log is a piece, and its way through a stream took longer than what it brings.
    */
-  readonly feed?: (asked: FeedAsk) => Stream.Stream<string, SchedulerError>
+  readonly feed?: (asked: FeedAsk) => Effect.Effect<Pieces<SchedulerError>, SchedulerError, Scope.Scope>
   /** Extension (D61). */
   readonly applied?: (applied: typeof SspApplied.Type) => Effect.Effect<void, SchedulerError>
   /** The same, many times on one request; never calls back before it has returned. Absent: by single requests. */

@@ -140,6 +140,18 @@ describe("D61 GET /feed", () => {
     expect(feed.lines.at(-1)).toEqual({ through: 6, logId, epoch })
     expect(ssp.calls("/ingest")).toEqual([])
   })
+  it("is not woken for each commit of other tables: what has passed is said four times a second at most", async () => {
+    const node = await start()
+    const ssp = await follower(node, "a", ["t"])
+    const feed = await Feed.open(node, queryOf(ssp, "t"))
+    const begun = performance.now()
+    let commits = 0
+    while (commits < 20 || performance.now() - begun < 1000) await write(node, `x:${commits++}`)
+    await feed.reached(commits)
+    // One when it opens, and one for the last part of a quarter of a second.
+    expect(feed.lines.length).toBeLessThanOrEqual((performance.now() - begun) / 250 + 2)
+    expect(feed.events).toEqual([])
+  })
   it("sends all tables for `*`, and names that are odd", async () => {
     const node = await start()
     const ssp = await follower(node, "a", ["*"])

@@ -194,11 +194,14 @@ for (const scheme of ["ws", "http"] as const) {
       urlOf(),
       (client) =>
         Effect.gen(function* () {
-          yield* client.query("RETURN 1")
+          // A machine with much to do may take longer to connect than a request waits here.
+          const connected = (query: string) =>
+            Effect.retry(client.query(query), { while: ({ reason }) => reason === "unreachable", times: 10 })
+          yield* connected("RETURN 1")
           shared.pause()
           const late = yield* Effect.either(client.query("RETURN 2"))
           shared.resume()
-          return [late, yield* client.query("RETURN 3")] as const
+          return [late, yield* connected("RETURN 3")] as const
         }),
       inOwn(),
       { connectTimeoutMs: 5_000, requestTimeoutMs: 2_000, maxPauseMs: 300 }

@@ -153,7 +153,7 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
 
   it("D64 without a snapshot anywhere it leads nothing, and ends with 3 naming both positions", async () => {
     known.clear()
-    cluster = await StandbyCluster.start(1, 0, { ...cutting, SVC_LEASE_MS: "1000" })
+    cluster = await StandbyCluster.start(1, 0, { ...cutting, SVC_LEASE_MS: "1000" }, supervised)
     const [only] = cluster.schedulers as [Process]
     await write(cluster, 20)
     await cut(cluster, 15)

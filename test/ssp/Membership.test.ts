@@ -156,7 +156,7 @@ describe("D61 a scheduler without a feed", () => {
         const scheduler = new FakeScheduler()
         scheduler.rows = many(3)
         const never = Effect.die("it has no feed")
-        scheduler.feed = { feed: () => Stream.fromEffect(never), applied: () => never }
+        scheduler.feed = { feed: () => never, applied: () => never }
         const follows = { ...fast, SVC_CLUSTER_FEED: "pull" }
         const { lifecycle, phase, lines, views } = yield* startSsp(pass, scheduler, follows)
         const said = () => lines.filter(({ message }) => message.includes("has no feed of tables"))

@@ -5,7 +5,7 @@
  * In virtual time, with a scheduler whose requests end when a test says.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Queue, Stream } from "effect"
+import { Effect, Option, Queue } from "effect"
 import type { AppliedWords, WordsOver } from "../../src/ports/SchedulerClient.ts"
 import { FakeScheduler } from "../kit/fakeScheduler.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
@@ -51,7 +51,12 @@ const following = (pass: (ms: number) => Effect.Effect<void>) =>
       Effect.succeed({ snapshot_seq: 10, registration: 1, log_id: "log", epoch: 1, feed: true })
     scheduler.feed = {
       // It breaks off where a test puts nothing into the queue.
-      feed: () => Stream.fromQueue(pieces, { maxChunkSize: 1 }).pipe(Stream.takeWhile((piece) => piece !== undefined)),
+      feed: () =>
+        Effect.succeed(
+          Effect.flatMap(Queue.take(pieces), (piece) =>
+            piece === undefined ? Effect.fail(Option.none()) : Effect.succeed(piece)
+          )
+        ),
       applied: ({ seq }) => Effect.sync(() => void single.push(seq)),
       words: (over) => {
         const request = new Request(over)

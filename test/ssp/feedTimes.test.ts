@@ -6,7 +6,7 @@
  * the next one behind it, and pieces that bring no change.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Queue, Stream } from "effect"
+import { Effect, Fiber, Queue } from "effect"
 import type { IngestTimesShape } from "../../src/ports/IngestTimes.ts"
 import { FakeScheduler } from "../kit/fakeScheduler.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
@@ -36,7 +36,7 @@ const following = (pass: (ms: number) => Effect.Effect<void>) =>
     scheduler.rows = [{ id: "t:1", _svc_rv: 1 }]
     scheduler.onRegister = () =>
       Effect.succeed({ snapshot_seq: 10, registration: 1, log_id: "log", epoch: 1, feed: true })
-    scheduler.feed = { feed: () => Stream.fromQueue(pieces, { maxChunkSize: 1 }), applied: () => Effect.void }
+    scheduler.feed = { feed: () => Effect.succeed(Queue.take(pieces)), applied: () => Effect.void }
     const { phase, times, views } = yield* startSsp(pass, scheduler, { SVC_CLUSTER_FEED: "pull" })
     expect(phase()).toBe("ready")
     const registered = yield* Effect.fork(views.register(registration("all", "SELECT id FROM t")))

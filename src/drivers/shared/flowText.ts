@@ -1,8 +1,9 @@
 /**
- * The text of an answer that goes on, as a stream: pieces are heard by callback and wait until they are taken, all of
- * them at once. Beyond a bound the connection waits too.
+ * The text of an answer that goes on: pieces are heard by callback and wait until they are taken, all of them at once.
+ * Beyond a bound the connection waits too.
  */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option, type Scope } from "effect"
+import type { Pieces } from "../../ports/SchedulerClient.ts"
 import type { Flow, Heard } from "../../ports/SspClient.ts"
 
 type Head = Parameters<Heard["head"]>
@@ -49,7 +50,7 @@ class Waiting<E> {
     if (this.taker !== undefined) this.give()
   }
 
-  readonly next: Effect.Effect<string, Option.Option<E>> = Effect.async((resume) => {
+  readonly next: Pieces<E> = Effect.async((resume) => {
     this.taker = resume
     if (this.pieces.length > 0 || this.ended !== undefined) this.give()
     return Effect.sync(() => {
@@ -72,8 +73,23 @@ class Waiting<E> {
   }
 }
 
-/** Succeeds when the answer has begun; it is closed when the stream ends, or was never run and this is interrupted. */
-export const open = <E>({ broken, open: begin, refused }: Answering<E>): Effect.Effect<Stream.Stream<string, E>, E> =>
+interface Begun<E> {
+  readonly pieces: Pieces<E>
+  readonly flow: Flow
+}
+
+/** Succeeds when the answer has begun; it is closed with the scope, or where this is interrupted. */
+export const open = <E>(answering: Answering<E>): Effect.Effect<Pieces<E>, E, Scope.Scope> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(restore(begun(answering)), ({ flow, pieces }) =>
+      Effect.as(
+        Effect.addFinalizer(() => Effect.sync(() => flow.close())),
+        pieces
+      )
+    )
+  )
+
+const begun = <E>({ broken, open: begin, refused }: Answering<E>): Effect.Effect<Begun<E>, E> =>
   Effect.async((resume) => {
     const decoder = new TextDecoder()
     let refusal: { readonly status: number; readonly headers: Head[1]; text: string } | undefined
@@ -84,15 +100,7 @@ export const open = <E>({ broken, open: begin, refused }: Answering<E>): Effect.
         if (status !== 200) refusal = { status, headers, text: "" }
         else {
           hasBegun = true
-          const pieces = Stream.repeatEffectOption(waiting.next)
-          resume(
-            Effect.succeed(
-              Stream.ensuring(
-                pieces,
-                Effect.sync(() => flow.close())
-              )
-            )
-          )
+          resume(Effect.succeed({ flow, pieces: waiting.next }))
         }
       },
       data: (bytes) => {

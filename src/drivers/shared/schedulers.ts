@@ -19,9 +19,9 @@ export class Schedulers {
   }
 
   /** Fails with the last failure when each has been asked once. `passes`: a failure for which the next one is asked. */
-  ask<A, E>(call: (url: string) => Effect.Effect<A, E>, passes: (error: E) => boolean): Effect.Effect<A, E> {
+  ask<A, E, R>(call: (url: string) => Effect.Effect<A, E, R>, passes: (error: E) => boolean): Effect.Effect<A, E, R> {
     const { length } = this.urls
-    const attempt = (left: number): Effect.Effect<A, E> =>
+    const attempt = (left: number): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
         const asked = this.at
         const next = (): void => {

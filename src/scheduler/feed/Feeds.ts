@@ -17,11 +17,13 @@ import * as Wire from "../../protocol/wire.ts"
 import * as Errors from "../http/HttpErrors.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
+/** What an SSP has applied waits so long at most for what others have, where answers of `/ingest` wait for them. */
+const wordsMs = 50
 /**
- * What waits for more of its kind waits so long at most: a watermark, where events of other tables pass, and what an
- * SSP has applied, where answers of `/ingest` wait for another one.
+ * Where events of other tables pass, an SSP is told so after this long. A watermark wakes it and brings it nothing;
+ * answers do not wait for it, as what is none of its tables counts as applied.
  */
-const gatheringMs = 50
+const watermarkMs = 250
 /** A feed on which nothing happens says so this often. */
 const beatEvery = Duration.seconds(5)
 /**
@@ -207,17 +209,61 @@ export class Feeds extends Context.Tag("scheduler/feed/Feeds")<
 
 const unknown = Errors.notRegistered("the number that the request names")
 
+/** A timer that runs while something is owed. */
+class Debt {
+  private readonly ms: number
+  private readonly run: Surroundings["run"]
+  private readonly isOwed: () => boolean
+  private readonly pay: () => void
+  private isArmed = false
+
+  constructor(ms: number, run: Surroundings["run"], isOwed: () => boolean, pay: () => void) {
+    this.ms = ms
+    this.run = run
+    this.isOwed = isOwed
+    this.pay = pay
+  }
+
+  arm(): void {
+    if (this.isArmed || !this.isOwed()) return
+    this.isArmed = true
+    this.run(
+      Effect.map(Effect.sleep(Duration.millis(this.ms)), () => {
+        this.isArmed = false
+        this.pay()
+        this.arm()
+      })
+    )
+  }
+}
+
 /** All feeds, by registration. */
 class Open {
   /** The last feed of each registration, open or over. */
   private readonly lastOnes = new Map<number, Feed>()
   private readonly around: Surroundings
   private readonly pool: PoolShape
-  private isArmed = false
+  /** One timer for all feeds, for each of the two. */
+  private readonly words: Debt
+  private readonly watermarks: Debt
 
   constructor(around: Surroundings) {
     this.around = around
     this.pool = around.pool
+    this.words = new Debt(
+      wordsMs,
+      around.run,
+      () => this.some(({ isAhead }) => isAhead),
+      () => this.tell()
+    )
+    this.watermarks = new Debt(
+      watermarkMs,
+      around.run,
+      () => this.some(({ writer }) => writer.owesWatermark),
+      () => {
+        for (const feed of this.lastOnes.values()) feed.watermark()
+      }
+    )
   }
 
   get count(): number {
@@ -328,24 +374,13 @@ class Open {
     for (const feed of this.lastOnes.values()) feed.end()
   }
 
-  /** One timer for all feeds. */
   private arm(): void {
-    if (this.isArmed || !this.owes()) return
-    this.isArmed = true
-    this.around.run(
-      Effect.map(Effect.sleep(Duration.millis(gatheringMs)), () => {
-        this.isArmed = false
-        for (const feed of this.lastOnes.values()) feed.watermark()
-        this.tell()
-        this.arm()
-      })
-    )
+    this.words.arm()
+    this.watermarks.arm()
   }
 
-  /** A watermark is owed to an SSP, or what one has applied to the pool. */
-  private owes(): boolean {
-    for (const { isAhead, isOver, writer } of this.lastOnes.values())
-      if (!isOver && (isAhead || writer.owesWatermark)) return true
+  private some(isSo: (feed: Feed) => boolean): boolean {
+    for (const feed of this.lastOnes.values()) if (!feed.isOver && isSo(feed)) return true
     return false
   }
 }

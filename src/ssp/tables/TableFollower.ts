@@ -5,7 +5,7 @@
  * What comes when is decided by `core/record/tableFeed.ts`; here are the deeds: opening feeds, reading pages, applying,
  * waiting. One fiber reads lines; whatever applies has the lock, so that a table joins between two steps.
  */
-import { Data, Deferred, Duration, Effect, Either, FiberId, FiberSet, Random, Stream } from "effect"
+import { Data, Deferred, Duration, Effect, Either, FiberId, FiberSet, Option, Random } from "effect"
 import * as Change from "../../core/record/change.ts"
 import * as FeedLines from "../../core/record/feedLines.ts"
 import { TableFeed } from "../../core/record/tableFeed.ts"
@@ -15,7 +15,7 @@ import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
 import type { IngestTimesShape } from "../../ports/IngestTimes.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
-import type { AppliedWords, SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import type { AppliedWords, Pieces, SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
 import type { SspApplied } from "../../protocol/wire.ts"
 import type { DeclaredTypes } from "../database/DeclaredTypes.ts"
@@ -256,22 +256,35 @@ export class TableFollower {
   private get connection(): Effect.Effect<void, SchedulerError | Broken> {
     return Effect.suspend(() => {
       const { after, tables } = this.feed.asked
-      const { client, registration, times } = this.parts
-      const cutter = new FeedLines.LineCutter(maxLine)
+      const { client, registration } = this.parts
       this.feed.opened()
       // Where the feed broke off, what was said last may not have come either.
       this.closeWords()
       this.acknowledge()
-      return client.feed!({ after, registration, tables: this.isAll ? ["*"] : tables }).pipe(
-        Stream.runForEach((text) => {
-          const cameAt = times.nowMs()
-          const lines = cutter.push(text)
-          return lines === undefined
-            ? Effect.fail(new Broken({ message: `a line is longer than ${maxLine} characters (fixed)` }))
-            : // A step that has begun is applied, whatever becomes of the connection.
-              Effect.uninterruptible(this.lock.withPermits(1)(this.taken(lines, cameAt)))
-        })
-      )
+      const asked = { after, registration, tables: this.isAll ? ["*"] : tables }
+      return Effect.scoped(Effect.flatMap(client.feed!(asked), (pieces) => this.following(pieces)))
+    })
+  }
+
+  /** Takes what comes until the connection ends. */
+  private following(pieces: Pieces<SchedulerError>): Effect.Effect<void, SchedulerError | Broken> {
+    const cutter = new FeedLines.LineCutter(maxLine)
+    const { times } = this.parts
+    const take = (text: string): Effect.Effect<void, Broken> => {
+      const cameAt = times.nowMs()
+      const lines = cutter.push(text)
+      return lines === undefined
+        ? Effect.fail(new Broken({ message: `a line is longer than ${maxLine} characters (fixed)` }))
+        : // A step that has begun is applied, whatever becomes of the connection.
+          Effect.uninterruptible(this.lock.withPermits(1)(this.taken(lines, cameAt)))
+    }
+    const next = Effect.matchEffect(pieces, {
+      onSuccess: (text) => Effect.as(take(text), true),
+      onFailure: Option.match({ onNone: () => Effect.succeed(false), onSome: (error) => Effect.fail(error) })
+    })
+    return Effect.suspend(() => {
+      let goesOn = true
+      return Effect.whileLoop({ while: () => goesOn, body: () => next, step: (more) => void (goesOn = more) })
     })
   }
 
