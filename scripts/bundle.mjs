@@ -17,8 +17,8 @@ import { build, transform } from "esbuild"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const doors = ["ssp", "scheduler", "jobs"]
-// fast-check comes with Effect's Schema.
-const inside = /^(?:effect|@effect\/[^/]+|fast-check|pure-rand)(?:\/|$)/
+// fast-check comes with Effect's Schema; of hash-wasm one function of twenty is used.
+const inside = /^(?:effect|@effect\/[^/]+|fast-check|hash-wasm|pure-rand)(?:\/|$)/
 
 /** @param {string} name */
 const door = (name) => `#!/usr/bin/env node\nimport "./bundle/${name}.js"\n`

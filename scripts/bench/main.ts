@@ -20,6 +20,7 @@ import { cluster } from "./cluster.ts"
 import { database } from "./database.ts"
 import { failover } from "./failover.ts"
 import { faults } from "./faults.ts"
+import { integrity } from "./integrity.ts"
 import { jobs } from "./jobs.ts"
 import { language } from "./language.ts"
 import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
@@ -202,6 +203,7 @@ const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } =
   bare: againstBare,
   language: async () => language(),
   replica: async () => replica(),
+  integrity: async () => integrity(),
   wal: async () => wal(),
   ...cluster,
   ...failover,

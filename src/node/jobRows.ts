@@ -3,8 +3,7 @@
  *
  * One place, so that a job reads the same in every store. The lease row has the job's id as its key.
  */
-import { blake3 } from "@noble/hashes/blake3.js"
-import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"
+import { blake3 } from "../core/integrity/blake3.ts"
 import * as Job from "../core/job/job.ts"
 import type { Lease } from "../core/job/lease.ts"
 import * as Encode from "../core/surql/values/encode.ts"
@@ -61,4 +60,4 @@ export const toLease = (row: Value): Lease | undefined => {
 export const fromError = (error: Job.JobError): Obj => ({ ...error })
 
 /** What tells one content of a record from another. */
-export const digest = (record: Obj): string => bytesToHex(blake3(utf8ToBytes(Encode.encode(record)), { dkLen: 16 }))
+export const digest = (record: Obj): string => blake3(Encode.encode(record)).slice(0, 32)

@@ -6,6 +6,7 @@
  */
 import { blake3 } from "@noble/hashes/blake3.js"
 import { expect, test } from "vitest"
+import * as Blake3 from "../../src/core/integrity/blake3.ts"
 import * as Merkle from "../../src/core/integrity/merkle.ts"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
@@ -95,6 +96,15 @@ const apply = (store: Store, changes: ReadonlyArray<Change>): void => {
 }
 
 const docs = (store: Store, table: string): ReadonlyArray<Obj> => [...store.rows(table)].map(({ doc }) => doc)
+
+test("D41 a hash is that of the text's UTF-8, of any length, also where the text is no Unicode", () => {
+  const lengths = [0, 1, 63, 64, 65, 1023, 1024, 1025, 16_383, 16_384, 16_385, 70_000]
+  for (const character of ["a", "é", "\u2028", "😀", "\ud800"])
+    for (const length of lengths) {
+      const text = character.repeat(length)
+      expect(Blake3.blake3(text), `${length} times ${JSON.stringify(character)}`).toBe(hash(text))
+    }
+})
 
 seeded(
   "D41 after every step of a history the tree is the one built from scratch, node by node",

@@ -203,7 +203,7 @@ const valueModules = new Set([
   "identity",
   "absurd"
 ])
-const valueLibraries = ["decimal.js", "@noble/hashes", "re2js", "sorted-btree"]
+const valueLibraries = ["decimal.js", "@noble/hashes", "hash-wasm", "re2js", "sorted-btree"]
 
 const fromLibrary = (specifier: string, library: string): boolean =>
   specifier === library || specifier.startsWith(`${library}/`)

@@ -10,10 +10,10 @@
  * asks, by the owner of the records: `take` a marked bucket, read its records, `put` them; a mark in between stays and
  * is taken next. Cost of a flush: per marked bucket its records (16 of a million), per node above it its children.
  */
-import { blake3 } from "@noble/hashes/blake3.js"
 import type { Slices } from "../surql/evaluate/scope.ts"
 import { encode } from "../surql/values/encode.ts"
 import type { Obj } from "../surql/values/value.ts"
+import { blake3 } from "./blake3.ts"
 
 /** Children per node; levels are 0 (root), 1 and 2 (buckets). */
 export const fanOut = 256
@@ -23,23 +23,10 @@ export const bucketLevel = 2
 /** Hash of a node without records. */
 export const empty = "0".repeat(64)
 
-const utf8 = new TextEncoder()
-
 const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
 
-const hexOf = (bytes: Uint8Array): string => {
-  let text = ""
-  for (const byte of bytes) text += hex[byte]
-  return text
-}
-
-const digest = (text: string): string => hexOf(blake3(utf8.encode(text)))
-
 /** The bucket of a record, by the text of its id. */
-export const bucketOf = (id: string): number => {
-  const [high = 0, low = 0] = blake3(utf8.encode(id))
-  return high * fanOut + low
-}
+export const bucketOf = (id: string): number => Number.parseInt(blake3(id).slice(0, 4), 16)
 
 /** A record's content as canonical text: its document without its id. */
 export const contentOf = (doc: Obj): string => {
@@ -48,7 +35,7 @@ export const contentOf = (doc: Obj): string => {
 }
 
 /** The leaf of a record: text of its id, and its content as {@link contentOf} has it. */
-export const leafOf = (id: string, content: string): string => digest(`${id}\u0000${content}`)
+export const leafOf = (id: string, content: string): string => blake3(`${id}\u0000${content}`)
 
 export interface Node {
   readonly hash: string
@@ -68,7 +55,7 @@ export const bucketNode = (leaves: ReadonlyArray<Leaf>): Node =>
   leaves.length === 0
     ? nothing
     : {
-        hash: digest(
+        hash: blake3(
           leaves
             .map(({ hash }) => hash)
             .sort()
@@ -86,7 +73,7 @@ const innerNode = (child: (place: number) => Node): Node => {
     if (node.count > 0) text += hex[place] + node.hash
     count += node.count
   }
-  return count === 0 ? nothing : { hash: digest(text), count }
+  return count === 0 ? nothing : { hash: blake3(text), count }
 }
 
 /** A child of a node, as a descent compares it. */
