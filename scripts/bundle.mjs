@@ -17,7 +17,7 @@ import { build, transform } from "esbuild"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const doors = ["ssp", "scheduler", "jobs"]
-// fast-check comes with Effect's Schema; of hash-wasm one function of twenty is used.
+// fast-check comes with Effect's Schema.
 const inside = /^(?:effect|@effect\/[^/]+|fast-check|hash-wasm|pure-rand)(?:\/|$)/
 
 /** @param {string} name */
@@ -74,6 +74,8 @@ const bundle = async () => {
       ...doors.map((name) => ({ in: `src/${name}.ts`, out: name })),
       { in: "src/host/process/watchdogThread.ts", out: "watchdogThread" }
     ],
+    // All its functions in one module are 240 KB, the only one that is used in a file of its own 21.
+    alias: { "hash-wasm": "hash-wasm/dist/blake3.umd.min.js" },
     outdir: "dist/bundle",
     chunkNames: "chunk-[hash]",
     bundle: true,

@@ -1,9 +1,9 @@
 /**
- * BLAKE3 of texts, for the trees of records (D41).
+ * BLAKE3 of texts: the hash of the trees of records (D41), and what tells one content of a record from another.
  *
- * By WebAssembly: in JavaScript an id took five times as long, and a node over 256 children half a millisecond, which
- * each changed record of a large table pays. The module is there once it is compiled, a few milliseconds after the
- * start; nothing of the engine or the language needs it.
+ * By WebAssembly: JavaScript took five times as long for an id, and half a millisecond for a node over 256 children,
+ * which a changed record of a large table pays. Whatever imports this waits until it is compiled, about 10 ms; of the
+ * doors only the servers do, and nothing of the engine or the language.
  */
 import { createBLAKE3 } from "hash-wasm"
 
