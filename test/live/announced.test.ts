@@ -40,7 +40,7 @@ afterAll(async () => {
 })
 
 test("D44 clients on LIVE, on the edges and on the stream read, at every announcement, content as new as the version: long transactions, bulk writes, roll-backs, conflicts, deletions", async () => {
-  const rows = 150
+  const rows = 400
   const { counts, faults } = await announced(node, server, rows, 1)
   expect(faults.slice(0, 5)).toEqual([])
   // Each record comes, changes once with the others, and goes; polling may miss what is between two looks.
