@@ -15,7 +15,7 @@ import { type Client, client } from "../../test/kit/http.ts"
 import { create, registration } from "../../test/kit/registration.ts"
 import { ServerProcess } from "../../test/kit/surreal/ServerProcess.ts"
 import { rootClient } from "../../test/kit/surreal/sdk.ts"
-import { type Line, median } from "./load.ts"
+import { type Line, median, print } from "./load.ts"
 
 const views = 50
 const perSecond = 100
@@ -129,10 +129,7 @@ export const faults = async (): Promise<ReadonlyArray<Line>> => {
         { what: `seconds to heal, database ${name}`, against: "30 s", ratio: heal / 30, goal: 1 }
       )
     }
-    for (const { against, goal, ratio, what } of lines)
-      console.log(
-        `| ${what} / ${against} | ${ratio.toFixed(2)} | at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`
-      )
+    for (const line of lines) print(line)
     return lines
   } finally {
     await door.close()

@@ -6,7 +6,7 @@
  * with a goal.
  */
 import { onDist } from "./language.ts"
-import { type Line, median } from "./load.ts"
+import { type Line, median, print } from "./load.ts"
 
 /** A changed record takes the hashes of its bucket, 16 records of a million, and of the nodes above. */
 const goals = { whole: 3, changed: 20 }
@@ -27,9 +27,6 @@ export const integrity = (): ReadonlyArray<Line> => {
     console.log(
       `    ${name.padEnd(10)} ${median(own).toFixed(1)} us CPU, rounds ${own.map((us) => us.toFixed(1)).join(" ")}`
     )
-  for (const { goal, ratio, what } of lines)
-    console.log(
-      `| ${what} / ${against} | ${ratio.toFixed(2)} | at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`
-    )
+  for (const line of lines) print(line)
   return lines
 }

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import ts from "typescript"
 import { root } from "../../test/kit/source.ts"
-import { type Line, median } from "./load.ts"
+import { type Line, median, print } from "./load.ts"
 
 interface Figures {
   readonly group: string
@@ -70,9 +70,6 @@ export const language = (): ReadonlyArray<Line> => {
           goal: 1
         })
   }
-  for (const { against, goal, ratio, what } of lines)
-    console.log(
-      `| ${what} / ${against} | ${ratio.toFixed(2)} | at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`
-    )
+  for (const line of lines) print(line)
   return lines
 }

@@ -21,6 +21,10 @@ export interface Line extends Judged {
   readonly against: string
 }
 
+/** Prints it as a row of the table of figures. */
+export const print = ({ against, goal, ratio, what }: Line): void =>
+  console.log(`| ${what} / ${against} | ${ratio.toFixed(2)} | at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`)
+
 export const requestBytes = (path: string, body: unknown): Buffer => {
   const text = JSON.stringify(body)
   return Buffer.from(

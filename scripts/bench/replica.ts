@@ -6,7 +6,7 @@
  * with a goal.
  */
 import { onDist } from "./language.ts"
-import { type Line, median } from "./load.ts"
+import { type Line, median, print } from "./load.ts"
 
 interface Figures {
   readonly name: string
@@ -36,9 +36,6 @@ export const replica = (): ReadonlyArray<Line> => {
     ratio: median(figures.map((figure, round) => figure / (plain.figures[round] ?? Number.NaN))),
     goal
   }))
-  for (const { against, ratio, what } of lines)
-    console.log(
-      `| ${what} / ${against} | ${ratio.toFixed(2)} | at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`
-    )
+  for (const line of lines) print(line)
   return lines
 }

@@ -5,7 +5,7 @@
  * alone takes, because a machine that is busy stretches both.
  */
 import { onDist } from "./language.ts"
-import { type Line, median } from "./load.ts"
+import { type Line, median, print } from "./load.ts"
 
 const events = 100_000
 const goalSecs = 2
@@ -39,7 +39,6 @@ export const wal = (): ReadonlyArray<Line> => {
       goal: 1
     }
   ]
-  for (const { against: of, goal, ratio: found, what } of lines)
-    console.log(`| ${what} / ${of} | ${found.toFixed(2)} | at most ${goal} | ${found <= goal ? "met" : "missed"} |`)
+  for (const line of lines) print(line)
   return lines
 }

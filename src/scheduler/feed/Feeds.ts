@@ -209,28 +209,28 @@ export class Feeds extends Context.Tag("scheduler/feed/Feeds")<
 
 const unknown = Errors.notRegistered("the number that the request names")
 
-/** A timer that runs while something is owed. */
-class Debt {
+/** Calls `fire` so long after `isNeeded` is first found true, and again for as long as it is. */
+class Timer {
   private readonly ms: number
   private readonly run: Surroundings["run"]
-  private readonly isOwed: () => boolean
-  private readonly pay: () => void
+  private readonly isNeeded: () => boolean
+  private readonly fire: () => void
   private isArmed = false
 
-  constructor(ms: number, run: Surroundings["run"], isOwed: () => boolean, pay: () => void) {
+  constructor(ms: number, run: Surroundings["run"], isNeeded: () => boolean, fire: () => void) {
     this.ms = ms
     this.run = run
-    this.isOwed = isOwed
-    this.pay = pay
+    this.isNeeded = isNeeded
+    this.fire = fire
   }
 
   arm(): void {
-    if (this.isArmed || !this.isOwed()) return
+    if (this.isArmed || !this.isNeeded()) return
     this.isArmed = true
     this.run(
       Effect.map(Effect.sleep(Duration.millis(this.ms)), () => {
         this.isArmed = false
-        this.pay()
+        this.fire()
         this.arm()
       })
     )
@@ -244,19 +244,19 @@ class Open {
   private readonly around: Surroundings
   private readonly pool: PoolShape
   /** One timer for all feeds, for each of the two. */
-  private readonly words: Debt
-  private readonly watermarks: Debt
+  private readonly words: Timer
+  private readonly watermarks: Timer
 
   constructor(around: Surroundings) {
     this.around = around
     this.pool = around.pool
-    this.words = new Debt(
+    this.words = new Timer(
       wordsMs,
       around.run,
       () => this.some(({ isAhead }) => isAhead),
       () => this.tell()
     )
-    this.watermarks = new Debt(
+    this.watermarks = new Timer(
       watermarkMs,
       around.run,
       () => this.some(({ writer }) => writer.owesWatermark),
