@@ -2,6 +2,7 @@
  * Snapshots of a replica's file: that they stand still, that nothing but a whole one is taken for one, and that nothing
  * is left of what was not.
  */
+import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Either, Stream } from "effect"
@@ -12,6 +13,15 @@ import { id, record } from "../../src/testing/Replica.suite.ts"
 import { bytesOf, filled, fresh, giving, open, run } from "../kit/replicaFiles.ts"
 
 const files = (folder: string): ReadonlyArray<string> => readdirSync(folder).filter((name) => !name.endsWith(".lock"))
+
+/** A snapshot of other bytes, which says of them what is so. */
+const proven = (snapshot: Snapshot, bytes: Uint8Array): Effect.Effect<Snapshot> =>
+  Effect.sync(() => ({
+    ...snapshot,
+    bytes: bytes.length,
+    sha256: createHash("sha256").update(bytes).digest("hex"),
+    content: Stream.make(bytes)
+  }))
 
 const brokenOff = new SnapshotFailed({ reason: "failed", message: "broke off" })
 
@@ -60,20 +70,14 @@ describe("a replica's file", () => {
         wrong[whole.length >> 1]! ^= 1
         const newer = Uint8Array.from(whole)
         newer[63] = 99
-        const proven = async (bytes: Uint8Array): Promise<Snapshot> => ({
-          ...snapshot,
-          bytes: bytes.length,
-          sha256: Buffer.from(await crypto.subtle.digest("SHA-256", Buffer.from(bytes))).toString("hex"),
-          content: Stream.make(bytes)
-        })
         const refusals: ReadonlyArray<readonly [Snapshot, RegExp]> = [
           [giving(snapshot, Stream.make(wrong)), /SHA-256/],
           [giving(snapshot, Stream.make(whole.subarray(0, 5000))), /it has 5000 bytes/],
           [giving(snapshot, Stream.make(whole, whole)), /bytes where/],
           [giving(snapshot, Stream.concat(Stream.make(whole.subarray(0, 9000)), Stream.fail(brokenOff))), /broke off/],
-          [yield* Effect.promise(() => proven(newer)), /later version/],
-          [yield* Effect.promise(() => proven(new Uint8Array(5000))), /no SQLite file/],
-          [yield* Effect.promise(() => proven(new Uint8Array(5))), /5 bytes are no SQLite file/]
+          [yield* proven(snapshot, newer), /later version/],
+          [yield* proven(snapshot, new Uint8Array(5000)), /no SQLite file/],
+          [yield* proven(snapshot, new Uint8Array(5)), /5 bytes are no SQLite file/]
         ]
         for (const [given, why] of refusals) {
           const taken = yield* Effect.either(to.own.restore(given))
@@ -86,6 +90,31 @@ describe("a replica's file", () => {
         yield* Effect.timeoutOption(to.own.restore(never), 200)
         expect(files(to.folder)).not.toContain("replica.db.part")
         expect(yield* to.replica.applied).toBe(2)
+      })
+    ))
+
+  test("D64 a file with the right head and nothing behind it replaces nothing", () =>
+    run(
+      Effect.gen(function* () {
+        const from = yield* open()
+        yield* filled(from.replica, 1, 20)
+        const to = yield* open()
+        yield* filled(to.replica, 1, 2)
+        const snapshot = yield* from.own.snapshot("a-log")
+        const whole = yield* bytesOf(snapshot)
+        const hollow = Uint8Array.from(whole).fill(7, 100)
+        const otherSeq = yield* proven({ ...snapshot, seq: 21 }, whole)
+        for (const [given, why] of [
+          [yield* proven(snapshot, hollow), /malformed|not a database/],
+          [otherSeq, /it stands at seq 20 where 21 was said/]
+        ] as const) {
+          const { message, reason } = yield* Effect.flip(to.own.restore(given))
+          expect([reason, message]).toEqual(["damaged", expect.stringMatching(why)])
+          expect(yield* to.replica.applied).toBe(2)
+          expect(files(to.folder).filter((name) => name.includes(".part"))).toEqual([])
+        }
+        yield* to.own.restore(yield* proven(snapshot, whole))
+        expect(yield* to.replica.applied).toBe(20)
       })
     ))
 

@@ -109,6 +109,19 @@ const opened = (file: string): Effect.Effect<Opened, ReplicaError> =>
     return yield* Scope.extend(inScope, scope).pipe(Effect.tapError((error) => Scope.close(scope, Exit.fail(error))))
   })
 
+/** The position of a replica in a file that is open nowhere, by opening it as one. */
+const appliedIn = (file: string): Effect.Effect<number, SnapshotFailed> =>
+  Effect.scoped(Effect.flatMap(SqliteReplica.make(openIn(file)), ({ applied }) => applied)).pipe(
+    Effect.mapError(
+      ({ message, reason }) => new SnapshotFailed({ reason: reason === "full" ? "full" : "damaged", message })
+    )
+  )
+
+/** Removes a file of SQLite's, and what lies beside it while it is open or after a kill. */
+const removed = async (file: string): Promise<void> => {
+  for (const end of ["", "-wal", "-shm"]) await fs.rm(file + end, { force: true })
+}
+
 const busy = new SnapshotFailed({
   reason: "busy",
   message: "another snapshot of this replica, or one for an SSP, is being read; try again later"
@@ -194,6 +207,8 @@ class FiledReplica {
       )
       const fault = faultOf(head)
       if (fault !== undefined) return yield* damaged(fault)
+      const seq = yield* appliedIn(this.part)
+      if (seq !== snapshot.seq) return yield* damaged(`it stands at seq ${seq} where ${snapshot.seq} was said`)
     })
   }
 
@@ -204,7 +219,7 @@ class FiledReplica {
   private readonly swap: Effect.Effect<void, SnapshotFailed> = Effect.gen(this, function* () {
     yield* Scope.close(this.now.scope, Exit.void)
     yield* Files.trying(this.folder, async () => {
-      for (const name of ["", "-wal", "-shm"]) await fs.rm(this.file + name, { force: true })
+      await removed(this.file)
       await fs.rename(this.part, this.file)
     })
     yield* Files.syncFolder(this.folder)
@@ -217,7 +232,7 @@ class FiledReplica {
     this.turn.withPermits(1)(
       this.fetched(snapshot).pipe(
         Effect.zipRight(Effect.uninterruptible(this.swap)),
-        Effect.ensuring(Effect.promise(() => fs.rm(this.part, { force: true })))
+        Effect.ensuring(Effect.promise(() => removed(this.part)))
       )
     )
 }
@@ -234,7 +249,7 @@ export const layerReplica = (folder: string, holdMs = 3_600_000): Layer.Layer<Re
   Layer.scopedContext(
     Effect.gen(function* () {
       yield* lock(folder)
-      yield* Effect.promise(() => fs.rm(join(folder, partName), { force: true }))
+      yield* Effect.promise(() => removed(join(folder, partName)))
       const filed = new FiledReplica(folder, holdMs, yield* opened(join(folder, fileName)))
       yield* Effect.addFinalizer(() => filed.close)
       return Context.make(Replica, filed.replica).pipe(
