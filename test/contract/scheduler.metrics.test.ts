@@ -5,11 +5,10 @@
  * Why over a folder: the log's size and the free space of its disk are only there. SSPs are fakes, so that one falls
  * behind on demand.
  */
-import { rmSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { metrics } from "../../src/core/telemetry/metrics.ts"
 import { send } from "../kit/contract.ts"
-import { temporaryFolder, until } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { parse, type ReadFamily } from "../kit/exposition.ts"
 import { bodyOf } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
@@ -31,7 +30,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await node.close()
   await Promise.all([a.close(), b.close()])
-  rmSync(folder, { recursive: true })
+  removeFolder(folder)
 })
 
 type Families = ReadonlyMap<string, ReadFamily>

@@ -5,7 +5,7 @@
  * was installed here does not load.
  */
 import { spawn } from "node:child_process"
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -13,13 +13,13 @@ import { afterAll, describe, expect, it } from "vitest"
 import { sorted } from "../../src/drivers/shared/sqliteFailure.ts"
 import { driver } from "../../src/host/sqlite/Sqlite.ts"
 import { named } from "../../src/host/sqlite/sqliteBuiltin.ts"
-import { Door } from "../kit/Door.ts"
+import { Door, removeFolder } from "../kit/Door.ts"
 import { campaign } from "../kit/random.ts"
 import { others, type Runtime } from "../kit/runtimes.ts"
 import { root } from "../kit/source.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "svc-sqlite-"))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => removeFolder(folder))
 
 const run = (command: ReadonlyArray<string>): Promise<{ readonly code: number | null; readonly out: string }> =>
   new Promise((done, failed) => {

@@ -4,13 +4,12 @@
  *
  * One database and one node for all of it; the periodic compare is off. The long form is `ledger.campaign.test.ts`.
  */
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Surreal } from "surrealdb"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { announced } from "../kit/announcedRun.ts"
 import { install, taken } from "../kit/changeTable.ts"
-import { temporaryFolder } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import * as Ledger from "../kit/ledger.ts"
 import { followed } from "../kit/ledgerRun.ts"
 import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
@@ -36,7 +35,7 @@ afterAll(async () => {
   await db?.close()
   await node?.stop()
   await server?.kill()
-  rmSync(folder, { recursive: true, force: true })
+  removeFolder(folder)
 })
 
 test("D44 clients on LIVE, on the edges and on the stream read, at every announcement, content as new as the version: long transactions, bulk writes, roll-backs, conflicts, deletions", async () => {

@@ -2,20 +2,19 @@
  * The change table through kills of the database's process (D44): apart from the rest because each takes seconds.
  */
 
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Surreal } from "surrealdb"
 import { afterAll, onTestFinished, test } from "vitest"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
-import { temporaryFolder, until } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { differing, startBeside } from "../kit/nodeBeside.ts"
 import { runs } from "../kit/random.ts"
 import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => removeFolder(folder))
 
 test("D44 a database that is killed under writes loses none of them", async () => {
   let server = await ServerProcess.start({ path: `surrealkv://${join(folder, "killed")}` })

@@ -2,11 +2,10 @@
  * Functions and parameters that a database defines, in views (D58): the answers are the database's own, and follow the
  * definitions.
  */
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { install } from "../kit/changeTable.ts"
-import { temporaryFolder, until } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { registration } from "../kit/registration.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
@@ -48,7 +47,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await node.stop()
   await server.kill()
-  rmSync(folder, { recursive: true, force: true })
+  removeFolder(folder)
 })
 
 let views = 0

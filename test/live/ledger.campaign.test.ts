@@ -5,12 +5,11 @@
  * The database is a process of its own, so that the writers do not slow the node down. The short form is in
  * `announced.test.ts`.
  */
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import { announced } from "../kit/announcedRun.ts"
 import { askedOver, install, taken } from "../kit/changeTable.ts"
-import { temporaryFolder } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import * as Ledger from "../kit/ledger.ts"
 import { followed } from "../kit/ledgerRun.ts"
 import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
@@ -19,7 +18,7 @@ import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => removeFolder(folder))
 
 let databases = 0
 const beside = async (): Promise<{ readonly node: NodeBeside; readonly server: ServerProcess }> => {

@@ -5,12 +5,11 @@
  * Each writer has lanes of its own, so none meets another: whatever fails while the database stands, fails because of
  * the service. That nothing is compared a record shows whose announcement was taken away: only a compare would find it.
  */
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import { changeTable } from "../../src/core/surreal/surrealSchema.ts"
 import { askedOver, install, taken } from "../kit/changeTable.ts"
-import { Door, secret, sleep, temporaryFolder, until } from "../kit/Door.ts"
+import { Door, removeFolder, secret, sleep, temporaryFolder, until } from "../kit/Door.ts"
 import { client } from "../kit/http.ts"
 import { heads, Journal, lanes, ledgerViews, planOf, type ShownRow, Sightings, tables } from "../kit/ledger.ts"
 import { type Rng, rng, runs, seed } from "../kit/random.ts"
@@ -19,7 +18,7 @@ import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => removeFolder(folder))
 
 const writers = 4
 

@@ -3,7 +3,7 @@
  *
  * Why compiled for real: types that are only looked at say nothing about what a wrong call does to a build.
  */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import ts from "typescript"
 import { afterAll, describe, expect, it } from "vitest"
@@ -403,7 +403,7 @@ describe("types", () => {
             `${file === undefined || start === undefined ? "" : file.getLineAndCharacterOfPosition(start).line - 2} ${ts.flattenDiagnosticMessageText(messageText, " ")}`
         )
     } finally {
-      rmSync(at, { recursive: true, force: true })
+      removeFolder(at)
     }
   }
   it("D40 right calls compile; a wrong backend, route, type, a missing and an unknown parameter do not", () => {

@@ -1,5 +1,5 @@
 /** Snapshots that are kept apart from the schedulers' disks: in a folder, and in an object store beside the log on NATS. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Context, Effect, Layer, Stream } from "effect"
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest"
@@ -8,7 +8,7 @@ import * as KeptSnapshots from "../../src/host/keptSnapshots.ts"
 import * as SnapshotFolder from "../../src/host/snapshotFolder.ts"
 import { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { SnapshotStore } from "../../src/ports/Snapshots.ts"
-import { temporaryFolder } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import * as Nats from "../kit/nats.ts"
 import { campaign } from "../kit/random.ts"
 import { bytesOf, filled, fresh, open, run } from "../kit/replicaFiles.ts"
@@ -29,7 +29,7 @@ describe("snapshots in a folder", () => {
             writeFileSync(join(folder, "svc-a-log-gone.part"), half)
           }),
         held: Effect.sync(() => readdirSync(folder).length),
-        lose: Effect.sync(() => rmSync(folder, { recursive: true }))
+        lose: Effect.sync(() => removeFolder(folder))
       }
     })
   )
@@ -193,7 +193,7 @@ describe.skipIf(!Nats.hasServer)(`an object store without room${noServer}`, () =
   })
   afterAll(async () => {
     await servers?.close()
-    rmSync(store, { recursive: true, force: true })
+    removeFolder(store)
   })
 
   test("D64 it says that it is full, keeps the one it has, and nothing of the other", () =>

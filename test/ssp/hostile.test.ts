@@ -6,7 +6,6 @@
  * A campaign draws ten thousand of them (`SVC_RUNS=67`); the plain run a few hundred.
  */
 
-import { rmSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -28,7 +27,7 @@ import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { Database, startPosition } from "../../src/ports/Database.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { type Edge, Upstream } from "../../src/ports/Upstream.ts"
-import { temporaryFolder } from "../kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import * as Hostile from "../kit/hostile.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
@@ -54,7 +53,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await server.kill()
   http.close()
-  rmSync(folder, { recursive: true, force: true })
+  removeFolder(folder)
 })
 
 const tables = ["item", "odd `'⟩ name; --"]

@@ -4,11 +4,10 @@
  * Why bundled first: Node takes no TypeScript, and what would translate it there has a heap of its own that moves.
  */
 import { execFile } from "node:child_process"
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { build } from "esbuild"
-import { temporaryFolder } from "../../kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../../kit/Door.ts"
 import { root } from "../../kit/source.ts"
 
 /** The optimizer rests, and code stays as it was first made. */
@@ -40,7 +39,7 @@ export const growthOf = async (cycles: number, blocks: number): Promise<Readonly
       .split("\n")
       .map((line) => JSON.parse(line) as Growth)
   } finally {
-    rmSync(folder, { recursive: true })
+    removeFolder(folder)
   }
 }
 
