@@ -33,6 +33,8 @@ beforeAll(async () => {
     await post("/ingest", create(`${table}:1`, { n }))
     await post("/view/register", registration(table, `SELECT * FROM ${table} ORDER BY n DESC LIMIT 3`))
   }
+  // An SSP whose heartbeats are late on a busy machine is given none until it is back; then they move.
+  await until("views are at both SSPs", async () => (await ownerOf("a")) !== (await ownerOf("b")))
 })
 afterEach(() => {
   hangUp()
@@ -56,7 +58,6 @@ const ownerOf = async (view: string): Promise<Process> => {
 
 describe("several views over one connection", () => {
   it("POST /stream 200 D50 each view at its place, wherever it is; refusals too; added and dropped meanwhile", async () => {
-    expect(await ownerOf("a")).not.toBe(await ownerOf("b"))
     const many = await follow({ views: [{ view: "a" }, { view: "gone" }, { view: "b" }] })
     expect([many.status, many.headers["content-type"]]).toEqual([200, "text/event-stream"])
     await until("begun", () => brief(many).length === 4)
