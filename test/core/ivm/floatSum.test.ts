@@ -14,6 +14,7 @@ import { encode } from "../../../src/core/surql/values/encode.ts"
 import { parseDecimal } from "../../../src/core/surql/values/number.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import { float, type Value } from "../../../src/core/surql/values/value.ts"
+import { same, sameList } from "../../kit/same.ts"
 
 const entry = (at: number, value: Value): Entry => ({
   id: Ids.make("t", at),
@@ -60,9 +61,7 @@ test("L1 a sum in scan order is bit for bit what adding up gives, after every ch
         for (let i = 0; i < count; i++) held.set(i, entry(i, value(Math.imul(i + seed, 2654435761) >>> 4)))
         const scan = new GroupScan([...held.values()])
         const check = (): void =>
-          expect(encode(sumInOrder(scan.chunks, summing))).toBe(
-            plainly([...held].sort(([a], [b]) => a - b).map(([, e]) => e))
-          )
+          same(encode(sumInOrder(scan.chunks, summing)), plainly([...held].sort(([a], [b]) => a - b).map(([, e]) => e)))
         check()
         for (const [at, n, kind] of steps) {
           const before = held.get(at)
@@ -74,7 +73,10 @@ test("L1 a sum in scan order is bit for bit what adding up gives, after every ch
           else held.set(at, after)
           changes++
           check()
-          expect([...scan.entries()].map(({ id }) => id.key)).toEqual([...held.keys()].sort((a, b) => a - b))
+          sameList(
+            [...scan.entries()].map(({ id }) => id.key),
+            [...held.keys()].sort((a, b) => a - b)
+          )
         }
       }
     ),

@@ -9,6 +9,7 @@ import { DenseMap, FiledMap, plainKey } from "../../../src/core/ivm/store/denseM
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
 import { campaign, runs } from "../../kit/random.ts"
+import { same } from "../../kit/same.ts"
 
 const key = FastCheck.oneof(
   FastCheck.nat(12),
@@ -38,12 +39,12 @@ test.each([1, 2] as const)("a map by record keys holds what a plain map holds, w
             beside.set(key, `beside ${count}`)
           }
         }
-        expect(map.get(key)).toBe(plain.get(key))
-        expect(map.size).toBe(plain.size)
+        same(map.get(key), plain.get(key))
+        same(map.size, plain.size)
       }
       for (const [key] of steps) {
-        expect(map.get(key)).toBe(plain.get(key))
-        if (cells === 2 && map.isCounted(key)) expect(map.beside(key)).toBe(beside.get(key))
+        same(map.get(key), plain.get(key))
+        if (cells === 2 && map.isCounted(key)) same(map.beside(key), beside.get(key))
       }
       expect([...map.values()].sort((a, b) => a - b)).toEqual([...plain.values()].sort((a, b) => a - b))
       map.clear()

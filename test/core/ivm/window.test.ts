@@ -8,6 +8,7 @@ import { expect, test } from "vitest"
 import type { RowOrder } from "../../../src/core/ivm/operators/sortedLeaf.ts"
 import { Window } from "../../../src/core/ivm/operators/window.ts"
 import { campaign, runs } from "../../kit/random.ts"
+import { same, sameList } from "../../kit/same.ts"
 
 interface Item {
   readonly id: number
@@ -106,30 +107,27 @@ test.each([
             {
               entered: (row) => {
                 crossings++
-                expect(shown.has(row.id), "entered twice").toBe(false)
+                same(shown.has(row.id), false, "entered twice")
                 shown.add(row.id)
               },
-              left: (row) => expect(shown.delete(row.id), "left without being in").toBe(true),
+              left: (row) => same(shown.delete(row.id), true, "left without being in"),
               replaced: (before, after) =>
-                expect(
+                sameList(
                   [shown.has(before.id), before === after, compare(before, after)],
+                  [true, false, 0],
                   "replaced without being in, or by another"
-                ).toEqual([true, false, 0])
+                )
             }
           )
           const expectExact = (): void => {
             const expected = [...rows.values()].sort(compare)
-            expect([...window.inside()]).toEqual(expected.slice(start, start + limit))
-            expect([...window.known()]).toEqual(expected)
-            expect(window.knownCount).toBe(rows.size)
+            const inside = expected.slice(start, start + limit)
+            sameList(window.inside(), inside)
+            sameList(window.known(), expected)
+            same(window.knownCount, rows.size)
             for (const position of [0, start + limit - 1, rows.size - 1, rows.size])
-              expect(window.knownAt(position)).toEqual(expected[position])
-            expect([...shown].sort()).toEqual(
-              expected
-                .slice(start, start + limit)
-                .map((row) => row.id)
-                .sort()
-            )
+              same(window.knownAt(position), expected[position])
+            sameList([...shown].sort(), inside.map((row) => row.id).sort())
           }
           for (const { id, stratum } of loaded) {
             rows.set(id, { id, stratum: stratum! })

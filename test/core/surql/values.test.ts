@@ -39,6 +39,7 @@ import {
   Table,
   Uuid
 } from "../../../src/core/surql/values/value.ts"
+import { same } from "../../kit/same.ts"
 
 const dec = (text: string): Decimal => parseDecimal(text)!
 const id = (text: string): RecordId => RecordIds.parse(text)!
@@ -119,7 +120,7 @@ describe("order", () => {
     ladder.forEach((as, i) =>
       ladder.forEach((bs, j) =>
         as.forEach((a) =>
-          bs.forEach((b) => expect(Math.sign(compare(a, b)) + 0, `${render(a)} ~ ${render(b)}`).toBe(Math.sign(i - j)))
+          bs.forEach((b) => same(Math.sign(compare(a, b)) + 0, Math.sign(i - j), `${render(a)} ~ ${render(b)}`))
         )
       )
     )
@@ -256,7 +257,9 @@ describe("record ids", () => {
     for (const a of ids)
       for (const b of ids) {
         const order = compareStrings(a.table, b.table) || RecordIds.compareKeys(a.key, b.key)
-        expect([sameRecord(a, b), Math.sign(compareRecords(a, b))]).toEqual([a.text === b.text, Math.sign(order)])
+        const what = `${a.text} ~ ${b.text}`
+        same(sameRecord(a, b), a.text === b.text, what)
+        same(Math.sign(compareRecords(a, b)), Math.sign(order), what)
       }
   })
   it("an id is shared by all that are equal to it, and by no other", () => {
