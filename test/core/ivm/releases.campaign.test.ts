@@ -1,7 +1,7 @@
 /**
  * The heap over 10,000 views that come and go, of every kind.
  *
- * Why apart: it takes minutes. The short form is in `releasesHeap.test.ts`.
+ * Why apart: it takes minutes. The short form is in `releasesHeap.long.test.ts`.
  */
 import { expect, it } from "vitest"
 import { growthOf } from "./churnGrowth.ts"
