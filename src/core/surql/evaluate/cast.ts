@@ -5,6 +5,7 @@
  * list.
  */
 
+import * as Regexes from "../regex/regex.ts"
 import { skip } from "../syntax/lex.ts"
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
@@ -35,7 +36,6 @@ import {
 } from "../values/value.ts"
 import { raise } from "./failure.ts"
 import { isLiteral, isLiteralType, splitOutside } from "./literalType.ts"
-import * as Regexes from "./regex.ts"
 
 const none = Symbol("none")
 type Result = Value | typeof none

@@ -7,9 +7,9 @@
  * checked. Steps and bytes are measured and rounded up: some ten nanoseconds, and the runtime's bytes.
  */
 import { lengthOf, searched, sortSteps, walk } from "../evaluate/charge.ts"
-import * as Regexes from "../evaluate/regex.ts"
 import type { Budget } from "../evaluate/scope.ts"
 import { make, spend } from "../evaluate/scope.ts"
+import * as Regexes from "../regex/regex.ts"
 import { isNumber, toFloat } from "../values/number.ts"
 import type { Value } from "../values/value.ts"
 import { Closure, Regex, SetValue } from "../values/value.ts"
@@ -136,7 +136,7 @@ const matches: Cost = (b, [text, pattern]) => {
   const source = pattern instanceof Regex ? pattern.source : typeof pattern === "string" ? pattern : ""
   // Reading a pattern costs what it is made of; a pattern in the cache costs little, but a charge may not rely on that.
   spend(b, 1 + (source.length >> 2))
-  spend(b, Math.ceil((n * Regexes.sizeOf(source)) / 2))
+  if (typeof text === "string") spend(b, Math.ceil((n * Regexes.workOn(source, text)) / 2))
 }
 
 /** Closures pay for themselves. */

@@ -5,7 +5,7 @@
  * again.
  */
 
-import * as Regexes from "../evaluate/regex.ts"
+import * as Regexes from "../regex/regex.ts"
 import { makeObject } from "../values/makeObject.ts"
 import { isNumber } from "../values/number.ts"
 import * as RecordIds from "../values/recordId.ts"
@@ -124,7 +124,8 @@ const symbol = (p: Parser): Expr => {
     case "/": {
       const regex = Lex.regex(p.text, t.at)
       if (regex.kind === "bad") return fail(regex.text, regex.at)
-      if (Regexes.compile(regex.text) === undefined) fail("this is not a valid regular expression", regex.at)
+      const fault = Regexes.faultOf(regex.text)
+      if (fault !== undefined) fail(`this is not a valid regular expression: ${fault}`, regex.at)
       resume(p, regex.end)
       return literal(t.at, new Regex(regex.text), p.text.slice(t.at, regex.end))
     }

@@ -5,7 +5,7 @@
  * agree with the real engine (tests run both). Hot cases (two strings, two numbers) are decided first.
  */
 
-import * as Regexes from "../evaluate/regex.ts"
+import * as Regexes from "../regex/regex.ts"
 import { compareNumbers, isNumber } from "./number.ts"
 import type { Bound, Obj, RecordKey, SpecialType, Value } from "./value.ts"
 import {

@@ -4,9 +4,9 @@
  * Why so: lengths and positions count code points, as the database does, never UTF-16 units.
  */
 import { raise } from "../../evaluate/failure.ts"
-import * as Regexes from "../../evaluate/regex.ts"
 import type { Scope } from "../../evaluate/scope.ts"
 import { make, spend } from "../../evaluate/scope.ts"
+import * as Regexes from "../../regex/regex.ts"
 import { rawText, toText } from "../../values/text.ts"
 import { slug } from "../../values/transliterate.ts"
 import type { Value } from "../../values/value.ts"
@@ -96,21 +96,20 @@ const replace = (s: string, search: Value, by: string, scope: Scope): string => 
     )
   const compiled = Regexes.compile(search.source)
   if (compiled === undefined) return s
-  const matcher = compiled.matcher(s)
   const added = bytesOf(by)
   let out = "",
     last = 0,
     bytes = 0,
     ended = -1
-  while (matcher.find()) {
+  for (const [from, to] of compiled.spans(s)) {
     // Nothing matches the empty text where a match has just ended.
-    if (matcher.start() === matcher.end() && matcher.end() === ended) continue
-    ended = matcher.end()
-    const kept = s.slice(last, matcher.start())
+    if (from === to && to === ended) continue
+    ended = to
+    const kept = s.slice(last, from)
     bytes += bytesOf(kept) + added
     if (bytes > maxBytes) break
     out += kept + by
-    last = matcher.end()
+    last = to
   }
   const rest = s.slice(last)
   limitedText(scope, "string::replace", bytes + bytesOf(rest))
