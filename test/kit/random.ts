@@ -41,10 +41,14 @@ export const rng = (seed: number): Rng => {
 export const campaign = process.env["SVC_CAMPAIGN"] === "1"
 /** Whether what takes many processes runs too: in `npm run test:long` at the size of the default run, and in campaigns. */
 export const long = campaign || process.env["SVC_LONG"] === "1"
+const usualSeed = 20_260_101
 const givenSeed = process.env["SVC_SEED"]
 
 export const seed: number =
-  givenSeed !== undefined && givenSeed !== "" ? Number(givenSeed) : campaign ? Date.now() % 2 ** 32 : 20_260_101
+  givenSeed !== undefined && givenSeed !== "" ? Number(givenSeed) : campaign ? Date.now() % 2 ** 32 : usualSeed
+
+/** The seed is not the one of `npm test`, whose figures are known. */
+export const isDrawn = seed !== usualSeed
 
 /** `count` times `SVC_RUNS`. */
 export const runs = (count: number): number => Math.max(1, Math.round(count * Number(process.env["SVC_RUNS"] ?? "1")))
