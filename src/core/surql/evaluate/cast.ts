@@ -86,6 +86,8 @@ const toDecimalValue = (v: Value): Result => {
 const toNumber = (v: Value): Result => {
   if (isNumber(v)) return v
   if (typeof v !== "string") return none
+  // A decimal alone may have them, and is written so.
+  if (v.includes("_")) return none
   const whole = toInt(v)
   return whole !== none ? whole : toFloatValue(v) !== none ? toFloatValue(v) : toDecimalValue(v)
 }
@@ -202,7 +204,7 @@ const scalar = (name: string, v: Value): Result => {
 }
 
 /** A uuid in any of its spellings: with hyphens, without, in braces, as a URN. */
-const uuidOf = (text: string): Uuid | undefined => {
+export const uuidOf = (text: string): Uuid | undefined => {
   const bare = /^\{(.{36})\}$|^urn:uuid:(.{36})$/.exec(text),
     given = bare?.[1] ?? bare?.[2] ?? text
   if (uuidPattern.test(given)) return new Uuid(given.toLowerCase())

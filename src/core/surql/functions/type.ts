@@ -62,7 +62,7 @@ const key = (v: Value): RecordKey => {
 const record = (args: ReadonlyArray<Value>): Value => {
   const [a, b] = args
   if (args.length === 1) return cast("record", a)
-  const name = a instanceof TableName ? a.name : rawText(a)
+  const name = rawText(a)
   if (name === "") return raise("Found '' for the table, which is not valid")
   if (b instanceof Range) return new RecordRange(name, b)
   return RecordIds.make(name, key(b))

@@ -59,15 +59,15 @@ export const civil = (d: Datetime): Civil => {
 export const fromCivil = (c: Civil): Datetime =>
   new Datetime(daysFromCivil(c.year, c.month, c.day) * 86400 + c.hour * 3600 + c.minute * 60 + c.second, c.nanos)
 
-/** What a datetime is read with: a number may have a digit `more`, `rest` stands behind the zone. */
-const reader = (more: string, rest: string): RegExp =>
+/** What a datetime is read with: numbers behind the year may have a digit `more`, `rest` stands behind the zone. */
+const reader = (year: string, more: string, rest: string): RegExp =>
   new RegExp(
-    `^([+-]\\d{1,6}|\\d{4}${more})-(\\d\\d${more})-(\\d\\d${more})(?:[T ](\\d\\d${more}):(\\d\\d${more}):(\\d\\d${more})(?:\\.(\\d{1,9})\\d*)?(?:Z|([+-])(\\d\\d${more}):(\\d\\d${more}))${rest})?$`,
+    `^(${year})-(\\d\\d${more})-(\\d\\d${more})(?:[T ](\\d\\d${more}):(\\d\\d${more}):(\\d\\d${more})(?:\\.(\\d{1,9})(\\d*))?(?:Z|([+-])(\\d\\d${more}):(\\d\\d${more}))${rest})?$`,
     "s"
   )
 
-const exactly = reader("", ""),
-  widely = reader("\\d?", ".*")
+const exactly = reader("[+-]\\d{1,6}|\\d{4}", "", ""),
+  widely = reader("[+-]?\\d{4,7}", "\\d?", ".*")
 
 /** Reads `2020-01-01T00:00:00.5+02:00`; `undefined` when the text is no such date-time. */
 export const parse = (text: string): Datetime | undefined => (text.includes("T") ? read(exactly, text) : undefined)
@@ -77,6 +77,13 @@ export const parse = (text: string): Datetime | undefined => (text.includes("T")
  * time, numbers of a digit more. The database does not look at what follows a zone.
  */
 export const parseWritten = (text: string): Datetime | undefined => read(widely, text.toUpperCase())
+
+/** What digits behind the nanoseconds add to these: in the database each of five or more adds one. */
+const roundedUp = (digits: string): number => {
+  let up = 0
+  for (const digit of digits) if (digit >= "5") up++
+  return up
+}
 
 const read = (pattern: RegExp, text: string): Datetime | undefined => {
   const m = pattern.exec(text)
@@ -92,13 +99,14 @@ const read = (pattern: RegExp, text: string): Datetime | undefined => {
     minute = Number(m[5]),
     second = Number(m[6])
   if (hour > 23 || minute > 59 || second > 59) return undefined
-  const nanos = m[7] === undefined ? 0 : Number(m[7].padEnd(9, "0"))
+  const nanos = m[7] === undefined ? 0 : Number(m[7].padEnd(9, "0")) + roundedUp(m[8]!)
+  if (nanos >= 1e9) return undefined
   let offset = 0
-  if (m[8] !== undefined) {
-    const oh = Number(m[9]),
-      om = Number(m[10])
+  if (m[9] !== undefined) {
+    const oh = Number(m[10]),
+      om = Number(m[11])
     if (oh > 23 || om > 59) return undefined
-    offset = (oh * 3600 + om * 60) * (m[8] === "-" ? -1 : 1)
+    offset = (oh * 3600 + om * 60) * (m[9] === "-" ? -1 : 1)
   }
   return new Datetime(days * 86400 + hour * 3600 + minute * 60 + second - offset, nanos)
 }

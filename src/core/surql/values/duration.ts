@@ -20,17 +20,17 @@ const unitNanos: { readonly [unit: string]: bigint } = {
   y: 31_536_000_000_000_000n
 }
 
-const whole = /^(?:\d+(?:ns|us|µs|μs|ms|s|m|h|d|w|y))+$/
-const piece = /(\d+)(ns|us|µs|μs|ms|s|m|h|d|w|y)/g
+const whole = /^(?:\d[\d_]*(?:ns|us|µs|μs|ms|s|m|h|d|w|y))+$/
+const piece = /(\d[\d_]*)(ns|us|µs|μs|ms|s|m|h|d|w|y)/g
 
 const mostSeconds = 18446744073709551615n
 
-/** Reads `1h30m`; `undefined` when the text is no duration or too long to hold. */
+/** Reads `1h30m`, and `1_000ms`; `undefined` when the text is no duration or too long to hold. */
 export const parse = (text: string): Duration | undefined => {
   if (!whole.test(text)) return undefined
   let nanos = 0n
   for (const [, count, unit] of text.matchAll(piece)) {
-    const n = BigInt(count!)
+    const n = BigInt(count!.replaceAll("_", ""))
     if (n > mostSeconds) return undefined
     nanos += n * unitNanos[unit!]!
   }

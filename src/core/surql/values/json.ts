@@ -26,6 +26,7 @@ import {
   SetValue,
   Special,
   setField,
+  Table,
   Uuid
 } from "./value.ts"
 
@@ -250,6 +251,7 @@ const specialJson = (v: Special): unknown => {
   if (v instanceof SetValue) return v.items.map(toJson)
   if (v instanceof Bytes) return Array.from(v.value)
   if (v instanceof Geometry) return objectJson(v.value)
+  if (v instanceof Table) return v.name
   return Text.toText(v)
 }
 

@@ -111,7 +111,8 @@ export const parseWritten = (text: string): RecordId | undefined => {
         ? readKey((m[2] ?? "") + behind, "anything")
         : undefined
   if (composite !== undefined) return make(splitId(table)![0], composite)
-  if (m[2] === undefined) return undefined
+  // What begins as a uuid is one, or nothing.
+  if (m[2] === undefined || (m[2] === "u" && /^['"]/.test(behind))) return undefined
   if (!/^[+-]/.test(m[2])) return parse(table + m[2])
   // Below zero and with more behind it than digits, the digits are text; so are too many.
   const key = m[2].startsWith("-") && /^(?:[A-Za-z]|\.\d)/.test(behind) ? m[2] : intKey(m[2])

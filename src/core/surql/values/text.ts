@@ -188,7 +188,6 @@ export const toText = (v: Value): string => {
   if (v instanceof Datetime) return Datetimes.render(v)
   if (v instanceof Uuid) return v.text
   if (v instanceof Decimal) return v.value.toFixed()
-  if (v instanceof Table) return v.name
   return render(v)
 }
 

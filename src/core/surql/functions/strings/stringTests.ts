@@ -4,9 +4,9 @@
  * Why so: tests of shape and the arithmetic of version numbers, by the standard grammars.
  */
 
+import { uuidOf } from "../../evaluate/cast.ts"
 import { raise } from "../../evaluate/failure.ts"
 import * as Datetimes from "../../values/datetime.ts"
-import { uuidPattern } from "../../values/json.ts"
 import * as RecordIds from "../../values/recordId.ts"
 import type { Value } from "../../values/value.ts"
 import { int, Table as TableName } from "../../values/value.ts"
@@ -114,7 +114,7 @@ export const stringTests: Table = {
   "string::is_record": define<[string, ...ReadonlyArray<Value>]>(["string", "?any"], isRecord),
   "string::is_semver": shape(semver),
   "string::is_ulid": shape(/^[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}$/),
-  "string::is_uuid": define<[string]>(["string"], ([s]) => uuidPattern.test(s) || /^[0-9a-fA-F]{32}$/.test(s)),
+  "string::is_uuid": define<[string]>(["string"], ([s]) => uuidOf(s) !== undefined),
   "string::semver::compare": define<[string, string]>(["string", "string"], ([a, b], _, name) =>
     compareVersions(
       version(a, name, "Invalid semantic version string for left argument"),
