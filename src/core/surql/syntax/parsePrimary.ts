@@ -461,8 +461,8 @@ const coordinate = (p: Parser): Expr => {
   const y = inherited(p)
   expectOp(p, ")")
   const numbers = [x, y].map((e) =>
-    e.kind === "literal" && typeof e.value === "number"
-      ? float(e.value)
+    e.kind === "literal" && (typeof e.value === "number" || typeof e.value === "bigint")
+      ? float(Number(e.value))
       : e.kind === "literal" && e.value instanceof Float
         ? e.value
         : undefined

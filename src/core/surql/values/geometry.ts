@@ -173,6 +173,13 @@ const coversPolygon = (
   inner.every((ring) => placesOf(outer, ring).every((at) => at >= 0)) &&
   !outer.slice(1).some((hole) => innerPoints(hole).some((p) => inPolygon(inner, p) > 0))
 
+const isSame = (a: Point | undefined, b: Point | undefined): boolean =>
+  a !== undefined && b !== undefined && a[0] === b[0] && a[1] === b[1]
+
+/** A line that is not closed has its ends as its border. */
+const endsAt = (line: ReadonlyArray<Point>, p: Point): boolean =>
+  !isSame(line[0], line.at(-1)) && (isSame(line[0], p) || isSame(line.at(-1), p))
+
 /**
  * True when nothing of `b` lies outside of `a`, and something not just on its border; a line or polygon lies in one
  * polygon as a whole.
@@ -181,7 +188,7 @@ const covers = (a: Geometry, b: Geometry): boolean => {
   const outer = shapeOf(a),
     inner = shapeOf(b)
   const onPath = (p: Point): boolean =>
-    outer.lines.some((l) => onLine(l, p)) || outer.points.some((q) => q[0] === p[0] && q[1] === p[1])
+    outer.lines.some((l) => onLine(l, p) && !endsAt(l, p)) || outer.points.some((q) => q[0] === p[0] && q[1] === p[1])
   const pointAt = (p: Point): number =>
     onPath(p) ? 1 : Math.max(-1, ...outer.polygons.map((polygon) => inPolygon(polygon, p)))
   const lineAt = (line: ReadonlyArray<Point>): ReadonlyArray<number> =>

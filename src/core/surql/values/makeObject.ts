@@ -4,30 +4,58 @@
  * Why so: the database turns `{ type: 'Point', coordinates: [1, 2] }` written in a query into a geometry value; parser,
  * evaluator and functions must agree on when.
  */
-import { isNumber } from "./number.ts"
+import { isNumber, toFloat } from "./number.ts"
 import type { Obj, Value } from "./value.ts"
-import { Float, field, Geometry, isObj, setField } from "./value.ts"
+import { Decimal, field, float, Geometry, isObj, setField } from "./value.ts"
 
-const isPoint = (v: Value): boolean => Array.isArray(v) && v.length === 2 && v.every(isNumber)
+/** Of ints and floats; with a decimal it is a list like any other. */
+const isPoint = (v: Value): boolean =>
+  Array.isArray(v) && v.length === 2 && v.every((part) => isNumber(part) && !(part instanceof Decimal))
 const isList =
-  (test: (v: Value) => boolean) =>
+  (test: (v: Value) => boolean, least = 0) =>
   (v: Value): boolean =>
-    Array.isArray(v) && v.length > 0 && v.every(test)
+    Array.isArray(v) && v.length >= least && v.every(test)
 
 const isLine = isList(isPoint)
-const isPolygon = isList(isLine)
+/** A polygon has an outer ring, though there may be nothing in it. */
+const isPolygon = isList(isLine, 1)
 
-const shapes: { readonly [type: string]: (v: Value) => boolean } = {
-  Point: isPoint,
-  LineString: isLine,
-  Polygon: isPolygon,
-  MultiPoint: isLine,
-  MultiLineString: isPolygon,
-  MultiPolygon: isList(isPolygon)
+type Coordinates = ReadonlyArray<Value>
+
+/** Coordinates are floats, whatever they were written as. */
+const floats = (v: Value): Value => (Array.isArray(v) ? v.map(floats) : isNumber(v) ? float(toFloat(v)) : v)
+
+const isSamePoint = (a: Value, b: Value): boolean =>
+  (a as Coordinates).every((part, i) => {
+    const other = (b as Coordinates)[i]
+    return isNumber(part) && isNumber(other) && toFloat(part) === toFloat(other)
+  })
+
+/** A ring ends where it begins. */
+const closed = (ring: Value): Value => {
+  const points = ring as Coordinates,
+    [first] = points,
+    last = points.at(-1)
+  return first === undefined || last === undefined || isSamePoint(first, last) ? ring : [...points, first]
 }
 
-const floats = (v: Value): Value =>
-  Array.isArray(v) ? v.map(floats) : typeof v === "number" && Number.isSafeInteger(v) ? new Float(v) : v
+const polygon = (v: Value): Value => (floats(v) as Coordinates).map(closed)
+
+interface Shape {
+  readonly test: (v: Value) => boolean
+  readonly made: (v: Value) => Value
+}
+
+const shapes: { readonly [type: string]: Shape } = {
+  Point: { test: isPoint, made: floats },
+  LineString: { test: isLine, made: floats },
+  Polygon: { test: isPolygon, made: polygon },
+  MultiPoint: { test: isLine, made: floats },
+  MultiLineString: { test: isList(isLine), made: floats },
+  MultiPolygon: { test: isList(isPolygon), made: (v) => (v as Coordinates).map(polygon) }
+}
+
+const memberOf = (v: Value): Geometry | undefined => (v instanceof Geometry ? v : isObj(v) ? geometryOf(v) : undefined)
 
 /** The geometry an object stands for, `undefined` when it is none. */
 export const geometryOf = (object: Obj): Geometry | undefined => {
@@ -35,15 +63,13 @@ export const geometryOf = (object: Obj): Geometry | undefined => {
   if (typeof type !== "string" || Object.keys(object).length !== 2) return undefined
   if (type === "GeometryCollection") {
     const inner = field(object, "geometries")
-    return Array.isArray(inner) &&
-      inner.every((g) => g instanceof Geometry || (isObj(g) && geometryOf(g) !== undefined))
-      ? new Geometry(object)
-      : undefined
+    if (!Array.isArray(inner)) return undefined
+    const geometries = (inner as Coordinates).map(memberOf)
+    return geometries.includes(undefined) ? undefined : new Geometry({ type, geometries })
   }
   const coordinates = field(object, "coordinates")
-  return Object.hasOwn(shapes, type) && shapes[type]!(coordinates)
-    ? new Geometry({ type, coordinates: floats(coordinates) })
-    : undefined
+  const shape = Object.hasOwn(shapes, type) ? shapes[type]! : undefined
+  return shape?.test(coordinates) === true ? new Geometry({ type, coordinates: shape.made(coordinates) }) : undefined
 }
 
 /** An object (or geometry) of the entries; a later key wins. */

@@ -120,10 +120,11 @@ const objectText = (o: Obj): string =>
         .join(", ") +
       " }"
 
-const point = (v: Value): string => (Array.isArray(v) ? v.map((n) => render(n).replace(/f$/, "")).join(", ") : "")
+const coordinate = (v: Value): string => render(v).replace(/f$/, "").replace("Infinity", "inf")
 
-const coordinates = (v: Value): string =>
-  Array.isArray(v) ? `[${v.map(coordinates).join(", ")}]` : render(v).replace(/f$/, "")
+const point = (v: Value): string => (Array.isArray(v) ? v.map(coordinate).join(", ") : "")
+
+const coordinates = (v: Value): string => (Array.isArray(v) ? `[${v.map(coordinates).join(", ")}]` : coordinate(v))
 
 const geometryText = (g: Obj): string => {
   const type = String(field(g, "type"))
