@@ -19,6 +19,7 @@ import { isConstantName, isFunctionName, refusalOf, refusals } from "../../../sr
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { between, functionsTable } from "../../kit/functionsTable.ts"
 import { root } from "../../kit/source.ts"
+import { ours } from "./engine.ts"
 
 const page = readFileSync(join(root, "docs/language.md"), "utf8")
 
@@ -100,3 +101,12 @@ describe("functions and integers", () => {
     )
   })
 })
+
+// Not beside the real engine, whose process ends at such a format.
+it.each(["%-a", "%_D", "%0p", "%-R", "%_%", "%0n", "%"])(
+  "time::format refuses %j: what is no number is not padded",
+  (format) => {
+    const said = ours(fromRecords([]), `RETURN time::format(d'2024-02-29T05:06:07Z', '${format}')`)
+    expect(said).toMatch(/^ERR .* is not a valid time formatting string/)
+  }
+)

@@ -87,6 +87,18 @@ const letters: { readonly [letter: string]: (d: Datetime, c: Civil) => string } 
     `${days[weekday(d) - 1]!.slice(0, 3)} ${months[c.month - 1]!.slice(0, 3)} ${pad(c.day, 2, " ")} ${pad(c.hour, 2)}:${pad(c.minute, 2)}:${pad(c.second, 2)} ${yearText(c.year)}`
 }
 
+/** What is one number may say how it is padded (`%-d`, `%_d`, `%0e`); with any other letter that is an error. */
+const isNumber = (letter: string): boolean => "YCymdewuUWGgVjqHkIlMSfs".includes(letter)
+
+/** A number padded as a flag says: `-` not at all, `_` with spaces, `0` with zeros behind its sign. */
+const padded = (text: string, flag: string, width: number): string => {
+  const [whole, sign = "", digits = ""] = /^([+-]?)[0 ]*(\d+)$/.exec(text) ?? []
+  // A century whose first character is no digit.
+  if (whole === undefined) return text
+  if (flag === "-") return sign + digits
+  return flag === "_" ? (sign + digits).padStart(width) : sign + digits.padStart(width - sign.length, "0")
+}
+
 const fractions = (c: Civil, width: number, dot: boolean): string => (dot ? "." : "") + pad(c.nanos, 9).slice(0, width)
 
 /** A datetime by a format such as `%Y-%m-%d`. */
@@ -101,15 +113,9 @@ export const formatTime = (d: Datetime, format: string): string => {
     if (spec === "+")
       return `${letters["F"]!(d, c)}T${letters["T"]!(d, c)}${c.nanos === 0 ? "" : fractions(c, c.nanos % 1e6 === 0 ? 3 : c.nanos % 1e3 === 0 ? 6 : 9, true)}+00:00`
     const letter = letters[spec.slice(-1)]
-    if (letter === undefined || spec === "")
+    if (letter === undefined || spec === "" || (spec.length > 1 && !isNumber(spec.slice(-1))))
       return raise(`Incorrect arguments for method time::format(). \`${format}\` is not a valid time formatting string`)
     const text = letter(d, c)
-    return spec.length === 1
-      ? text
-      : spec[0] === "-"
-        ? text.replace(/^[0 ]+(?=\d)/, "")
-        : spec[0] === "_"
-          ? text.replace(/^0+(?=\d)/, (z) => " ".repeat(z.length))
-          : text.replace(/^ +/, (z) => "0".repeat(z.length))
+    return spec.length === 1 ? text : padded(text, spec[0]!, spec[1] === "s" ? 9 : text.length)
   })
 }
