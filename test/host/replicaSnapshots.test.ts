@@ -25,6 +25,16 @@ const proven = (snapshot: Snapshot, bytes: Uint8Array): Effect.Effect<Snapshot> 
 
 const brokenOff = new SnapshotFailed({ reason: "failed", message: "broke off" })
 
+/** A replica at position 2, and a snapshot of another one at 20 with its bytes. */
+const twoReplicas = Effect.gen(function* () {
+  const from = yield* open()
+  yield* filled(from.replica, 1, 20)
+  const to = yield* open()
+  yield* filled(to.replica, 1, 2)
+  const snapshot = yield* from.own.snapshot("a-log")
+  return { snapshot, to, whole: yield* bytesOf(snapshot) }
+})
+
 describe("a replica's file", () => {
   test("D64 stands still as of one position while commits go on, and is a replica elsewhere", () =>
     run(
@@ -60,12 +70,7 @@ describe("a replica's file", () => {
   test("D64 what is not what its head says is not taken, and nothing of it stays", () =>
     run(
       Effect.gen(function* () {
-        const from = yield* open()
-        yield* filled(from.replica, 1, 20)
-        const to = yield* open()
-        yield* filled(to.replica, 1, 2)
-        const snapshot = yield* from.own.snapshot("a-log")
-        const whole = yield* bytesOf(snapshot)
+        const { snapshot, to, whole } = yield* twoReplicas
         const wrong = Uint8Array.from(whole)
         wrong[whole.length >> 1]! ^= 1
         const newer = Uint8Array.from(whole)
@@ -96,12 +101,7 @@ describe("a replica's file", () => {
   test("D64 a file with the right head and nothing behind it replaces nothing", () =>
     run(
       Effect.gen(function* () {
-        const from = yield* open()
-        yield* filled(from.replica, 1, 20)
-        const to = yield* open()
-        yield* filled(to.replica, 1, 2)
-        const snapshot = yield* from.own.snapshot("a-log")
-        const whole = yield* bytesOf(snapshot)
+        const { snapshot, to, whole } = yield* twoReplicas
         const hollow = Uint8Array.from(whole).fill(7, 100)
         const otherSeq = yield* proven({ ...snapshot, seq: 21 }, whole)
         for (const [given, why] of [

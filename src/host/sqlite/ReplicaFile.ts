@@ -112,9 +112,7 @@ const opened = (file: string): Effect.Effect<Opened, ReplicaError> =>
 /** The position of a replica in a file that is open nowhere, by opening it as one. */
 const appliedIn = (file: string): Effect.Effect<number, SnapshotFailed> =>
   Effect.scoped(Effect.flatMap(SqliteReplica.make(openIn(file)), ({ applied }) => applied)).pipe(
-    Effect.mapError(
-      ({ message, reason }) => new SnapshotFailed({ reason: reason === "full" ? "full" : "damaged", message })
-    )
+    Effect.mapError(({ message, reason }) => failedBy(reason, message, "damaged"))
   )
 
 /** Removes a file of SQLite's, and what lies beside it while it is open or after a kill. */
@@ -127,8 +125,11 @@ const busy = new SnapshotFailed({
   message: "another snapshot of this replica, or one for an SSP, is being read; try again later"
 })
 
-const failedBy = (reason: ReplicaError["reason"], message: string): SnapshotFailed =>
-  new SnapshotFailed({ reason: reason === "full" ? "full" : "failed", message })
+const failedBy = (
+  reason: ReplicaError["reason"],
+  message: string,
+  otherwise: "damaged" | "failed" = "failed"
+): SnapshotFailed => new SnapshotFailed({ reason: reason === "full" ? "full" : otherwise, message })
 
 class FiledReplica {
   private readonly folder: string

@@ -29,12 +29,10 @@ const theirs = async (
 
 const replaced = (pattern: Regexes.Pattern, text: string): string => {
   let out = "",
-    last = 0,
-    ended = -1
+    last = 0
   for (const [from, to] of pattern.spans(text)) {
-    if (from === to && to === ended) continue
     out += `${text.slice(last, from)}<>`
-    last = ended = to
+    last = to
   }
   return out + text.slice(last)
 }

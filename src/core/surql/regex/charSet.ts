@@ -5,6 +5,7 @@
  * the same text as other sets. What RE2 can write as it stands stays so; the rest is worked out as ranges.
  */
 import { RE2JS } from "re2js"
+import { keeping } from "./keeping.ts"
 import { codeText, fault } from "./pattern.ts"
 
 /** Code points in ascending ranges, both ends within, none adjacent: `[from, to, from, to]`. */
@@ -47,23 +48,15 @@ const operate = (operator: Operator, a: Ranges, b: Ranges): Ranges =>
       ? common(a, complement(b))
       : united([common(a, complement(b)), common(b, complement(a))])
 
-/** A property of Unicode, as RE2 names it or the runtime: a general category, a script, `Any`. */
-export interface Property {
-  readonly name: string
-  readonly isNegated: boolean
-}
-
 export type SetNode =
   | { readonly kind: "range"; readonly from: number; readonly to: number }
-  | { readonly kind: "property"; readonly property: Property }
+  /** Of Unicode, by the name that RE2 or the runtime has for it: a general category, a script, `Any`. */
+  | { readonly kind: "property"; readonly name: string; readonly isNegated: boolean }
   | { readonly kind: "union"; readonly parts: ReadonlyArray<SetNode>; readonly isNegated: boolean }
   | { readonly kind: "operation"; readonly operator: Operator; readonly left: SetNode; readonly right: SetNode }
 
 export const range = (from: number, to = from): SetNode => ({ kind: "range", from, to })
-export const property = (name: string, isNegated = false): SetNode => ({
-  kind: "property",
-  property: { name, isNegated }
-})
+export const property = (name: string, isNegated = false): SetNode => ({ kind: "property", name, isNegated })
 export const union = (parts: ReadonlyArray<SetNode>, isNegated = false): SetNode => ({
   kind: "union",
   parts,
@@ -88,17 +81,13 @@ const planeSize = 0x10000
 const surrogates = { from: 0xd800, count: 0x800 }
 
 /** All characters of a plane; kept, as all properties are looked for in them. */
-const charactersOf = (plane: number): string => {
-  const found = texts.get(plane)
-  if (found !== undefined) return found
+const charactersOf = keeping((plane: number): string => {
   let text = ""
   for (let code = plane * planeSize; code < (plane + 1) * planeSize; code += surrogates.count)
     if (code !== surrogates.from)
       text += String.fromCodePoint(...Array.from({ length: surrogates.count }, (_, i) => code + i))
-  texts.set(plane, text)
   return text
-}
-const texts = new Map<number, string>()
+})
 
 /** A property by the runtime's own Unicode data. */
 const matcherOf = (name: string): RegExp => {
@@ -111,8 +100,11 @@ const matcherOf = (name: string): RegExp => {
   return fault(`\\p{${name}} is not supported`)
 }
 
+/** Names that are kept: there are a few hundred properties, and several ways to write one. */
+const maxNames = 500
+
 /** Cost: some milliseconds, once for each property. */
-const scanned = (name: string): Ranges => {
+const rangesOfProperty = keeping((name: string): Ranges => {
   const matcher = matcherOf(name)
   const ranges: Array<number> = []
   for (let plane = 0; plane <= last >> 16; plane++) {
@@ -125,18 +117,7 @@ const scanned = (name: string): Ranges => {
     else if (String.fromCodePoint(first).search(matcher) === 0) ranges.push(first, first + planeSize - 1)
   }
   return united([ranges])
-}
-
-const known = new Map<string, Ranges>()
-/** Names in each of the two tables: there are a few hundred properties, and several ways to write one. */
-const maxNames = 500
-
-const rangesOfProperty = ({ isNegated, name }: Property): Ranges => {
-  const found = known.get(name) ?? scanned(name)
-  if (known.size >= maxNames) known.clear()
-  known.set(name, found)
-  return isNegated ? complement(found) : found
-}
+}, maxNames)
 
 /** Ranges that the classes of one pattern may still take to work out. */
 export interface Budget {
@@ -154,8 +135,10 @@ const rangesOf = (set: SetNode, budget: Budget): Ranges => {
   switch (set.kind) {
     case "range":
       return charged(budget, [set.from, set.to])
-    case "property":
-      return charged(budget, rangesOfProperty(set.property))
+    case "property": {
+      const ranges = rangesOfProperty(set.name)
+      return charged(budget, set.isNegated ? complement(ranges) : ranges)
+    }
     case "union": {
       const ranges = united(set.parts.map((part) => rangesOf(part, budget)))
       return charged(budget, set.isNegated ? complement(ranges) : ranges)
@@ -174,27 +157,20 @@ const rangesText = (ranges: Ranges): string => {
   return text
 }
 
-const knownToRe2 = new Map<string, boolean>()
-
-const isKnownToRe2 = (text: string): boolean => {
-  const found = knownToRe2.get(text)
-  if (found !== undefined) return found
-  if (knownToRe2.size >= maxNames) knownToRe2.clear()
-  let isKnown = true
+const isKnownToRe2 = keeping((text: string): boolean => {
   try {
     RE2JS.compile(text)
+    return true
   } catch {
-    isKnown = false
+    return false
   }
-  knownToRe2.set(text, isKnown)
-  return isKnown
-}
+}, maxNames)
 
 /** A set as parts of an RE2 class, where it is a union of what such a class may have; else undefined. */
 const partsText = (set: SetNode, budget: Budget): string | undefined => {
   if (set.kind === "range") return rangeText(set.from, set.to)
   if (set.kind === "property") {
-    const text = `\\${set.property.isNegated ? "P" : "p"}{${set.property.name}}`
+    const text = `\\${set.isNegated ? "P" : "p"}{${set.name}}`
     return isKnownToRe2(text) ? text : rangesText(rangesOf(set, budget))
   }
   if (set.kind === "operation" || set.isNegated) return undefined

@@ -89,8 +89,12 @@ class PatternReader {
     return found
   }
 
+  private isNext(text: string): boolean {
+    return Array.from(text).every((char, i) => this.peek(i) === char)
+  }
+
   private takeAll(text: string): boolean {
-    const found = Array.from(text).every((char, i) => this.peek(i) === char)
+    const found = this.isNext(text)
     if (found) this.at += text.length
     return found
   }
@@ -166,8 +170,7 @@ class PatternReader {
   private group(flags: Flags, depth: number): { readonly node: Node; readonly flags?: Flags } {
     let inner = flags
     if (this.peek() === "?") {
-      for (const ahead of ["?=", "?!", "?<=", "?<!"])
-        if (Array.from(ahead).every((char, i) => this.peek(i) === char)) return fault("look-around is not supported")
+      if (["?=", "?!", "?<=", "?<!"].some((ahead) => this.isNext(ahead))) return fault("look-around is not supported")
       if (this.takeAll("?P<") || this.takeAll("?<")) this.name()
       else {
         this.at++

@@ -6,6 +6,7 @@
  * cannot say, boundaries of words beyond ASCII, is run by `machine.ts`.
  */
 import { RE2JS } from "re2js"
+import { keeping } from "./keeping.ts"
 import { find, type Program, programOf } from "./machine.ts"
 import { parsePattern } from "./parsePattern.ts"
 import { type Node, PatternFault } from "./pattern.ts"
@@ -29,26 +30,6 @@ const asksForWords = (node: Node): boolean => {
 
 const ascii = /^[\0-\x7f]*$/
 
-type Member = (character: string) => boolean
-
-/** Tests of one character by what RE2 reads as a set; each set is compiled once, each character asked about once. */
-const members = (): ((text: string) => Member) => {
-  const made = new Map<string, Member>()
-  return (text) => {
-    const found = made.get(text)
-    if (found !== undefined) return found
-    const pattern = compiled(`\\A(?:${text})\\z`)
-    const known = new Map<string, boolean>()
-    const member: Member = (character) => {
-      const has = known.get(character) ?? pattern.matcher(character).find()
-      known.set(character, has)
-      return has
-    }
-    made.set(text, member)
-    return member
-  }
-}
-
 const compiled = (text: string): RE2JS => {
   try {
     return RE2JS.compile(text)
@@ -56,6 +37,13 @@ const compiled = (text: string): RE2JS => {
     throw new PatternFault(`it is not supported: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
+
+/** Tests of one character by what RE2 reads as a set; each set is compiled once, each character asked about once. */
+const members = () =>
+  keeping((text: string) => {
+    const pattern = compiled(`\\A(?:${text})\\z`)
+    return keeping((character: string): boolean => pattern.matcher(character).find())
+  })
 
 /** Where matches lie in a text, one behind the other, in its own units. */
 export type Spans = Generator<readonly [from: number, to: number], void>
@@ -88,13 +76,24 @@ export class Pattern {
     return this.re2For(text)?.matcher(text).find() ?? find(this.program!, Array.from(text), 0) !== undefined
   }
 
+  /** Nothing matches the empty text where a match has just ended. */
   *spans(text: string): Spans {
-    const matcher = this.re2For(text)?.matcher(text)
-    if (matcher !== undefined) while (matcher.find()) yield [matcher.start(), matcher.end()]
-    else yield* this.spansBeyond(Array.from(text))
+    let ended = -1
+    for (const span of this.found(text)) {
+      const [from, to] = span
+      if (from === to && to === ended) continue
+      ended = to
+      yield span
+    }
   }
 
-  private *spansBeyond(characters: ReadonlyArray<string>): Spans {
+  private *found(text: string): Spans {
+    const matcher = this.re2For(text)?.matcher(text)
+    if (matcher !== undefined) while (matcher.find()) yield [matcher.start(), matcher.end()]
+    else yield* this.foundBeyond(Array.from(text))
+  }
+
+  private *foundBeyond(characters: ReadonlyArray<string>): Spans {
     // The length of what lies before each character.
     const units = [0]
     for (const character of characters) units.push(units.at(-1)! + character.length)
@@ -108,24 +107,17 @@ export class Pattern {
   }
 }
 
-const cache = new Map<string, Pattern | string>()
-const cacheSize = 500
+const maxPatterns = 500
 
 /** The pattern, or why the text is none. */
-const known = (source: string): Pattern | string => {
-  const found = cache.get(source)
-  if (found !== undefined) return found
-  if (cache.size >= cacheSize) cache.clear()
-  let made: Pattern | string
+const known = keeping((source: string): Pattern | string => {
   try {
-    made = new Pattern(source)
+    return new Pattern(source)
   } catch (error) {
-    if (!(error instanceof PatternFault)) throw error
-    made = error.message
+    if (error instanceof PatternFault) return error.message
+    throw error
   }
-  cache.set(source, made)
-  return made
-}
+}, maxPatterns)
 
 /** The compiled pattern, undefined when it is no valid one, or not supported. */
 export const compile = (source: string): Pattern | undefined => {

@@ -125,24 +125,21 @@ const prefixed = (prefix: string, content: string, source: string, at: number, e
   }
 }
 
-const unitAt = /\d[\d_]*(?:ns|us|µs|μs|ms|s|m|h|d|w|y)/y
 const numberAt = /\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d[\d_]*)?/y
-const durationAt = /(?:\d[\d_]*(?:ns|us|µs|μs|ms|s|m|h|d|w|y))+(?![A-Za-z0-9_])/y
+const durationAt = new RegExp(`${Durations.written}(?![A-Za-z0-9_])`, "y")
 
 /** A number or duration that starts at `at` (a digit, or a sign directly before one). */
 export const number = (text: string, at: number, after: number): Token => {
   const signed = !isDigit(text.charCodeAt(at))
   const first = signed ? at + 1 : at
   if (!signed) {
-    unitAt.lastIndex = first
-    if (unitAt.test(text)) {
-      durationAt.lastIndex = first
-      const found = durationAt.exec(text)
-      const value = found === null ? undefined : Durations.parse(found[0])
-      if (found !== null)
-        return value === undefined
-          ? bad("this duration is too long", at, after)
-          : token("value", found[0], value, at, durationAt.lastIndex, after)
+    durationAt.lastIndex = first
+    const found = durationAt.exec(text)
+    if (found !== null) {
+      const value = Durations.parse(found[0])
+      return value === undefined
+        ? bad("this duration is too long", at, after)
+        : token("value", found[0], value, at, durationAt.lastIndex, after)
     }
   }
   numberAt.lastIndex = first

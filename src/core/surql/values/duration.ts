@@ -20,8 +20,10 @@ const unitNanos: { readonly [unit: string]: bigint } = {
   y: 31_536_000_000_000_000n
 }
 
-const whole = /^(?:\d[\d_]*(?:ns|us|µs|μs|ms|s|m|h|d|w|y))+$/
 const piece = /(\d[\d_]*)(ns|us|µs|μs|ms|s|m|h|d|w|y)/g
+/** A duration as a text has it, for a pattern. */
+export const written = `(?:${piece.source})+`
+const whole = new RegExp(`^${written}$`)
 
 const mostSeconds = 18446744073709551615n
 

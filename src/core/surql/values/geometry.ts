@@ -188,7 +188,7 @@ const covers = (a: Geometry, b: Geometry): boolean => {
   const outer = shapeOf(a),
     inner = shapeOf(b)
   const onPath = (p: Point): boolean =>
-    outer.lines.some((l) => onLine(l, p) && !endsAt(l, p)) || outer.points.some((q) => q[0] === p[0] && q[1] === p[1])
+    outer.lines.some((l) => onLine(l, p) && !endsAt(l, p)) || outer.points.some((q) => isSame(q, p))
   const pointAt = (p: Point): number =>
     onPath(p) ? 1 : Math.max(-1, ...outer.polygons.map((polygon) => inPolygon(polygon, p)))
   const lineAt = (line: ReadonlyArray<Point>): ReadonlyArray<number> =>
@@ -235,7 +235,7 @@ export const intersects = (a: Geometry, b: Geometry): boolean => {
   const touches = (s: Shape, p: Point): boolean =>
     s.polygons.some((polygon) => inPolygon(polygon, p) >= 0) ||
     s.lines.some((l) => onLine(l, p)) ||
-    s.points.some((q) => q[0] === p[0] && q[1] === p[1])
+    s.points.some((q) => isSame(q, p))
   const edges = (s: Shape): Array<ReadonlyArray<Point>> => [...s.lines, ...s.polygons.flat()]
   return (
     allPoints(y).some((p) => touches(x, p)) ||

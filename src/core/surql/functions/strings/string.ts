@@ -99,12 +99,8 @@ const replace = (s: string, search: Value, by: string, scope: Scope): string => 
   const added = bytesOf(by)
   let out = "",
     last = 0,
-    bytes = 0,
-    ended = -1
+    bytes = 0
   for (const [from, to] of compiled.spans(s)) {
-    // Nothing matches the empty text where a match has just ended.
-    if (from === to && to === ended) continue
-    ended = to
     const kept = s.slice(last, from)
     bytes += bytesOf(kept) + added
     if (bytes > maxBytes) break

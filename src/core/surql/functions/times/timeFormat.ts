@@ -88,7 +88,7 @@ const letters: { readonly [letter: string]: (d: Datetime, c: Civil) => string } 
 }
 
 /** What is one number may say how it is padded (`%-d`, `%_d`, `%0e`); with any other letter that is an error. */
-const isNumber = (letter: string): boolean => "YCymdewuUWGgVjqHkIlMSfs".includes(letter)
+const mayBePadded = (letter: string): boolean => "YCymdewuUWGgVjqHkIlMSfs".includes(letter)
 
 /** A number padded as a flag says: `-` not at all, `_` with spaces, `0` with zeros behind its sign. */
 const padded = (text: string, flag: string, width: number): string => {
@@ -113,7 +113,7 @@ export const formatTime = (d: Datetime, format: string): string => {
     if (spec === "+")
       return `${letters["F"]!(d, c)}T${letters["T"]!(d, c)}${c.nanos === 0 ? "" : fractions(c, c.nanos % 1e6 === 0 ? 3 : c.nanos % 1e3 === 0 ? 6 : 9, true)}+00:00`
     const letter = letters[spec.slice(-1)]
-    if (letter === undefined || spec === "" || (spec.length > 1 && !isNumber(spec.slice(-1))))
+    if (letter === undefined || spec === "" || (spec.length > 1 && !mayBePadded(spec.slice(-1))))
       return raise(`Incorrect arguments for method time::format(). \`${format}\` is not a valid time formatting string`)
     const text = letter(d, c)
     return spec.length === 1 ? text : padded(text, spec[0]!, spec[1] === "s" ? 9 : text.length)
