@@ -86,7 +86,7 @@ const toDecimalValue = (v: Value): Result => {
 const toNumber = (v: Value): Result => {
   if (isNumber(v)) return v
   if (typeof v !== "string") return none
-  // A decimal alone may have them, and is written so.
+  // `<decimal>` takes underscores between digits, `<number>` does not.
   if (v.includes("_")) return none
   const whole = toInt(v)
   return whole !== none ? whole : toFloatValue(v) !== none ? toFloatValue(v) : toDecimalValue(v)

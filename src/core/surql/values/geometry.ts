@@ -176,7 +176,7 @@ const coversPolygon = (
 const isSame = (a: Point | undefined, b: Point | undefined): boolean =>
   a !== undefined && b !== undefined && a[0] === b[0] && a[1] === b[1]
 
-/** A line that is not closed has its ends as its border. */
+/** The ends of a line that is not closed are its border, and not in it. */
 const endsAt = (line: ReadonlyArray<Point>, p: Point): boolean =>
   !isSame(line[0], line.at(-1)) && (isSame(line[0], p) || isSame(line.at(-1), p))
 

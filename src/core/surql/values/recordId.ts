@@ -111,7 +111,7 @@ export const parseWritten = (text: string): RecordId | undefined => {
         ? readKey((m[2] ?? "") + behind, "anything")
         : undefined
   if (composite !== undefined) return make(splitId(table)![0], composite)
-  // What begins as a uuid is one, or nothing.
+  // A key that begins as a uuid is a whole one, or the text is no id.
   if (m[2] === undefined || (m[2] === "u" && /^['"]/.test(behind))) return undefined
   if (!/^[+-]/.test(m[2])) return parse(table + m[2])
   // Below zero and with more behind it than digits, the digits are text; so are too many.
