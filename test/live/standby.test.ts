@@ -148,7 +148,11 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
       ["/livez", 200]
     ] as const)
       expect((await standby.ask({ path }))?.status, path).toBe(status)
-    await until("it has applied it", async () => (await cluster.told(standby))?.seq === seq)
+    // A scheduler writes its own row beside the log only once it leads, or follows.
+    await until("it has applied it, and both are in the list", async () => {
+      const told = await cluster.told(standby)
+      return told?.seq === seq && told.log.schedulers.length === 2
+    })
     expect(await cluster.told(standby)).toMatchObject({
       state: "standby",
       log: { role: "follower", leader: leader.name, durability: "flushed", schedulers: [{}, {}] }
