@@ -6,7 +6,7 @@
  */
 import { Effect, Random } from "effect"
 import type { Answer } from "../../core/cluster/deliveryQueue.ts"
-import type { Action, Command, ViewSpec } from "../../core/cluster/messages.ts"
+import type { Action, CallOutcome, Command, ViewSpec } from "../../core/cluster/messages.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import { definitionsTable } from "../../core/surreal/definitionsRecord.ts"
@@ -154,7 +154,7 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
     case "ExecuteJob":
       return Effect.map(
         Effect.flatMap(jobBody(around, action.job, action.table), (body) =>
-          body === undefined ? Effect.succeed({ kind: "unreachable" } as const) : client.executeJob(target, body)
+          body === undefined ? Effect.succeed<CallOutcome>({ kind: "unreachable" }) : client.executeJob(target, body)
         ),
         (outcome) => ({ tag: "JobCalled", op: action.op, job: action.job, outcome })
       )
