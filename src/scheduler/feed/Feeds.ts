@@ -34,7 +34,19 @@ const writeSize = 256 * 1024
 /** Events read from the log at once. */
 const pageSize = 1000
 
-const encoder = new TextEncoder()
+/** The bytes of a text; those of the last one are kept, since SSPs that follow the same tables are sent the same. */
+const makeEncode = (): ((text: string) => Uint8Array) => {
+  const encoder = new TextEncoder()
+  let last = ""
+  let bytes = encoder.encode(last)
+  return (text) => {
+    if (text !== last) {
+      bytes = encoder.encode(text)
+      last = text
+    }
+    return bytes
+  }
+}
 
 export interface FeedAsked {
   readonly registration: number
@@ -56,6 +68,7 @@ export type Refusal = ReturnType<typeof Errors.notRegistered> | typeof Errors.ov
 interface Surroundings {
   readonly pool: PoolShape
   readonly run: (effect: Effect.Effect<void>) => void
+  readonly encode: (text: string) => Uint8Array
   /** Told when a feed may have come further. */
   readonly settle: () => void
 }
@@ -180,7 +193,7 @@ class Feed {
   }
 
   private write(text: string): void {
-    if (text !== "" && !this.isOver) this.keepsUp = this.sink!.write(encoder.encode(text))
+    if (text !== "" && !this.isOver) this.keepsUp = this.sink!.write(this.around.encode(text))
   }
 }
 
@@ -401,7 +414,7 @@ const make: Effect.Effect<typeof Feeds.Service, never, Pool | Turn | Serving | S
     })
   }
   const run = (effect: Effect.Effect<void>): void => void runFork(Serving.guard(serving, effect))
-  const open = new Open({ pool, run, settle })
+  const open = new Open({ pool, run, encode: makeEncode(), settle })
   pool.watch(() => open.look())
   yield* Serving.fork(
     Effect.forever(
