@@ -164,32 +164,33 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
       expect(readdirSync(cluster.folder).filter((name) => name.startsWith("live-sidecar-start"))).toEqual([])
     }
   )
-  it("--standalone with a secret of one's own prints lines that work in a terminal that does not know it, and takes the secret's file away with it", async ({
-    onTestFinished
-  }) => {
-    const chosen = "another-of-one's-own"
-    const cluster = await start(onTestFinished, "launcher", ["--standalone"], {
-      STORE_ADDR: "memory://",
-      SVC_AUTH_SECRET: chosen
-    })
-    const lines = await until(
-      "the lines to try",
-      () => {
-        const found = [...cluster.door.logs.matchAll(/^ {2}((?:curl|sleep) .*)$/gm)].map(([, line]) => line!)
-        return found.length === 4 ? found : undefined
-      },
-      120_000
-    )
-    expect(cluster.door.logs).not.toContain(chosen)
-    const [registered, followed, , result] = await paste(lines)
-    expect(JSON.parse(registered!)).toMatchObject({ query_id: "incantation:fast" })
-    expect(followed).toMatch(/^: open\n\nevent: snapshot\n[\s\S]*\nevent: delta\n[\s\S]*car:gto/)
-    expect(result).toContain("Pontiac GTO")
-    const [, file = ""] = /-H '@([^']+)'/.exec(lines[0]!) ?? []
-    expect(statSync(file).mode & 0o777).toBe(0o600)
-    expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
-    expect(existsSync(file)).toBe(false)
-  })
+  it.runIf(long)(
+    "--standalone with a secret of one's own prints lines that work in a terminal that does not know it, and takes the secret's file away with it",
+    async ({ onTestFinished }) => {
+      const chosen = "another-of-one's-own"
+      const cluster = await start(onTestFinished, "launcher", ["--standalone"], {
+        STORE_ADDR: "memory://",
+        SVC_AUTH_SECRET: chosen
+      })
+      const lines = await until(
+        "the lines to try",
+        () => {
+          const found = [...cluster.door.logs.matchAll(/^ {2}((?:curl|sleep) .*)$/gm)].map(([, line]) => line!)
+          return found.length === 4 ? found : undefined
+        },
+        120_000
+      )
+      expect(cluster.door.logs).not.toContain(chosen)
+      const [registered, followed, , result] = await paste(lines)
+      expect(JSON.parse(registered!)).toMatchObject({ query_id: "incantation:fast" })
+      expect(followed).toMatch(/^: open\n\nevent: snapshot\n[\s\S]*\nevent: delta\n[\s\S]*car:gto/)
+      expect(result).toContain("Pontiac GTO")
+      const [, file = ""] = /-H '@([^']+)'/.exec(lines[0]!) ?? []
+      expect(statSync(file).mode & 0o777).toBe(0o600)
+      expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
+      expect(existsSync(file)).toBe(false)
+    }
+  )
   it.runIf(campaign)(
     "leaves nothing behind when the launcher, or npm above it, is killed with SIGKILL",
     async ({ onTestFinished }) => {
