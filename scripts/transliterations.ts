@@ -28,7 +28,7 @@ const ask = async <A>(expression: string, items: ReadonlyArray<unknown>): Promis
 const firsts = (lists: ReadonlyArray<ReadonlyArray<string>>): Promise<ReadonlyArray<string>> =>
   ask<string>("array::sort_lexical($x)[0]", lists)
 
-// The byte order mark is lost on the way back; it is neither transliterated nor a letter.
+// The byte order mark is lost on the way back; slugs drop it.
 const characters = Array.from({ length: 0x110000 - 0x80 }, (_, i) => i + 0x80)
   .filter((p) => (p < 0xd800 || p > 0xdfff) && p !== 0xfeff)
   .map((p) => String.fromCodePoint(p))

@@ -9,7 +9,7 @@
 import { raise } from "../evaluate/failure.ts"
 import { copyOf } from "../evaluate/select/shape.ts"
 import { compare, equal, sortedKeys } from "./order.ts"
-import { render, toText } from "./text.ts"
+import { rawText, render } from "./text.ts"
 import type { Obj, Value } from "./value.ts"
 import { field, isObj, setField } from "./value.ts"
 import { weighed } from "./weigh.ts"
@@ -60,7 +60,7 @@ const added = (path: string, value: Value): Value => ({ op: "add", path, value }
 const malformed = (why: string): never =>
   raise(`The JSON Patch contains invalid operations. Failed to parse JSON patch structure: ${why}`)
 
-const segments = (v: Value): ReadonlyArray<string> => toText(v).replace(/^\/+/, "").split(/[./]/)
+const segments = (v: Value): ReadonlyArray<string> => rawText(v).replace(/^\/+/, "").split(/[./]/)
 
 const operation = (v: Value): Operation => {
   if (!isObj(v)) return malformed("Patch operations should be an array of objects")
@@ -111,7 +111,7 @@ const put = (v: Value, path: ReadonlyArray<string>, value: Value): Value => {
 
 /** A copy without the key at a path. */
 const cut = (v: Value, path: ReadonlyArray<string>): Value => {
-  if (Array.isArray(v)) return /^[+-]?\d+$/.test(path[0]!) ? v : (v as Items).map((item) => cut(item, path))
+  if (Array.isArray(v)) return (v as Items).map((item) => cut(item, path))
   const [key, ...rest] = path
   if (!isObj(v) || !has(v, key!)) return v
   const copy = copyOf(v)

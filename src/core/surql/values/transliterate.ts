@@ -60,10 +60,21 @@ const wordOf = (codePoint: number, lettersOnly: boolean): string | undefined => 
  */
 export const collated = (codePoint: number): string | undefined => wordOf(codePoint, true)?.trim()
 
-/** A text as part of an address: lower-case letters, digits, `_`, and `-` for all between them. */
+/** Characters that the database's table has and ours lacks: controls, and the byte order mark; all are nothing. */
+const dropped = /[\0-\x1f\x7f\ufeff]/g
+
+/**
+ * A text as part of an address: lower-case letters, digits, `_`, and `-` for all between them. The table is asked from
+ * the first character beyond ASCII on.
+ */
 export const slug = (text: string): string => {
-  const ascii = text.replaceAll("\x7f", "").replace(/[^\0-\x7f]/gu, (c) => wordOf(c.codePointAt(0)!, false) ?? "-")
-  return ascii
+  const from = text.search(/[^\0-\x7f]/)
+  const head = from < 0 ? text : text.slice(0, from)
+  const tail = text
+    .slice(head.length)
+    .replace(dropped, "")
+    .replace(/[^ -~]/gu, (c) => wordOf(c.codePointAt(0)!, false) ?? "-")
+  return (head.replaceAll("\x7f", "") + tail)
     .toLowerCase()
     .replace(/[^a-z0-9_]+/g, "-")
     .replace(/^-|-$/g, "")
