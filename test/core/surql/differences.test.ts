@@ -57,6 +57,17 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
     ["RETURN array::distinct([0.1dec, 0.1f])", "order", "[[0.1dec]]"],
     ["RETURN vector::similarity::jaccard([0.1dec], [0.1f])", "order", "[0f]"]
   ],
+  "decimals of zero": [
+    ["RETURN <decimal> -0f", "both", "[0dec]"],
+    ["RETURN math::ceil(-0.4dec)", "both", "[0dec]"]
+  ],
+  "a range of records as a value (`p:1..3`): in `record::exists`; in FETCH; in front of graph steps; in order beside another":
+    [
+      ["RETURN record::exists(p:1..3)", "both"],
+      ["SELECT VALUE x FROM {x: p:1..3} FETCH x", "both", "[[p:1..3]]"],
+      ["RETURN (p:1..3)->e", "both", "[NONE]"],
+      ["RETURN p:1..3 < p:1..3", "both", "[false]"]
+    ],
   "text patches in `value::diff` and `value::patch`": [
     ["RETURN value::diff('hello', 'help')", "both"],
     [

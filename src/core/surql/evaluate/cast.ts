@@ -17,6 +17,7 @@ import { shown, toText } from "../values/text.ts"
 import type { Value } from "../values/value.ts"
 import {
   Bytes,
+  Closure,
   Datetime,
   Decimal,
   Duration,
@@ -29,6 +30,7 @@ import {
   isObj,
   Range,
   RecordId,
+  RecordRange,
   Regex,
   SetValue,
   Table,
@@ -92,8 +94,10 @@ const toNumber = (v: Value): Result => {
   return whole !== none ? whole : toFloatValue(v) !== none ? toFloatValue(v) : toDecimalValue(v)
 }
 
-const items = (v: Value): ReadonlyArray<Value> | undefined => {
-  if (Array.isArray(v)) return v as ReadonlyArray<Value>
+type Items = ReadonlyArray<Value>
+
+const items = (v: Value): Items | undefined => {
+  if (Array.isArray(v)) return v as Items
   if (v instanceof SetValue) return v.items
   if (v instanceof Bytes) return Array.from(v.value)
   if (v instanceof Range) return rangeItems(v)
@@ -180,6 +184,8 @@ const scalar = (name: string, v: Value): Result => {
       return toBytes(v)
     case "object":
       return isObj(v) ? v : none
+    case "function":
+      return v instanceof Closure ? v : none
     case "regex":
       return v instanceof Regex ? v : typeof v === "string" && Regexes.compile(v) !== undefined ? new Regex(v) : none
     case "range":
@@ -233,15 +239,30 @@ export const geometryIs = (v: Geometry, kinds: string): boolean =>
   isOneOf(geometryNames[String(field(v.value, "type"))] ?? "", kinds)
 
 const record = (v: Value, tables: string | undefined): Result => {
-  const id = v instanceof RecordId ? v : typeof v === "string" ? RecordIds.parseWritten(v) : undefined
+  const id =
+    v instanceof RecordId || v instanceof RecordRange
+      ? v
+      : typeof v === "string"
+        ? RecordIds.parseWritten(v)
+        : undefined
   return id === undefined || (tables !== undefined && !isOneOf(id.table, tables)) ? none : id
+}
+
+/** The name of a type and what stands between its `<` and `>`. */
+const partsOf = (type: string): { readonly name: string; readonly inner: string | undefined } => {
+  const [, name = type, inner] = /^(\w+)<(.*)>$/s.exec(type) ?? []
+  return { name, inner }
+}
+
+/** What the elements of an array or a set are, and how many. */
+const elementsOf = (inner = "any"): { readonly element: string; readonly size: number | undefined } => {
+  const [, element = "any", size] = /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
+  return { element, size: size === undefined ? undefined : Number(size) }
 }
 
 const convert = (type: string, v: Value): Result => {
   if (isLiteralType(type)) return isLiteral(type, v) ? v : none
-  const m = /^(\w+)<(.*)>$/s.exec(type)
-  const name = m?.[1] ?? type,
-    inner = m?.[2]
+  const { inner, name } = partsOf(type)
   if (name === "record") return record(v, inner)
   if (name === "table" && inner !== undefined) {
     const table = scalar("table", v)
@@ -251,38 +272,64 @@ const convert = (type: string, v: Value): Result => {
     const given = v instanceof Geometry || !isOneOf("point", inner) ? v : scalar("point", v)
     return given instanceof Geometry && geometryIs(given, inner) ? given : none
   }
-  if (name === "option")
-    return v === undefined || inner === undefined ? v : v === null && inner === "string" ? none : convert(inner, v)
   if (name === "array" || name === "set") {
     const list = items(v)
     if (list === undefined) return none
-    const [, element, size] =
-      inner === undefined ? [undefined, "any", undefined] : /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
-    const out = list.map((item) => cast(element!, item))
+    const { element, size } = elementsOf(inner)
+    const out = list.map((item) => cast(element, item))
     const made = name === "set" ? makeSet(out, "last") : out
     const length = made instanceof SetValue ? made.items.length : out.length
-    if (size !== undefined && length !== Number(size))
+    if (size !== undefined && length !== size)
       return raise(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${length}\``)
     return made
   }
   return scalar(name, v)
 }
 
+/**
+ * Whether a value may become a type that is one of several. Less does than where there is one: lists stay what they
+ * are, so do geometries and ids of a named table, and nothing is not made text.
+ */
+const mayBecome = (type: string, v: Value): boolean => {
+  const { inner, name } = isLiteralType(type) ? { inner: undefined, name: "" } : partsOf(type)
+  if (name === "array" || name === "set") {
+    const list = name === "array" ? (Array.isArray(v) ? (v as Items) : undefined) : itemsOfSet(v)
+    const { element, size } = elementsOf(inner)
+    const options = optionsOf(element)
+    return (
+      list !== undefined &&
+      (size === undefined || list.length === size) &&
+      list.every((item) => options.some((option) => mayBecome(option, item)))
+    )
+  }
+  if (name === "geometry" || name === "point") return v instanceof Geometry && convert(type, v) !== none
+  if (name === "record" && inner !== undefined && typeof v === "string") return false
+  if ((name === "string" || name === "table") && (v === undefined || v === null)) return false
+  return convert(type, v) !== none
+}
+
+const itemsOfSet = (v: Value): Items | undefined => (v instanceof SetValue ? v.items : undefined)
+
+/** The types of which a value is to become one: `option<int | string>` is NONE or one of two. */
+const optionsOf = (type: string): ReadonlyArray<string> =>
+  splitUnion(type).flatMap((option) => {
+    const { inner, name } = isLiteralType(option) ? { inner: undefined, name: "" } : partsOf(option)
+    return name === "option" && inner !== undefined ? ["none", ...splitUnion(inner)] : [option]
+  })
+
+/** A type in the words of the database's failures. */
+const named = (type: string, options: ReadonlyArray<string>): string =>
+  options.length > 1
+    ? options.map((option) => (option === "point" ? "geometry<point>" : option)).join(" | ")
+    : type.replace(/^set(?=<|$)/, "array").replace(/^geometry<.*/s, "geometry")
+
 /** Casts a value to a type written as the parser keeps it; fails when there is no such conversion. */
 export const cast = (type: string, v: Value): Value => {
-  const options = splitUnion(type)
-  for (const option of options) {
-    // Where there is a choice, nothing is not made text.
-    if (options.length > 1 && option === "string" && (v === undefined || v === null)) continue
-    const out = convert(option, v)
-    if (out !== none) return out
-  }
-  return raise(
-    `Could not cast into \`${type
-      .replace(/^option<(.*)>$/s, "none | $1")
-      .replace(/^set(?=<|$)/, "array")
-      .replace(/^geometry<.*/s, "geometry")}\` using input \`${shown(v)}\``
-  )
+  const options = [...new Set(optionsOf(type))]
+  const fitting = options.length === 1 ? options[0] : options.find((option) => mayBecome(option, v))
+  const out = fitting === undefined ? none : convert(fitting, v)
+  if (out !== none) return out
+  return raise(`Could not cast into \`${named(type, options)}\` using input \`${shown(v)}\``)
 }
 
 /** The alternatives of a type. */

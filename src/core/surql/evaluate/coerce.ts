@@ -1,8 +1,8 @@
 /**
  * Coercion: what a declared type lets through, for closure parameters, their results and typed LET.
  *
- * Why so: unlike a cast it converts next to nothing: whole numbers between the number types, elements of arrays and
- * sets.
+ * Why so: unlike a cast it converts next to nothing: whole numbers between the number types, a text to the table of
+ * that name, elements of arrays and sets.
  */
 
 import { makeSet } from "../values/makeSet.ts"
@@ -22,6 +22,7 @@ import {
   isObj,
   Range,
   RecordId,
+  RecordRange,
   Regex,
   SetValue,
   Table,
@@ -59,7 +60,7 @@ const tests: { readonly [type: string]: (v: Value) => boolean } = {
   range: (v) => v instanceof Range,
   function: (v) => v instanceof Closure,
   table: (v) => v instanceof Table,
-  record: (v) => v instanceof RecordId,
+  record: (v) => v instanceof RecordId || v instanceof RecordRange,
   geometry: (v) => v instanceof Geometry,
   point: (v) => v instanceof Geometry && geometryIs(v, "point")
 }
@@ -85,7 +86,7 @@ const elements = (type: string, inner: string, list: ReadonlyArray<Value>): Read
       return new Mismatch(`${v.why} when coercing an element of \`${type.replaceAll(", ", ",")}\``)
     out.push(v)
   }
-  return size !== undefined && out.length > Number(size)
+  return size !== undefined && out.length !== Number(size)
     ? new Mismatch(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${out.length}\``)
     : out
 }
@@ -103,10 +104,13 @@ const one = (type: string, v: Value): Result => {
     const out = v instanceof SetValue ? elements(type, inner ?? "any", v.items) : mismatch(type, v)
     return out instanceof Mismatch ? out : makeSet(out)
   }
+  // A text becomes the table of that name; a value that is a table already only does where the type names tables.
+  if (name === "table" && inner === undefined) return typeof v === "string" ? new Table(v) : mismatch("string", v)
+  if (name === "table" && typeof v === "string") return one(type, new Table(v))
   if (!tests[name]!(v)) return mismatch(type, v)
   if (inner === undefined) return v
   const named =
-    v instanceof RecordId
+    v instanceof RecordId || v instanceof RecordRange
       ? isOneOf(v.table, inner)
       : v instanceof Table
         ? isOneOf(v.name, inner)

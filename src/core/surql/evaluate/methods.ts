@@ -37,7 +37,6 @@ export const kindOf = (v: Value): string => {
   if (typeof v === "number" || typeof v === "bigint") return "number"
   if (Array.isArray(v)) return "array"
   if (!(v instanceof Special)) return "object"
-  if (v instanceof RecordRange || v instanceof Range) return "range"
   if (
     v instanceof Datetime ||
     v instanceof Duration ||
@@ -46,6 +45,8 @@ export const kindOf = (v: Value): string => {
     v instanceof SetValue ||
     v instanceof Regex ||
     v instanceof RecordId ||
+    v instanceof RecordRange ||
+    v instanceof Range ||
     v instanceof Geometry ||
     v instanceof Table
   )

@@ -23,6 +23,7 @@ import {
   isObj,
   Range,
   RecordId,
+  RecordRange,
   Regex,
   SetValue,
   Uuid
@@ -63,7 +64,7 @@ const types: { readonly [name: string]: (v: Value) => boolean } = {
   object: isObj,
   datetime: (v) => v instanceof Datetime,
   duration: (v) => v instanceof Duration,
-  record: (v) => v instanceof RecordId,
+  record: (v) => v instanceof RecordId || v instanceof RecordRange,
   function: (v) => v instanceof Closure,
   set: (v) => v instanceof SetValue,
   regex: (v) => v instanceof Regex,

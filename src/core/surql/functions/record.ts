@@ -7,23 +7,29 @@ import { raise } from "../evaluate/failure.ts"
 import { recordOf } from "../evaluate/paths.ts"
 import { spend } from "../evaluate/scope.ts"
 import type { Value } from "../values/value.ts"
-import { field, isObj, type RecordId } from "../values/value.ts"
+import { field, isObj, type RecordId, RecordRange } from "../values/value.ts"
 import type { Table } from "./define.ts"
 import { define } from "./define.ts"
 
+type Record = RecordId | RecordRange
+
+const keyOf = (id: Record): Value => (id instanceof RecordRange ? id.range : (id.key as Value))
+
 export const record: Table = {
-  "record::exists": define<[RecordId]>(
+  "record::exists": define<[Record]>(
     ["record"],
     ([id], scope) => {
       spend(scope.budget, 1)
+      if (id instanceof RecordRange) return raise("record::exists() of a range of records is not supported here")
       return scope.source.record(id) !== undefined
     },
     { reads: true }
   ),
-  "record::id": define<[RecordId]>(["record"], ([id]) => id.key as Value),
+  "record::id": define<[Record]>(["record"], ([id]) => keyOf(id)),
   "record::is_edge": define<[Value]>(
     ["record|string"],
     ([v], scope) => {
+      if (v instanceof RecordRange) return false
       const id = recordOf(v)
       if (id === undefined) return raise("Incorrect arguments for function record::is_edge(). Expected a record ID")
       const doc = scope.source.record(id)
@@ -31,8 +37,8 @@ export const record: Table = {
     },
     { reads: true }
   ),
-  "record::table": define<[RecordId]>(["record"], ([id]) => id.table),
-  "record::tb": define<[RecordId]>(["record"], ([id]) => id.table),
-  "meta::id": define<[RecordId]>(["record"], ([id]) => id.key as Value),
-  "meta::tb": define<[RecordId]>(["record"], ([id]) => id.table)
+  "record::table": define<[Record]>(["record"], ([id]) => id.table),
+  "record::tb": define<[Record]>(["record"], ([id]) => id.table),
+  "meta::id": define<[Record]>(["record"], ([id]) => keyOf(id)),
+  "meta::tb": define<[Record]>(["record"], ([id]) => id.table)
 }

@@ -9,7 +9,7 @@ import { raise } from "../evaluate/failure.ts"
 import { exactKind } from "../evaluate/methods.ts"
 import { compileParts } from "../evaluate/paths.ts"
 import type { Scope } from "../evaluate/scope.ts"
-import { isNumber } from "../values/number.ts"
+import { isNumber, toFloat } from "../values/number.ts"
 import * as RecordIds from "../values/recordId.ts"
 import { rawText, render, toText } from "../values/text.ts"
 import type { RecordKey, Value } from "../values/value.ts"
@@ -18,7 +18,6 @@ import {
   Datetime,
   Decimal,
   Duration,
-  Float,
   field,
   Geometry,
   isInt,
@@ -45,18 +44,29 @@ const geometry = (type: string): Fn => is((v) => v instanceof Geometry && field(
 const table = (v: Value): Value =>
   v instanceof TableName
     ? v
-    : v instanceof RecordId
+    : v instanceof RecordId || v instanceof RecordRange
       ? new TableName(v.table)
       : typeof v === "string"
         ? new TableName(v)
         : raise(`Found ${toText(v)} for the table, which is not valid`)
 
+const isKey = (v: Value): v is RecordKey => isInt(v) || Array.isArray(v) || isObj(v) || v instanceof Uuid
+
 const key = (v: Value): RecordKey => {
   if (v instanceof RecordId) return v.key
-  if (isInt(v) || Array.isArray(v) || isObj(v) || v instanceof Uuid) return v as RecordKey
-  if (isNumber(v)) return v instanceof Decimal ? v.value.toFixed() : String(v instanceof Float ? v.value : v)
+  if (isKey(v)) return v
+  if (isNumber(v)) return v instanceof Decimal ? v.value.toFixed() : floatKey(toFloat(v))
   const text = rawText(v)
   return text === "" ? raise("Found '' for the Record ID but this is not a valid id") : text
+}
+
+const floatKey = (n: number): string => (Object.is(n, -0) ? "-0" : String(n))
+
+const keyRange = (range: Range): Range => {
+  for (const bound of [range.from, range.to])
+    if (bound !== undefined && typeof bound.value !== "string" && !isKey(bound.value))
+      return raise(`Found ${render(range)} for the Record ID but this is not a valid id`)
+  return range
 }
 
 const record = (args: ReadonlyArray<Value>): Value => {
@@ -64,12 +74,13 @@ const record = (args: ReadonlyArray<Value>): Value => {
   if (args.length === 1) return cast("record", a)
   const name = rawText(a)
   if (name === "") return raise("Found '' for the table, which is not valid")
-  if (b instanceof Range) return new RecordRange(name, b)
+  if (b instanceof RecordRange) return new RecordRange(name, b.range)
+  if (b instanceof Range) return new RecordRange(name, keyRange(b))
   return RecordIds.make(name, key(b))
 }
 
 const isRecord = (v: Value, name: Value): boolean =>
-  v instanceof RecordId && (name === undefined || v.table === toText(name))
+  (v instanceof RecordId || v instanceof RecordRange) && (name === undefined || v.table === toText(name))
 
 /** Reads a dotted path of the document. */
 const path = (v: Value, scope: Scope): Value =>

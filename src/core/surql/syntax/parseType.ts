@@ -55,12 +55,23 @@ export const castType = (p: Parser): string | undefined => {
   return type
 }
 
-/** Types separated by `|`. */
+/** Types separated by `|`; `any` stands alone, and an `option` is the first. */
 export const union = (p: Parser): string => {
-  const parts = [single(p)]
-  while (eatOp(p, "|")) parts.push(single(p))
-  return parts.join(" | ")
+  const first = single(p)
+  return first === "any" ? first : [first, ...others(p)].join(" | ")
 }
+
+const others = (p: Parser): ReadonlyArray<string> => {
+  const parts: Array<string> = []
+  while (eatOp(p, "|")) parts.push(alternative(p))
+  return parts
+}
+
+const alternatives = (p: Parser): string => [alternative(p), ...others(p)].join(" | ")
+
+/** One type of several. */
+const alternative = (p: Parser): string =>
+  isWord(p, "ANY") || isWord(p, "OPTION") ? expected(p, "a type that may be one of several") : single(p)
 
 /** A type between brackets, or a constant, written as a value. */
 const literal = (p: Parser): string | undefined => {
@@ -107,7 +118,11 @@ export const single = (p: Parser): string => {
   if (!eatOpening(p)) return base === "option" ? expected(p, "`<`") : base
   if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, opening)
   const args = [
-    base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : nested(p, () => union(p))
+    base === "geometry"
+      ? kinds(p)
+      : base === "record" || base === "table"
+        ? names(p)
+        : nested(p, () => (base === "option" ? alternatives(p) : union(p)))
   ]
   while (eatOp(p, ",")) args.push(size(p))
   if (!eatOp(p, ">")) expected(p, "`>`")

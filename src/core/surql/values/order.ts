@@ -107,6 +107,7 @@ const compareComplex = (a: Value, b: Value): number => {
   if (a instanceof Table && b instanceof Table) return compareStrings(a.name, b.name)
   if (a instanceof Regex && b instanceof Regex) return compareStrings(a.source, b.source)
   if (isObj(a) && isObj(b)) return compareObjects(a, b)
+  if (isRecordValue(a) && isRecordValue(b)) return compareRecordRanges(a, b)
   return compareRanges(a, b)
 }
 
@@ -203,13 +204,17 @@ const compareBounds = (a: Bound | undefined, b: Bound | undefined): number => {
   return ka - kb || (a === undefined || b === undefined ? 0 : compare(a.value, b.value))
 }
 
-const compareRanges = (a: Value, b: Value): number => {
-  if (a instanceof RecordRange) {
-    return b instanceof RecordRange ? compareStrings(a.table, b.table) || compareRanges(a.range, b.range) : -1
-  }
-  if (b instanceof RecordRange) return 1
-  return a instanceof Range && b instanceof Range ? compareBounds(a.from, b.from) || compareBounds(a.to, b.to) : 0
-}
+const compareRanges = (a: Value, b: Value): number =>
+  a instanceof Range && b instanceof Range ? compareBounds(a.from, b.from) || compareBounds(a.to, b.to) : 0
+
+type Records = RecordId | RecordRange
+
+/** By table; ranges of keys come behind all keys. */
+const compareRecordRanges = (a: Records, b: Records): number =>
+  compareStrings(a.table, b.table) ||
+  (a instanceof RecordRange ? (b instanceof RecordRange ? compareRanges(a.range, b.range) : 1) : -1)
+
+const isRecordValue = (v: Value): v is Records => v instanceof RecordId || v instanceof RecordRange
 
 /**
  * The language's `=`: numbers exactly across kinds, a regex with a string it matches, and (D1) a string with a record
@@ -326,9 +331,8 @@ const isTruthySpecial = (v: Special): boolean => {
     case "uuid":
     case "datetime":
     case "geometry":
-      return true
     case "record":
-      return v instanceof RecordId
+      return true
     default:
       return false
   }

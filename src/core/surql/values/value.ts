@@ -193,9 +193,12 @@ export class Range extends Special {
   }
 }
 
-/** A record range `table:from..to`, as a source or a value: the table and the range of its keys. */
+/**
+ * A record range `table:from..to`, as a source or a value: the table and the range of its keys. As a value it is a
+ * record whose key is a range.
+ */
 export class RecordRange extends Special {
-  readonly type = "range"
+  readonly type = "record"
   readonly table: string
   readonly range: Range
   constructor(table: string, range: Range) {
