@@ -137,7 +137,7 @@ const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Pa
         (v as ReadonlyArray<Value>).filter(
           (item) =>
             spend(s.budget, steps) === undefined &&
-            isTruthy(condition({ ...s, doc: item instanceof RecordId ? fetch(item, s) : item }))
+            isTruthy(condition({ ...s, doc: item }))
         ),
         s
       )

@@ -231,10 +231,8 @@ const where =
     spend(s.budget, steps * items.length)
     make(s.budget, 8 * items.length)
     return next(
-      items.filter((item) => {
-        const id = recordOf(item)
-        return isTruthy(condition({ ...s, doc: id === undefined ? item : fetch(id, s) }))
-      }),
+      // A link is not fetched here: its fields are when they are read, and `$this` is the link.
+      items.filter((item) => isTruthy(condition({ ...s, doc: item }))),
       s
     )
   }

@@ -101,12 +101,13 @@ export const compileProjection = (select: Select): { readonly project: Compiled;
   const steps = fields.reduce((sum, f) => sum + (f.kind === "all" ? 1 : stepsOf(f.expr)), 0)
   const puts = fields.map((f, i) => putField(f, i === 0))
   const project: Compiled = (scope) => {
-    if (only?.kind === "all" && !isObj(scope.doc)) return scope.doc
+    const staysWhole = only?.kind === "all" && !isObj(scope.doc)
+    if (staysWhole && !fails) return scope.doc
     spend(scope.budget, steps)
     make(scope.budget, 64 + 16 * puts.length)
     const row: Record<string, Value> = {}
     for (let i = 0; i < puts.length; i++) puts[i]!(row, scope)
-    return row
+    return staysWhole ? scope.doc : row
   }
   return { project: omitting(project, select.omit), canFail: fails }
 }
