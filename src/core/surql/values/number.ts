@@ -23,14 +23,17 @@ export type Dec = InstanceType<typeof D>
 export type NumberValue = number | bigint | Float | Decimal
 
 const limit = new D("79228162514264337593543950335")
+const mostPlaces = 28
 
-/** A decimal rounded to what the database's decimal can hold; `undefined` when it overflows. */
-export const fit = (value: Dec): Dec | undefined => {
-  if (!value.isFinite()) return undefined
-  if (value.abs().gt(limit)) return undefined
+/**
+ * A decimal rounded to what the database's decimal can hold; `undefined` when it overflows. Sums and products are rounded
+ * half to even, what is read from text half up.
+ */
+export const fit = (value: Dec, rounding: DecimalNumber.Rounding = DecimalNumber.ROUND_HALF_EVEN): Dec | undefined => {
+  if (!value.isFinite() || value.e > limit.e) return undefined
   const whole = Math.max(0, value.e + 1)
-  let places = Math.min(28, Math.max(0, 29 - whole))
-  let rounded = value.toDecimalPlaces(places, DecimalNumber.ROUND_HALF_EVEN)
+  let places = Math.min(mostPlaces, Math.max(0, 29 - whole))
+  let rounded = value.toDecimalPlaces(places, rounding)
   while (
     places > 0 &&
     rounded
@@ -39,7 +42,7 @@ export const fit = (value: Dec): Dec | undefined => {
       .gt(limit)
   ) {
     places--
-    rounded = value.toDecimalPlaces(places, DecimalNumber.ROUND_HALF_EVEN)
+    rounded = value.toDecimalPlaces(places, rounding)
   }
   return rounded.abs().gt(limit) ? undefined : rounded
 }
@@ -50,10 +53,19 @@ export const decimal = (value: Dec): Decimal | undefined => {
   return fitted === undefined ? undefined : new Decimal(fitted)
 }
 
-/** Reads `12.50` or `1e3` as a decimal; `undefined` when the text is none. */
+const decimalText = /^[+-]?\d[\d_]*(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+
+/**
+ * Reads `12.50` or `1e3` as a decimal; `undefined` when the text is none. Digits beyond what fits are rounded, but not
+ * behind an exponent.
+ */
 export const parseDecimal = (text: string): Decimal | undefined => {
-  if (!/^[+-]?\d[\d_]*(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return undefined
-  return decimal(new D(text.replaceAll("_", "")))
+  const match = decimalText.exec(text)
+  if (match === null) return undefined
+  const [, fraction = "", exponent] = match
+  if (exponent !== undefined && fraction.length - Number(exponent) > mostPlaces) return undefined
+  const fitted = fit(new D(text.replaceAll("_", "")), DecimalNumber.ROUND_HALF_UP)
+  return fitted === undefined ? undefined : new Decimal(fitted)
 }
 
 export const isNumber = (v: Value): v is NumberValue =>
