@@ -345,6 +345,63 @@ export const casts = [
 export const casting = (random: Rng, kind: string): string =>
   `<${kind}> ${random.pick([Values.any, Values.any, Values.string, Values.number, Values.array, Values.readable, Values.readable, Values.geometry, Values.record, Values.uuid, Values.datetime, Values.duration, Values.object, Values.bool])(random)}`
 
+/** Without decimals and tables by name: among several they may end the database's process, cast from a text. */
+const plainKinds =
+  "bool bytes datetime duration float geometry int number object point range record regex set string uuid array function table null none record<t> record<t|u> geometry<point>".split(
+    " "
+  )
+const constantKinds = ["'x'", "1", "1.5", "true", "[int, string]", "{ a: int }", "{ a: int, b: option<string> }"]
+
+/** One type that may be one of several. */
+const alternative = (random: Rng, depth: number): string => {
+  if (depth === 0 || random.chance(0.5)) return random.pick(random.chance(0.8) ? plainKinds : constantKinds)
+  const inner = kind(random, depth - 1)
+  return `${random.pick(["array", "set"])}<${inner}${random.chance(0.3) ? `, ${random.below(4)}` : ""}>`
+}
+
+/** Any type that the database's grammar has. */
+const kind = (random: Rng, depth = 2): string => {
+  const several = (): string =>
+    Array.from({ length: 1 + random.below(3) }, () => alternative(random, depth)).join(" | ")
+  const one = random.below(10)
+  return one === 0 ? "any" : one < 4 ? `option<${several()}>` : several()
+}
+
+const kindValue: Pool = (random) =>
+  random.pick([Values.any, Values.string, Values.array, Values.set, Values.record, Values.readable, Values.object])(
+    random
+  )
+
+const aboutThis = [
+  "$this",
+  "!$this",
+  "type::is_record($this)",
+  "type::is_object($this)",
+  "count($this)",
+  "r = $this",
+  "$this = t:1",
+  "$this.a = 1",
+  "$this IN [t:1, t:9]",
+  "$this.b CONTAINS 'x'",
+  "a = 1 OR $this = t:9"
+]
+
+/** Types that are drawn themselves: of casts, of arguments and results of closures; and filters over lists of links. */
+export const drawnKinds = ["cast", "argument", "result", "links"] as const
+
+export const ofDrawnKind = (random: Rng, form: string): string => {
+  switch (form) {
+    case "cast":
+      return `<${kind(random)}> ${kindValue(random)}`
+    case "argument":
+      return `(|$x: ${alternative(random, 2)}| $x)(${kindValue(random)})`
+    case "result":
+      return `(|$x| -> ${kind(random)} { RETURN $x })(${kindValue(random)})`
+    default:
+      return `[t:1, t:2, t:9, ${kindValue(random)}][WHERE ${random.pick(aboutThis)}]`
+  }
+}
+
 /** Signs in front, places, methods. */
 export const others = ["-", "!", "!!", "place", "part", "last", "method"] as const
 

@@ -9,7 +9,7 @@ import type { Part } from "../syntax/ast.ts"
 import { stepsOf } from "../syntax/print.ts"
 import { compareStrings, isTruthy } from "../values/order.ts"
 import type { Range, Value } from "../values/value.ts"
-import { field, isInt, isObj, RecordId, RecordRange } from "../values/value.ts"
+import { field, isInt, isObj, type RecordId, RecordRange } from "../values/value.ts"
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import type { Step } from "./paths.ts"
@@ -135,9 +135,7 @@ const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Pa
     return (v, s) =>
       after(
         (v as ReadonlyArray<Value>).filter(
-          (item) =>
-            spend(s.budget, steps) === undefined &&
-            isTruthy(condition({ ...s, doc: item }))
+          (item) => spend(s.budget, steps) === undefined && isTruthy(condition({ ...s, doc: item }))
         ),
         s
       )
