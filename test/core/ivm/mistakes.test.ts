@@ -27,6 +27,17 @@ const threads = (): Desk => {
 
 const withPosts = "SELECT id, (SELECT VALUE id FROM post WHERE author = $parent.id) AS posts FROM user"
 
+test("L1 what a row reads beside itself is not followed: ranges of records and links in a filter are", () => {
+  const desk = new Desk().put("q:1", { links: ["p:1", "p:9"] })
+  const exists = desk.watch("SELECT record::exists(p:1..3) AS x FROM q")
+  const linked = desk.watch("SELECT id FROM q WHERE links[WHERE $this.a = 1]")
+  const seen = (step: Desk): ReadonlyArray<unknown> => (expect(step).toBe(desk), [exists.rows(), linked.rows()])
+  expect(seen(desk)).toEqual([[{ x: false }], []])
+  expect(seen(desk.put("p:2", { a: 1 }))).toEqual([[{ x: true }], []])
+  expect(seen(desk.put("p:9", { a: 1 }))).toEqual([[{ x: true }], [{ id: "q:1" }]])
+  expect(seen(desk.remove("p:2").remove("p:9"))).toEqual([[{ x: false }], []])
+})
+
 describe("L2 filters", () => {
   test("a filtered view never loses a deleted row: it does", () => {
     const desk = new Desk().put("t:1", { ok: true }).put("t:2", { ok: true }).put("t:3", { ok: false })

@@ -61,13 +61,11 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
     ["RETURN <decimal> -0f", "both", "[0dec]"],
     ["RETURN math::ceil(-0.4dec)", "both", "[0dec]"]
   ],
-  "a range of records as a value (`p:1..3`): in `record::exists`; in FETCH; in front of graph steps; in order beside another":
-    [
-      ["RETURN record::exists(p:1..3)", "both"],
-      ["SELECT VALUE x FROM {x: p:1..3} FETCH x", "both", "[[p:1..3]]"],
-      ["RETURN (p:1..3)->e", "both", "[NONE]"],
-      ["RETURN p:1..3 < p:1..3", "both", "[false]"]
-    ],
+  "a range of records as a value (`p:1..3`): in FETCH; in front of graph steps; in order beside another": [
+    ["SELECT VALUE x FROM {x: p:1..3} FETCH x", "both", "[[p:1..3]]"],
+    ["RETURN (p:1..3)->e", "both", "[NONE]"],
+    ["RETURN p:1..3 < p:1..3", "both", "[false]"]
+  ],
   "text patches in `value::diff` and `value::patch`": [
     ["RETURN value::diff('hello', 'help')", "both"],
     [

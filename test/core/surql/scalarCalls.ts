@@ -398,7 +398,7 @@ export const ofDrawnKind = (random: Rng, form: string): string => {
     case "result":
       return `(|$x| -> ${kind(random)} { RETURN $x })(${kindValue(random)})`
     default:
-      return `[t:1, t:2, t:9, ${kindValue(random)}][WHERE ${random.pick(aboutThis)}]`
+      return `[t:1, t:2, t:9, ${random.pick([Values.record, Values.int, Values.duration, Values.bool])(random)}][WHERE ${random.pick(aboutThis)}]`
   }
 }
 

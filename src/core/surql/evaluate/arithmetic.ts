@@ -7,7 +7,7 @@
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
 import type { Dec, NumberValue } from "../values/number.ts"
-import { asDecimal, compareNumbers, D, decimal, isNumber, toFloat } from "../values/number.ts"
+import { asDecimal, compareNumbers, D, decimal, fit, isNumber, toFloat } from "../values/number.ts"
 import * as Text from "../values/text.ts"
 import { rawText, toText } from "../values/text.ts"
 import type { Obj, Value } from "../values/value.ts"
@@ -140,6 +140,12 @@ const wrapping =
 /** The most a duration is multiplied with or divided by as an int. */
 const mostTimes = 4294967295
 
+/** Nanoseconds computed as a decimal, of which the part below one is dropped. */
+const wholeNanos = (nanos: Dec): Duration | undefined => {
+  const fitted = fit(nanos)
+  return fitted === undefined ? undefined : Durations.fromNanos(BigInt(fitted.trunc().toFixed()))
+}
+
 const times = (d: Duration, by: NumberValue): Value => {
   const name = isInt(by) || by instanceof Decimal ? "a negative number" : "a non-finite or negative number"
   if (!(compareNumbers(by, 0) >= 0) || (!(by instanceof Decimal) && !Number.isFinite(toFloat(by))))
@@ -148,19 +154,14 @@ const times = (d: Duration, by: NumberValue): Value => {
     if (by > mostTimes) return raise("out of range integral type conversion attempted")
     return Durations.fromNanos(Durations.toNanos(d) * BigInt(by)) ?? overflow(d, "*", by)
   }
-  if (by instanceof Decimal)
-    return (
-      Durations.fromNanos(BigInt(D.mul(Durations.toNanos(d).toString(), by.value).trunc().toFixed())) ??
-      overflow(d, "*", by)
-    )
+  if (by instanceof Decimal) return wholeNanos(D.mul(Durations.toNanos(d).toString(), by.value)) ?? overflow(d, "*", by)
   return Durations.fromSeconds(Durations.toSeconds(d) * toFloat(by)) ?? overflow(d, "*", by)
 }
 
 const parted = (d: Duration, by: NumberValue): Value => {
   if (!(compareNumbers(by, 0) > 0)) return NaN
   if (isInt(by)) return by > mostTimes ? NaN : (Durations.fromNanos(Durations.toNanos(d) / BigInt(by)) ?? NaN)
-  if (by instanceof Decimal)
-    return Durations.fromNanos(BigInt(D.div(Durations.toNanos(d).toString(), by.value).trunc().toFixed())) ?? NaN
+  if (by instanceof Decimal) return wholeNanos(D.div(Durations.toNanos(d).toString(), by.value)) ?? NaN
   return (Number.isFinite(toFloat(by)) ? Durations.fromSeconds(Durations.toSeconds(d) / toFloat(by)) : undefined) ?? NaN
 }
 

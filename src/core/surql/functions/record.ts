@@ -6,6 +6,7 @@
 import { raise } from "../evaluate/failure.ts"
 import { recordOf } from "../evaluate/paths.ts"
 import { spend } from "../evaluate/scope.ts"
+import { rowsOf } from "../evaluate/select/sources.ts"
 import type { Value } from "../values/value.ts"
 import { field, isObj, type RecordId, RecordRange } from "../values/value.ts"
 import type { Table } from "./define.ts"
@@ -20,7 +21,10 @@ export const record: Table = {
     ["record"],
     ([id], scope) => {
       spend(scope.budget, 1)
-      if (id instanceof RecordRange) return raise("record::exists() of a range of records is not supported here")
+      if (id instanceof RecordRange) {
+        for (const _ of rowsOf(scope.source, id)) return true
+        return false
+      }
       return scope.source.record(id) !== undefined
     },
     { reads: true }

@@ -462,7 +462,7 @@ const coordinate = (p: Parser): Expr => {
   expectOp(p, ")")
   const numbers = [x, y].map((e) =>
     e.kind === "literal" && (typeof e.value === "number" || typeof e.value === "bigint")
-      ? float(Number(e.value))
+      ? float(e.text.startsWith("-") ? -Math.abs(Number(e.value)) : Number(e.value))
       : e.kind === "literal" && e.value instanceof Float
         ? e.value
         : undefined
