@@ -31,6 +31,10 @@ export const charged = (text: string, params: { readonly [name: string]: Value }
   }
 }
 
+/** So many points, written out: what is computed makes no geometry. */
+export const points = (n: number, point: (v: number) => string): string =>
+  Array.from({ length: n }, (_, v) => point(v)).join(", ")
+
 /** A text of a size for each kind of argument; `%` stands where a function needs another form. */
 export const kinds: { readonly [kind: string]: (n: number) => string } = {
   numbers: (n) => `array::range(0, ${n})`,
@@ -42,7 +46,7 @@ export const kinds: { readonly [kind: string]: (n: number) => string } = {
   lists: (n) => `array::range(0, ${n}).map(|$v| [$v, $v])`,
   dates: (n) => `array::range(0, ${n}).map(|$v| time::from_secs($v))`,
   bytes: (n) => `<bytes> string::repeat('ab ', ${n})`,
-  line: (n) => `<geometry> { type: 'LineString', coordinates: array::range(0, ${n}).map(|$v| [$v / 10000, 1]) }`
+  line: (n) => `{ type: 'LineString', coordinates: [${points(n, (v) => `[${v / 10_000}, 1]`)}] }`
 }
 
 /** Arguments of a function by its name, with \`@kind\` for what grows. The first that fits holds. */

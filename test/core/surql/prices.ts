@@ -13,8 +13,9 @@ import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { budget, limits } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
-import type { Value } from "../../../src/core/surql/values/value.ts"
-import { charged, kinds, shapes, sizeable, splitArguments } from "./costCases.ts"
+import { geometryOf } from "../../../src/core/surql/values/makeObject.ts"
+import type { Obj, Value } from "../../../src/core/surql/values/value.ts"
+import { charged, kinds, points, shapes, sizeable, splitArguments } from "./costCases.ts"
 
 export interface Price {
   readonly what: string
@@ -99,9 +100,9 @@ const casts: ReadonlyArray<string> = [
 ]
 
 const shapesOf: { readonly [kind: string]: (n: number) => string } = {
-  line: (n) => `<geometry> { type: 'LineString', coordinates: array::range(0, ${n}).map(|$v| [$v / 100000, 1]) }`,
+  line: (n) => `{ type: 'LineString', coordinates: [${points(n, (v) => `[${v / 100_000}, 1]`)}] }`,
   polygon: (n) =>
-    `<geometry> { type: 'Polygon', coordinates: [array::concat(array::range(0, ${n}).map(|$v| [$v / 100000, $v % 2]), [[1, 5], [0, 0]])] }`
+    `{ type: 'Polygon', coordinates: [[${points(n, (v) => `[${v / 100_000}, ${v % 2}]`)}, [1, 5], [0, 0]]] }`
 }
 
 type Case = readonly [
@@ -158,12 +159,18 @@ const heap = (): number => {
 
 const made = new Map<string, Value>()
 
+/** A geometry of a text that is longer than a query may be. */
+const geometryIn = (text: string): Value =>
+  geometryOf(JSON.parse(text.replaceAll("'", '"').replace(/\b(type|coordinates):/g, '"$1":')) as Obj)
+
 const valueOf = (text: string): Value => {
   if (made.size > 100) made.clear()
   if (!made.has(text))
     made.set(
       text,
-      Either.getOrElse(charged(`RETURN ${text}`).outcome, () => undefined)
+      text.startsWith("{ type:")
+        ? geometryIn(text)
+        : Either.getOrElse(charged(`RETURN ${text}`).outcome, () => undefined)
     )
   return made.get(text)
 }

@@ -6,7 +6,7 @@
  */
 
 import * as Regexes from "../regex/regex.ts"
-import { makeObject } from "../values/makeObject.ts"
+import { geometryOf, makeObject } from "../values/makeObject.ts"
 import { isNumber } from "../values/number.ts"
 import * as RecordIds from "../values/recordId.ts"
 import type { Bound, RecordKey, Value } from "../values/value.ts"
@@ -428,13 +428,19 @@ const object = (p: Parser): Expr =>
       if (!eatOp(p, ",") && !isOp(p, "}")) expected(p, "`,` or `}`")
     }
     if (!entries.every(([, e]) => isLiteral(e))) return { kind: "object", at, entries }
-    const value = makeObject(entries.map(([key, e]) => [key, e.kind === "literal" ? e.value : undefined]))
+    const made = makeObject(entries.map(([key, e]) => [key, e.kind === "literal" ? e.value : undefined]))
+    const value = entries.length === 2 && !hasPoints(entries) ? (geometryOf(made) ?? made) : made
     return value instanceof Special || entries.length > 0
       ? literal(at, value, p.text.slice(at, p.token.after))
       : literal(at, value, "{  }")
   })
 
 const point = /^\(\s*[+-]?[\d_]+(\.[\d_]+)?([eE][+-]?\d+)?f?\s*,/
+const points = new RegExp(point.source.slice(1))
+
+/** Whether a collection's geometries are written as `(1, 2)`: then it is none. */
+const hasPoints = (entries: ReadonlyArray<readonly [string, Expr]>): boolean =>
+  entries.some(([key, e]) => key === "geometries" && e.kind === "literal" && points.test(e.text))
 
 const parenthesis = (p: Parser): Expr => {
   const at = p.token.at

@@ -1,8 +1,8 @@
 /**
  * Objects from entries, and the rule that an object shaped like GeoJSON is a geometry.
  *
- * Why so: the database turns `{ type: 'Point', coordinates: [1, 2] }` written in a query into a geometry value; parser,
- * evaluator and functions must agree on when.
+ * Why so: the database turns `{ type: 'Point', coordinates: [1, 2] }` written in a query into a geometry value, where
+ * every number stands in the text: with one that is computed it is an object like any other.
  */
 import { isNumber, toFloat } from "./number.ts"
 import type { Obj, Value } from "./value.ts"
@@ -72,9 +72,9 @@ export const geometryOf = (object: Obj): Geometry | undefined => {
   return shape?.test(coordinates) === true ? new Geometry({ type, coordinates: shape.made(coordinates) }) : undefined
 }
 
-/** An object (or geometry) of the entries; a later key wins. */
-export const makeObject = (entries: ReadonlyArray<readonly [string, Value]>): Obj | Geometry => {
+/** An object of the entries; a later key wins. */
+export const makeObject = (entries: ReadonlyArray<readonly [string, Value]>): Obj => {
   const out: Record<string, Value> = {}
   for (const [key, value] of entries) setField(out, key, value)
-  return entries.length === 2 ? (geometryOf(out) ?? out) : out
+  return out
 }

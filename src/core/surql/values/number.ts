@@ -26,8 +26,8 @@ const limit = new D("79228162514264337593543950335")
 const mostPlaces = 28
 
 /**
- * A decimal rounded to what the database's decimal can hold; `undefined` when it overflows. Sums and products are rounded
- * half to even, what is read from text half up.
+ * A decimal rounded to what the database's decimal can hold; `undefined` when it overflows. Sums and products are
+ * rounded half to even, what is read from text half up.
  */
 export const fit = (value: Dec, rounding: DecimalNumber.Rounding = DecimalNumber.ROUND_HALF_EVEN): Dec | undefined => {
   if (!value.isFinite() || value.e > limit.e) return undefined

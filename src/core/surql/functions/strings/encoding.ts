@@ -27,8 +27,9 @@ const encode64 = (bytes: Uint8Array, padded: boolean): string => {
 
 const decode64 = (text: string): Value => {
   const clean = text.replace(/={1,2}$/, "")
-  const bad =
-    !/^[A-Za-z0-9+/]*$/.test(clean) || clean.length % 4 === 1 || (clean.length < text.length && text.length % 4 !== 0)
+  // Padding may be there, in part, or not at all.
+  const most = (4 - (clean.length % 4)) % 4
+  const bad = !/^[A-Za-z0-9+/]*$/.test(clean) || clean.length % 4 === 1 || text.length - clean.length > most
   // Bits behind the last whole byte must be nought.
   const left = clean.length % 4 === 2 ? 15 : clean.length % 4 === 3 ? 3 : 0
   if (bad || (base64.indexOf(clean.at(-1) ?? "A") & left) !== 0)
