@@ -161,7 +161,8 @@ describe.skipIf(!Postgres.isReachable)(`replicas that are behind the log${missin
     await only.start()
     expect((await only.door?.exited)?.code).toBe(3)
     expect(only.logs).toMatch(/stands at seq 0, but the log at postgres:.* begins at \d+.*no snapshot is offered/)
-    expect(only.logs).not.toContain("this scheduler leads: term 2")
+    // A life before this one may have led twice, where the lease ran out on a busy machine.
+    expect(only.door?.logs).not.toContain("this scheduler leads")
   })
 
   it.runIf(long)(
