@@ -5,6 +5,7 @@
  * list.
  */
 
+import { keeping } from "../regex/keeping.ts"
 import * as Regexes from "../regex/regex.ts"
 import { skip } from "../syntax/lex.ts"
 import * as Datetimes from "../values/datetime.ts"
@@ -248,11 +249,14 @@ const record = (v: Value, tables: string | undefined): Result => {
   return id === undefined || (tables !== undefined && !isOneOf(id.table, tables)) ? none : id
 }
 
-/** The name of a type and what stands between its `<` and `>`. */
-const partsOf = (type: string): { readonly name: string; readonly inner: string | undefined } => {
-  const [, name = type, inner] = /^(\w+)<(.*)>$/s.exec(type) ?? []
+/** Types are few, and read from their text for each element. */
+const mostTypes = 1000
+
+/** The name of a type and what stands between its `<` and `>`; the text of one that is written as a value. */
+const partsOf = keeping((type: string): { readonly name: string; readonly inner: string | undefined } => {
+  const [, name = type, inner] = (isLiteralType(type) ? undefined : /^(\w+)<(.*)>$/s.exec(type)) ?? []
   return { name, inner }
-}
+}, mostTypes)
 
 /** What the elements of an array or a set are, and how many. */
 const elementsOf = (inner = "any"): { readonly element: string; readonly size: number | undefined } => {
@@ -286,36 +290,50 @@ const convert = (type: string, v: Value): Result => {
   return scalar(name, v)
 }
 
-/**
- * Whether a value may become a type that is one of several. Less does than where there is one: lists stay what they
- * are, so do geometries and ids of a named table, and nothing is not made text.
- */
+/** Whether a list may become a type of lists that is one of several: it is of that kind, and so are its elements. */
+const fitsList = (name: string, inner: string | undefined, v: Value): boolean => {
+  const list = name === "array" ? (Array.isArray(v) ? (v as Items) : undefined) : itemsOfSet(v)
+  const { element, size } = elementsOf(inner)
+  const options = optionsOf(element)
+  return (
+    list !== undefined &&
+    (size === undefined || list.length === size) &&
+    list.every((item) => options.some((option) => mayBecome(option, item)))
+  )
+}
+
 const mayBecome = (type: string, v: Value): boolean => {
-  const { inner, name } = isLiteralType(type) ? { inner: undefined, name: "" } : partsOf(type)
-  if (name === "array" || name === "set") {
-    const list = name === "array" ? (Array.isArray(v) ? (v as Items) : undefined) : itemsOfSet(v)
-    const { element, size } = elementsOf(inner)
-    const options = optionsOf(element)
-    return (
-      list !== undefined &&
-      (size === undefined || list.length === size) &&
-      list.every((item) => options.some((option) => mayBecome(option, item)))
-    )
-  }
-  if (name === "geometry" || name === "point") return v instanceof Geometry && convert(type, v) !== none
-  if (name === "record" && inner !== undefined && typeof v === "string") return false
-  if ((name === "string" || name === "table") && (v === undefined || v === null)) return false
-  return convert(type, v) !== none
+  const { inner, name } = partsOf(type)
+  return name === "array" || name === "set" ? fitsList(name, inner, v) : oneOf(type, v) !== none
+}
+
+/**
+ * A value as a type that is one of several. Less is converted than where there is one: lists stay what they are, so do
+ * geometries and ids of a named table, and nothing is not made text.
+ */
+const oneOf = (type: string, v: Value): Result => {
+  const { inner, name } = partsOf(type)
+  const stays =
+    name === "array" || name === "set"
+      ? !fitsList(name, inner, v)
+      : name === "geometry" || name === "point"
+        ? !(v instanceof Geometry)
+        : name === "record"
+          ? inner !== undefined && typeof v === "string"
+          : (name === "string" || name === "table") && (v === undefined || v === null)
+  return stays ? none : convert(type, v)
 }
 
 const itemsOfSet = (v: Value): Items | undefined => (v instanceof SetValue ? v.items : undefined)
 
-/** The types of which a value is to become one: `option<int | string>` is NONE or one of two. */
-const optionsOf = (type: string): ReadonlyArray<string> =>
-  splitUnion(type).flatMap((option) => {
-    const { inner, name } = isLiteralType(option) ? { inner: undefined, name: "" } : partsOf(option)
+/** The types of which a value is to become one, each once: `option<int | string>` is NONE or one of two. */
+const optionsOf = keeping((type: string): ReadonlyArray<string> => {
+  const options = splitUnion(type).flatMap((option) => {
+    const { inner, name } = partsOf(option)
     return name === "option" && inner !== undefined ? ["none", ...splitUnion(inner)] : [option]
   })
+  return [...new Set(options)]
+}, mostTypes)
 
 /** A type in the words of the database's failures. */
 const named = (type: string, options: ReadonlyArray<string>): string =>
@@ -325,10 +343,16 @@ const named = (type: string, options: ReadonlyArray<string>): string =>
 
 /** Casts a value to a type written as the parser keeps it; fails when there is no such conversion. */
 export const cast = (type: string, v: Value): Value => {
-  const options = [...new Set(optionsOf(type))]
-  const fitting = options.length === 1 ? options[0] : options.find((option) => mayBecome(option, v))
-  const out = fitting === undefined ? none : convert(fitting, v)
-  if (out !== none) return out
+  const options = optionsOf(type)
+  const [only = type] = options
+  if (options.length === 1) {
+    const out = convert(only, v)
+    if (out !== none) return out
+  } else
+    for (const option of options) {
+      const out = oneOf(option, v)
+      if (out !== none) return out
+    }
   return raise(`Could not cast into \`${named(type, options)}\` using input \`${shown(v)}\``)
 }
 
