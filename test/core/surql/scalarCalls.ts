@@ -386,10 +386,10 @@ const aboutThis = [
   "a = 1 OR $this = t:9"
 ]
 
-/** Types that are drawn themselves: of casts, of arguments and results of closures; and filters over lists of links. */
-export const drawnKinds = ["cast", "argument", "result", "links"] as const
+/** Casts, arguments and results of closures whose types are drawn too, and filters over lists of links. */
+export const drawnForms = ["cast", "argument", "result", "links"] as const
 
-export const ofDrawnKind = (random: Rng, form: string): string => {
+export const drawnForm = (random: Rng, form: string): string => {
   switch (form) {
     case "cast":
       return `<${kind(random)}> ${kindValue(random)}`

@@ -152,7 +152,7 @@ export const compareScalars = async (random: Rng, judge: Judge, times: number, a
       ...each(Calls.names, times, Calls.call),
       ...each(Calls.operators, 3 * times, Calls.operation),
       ...each(Calls.casts, 3 * times, Calls.casting),
-      ...each(Calls.drawnKinds, 30 * times, Calls.ofDrawnKind),
+      ...each(Calls.drawnForms, 30 * times, Calls.drawnForm),
       ...each(Calls.others, 6 * times, Calls.other)
     ],
     tally

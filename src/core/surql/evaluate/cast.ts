@@ -5,7 +5,7 @@
  * list.
  */
 
-import { keeping } from "../regex/keeping.ts"
+import { keeping } from "../keeping.ts"
 import * as Regexes from "../regex/regex.ts"
 import { skip } from "../syntax/lex.ts"
 import * as Datetimes from "../values/datetime.ts"
@@ -29,9 +29,8 @@ import {
   int,
   isInt,
   isObj,
+  isRecordValue,
   Range,
-  RecordId,
-  RecordRange,
   Regex,
   SetValue,
   Table,
@@ -240,12 +239,7 @@ export const geometryIs = (v: Geometry, kinds: string): boolean =>
   isOneOf(geometryNames[String(field(v.value, "type"))] ?? "", kinds)
 
 const record = (v: Value, tables: string | undefined): Result => {
-  const id =
-    v instanceof RecordId || v instanceof RecordRange
-      ? v
-      : typeof v === "string"
-        ? RecordIds.parseWritten(v)
-        : undefined
+  const id = isRecordValue(v) ? v : typeof v === "string" ? RecordIds.parseWritten(v) : undefined
   return id === undefined || (tables !== undefined && !isOneOf(id.table, tables)) ? none : id
 }
 
@@ -253,13 +247,13 @@ const record = (v: Value, tables: string | undefined): Result => {
 const mostTypes = 1000
 
 /** The name of a type and what stands between its `<` and `>`; the text of one that is written as a value. */
-const partsOf = keeping((type: string): { readonly name: string; readonly inner: string | undefined } => {
+export const partsOf = keeping((type: string): { readonly name: string; readonly inner: string | undefined } => {
   const [, name = type, inner] = (isLiteralType(type) ? undefined : /^(\w+)<(.*)>$/s.exec(type)) ?? []
   return { name, inner }
 }, mostTypes)
 
 /** What the elements of an array or a set are, and how many. */
-const elementsOf = (inner = "any"): { readonly element: string; readonly size: number | undefined } => {
+export const elementsOf = (inner = "any"): { readonly element: string; readonly size: number | undefined } => {
   const [, element = "any", size] = /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
   return { element, size: size === undefined ? undefined : Number(size) }
 }
@@ -291,8 +285,9 @@ const convert = (type: string, v: Value): Result => {
 }
 
 /** Whether a list may become a type of lists that is one of several: it is of that kind, and so are its elements. */
-const fitsList = (name: string, inner: string | undefined, v: Value): boolean => {
-  const list = name === "array" ? (Array.isArray(v) ? (v as Items) : undefined) : itemsOfSet(v)
+const fitsList = (name: "array" | "set", inner: string | undefined, v: Value): boolean => {
+  const list =
+    name === "set" ? (v instanceof SetValue ? v.items : undefined) : Array.isArray(v) ? (v as Items) : undefined
   const { element, size } = elementsOf(inner)
   const options = optionsOf(element)
   return (
@@ -302,29 +297,28 @@ const fitsList = (name: string, inner: string | undefined, v: Value): boolean =>
   )
 }
 
+/**
+ * Whether a value may become a type that is one of several. Less is converted than where there is one: lists stay what
+ * they are, so do geometries and ids of a named table, and NONE and NULL become no text.
+ */
 const mayBecome = (type: string, v: Value): boolean => {
   const { inner, name } = partsOf(type)
-  return name === "array" || name === "set" ? fitsList(name, inner, v) : oneOf(type, v) !== none
+  switch (name) {
+    case "array":
+    case "set":
+      return fitsList(name, inner, v)
+    case "geometry":
+    case "point":
+      return v instanceof Geometry && convert(type, v) !== none
+    case "record":
+      return !(inner !== undefined && typeof v === "string") && convert(type, v) !== none
+    case "string":
+    case "table":
+      return v !== undefined && v !== null && convert(type, v) !== none
+    default:
+      return convert(type, v) !== none
+  }
 }
-
-/**
- * A value as a type that is one of several. Less is converted than where there is one: lists stay what they are, so do
- * geometries and ids of a named table, and nothing is not made text.
- */
-const oneOf = (type: string, v: Value): Result => {
-  const { inner, name } = partsOf(type)
-  const stays =
-    name === "array" || name === "set"
-      ? !fitsList(name, inner, v)
-      : name === "geometry" || name === "point"
-        ? !(v instanceof Geometry)
-        : name === "record"
-          ? inner !== undefined && typeof v === "string"
-          : (name === "string" || name === "table") && (v === undefined || v === null)
-  return stays ? none : convert(type, v)
-}
-
-const itemsOfSet = (v: Value): Items | undefined => (v instanceof SetValue ? v.items : undefined)
 
 /** The types of which a value is to become one, each once: `option<int | string>` is NONE or one of two. */
 const optionsOf = keeping((type: string): ReadonlyArray<string> => {
@@ -344,15 +338,9 @@ const named = (type: string, options: ReadonlyArray<string>): string =>
 /** Casts a value to a type written as the parser keeps it; fails when there is no such conversion. */
 export const cast = (type: string, v: Value): Value => {
   const options = optionsOf(type)
-  const [only = type] = options
-  if (options.length === 1) {
-    const out = convert(only, v)
-    if (out !== none) return out
-  } else
-    for (const option of options) {
-      const out = oneOf(option, v)
-      if (out !== none) return out
-    }
+  const fitting = options.length === 1 ? options[0] : options.find((option) => mayBecome(option, v))
+  const out = fitting === undefined ? none : convert(fitting, v)
+  if (out !== none) return out
   return raise(`Could not cast into \`${named(type, options)}\` using input \`${shown(v)}\``)
 }
 

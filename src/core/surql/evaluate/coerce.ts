@@ -20,15 +20,14 @@ import {
   Geometry,
   isInt,
   isObj,
+  isRecordValue,
   Range,
-  RecordId,
-  RecordRange,
   Regex,
   SetValue,
   Table,
   Uuid
 } from "../values/value.ts"
-import { cast, geometryIs, isOneOf, splitUnion } from "./cast.ts"
+import { cast, elementsOf, geometryIs, isOneOf, partsOf, splitUnion } from "./cast.ts"
 import { isLiteral, isLiteralType } from "./literalType.ts"
 
 /** A value a type does not let through, and why in the database's words. */
@@ -60,7 +59,7 @@ const tests: { readonly [type: string]: (v: Value) => boolean } = {
   range: (v) => v instanceof Range,
   function: (v) => v instanceof Closure,
   table: (v) => v instanceof Table,
-  record: (v) => v instanceof RecordId || v instanceof RecordRange,
+  record: (v) => isRecordValue(v),
   geometry: (v) => v instanceof Geometry,
   point: (v) => v instanceof Geometry && geometryIs(v, "point")
 }
@@ -77,31 +76,32 @@ const numeric = (type: string, v: Value): Result => {
   return type === "int" && !Number.isInteger(toFloat(v)) ? mismatch(type, v) : cast(type, v)
 }
 
-const elements = (type: string, inner: string, list: ReadonlyArray<Value>): ReadonlyArray<Value> | Mismatch => {
-  const [, element, size] = /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
+const elements = (
+  type: string,
+  inner: string | undefined,
+  list: ReadonlyArray<Value>
+): ReadonlyArray<Value> | Mismatch => {
+  const { element, size } = elementsOf(inner)
   const out: Array<Value> = []
   for (const item of list) {
-    const v = attempt(element!, item)
+    const v = attempt(element, item)
     if (v instanceof Mismatch)
       return new Mismatch(`${v.why} when coercing an element of \`${type.replaceAll(", ", ",")}\``)
     out.push(v)
   }
-  return size !== undefined && out.length !== Number(size)
+  return size !== undefined && out.length !== size
     ? new Mismatch(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${out.length}\``)
     : out
 }
 
 const one = (type: string, v: Value): Result => {
   if (isLiteralType(type)) return isLiteral(type, v) ? v : mismatch(type, v)
-  const m = /^(\w+)<(.*)>$/s.exec(type)
-  const name = m?.[1] ?? type,
-    inner = m?.[2]
+  const { inner, name } = partsOf(type)
   if (name === "int" || name === "float" || name === "decimal") return numeric(name, v)
   if (name === "option") return v === undefined ? v : attempt(inner!, v)
-  if (name === "array")
-    return Array.isArray(v) ? elements(type, inner ?? "any", v as ReadonlyArray<Value>) : mismatch(type, v)
+  if (name === "array") return Array.isArray(v) ? elements(type, inner, v as ReadonlyArray<Value>) : mismatch(type, v)
   if (name === "set") {
-    const out = v instanceof SetValue ? elements(type, inner ?? "any", v.items) : mismatch(type, v)
+    const out = v instanceof SetValue ? elements(type, inner, v.items) : mismatch(type, v)
     return out instanceof Mismatch ? out : makeSet(out)
   }
   // A text becomes the table of that name; a value that is a table already only does where the type names tables.
@@ -109,12 +109,11 @@ const one = (type: string, v: Value): Result => {
   if (name === "table" && typeof v === "string") return one(type, new Table(v))
   if (!tests[name]!(v)) return mismatch(type, v)
   if (inner === undefined) return v
-  const named =
-    v instanceof RecordId || v instanceof RecordRange
-      ? isOneOf(v.table, inner)
-      : v instanceof Table
-        ? isOneOf(v.name, inner)
-        : v instanceof Geometry && geometryIs(v, inner)
+  const named = isRecordValue(v)
+    ? isOneOf(v.table, inner)
+    : v instanceof Table
+      ? isOneOf(v.name, inner)
+      : v instanceof Geometry && geometryIs(v, inner)
   return named ? v : mismatch(type, v)
 }
 

@@ -5,6 +5,7 @@
  * is not, nothing is converted.
  */
 
+import { keeping } from "../keeping.ts"
 import * as Lex from "../syntax/lex.ts"
 import { open } from "../syntax/parser.ts"
 import { isNumber } from "../values/number.ts"
@@ -40,8 +41,7 @@ export const splitOutside = (text: string, separator: string): ReadonlyArray<str
   return last === "" && out.length === 0 ? out : [...out, last]
 }
 
-/** Constants of types by their text: few, and each read once. */
-const constants = new Map<string, Value>()
+/** Constants of types are few, and each is read from its text once. */
 const mostConstants = 1000
 
 const named: ReadonlyMap<string, Value> = new Map<string, Value>([
@@ -57,13 +57,10 @@ const read = (text: string): Value => {
   return kind === "string" ? content : value
 }
 
-const constantOf = (text: string): Value => {
-  if (!constants.has(text)) {
-    if (constants.size >= mostConstants) constants.clear()
-    constants.set(text, named.has(text) ? named.get(text) : read(text))
-  }
-  return constants.get(text)
-}
+const constantOf = keeping(
+  (text: string): { readonly value: Value } => ({ value: named.has(text) ? named.get(text) : read(text) }),
+  mostConstants
+)
 
 const isConstant = (constant: Value, v: Value): boolean =>
   isNumber(constant) ? isNumber(v) && equal(constant, v) : identical(constant, v)
@@ -92,5 +89,5 @@ const isShape = (parts: ReadonlyArray<string>, v: Value): boolean => {
 /** Whether a value is of a type that {@link isLiteralType}. */
 export const isLiteral = (type: string, v: Value): boolean => {
   if (type.startsWith("[")) return isTuple(splitOutside(type.slice(1, -1), ","), v)
-  return type.startsWith("{") ? isShape(splitOutside(type.slice(1, -1), ","), v) : isConstant(constantOf(type), v)
+  return type.startsWith("{") ? isShape(splitOutside(type.slice(1, -1), ","), v) : isConstant(constantOf(type).value, v)
 }

@@ -8,16 +8,14 @@ import { recordOf } from "../evaluate/paths.ts"
 import { spend } from "../evaluate/scope.ts"
 import { rowsOf } from "../evaluate/select/sources.ts"
 import type { Value } from "../values/value.ts"
-import { field, isObj, type RecordId, RecordRange } from "../values/value.ts"
+import { field, isObj, RecordRange, type RecordValue } from "../values/value.ts"
 import type { Table } from "./define.ts"
 import { define } from "./define.ts"
 
-type Record = RecordId | RecordRange
-
-const keyOf = (id: Record): Value => (id instanceof RecordRange ? id.range : (id.key as Value))
+const keyOf = (id: RecordValue): Value => (id instanceof RecordRange ? id.range : (id.key as Value))
 
 export const record: Table = {
-  "record::exists": define<[Record]>(
+  "record::exists": define<[RecordValue]>(
     ["record"],
     ([id], scope) => {
       spend(scope.budget, 1)
@@ -29,7 +27,7 @@ export const record: Table = {
     },
     { reads: true }
   ),
-  "record::id": define<[Record]>(["record"], ([id]) => keyOf(id)),
+  "record::id": define<[RecordValue]>(["record"], ([id]) => keyOf(id)),
   "record::is_edge": define<[Value]>(
     ["record|string"],
     ([v], scope) => {
@@ -41,8 +39,8 @@ export const record: Table = {
     },
     { reads: true }
   ),
-  "record::table": define<[Record]>(["record"], ([id]) => id.table),
-  "record::tb": define<[Record]>(["record"], ([id]) => id.table),
-  "meta::id": define<[Record]>(["record"], ([id]) => keyOf(id)),
-  "meta::tb": define<[Record]>(["record"], ([id]) => id.table)
+  "record::table": define<[RecordValue]>(["record"], ([id]) => id.table),
+  "record::tb": define<[RecordValue]>(["record"], ([id]) => id.table),
+  "meta::id": define<[RecordValue]>(["record"], ([id]) => keyOf(id)),
+  "meta::tb": define<[RecordValue]>(["record"], ([id]) => id.table)
 }

@@ -22,6 +22,7 @@ import {
   Geometry,
   isInt,
   isObj,
+  isRecordValue,
   Range,
   RecordId,
   RecordRange,
@@ -44,7 +45,7 @@ const geometry = (type: string): Fn => is((v) => v instanceof Geometry && field(
 const table = (v: Value): Value =>
   v instanceof TableName
     ? v
-    : v instanceof RecordId || v instanceof RecordRange
+    : isRecordValue(v)
       ? new TableName(v.table)
       : typeof v === "string"
         ? new TableName(v)
@@ -80,7 +81,7 @@ const record = (args: ReadonlyArray<Value>): Value => {
 }
 
 const isRecord = (v: Value, name: Value): boolean =>
-  (v instanceof RecordId || v instanceof RecordRange) && (name === undefined || v.table === toText(name))
+  isRecordValue(v) && (name === undefined || v.table === toText(name))
 
 /** Reads a dotted path of the document. */
 const path = (v: Value, scope: Scope): Value =>

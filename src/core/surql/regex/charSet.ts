@@ -5,7 +5,7 @@
  * the same text as other sets. What RE2 can write as it stands stays so; the rest is worked out as ranges.
  */
 import { RE2JS } from "re2js"
-import { keeping } from "./keeping.ts"
+import { keeping } from "../keeping.ts"
 import { codeText, fault } from "./pattern.ts"
 
 /** Code points in ascending ranges, both ends within, none adjacent: `[from, to, from, to]`. */

@@ -6,7 +6,7 @@
  * cannot say, boundaries of words beyond ASCII, is run by `machine.ts`.
  */
 import { RE2JS } from "re2js"
-import { keeping } from "./keeping.ts"
+import { keeping } from "../keeping.ts"
 import { find, type Program, programOf } from "./machine.ts"
 import { parsePattern } from "./parsePattern.ts"
 import { type Node, PatternFault } from "./pattern.ts"

@@ -11,7 +11,7 @@ import { recordOf } from "../evaluate/paths.ts"
 import type { Source } from "../evaluate/scope.ts"
 import { budget } from "../evaluate/scope.ts"
 import type { Value } from "../values/value.ts"
-import { RecordId, RecordRange, Table } from "../values/value.ts"
+import { isRecordValue, RecordId, RecordRange, Table } from "../values/value.ts"
 import type { Expr, Idiom, Part, Select, Statement } from "./ast.ts"
 
 export interface Facts {
@@ -50,7 +50,7 @@ interface Walk {
 const builtin: ReadonlySet<string> = new Set(["this", "self", "parent"])
 
 const value = (w: Walk, v: Value): void => {
-  if (v instanceof RecordId || v instanceof RecordRange) w.referenced.add(v.table)
+  if (isRecordValue(v)) w.referenced.add(v.table)
   else if (v instanceof Table) w.referenced.add(v.name)
   else if (Array.isArray(v)) for (const item of v as ReadonlyArray<Value>) value(w, item)
 }
@@ -191,8 +191,7 @@ const statement = (w: Walk, s: Statement, bound: ReadonlySet<string>): void => {
 
 const source = (w: Walk, e: Expr): void => {
   if (e.kind === "table") w.main.add(e.name)
-  else if (e.kind === "literal" && (e.value instanceof RecordId || e.value instanceof RecordRange))
-    w.main.add(e.value.table)
+  else if (e.kind === "literal" && isRecordValue(e.value)) w.main.add(e.value.table)
   else if (e.kind === "literal" && Array.isArray(e.value))
     for (const v of e.value as ReadonlyArray<Value>) {
       if (v instanceof RecordId) w.main.add(v.table)

@@ -9,7 +9,7 @@
  */
 import { functions } from "../evaluate/functions.ts"
 import { recordOf } from "../evaluate/paths.ts"
-import { isObj, type Obj, RecordId, RecordRange, SetValue, Table, type Value } from "../values/value.ts"
+import { isObj, isRecordValue, type Obj, RecordId, SetValue, Table, type Value } from "../values/value.ts"
 import type { Expr, Idiom, Part, Select } from "./ast.ts"
 
 export interface Interest {
@@ -40,7 +40,7 @@ export const eachTable = (
     return id === undefined ? undefined : tell(id.table)
   }
   if (typeof value !== "object" || value === null) return
-  if (value instanceof RecordId || value instanceof RecordRange) return tell(value.table)
+  if (isRecordValue(value)) return tell(value.table)
   if (value instanceof Table) return tell(value.name)
   if (Array.isArray(value)) {
     for (const item of value as ReadonlyArray<Value>) eachTable(item, tell, isKnown)

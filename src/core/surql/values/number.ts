@@ -25,11 +25,13 @@ export type NumberValue = number | bigint | Float | Decimal
 const limit = new D("79228162514264337593543950335")
 const mostPlaces = 28
 
+type Rounding = DecimalNumber.Rounding
+
 /**
  * A decimal rounded to what the database's decimal can hold; `undefined` when it overflows. Sums and products are
  * rounded half to even, what is read from text half up.
  */
-export const fit = (value: Dec, rounding: DecimalNumber.Rounding = DecimalNumber.ROUND_HALF_EVEN): Dec | undefined => {
+export const fit = (value: Dec, rounding: Rounding = DecimalNumber.ROUND_HALF_EVEN): Dec | undefined => {
   if (!value.isFinite() || value.e > limit.e) return undefined
   const whole = Math.max(0, value.e + 1)
   let places = Math.min(mostPlaces, Math.max(0, 29 - whole))
@@ -48,8 +50,8 @@ export const fit = (value: Dec, rounding: DecimalNumber.Rounding = DecimalNumber
 }
 
 /** A decimal value, or `undefined` when it does not fit. */
-export const decimal = (value: Dec): Decimal | undefined => {
-  const fitted = fit(value)
+export const decimal = (value: Dec, rounding?: Rounding): Decimal | undefined => {
+  const fitted = fit(value, rounding)
   return fitted === undefined ? undefined : new Decimal(fitted)
 }
 
@@ -64,8 +66,7 @@ export const parseDecimal = (text: string): Decimal | undefined => {
   if (match === null) return undefined
   const [, fraction = "", exponent] = match
   if (exponent !== undefined && fraction.length - Number(exponent) > mostPlaces) return undefined
-  const fitted = fit(new D(text.replaceAll("_", "")), DecimalNumber.ROUND_HALF_UP)
-  return fitted === undefined ? undefined : new Decimal(fitted)
+  return decimal(new D(text.replaceAll("_", "")), DecimalNumber.ROUND_HALF_UP)
 }
 
 export const isNumber = (v: Value): v is NumberValue =>

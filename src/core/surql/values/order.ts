@@ -17,9 +17,11 @@ import {
   field,
   Geometry,
   isObj,
+  isRecordValue,
   Range,
   RecordId,
   RecordRange,
+  type RecordValue,
   Regex,
   SetValue,
   Special,
@@ -207,14 +209,10 @@ const compareBounds = (a: Bound | undefined, b: Bound | undefined): number => {
 const compareRanges = (a: Value, b: Value): number =>
   a instanceof Range && b instanceof Range ? compareBounds(a.from, b.from) || compareBounds(a.to, b.to) : 0
 
-type Records = RecordId | RecordRange
-
 /** By table; ranges of keys come behind all keys. */
-const compareRecordRanges = (a: Records, b: Records): number =>
+const compareRecordRanges = (a: RecordValue, b: RecordValue): number =>
   compareStrings(a.table, b.table) ||
   (a instanceof RecordRange ? (b instanceof RecordRange ? compareRanges(a.range, b.range) : 1) : -1)
-
-const isRecordValue = (v: Value): v is Records => v instanceof RecordId || v instanceof RecordRange
 
 /**
  * The language's `=`: numbers exactly across kinds, a regex with a string it matches, and (D1) a string with a record

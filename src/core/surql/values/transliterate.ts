@@ -60,7 +60,7 @@ const wordOf = (codePoint: number, lettersOnly: boolean): string | undefined => 
  */
 export const collated = (codePoint: number): string | undefined => wordOf(codePoint, true)?.trim()
 
-/** Characters that the database's table has and ours lacks: controls, and the byte order mark; all are nothing. */
+/** Characters that the database's table has as nothing, and ours lacks: controls, and the byte order mark. */
 const dropped = /[\0-\x1f\x7f\ufeff]/g
 
 /**

@@ -208,6 +208,11 @@ export class RecordRange extends Special {
   }
 }
 
+/** A record id, or a range of them. */
+export type RecordValue = RecordId | RecordRange
+
+export const isRecordValue = (v: Value): v is RecordValue => v instanceof RecordId || v instanceof RecordRange
+
 /** A geometry kept as the GeoJSON object it came as. */
 export class Geometry extends Special {
   readonly type = "geometry"

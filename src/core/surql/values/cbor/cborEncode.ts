@@ -19,9 +19,9 @@ import {
   Geometry,
   isInt,
   isObj,
+  isRecordValue,
   Range,
   RecordId,
-  RecordRange,
   SetValue,
   Table,
   Uuid
@@ -176,7 +176,7 @@ const special = (out: Out, v: Value): void => {
   else if (v instanceof SetValue) list(tag(out, tags.set), v.items, write)
   else if (v instanceof Geometry) geometry(out, v)
   else if (v instanceof Range) bounds(out, v, write)
-  else if (v instanceof RecordId || v instanceof RecordRange) {
+  else if (isRecordValue(v)) {
     head(tag(out, tags.record), 4, 2)
     text(out, v.table)
     if (v instanceof RecordId) key(out, v.key)
