@@ -243,8 +243,8 @@ const record = (v: Value, tables: string | undefined): Result => {
   return id === undefined || (tables !== undefined && !isOneOf(id.table, tables)) ? none : id
 }
 
-/** Types are few, and read from their text for each element. */
-const mostTypes = 1000
+/** Types are read once, not for each element. Few are kept: a hostile query's may be as long as the query. */
+const mostTypes = 200
 
 /** The name of a type and what stands between its `<` and `>`; the text of one that is written as a value. */
 export const partsOf = keeping((type: string): { readonly name: string; readonly inner: string | undefined } => {
