@@ -15,6 +15,7 @@ import { makeSet } from "../values/makeSet.ts"
 import { asDecimal, decimal, intsFrom, isNumber, parseDecimal, toFloat } from "../values/number.ts"
 import * as RecordIds from "../values/recordId.ts"
 import { shown, toText } from "../values/text.ts"
+import { splitUnion } from "../values/typeText.ts"
 import type { Value } from "../values/value.ts"
 import {
   Bytes,
@@ -37,7 +38,7 @@ import {
   Uuid
 } from "../values/value.ts"
 import { raise } from "./failure.ts"
-import { isLiteral, isLiteralType, splitOutside } from "./literalType.ts"
+import { isLiteral, isLiteralType } from "./literalType.ts"
 
 const none = Symbol("none")
 type Result = Value | typeof none
@@ -320,14 +321,8 @@ const mayBecome = (type: string, v: Value): boolean => {
   }
 }
 
-/** The types of which a value is to become one, each once: `option<int | string>` is NONE or one of two. */
-const optionsOf = keeping((type: string): ReadonlyArray<string> => {
-  const options = splitUnion(type).flatMap((option) => {
-    const { inner, name } = partsOf(option)
-    return name === "option" && inner !== undefined ? ["none", ...splitUnion(inner)] : [option]
-  })
-  return [...new Set(options)]
-}, mostTypes)
+/** The types of which a value is to become one. */
+const optionsOf = keeping(splitUnion, mostTypes)
 
 /** A type in the words of the database's failures. */
 const named = (type: string, options: ReadonlyArray<string>): string =>
@@ -343,7 +338,3 @@ export const cast = (type: string, v: Value): Value => {
   if (out !== none) return out
   return raise(`Could not cast into \`${named(type, options)}\` using input \`${shown(v)}\``)
 }
-
-/** The alternatives of a type. */
-export const splitUnion = (type: string): ReadonlyArray<string> =>
-  type.includes("|") ? splitOutside(type, "|") : [type]

@@ -9,6 +9,7 @@ import { makeSet } from "../values/makeSet.ts"
 import { isNumber, toFloat } from "../values/number.ts"
 import { identical } from "../values/order.ts"
 import { shown } from "../values/text.ts"
+import { splitUnion } from "../values/typeText.ts"
 import type { Value } from "../values/value.ts"
 import {
   Bytes,
@@ -27,7 +28,7 @@ import {
   Table,
   Uuid
 } from "../values/value.ts"
-import { cast, elementsOf, geometryIs, isOneOf, partsOf, splitUnion } from "./cast.ts"
+import { cast, elementsOf, geometryIs, isOneOf, partsOf } from "./cast.ts"
 import { isLiteral, isLiteralType } from "./literalType.ts"
 
 /** A value a type does not let through, and why in the database's words. */
@@ -98,7 +99,6 @@ const one = (type: string, v: Value): Result => {
   if (isLiteralType(type)) return isLiteral(type, v) ? v : mismatch(type, v)
   const { inner, name } = partsOf(type)
   if (name === "int" || name === "float" || name === "decimal") return numeric(name, v)
-  if (name === "option") return v === undefined ? v : attempt(inner!, v)
   if (name === "array") return Array.isArray(v) ? elements(type, inner, v as ReadonlyArray<Value>) : mismatch(type, v)
   if (name === "set") {
     const out = v instanceof SetValue ? elements(type, inner, v.items) : mismatch(type, v)

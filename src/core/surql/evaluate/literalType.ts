@@ -10,6 +10,7 @@ import * as Lex from "../syntax/lex.ts"
 import { open } from "../syntax/parser.ts"
 import { isNumber } from "../values/number.ts"
 import { equal, identical } from "../values/order.ts"
+import { splitOutside, splitUnion } from "../values/typeText.ts"
 import type { Value } from "../values/value.ts"
 import { field, isObj } from "../values/value.ts"
 import { fits } from "./coerce.ts"
@@ -17,29 +18,6 @@ import { fits } from "./coerce.ts"
 /** True for the text of a type that is a value or made of them. */
 export const isLiteralType = (type: string): boolean =>
   /^(?:['"[{\d]|-\d|[dub]['"]|(?:true|false|NaN|Infinity)$)/.test(type)
-
-/** The parts of a text between separators that stand outside brackets and quotes. */
-export const splitOutside = (text: string, separator: string): ReadonlyArray<string> => {
-  const out: Array<string> = []
-  let depth = 0,
-    start = 0,
-    quote = ""
-  for (let i = 0; i < text.length; i++) {
-    const c = text[i]!
-    if (quote !== "") {
-      if (c === "\\") i++
-      else if (c === quote) quote = ""
-    } else if (c === "'" || c === '"') quote = c
-    else if ("<[{".includes(c)) depth++
-    else if (">]}".includes(c)) depth--
-    else if (c === separator && depth === 0) {
-      out.push(text.slice(start, i).trim())
-      start = i + 1
-    }
-  }
-  const last = text.slice(start).trim()
-  return last === "" && out.length === 0 ? out : [...out, last]
-}
 
 /** Constants of types are few, and each is read from its text once. */
 const mostConstants = 1000
@@ -67,7 +45,7 @@ const isConstant = (constant: Value, v: Value): boolean =>
 
 /** Whether a value is of a type as it stands. */
 const isOf = (type: string, v: Value): boolean =>
-  splitOutside(type, "|").some((option) => (isLiteralType(option) ? isLiteral(option, v) : fits(option, v)))
+  splitUnion(type).some((option) => (isLiteralType(option) ? isLiteral(option, v) : fits(option, v)))
 
 const isTuple = (parts: ReadonlyArray<string>, v: Value): boolean =>
   Array.isArray(v) && v.length === parts.length && parts.every((part, i) => isOf(part, (v as ReadonlyArray<Value>)[i]))

@@ -25,7 +25,6 @@ const known: ReadonlySet<string> = new Set([
   "null",
   "number",
   "object",
-  "option",
   "point",
   "range",
   "record",
@@ -38,7 +37,7 @@ const known: ReadonlySet<string> = new Set([
   "file"
 ])
 
-const generic: ReadonlySet<string> = new Set(["array", "set", "option", "record", "geometry", "table"])
+const generic: ReadonlySet<string> = new Set(["array", "set", "record", "geometry", "table"])
 
 /** Takes the `<` in front of a type; `<-1>` begins with one too, where no graph step can. */
 const eatOpening = (p: Parser): boolean => {
@@ -55,10 +54,22 @@ export const castType = (p: Parser): string | undefined => {
   return type
 }
 
-/** Types separated by `|`; `any` stands alone, and an `option` is the first. */
+/** Types separated by `|`, each once; `any` stands alone, and an `option` is the first. */
 export const union = (p: Parser): string => {
-  const first = single(p)
-  return first === "any" ? first : [first, ...others(p)].join(" | ")
+  const first = firstOf(p)
+  return first[0] === "any" ? "any" : joined([...first, ...others(p)])
+}
+
+const joined = (types: ReadonlyArray<string>): string => [...new Set(types)].join(" | ")
+
+/** What begins a type: `option<int | string>` is NONE or one of two. */
+const firstOf = (p: Parser): ReadonlyArray<string> => {
+  if (!isWord(p, "OPTION")) return [one(p)]
+  advance(p)
+  if (!eatOpening(p)) expected(p, "`<`")
+  const types = nested(p, () => ["none", alternative(p), ...others(p)])
+  if (!eatOp(p, ">")) expected(p, "`>`")
+  return types
 }
 
 const others = (p: Parser): ReadonlyArray<string> => {
@@ -67,11 +78,9 @@ const others = (p: Parser): ReadonlyArray<string> => {
   return parts
 }
 
-const alternatives = (p: Parser): string => [alternative(p), ...others(p)].join(" | ")
-
 /** One type of several. */
 const alternative = (p: Parser): string =>
-  isWord(p, "ANY") || isWord(p, "OPTION") ? expected(p, "a type that may be one of several") : single(p)
+  isWord(p, "ANY") || isWord(p, "OPTION") ? expected(p, "a type that may be one of several") : one(p)
 
 /** A type between brackets, or a constant, written as a value. */
 const literal = (p: Parser): string | undefined => {
@@ -107,22 +116,21 @@ const listUpTo = (p: Parser, end: string, read: (p: Parser) => string): Readonly
     return out
   })
 
-/** One type, without `|`. */
-export const single = (p: Parser): string => {
+/** One type, without `|` behind it. */
+export const single = (p: Parser): string => joined(firstOf(p))
+
+/** One type that is no `option`. */
+const one = (p: Parser): string => {
   const constant = literal(p)
   if (constant !== undefined) return constant
   const at = p.token.at
   const base = name(p, "a type").toLowerCase()
   if (!known.has(base)) fail(`unknown type \`${base}\``, at)
   const { at: opening } = p.token
-  if (!eatOpening(p)) return base === "option" ? expected(p, "`<`") : base
+  if (!eatOpening(p)) return base
   if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, opening)
   const args = [
-    base === "geometry"
-      ? kinds(p)
-      : base === "record" || base === "table"
-        ? names(p)
-        : nested(p, () => (base === "option" ? alternatives(p) : union(p)))
+    base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : nested(p, () => union(p))
   ]
   while (eatOp(p, ",")) args.push(size(p))
   if (!eatOp(p, ">")) expected(p, "`>`")

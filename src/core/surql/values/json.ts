@@ -12,6 +12,7 @@ import { parseDecimal } from "./number.ts"
 import { sortedKeys } from "./order.ts"
 import * as RecordIds from "./recordId.ts"
 import * as Text from "./text.ts"
+import { splitUnion } from "./typeText.ts"
 import type { Obj, Value } from "./value.ts"
 import {
   Bytes,
@@ -132,23 +133,6 @@ const typed = (json: unknown, tree: TypeTree | undefined, rest: "plain" | "untyp
   return mapObject(json as Obj, (value, key) => typed(value, tree.children.get(key), rest))
 }
 
-/** Splits `a | b<c | d>` at the bars outside angle brackets. */
-const alternatives = (type: string): Array<string> => {
-  const out: Array<string> = []
-  let depth = 0,
-    start = 0
-  for (let i = 0; i < type.length; i++) {
-    if (type[i] === "<") depth++
-    else if (type[i] === ">") depth--
-    else if (type[i] === "|" && depth === 0) {
-      out.push(type.slice(start, i).trim())
-      start = i + 1
-    }
-  }
-  out.push(type.slice(start).trim())
-  return out
-}
-
 /** Numbers that JSON cannot carry come with their type (`int 9223372036854775807`). */
 const exactNumber = (type: string): Value => {
   const [, name, text] = /^(int|float) (-?\w+)$/.exec(type) ?? []
@@ -162,7 +146,7 @@ const typedAs = (json: unknown, type: string, tree: TypeTree, rest: "plain" | "u
     if (exact !== undefined) return exact
     if (json === null) return type === "none" ? undefined : null
   }
-  const options = alternatives(type)
+  const options = splitUnion(type)
   if (options.length > 1) {
     for (const option of options) {
       const value = typedAs(json, option, tree, rest)
