@@ -27,6 +27,9 @@ const shown = (parts: ReadonlyArray<Part>): Array<string> => {
 /** The path an alias names: indexes and such do not show. */
 export const aliasNames = (idiom: Idiom): Array<string> => shown(idiom.parts)
 
+/** The database reads the text that names a result as a path, where it is not plainly none. */
+const asPath = (text: string): ReadonlyArray<string> => (/[([{ ]/.test(text) ? [text] : text.split("."))
+
 /** The path of an unnamed expression. */
 export const nameOf = (expr: Expr): Idiom => {
   switch (expr.kind) {
@@ -46,17 +49,10 @@ export const nameOf = (expr: Expr): Idiom => {
       const alias = expr.parts.find((p) => p.kind === "graph" && p.alias !== undefined)
       if (alias?.kind === "graph" && alias.alias !== undefined) return alias.alias
       const names = shown(expr.parts)
-      if (expr.start === undefined) return path(expr.at, names)
+      // In front of graph steps only a path of this row shows.
+      if (expr.start === undefined || expr.parts.some((p) => p.kind === "graph")) return path(expr.at, names)
       if (expr.start.kind === "param") return path(expr.at, ["$" + expr.start.name, ...names])
-      const start: Idiom = {
-        kind: "idiom",
-        at: expr.at,
-        start: expr.start,
-        parts: expr.parts.filter((p) => p.kind === "field" || p.kind === "graph")
-      }
-      return path(expr.at, [
-        start.parts.length === 0 && expr.start.kind !== "binary" ? printName(expr.start) : printName(start)
-      ])
+      return path(expr.at, asPath(printName({ ...expr, parts: expr.parts.filter((p) => p.kind === "field") })))
     }
     default:
       return path(expr.at, [printName(expr)])

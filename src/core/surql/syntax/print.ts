@@ -8,7 +8,11 @@
  */
 
 import { nameText } from "../values/names.ts"
+import { sortedKeys } from "../values/order.ts"
 import * as Text from "../values/text.ts"
+import { splitUnion } from "../values/typeText.ts"
+import type { Value } from "../values/value.ts"
+import { Geometry, isObj, isRecordValue } from "../values/value.ts"
 import type { BinaryOp, Destructured, Expr, Field, Idiom, Part, Select, Statement, Step } from "./ast.ts"
 
 type Style = "exact" | "name"
@@ -53,10 +57,18 @@ const exprLevel = (e: Expr): number => {
 const opName = (op: BinaryOp, double: boolean, style: Style): string =>
   op === "=" && double ? "==" : style === "exact" ? op : op === "IN" ? "INSIDE" : op === "NOT IN" ? "NOTINSIDE" : op
 
+/** A record id, or a range of them: as an operand it is named in brackets. */
+const isRecords = (e: Expr): boolean =>
+  e.kind === "record" || e.kind === "recordRange" || (e.kind === "literal" && isRecordValue(e.value))
+
+const isUnnamedCall = (e: Expr): boolean => e.kind === "invoke" && e.fn.kind === "closure" && e.fn.defined === undefined
+
 const bracketed = (e: Expr, min: number, style: Style): string => {
   const text = expr(e, style)
   const brackets =
-    style === "exact" ? exprLevel(e) < 12 : exprLevel(e) < min || (exprLevel(e) === min && (min === 3 || min === 4))
+    style === "exact"
+      ? exprLevel(e) < 12
+      : isRecords(e) || isUnnamedCall(e) || exprLevel(e) < min || (exprLevel(e) === min && (min === 3 || min === 4))
   return brackets ? `(${text})` : text
 }
 
@@ -68,22 +80,34 @@ const rangeText = (e: Extract<Expr, { kind: "range" }>, style: Style): string =>
 const ifText = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
   e.worded === true ? wordedIf(e, style) : bracedIf(e, style)
 
-const wordedIf = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
-  e.branches.map(([c, v]) => `IF ${expr(c, style)} THEN ${expr(v, style)}`).join(" ELSE ") +
-  (e.otherwise === undefined ? "" : ` ELSE ${expr(e.otherwise, style)}`) +
-  " END"
+const wordedIf = (e: Extract<Expr, { kind: "if" }>, style: Style): string => {
+  const chosen = (v: Expr): string => (v.kind === "subquery" ? plain(v, style) : expr(v, style))
+  return (
+    e.branches.map(([c, v]) => `IF ${expr(c, style)} THEN ${chosen(v)}`).join(" ELSE ") +
+    (e.otherwise === undefined ? "" : ` ELSE ${chosen(e.otherwise)}`) +
+    " END"
+  )
+}
 
 const bracedIf = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
   e.branches.map(([c, v]) => `IF ${expr(c, style)} ${bodyText(v, style)}`).join(" ELSE ") +
   (e.otherwise === undefined ? "" : ` ELSE ${bodyText(e.otherwise, style)}`)
 
 const bodyText = (e: Expr, style: Style): string => {
-  if (e.kind !== "block" || e.catches) return `{ ${expr(e, style)} }`
+  if (e.kind !== "block" || e.catches) return `{ ${plain(e, style)} }`
   return style === "exact" ? expr(e, style) : `{\n${e.steps.map((s) => `\t${stepText(s, style)};\n`).join("")}}`
 }
 
-const literalText = (e: Extract<Expr, { kind: "literal" }>): string =>
-  typeof e.value === "string" ? Text.quote(e.value) : Text.render(e.value)
+const literalText = (v: Value, style: Style): string => {
+  if (style === "exact") return Text.render(v)
+  if (v instanceof Geometry) return Text.geometryName(v)
+  if (Array.isArray(v)) return `[${v.map((item) => literalText(item, style)).join(", ")}]`
+  return isObj(v) && Object.keys(v).length > 0
+    ? `{ ${sortedKeys(v)
+        .map((key) => `${Text.objectKey(key)}: ${literalText(v[key], style)}`)
+        .join(", ")} }`
+    : Text.render(v)
+}
 
 const invokeText = (e: Extract<Expr, { kind: "invoke" }>, style: Style): string =>
   e.fn.kind === "closure" && e.fn.defined !== undefined && style === "name"
@@ -98,7 +122,7 @@ const expr = (e: Expr, style: Style): string => {
   const list = (items: ReadonlyArray<Expr>): string => items.map((i) => expr(i, style)).join(", ")
   switch (e.kind) {
     case "literal":
-      return literalText(e)
+      return literalText(e.value, style)
     case "param":
       return "$" + (/^\w+$/.test(e.name) ? e.name : "`" + e.name + "`")
     case "array":
@@ -137,9 +161,9 @@ const expr = (e: Expr, style: Style): string => {
         ? expr(e.steps[0]!.value, style)
         : `{ ${e.steps.map((s) => stepText(s, style) + ";").join(" ")} }`
     case "if":
-      return ifText(e, style)
+      return style === "exact" ? ifText(e, style) : `(${ifText(e, style)})`
     case "subquery":
-      return style === "exact" ? `(${statement(e.query, style)})` : statement(e.query, style)
+      return `(${statement(e.query, style)})`
     case "table":
       return e.name === "" ? "?" : nameText(e.name)
     case "idiom":
@@ -147,20 +171,44 @@ const expr = (e: Expr, style: Style): string => {
   }
 }
 
-const closureText = (e: Extract<Expr, { kind: "closure" }>, style: Style): string => {
+/** Without the brackets that a query and an IF have inside other expressions. */
+const plain = (e: Expr, style: Style): string =>
+  style === "exact"
+    ? expr(e, style)
+    : e.kind === "subquery"
+      ? statement(e.query, style)
+      : e.kind === "if"
+        ? ifText(e, style)
+        : expr(e, style)
+
+/** The body of a closure that is part of a name: in brackets where a path begins it. */
+const namedBody = (e: Expr): string =>
+  e.kind === "block" && e.catches
+    ? `{ ${plain(e.steps[0]!.value, "name")} }`
+    : beginsWithPath(e)
+      ? `(${expr(e, "name")})`
+      : expr(e, "name")
+
+const beginsWithPath = (e: Expr): boolean => e.kind === "idiom" || (e.kind === "binary" && beginsWithPath(e.left))
+
+type ClosureExpr = Extract<Expr, { kind: "closure" }>
+
+const closureText = (e: ClosureExpr, style: Style, bodyOf: (e: Expr) => string = namedBody): string => {
   const params = e.params.map(
     (p, i) => "$" + p + (e.types[i] !== undefined ? ": " + typeText(e.types[i]!) : style === "name" ? ": any" : "")
   )
-  const body = expr(e.body, style)
-  return `|${params.join(", ")}|${e.result === undefined ? ` ${body}` : ` -> ${e.result} ${body.startsWith("{") && e.body.kind === "block" && !e.body.catches ? body : `{ ${body} }`}`}`
+  const head = `|${params.join(", ")}|`
+  if (e.result === undefined) return `${head} ${style === "name" ? bodyOf(e.body) : expr(e.body, style)}`
+  const body = plain(e.body, style)
+  return `${head} -> ${e.result} ${e.body.kind === "block" && !e.body.catches ? body : `{ ${body} }`}`
 }
 
 /** Behind a colon several types need brackets, else `|` would end the parameters. */
-const typeText = (type: string): string => (type.includes("|") && !/^\w+<.*>$/s.test(type) ? `<${type}>` : type)
+const typeText = (type: string): string => (splitUnion(type).length > 1 ? `<${type}>` : type)
 
 const stepText = (s: Step, style: Style): string =>
   s.name === undefined
-    ? expr(s.value, style)
+    ? plain(s.value, style)
     : `LET $${s.name}${s.type === undefined ? "" : ": " + s.type} = ${expr(s.value, style)}`
 
 /** `math::pi` is called `math::PI`. */
@@ -219,11 +267,11 @@ const partText = (p: Part, style: Style): string => {
     case "last":
       return "[$]"
     case "flatten":
-      return "..."
+      return style === "name" ? "…" : "..."
     case "optional":
       return ".?"
     case "where":
-      return `[WHERE ${expr(p.where, style)}]`
+      return `[WHERE ${plain(p.where, style)}]`
     case "method":
       return `.${p.name}(${p.args.map((a) => expr(a, style)).join(", ")})`
     case "destructure":
@@ -242,15 +290,12 @@ const idiomText = (i: Idiom, style: Style): string => {
   const parts = i.parts.map((p) => partText(p, style)).join("")
   if (i.start === undefined) return parts.replace(/^\.(?![.{])/, "")
   const start = expr(i.start, style)
-  return (
-    (i.start.kind === "param" ||
-    i.start.kind === "call" ||
-    i.start.kind === "array" ||
-    i.start.kind === "object" ||
-    (i.start.kind === "literal" && !start.includes(":"))
-      ? start
-      : `(${start})`) + parts
-  )
+  const bare =
+    ["param", "call", "array", "object", "subquery"].includes(i.start.kind) ||
+    (style === "name" &&
+      (["set", "if", "idiom"].includes(i.start.kind) || (i.start.kind === "block" && !i.start.catches))) ||
+    (i.start.kind === "literal" && (style === "name" ? !isRecords(i.start) : !start.includes(":")))
+  return (bare ? start : `(${start})`) + parts
 }
 
 const fieldText = (f: Field, style: Style): string =>
@@ -308,7 +353,10 @@ export const print = (node: Expr | Statement): string =>
   isStatement(node) ? statement(node, "exact") : expr(node, "exact")
 
 /** The database's own text of an expression, as it names an unnamed result. */
-export const printName = (node: Expr): string => expr(node, "name")
+export const printName = (node: Expr): string => plain(node, "name")
+
+/** The database's own text of a closure as a value. */
+export const printClosure = (node: ClosureExpr): string => closureText(node, "name", (body) => plain(body, "name"))
 
 /**
  * Steps that evaluating an expression takes at least: by its length, since what a query repeats may be as long as the

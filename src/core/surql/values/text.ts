@@ -122,19 +122,21 @@ const objectText = (o: Obj): string =>
 
 const coordinate = (v: Value): string => render(v).replace(/f$/, "").replace("Infinity", "inf")
 
-const point = (v: Value): string => (Array.isArray(v) ? v.map(coordinate).join(", ") : "")
-
-const coordinates = (v: Value): string => (Array.isArray(v) ? `[${v.map(coordinates).join(", ")}]` : coordinate(v))
-
-const geometryText = (g: Obj): string => {
+const geometryText = (g: Obj, number: (v: Value) => string): string => {
+  const nested = (v: Value): string => (Array.isArray(v) ? `[${v.map(nested).join(", ")}]` : number(v))
   const type = String(field(g, "type"))
-  if (type === "Point") return `(${point(field(g, "coordinates"))})`
+  if (type === "Point") return `(${nested(field(g, "coordinates")).slice(1, -1)})`
+  const parts = field(g, "geometries")
   const inside =
-    type === "GeometryCollection"
-      ? `geometries: ${render(field(g, "geometries"))}`
-      : `coordinates: ${coordinates(field(g, "coordinates"))}`
+    type === "GeometryCollection" && Array.isArray(parts)
+      ? `geometries: [${parts.map((part) => (part instanceof Geometry ? geometryText(part.value, number) : "")).join(", ")}]`
+      : `coordinates: ${nested(field(g, "coordinates"))}`
   return `{ type: '${type}', ${inside} }`
 }
+
+/** A geometry as the database names a result by it: with the suffixes of its numbers. */
+export const geometryName = (v: Geometry): string =>
+  geometryText(v.value, (n) => (typeof n === "number" ? floatText(n) : render(n)))
 
 const hex = (bytes: Uint8Array): string =>
   Array.from(bytes, (b) => b.toString(16).padStart(2, "0").toUpperCase()).join("")
@@ -156,7 +158,7 @@ const specialText = (v: Special): string => {
   if (v instanceof Regex) return `/${v.source.replaceAll("/", "\\/")}/`
   if (v instanceof RecordRange) return `${nameText(v.table)}:${rangeText(v.range, (k) => recordKey(k as RecordKey))}`
   if (v instanceof Range) return rangeText(v, render)
-  if (v instanceof Geometry) return geometryText(v.value)
+  if (v instanceof Geometry) return geometryText(v.value, coordinate)
   if (v instanceof Table) return tableText(v.name)
   return v instanceof Closure ? v.text : ""
 }
