@@ -118,6 +118,20 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
   "FETCH in a nested RETURN": [
     ["SELECT VALUE (RETURN { x: r } FETCH x) FROM p:1", "planner", "[[{ x: { a: 'x', g: 1, id: p:2, l: [] } }]]"]
   ],
+  "FETCH along several links (`author.team`) or `.*` of an object": [
+    ["SELECT VALUE { k: p:1 } FROM ONLY p:1 FETCH k.r", "older"],
+    ["SELECT VALUE { o: { k: p:3 } } FROM ONLY p:1 FETCH o.*", "older"]
+  ],
+  "FETCH behind an index, a method, `[WHERE]` or `.{}`": [
+    ["SELECT VALUE { k: [p:2] } FROM ONLY p:1 FETCH k[0]", "older", "[{ k: [p:2] }]"],
+    ["SELECT VALUE { k: { r: p:2 } } FROM ONLY p:1 FETCH k.{ r }", "older", "[{ k: { r: p:2 } }]"]
+  ],
+  "FETCH beside `*` and an alias of a field (`*, author AS by`)": [
+    ["SELECT *, r AS k OMIT a, l, g FROM ONLY p:1 FETCH x", "planner", "[{ id: p:1, k: p:2, r: p:2 }]"]
+  ],
+  "fields in LIMIT and START of a subquery": [
+    ["SELECT VALUE (SELECT VALUE id FROM p LIMIT a) FROM ONLY p:1", "both", "[[p:1]]"]
+  ],
   "GROUP ALL over nothing": [["SELECT count() FROM p WHERE false GROUP ALL", "older", "[[{ count: 0 }]]"]],
   "aggregates of what is no number; `array::group` in a group": [
     ["SELECT math::sum(a) AS s FROM p GROUP ALL", "older", "[[{ s: 1 }]]"],

@@ -214,6 +214,9 @@ const method: Text = pick(
   "distinct()",
   "sort()",
   "chain(|$v| [$v])",
+  "chain(|$v| [a, $this.b])",
+  "map(|$v| [$v, a])",
+  "append(b)",
   "map(|$v| $v)",
   "filter(|$v| $v > 1)",
   "any(|$v| $v = 'a')",
@@ -392,6 +395,20 @@ export const aggregate: Text = pick(
   "math::min(a)"
 )
 
+/** What is fetched: values by themselves, and in rows. */
+const shown: Text = fc
+  .tuple(
+    fc.oneof(path, value),
+    fc.constantFrom(
+      (e: string) => `VALUE ${e}`,
+      (e: string) => `VALUE [${e}, { k: ${e} }]`,
+      (e: string) => `${e} AS k`,
+      (e: string) => `id, ${e} AS k`,
+      (e: string) => `{ u: ${e} } AS k`
+    )
+  )
+  .map(([e, show]) => show(e))
+
 /** One query. */
 export const query: Text = fc.oneof(
   {
@@ -476,6 +493,13 @@ export const query: Text = fc.oneof(
       .tuple(pick("r", "l", "a", "r, l", "r.r"), source, where)
       .map(([f, s, w]) => `SELECT * FROM ${s}${w} FETCH ${f}`)
   },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(shown, pick("k", "k.r", "nope", "k.u", "k.u.r, id", "k[$]", "k.*"), source, where)
+      .map(([e, f, s, w]) => `SELECT ${e} FROM ${s}${w} FETCH ${f}`)
+  },
+  { weight: 2, arbitrary: fc.tuple(expression, source).map(([e, s]) => `SELECT ${e} FROM ${s}`) },
   {
     weight: 1,
     arbitrary: fc

@@ -13,9 +13,9 @@ import { field, isInt, isObj, type RecordId, RecordRange } from "../values/value
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import type { Step } from "./paths.ts"
-import { fetch, recordOf } from "./paths.ts"
+import { behindLink, fetch, recordOf } from "./paths.ts"
 import type { Scope } from "./scope.ts"
-import { make, spend } from "./scope.ts"
+import { make, spend, withDoc } from "./scope.ts"
 import { compileSelectOver } from "./select/select.ts"
 import { inKeys } from "./select/sources.ts"
 
@@ -95,7 +95,7 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
         : walk(id, s).filter((target) => {
             spend(s.budget, steps)
             const doc = fetch(target, s)
-            return doc !== undefined && isTruthy(where({ ...s, doc }))
+            return doc !== undefined && isTruthy(where(withDoc(s, doc)))
           })
     const from = start === undefined ? 0 : whole(start(s)),
       count = limit === undefined ? kept.length : whole(limit(s))
@@ -115,10 +115,11 @@ export const compileGraph = (
   const walk = compileStep(part)
   const after = chain(rest, compileParts),
     otherwise = compileParts(rest)
+  const along = behindLink([part, ...rest], (id, s) => after(walk(id as RecordId, s), s))
   const step: Step = (v, s) => {
     if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map((item) => step(item, s))
     const id = startOf(v)
-    return id === undefined ? otherwise(undefined, s) : after(walk(id, s), s)
+    return id === undefined ? otherwise(undefined, s) : along(id, s)
   }
   return step
 }
@@ -135,7 +136,7 @@ const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Pa
     return (v, s) =>
       after(
         (v as ReadonlyArray<Value>).filter(
-          (item) => spend(s.budget, steps) === undefined && isTruthy(condition({ ...s, doc: item }))
+          (item) => spend(s.budget, steps) === undefined && isTruthy(condition(withDoc(s, item)))
         ),
         s
       )

@@ -28,7 +28,7 @@ import { compileGraph } from "./graph.ts"
 import { callMethod } from "./methods.ts"
 import { compileRecursion } from "./recursion.ts"
 import type { Compiled, Scope } from "./scope.ts"
-import { make, spend } from "./scope.ts"
+import { detach, make, spend, withDoc } from "./scope.ts"
 
 /** A step along a path: from a value to the value at the end of the path. */
 export type Step = (v: Value, scope: Scope) => Value
@@ -53,7 +53,7 @@ export const recordOf = (v: Value): RecordId | undefined =>
 /** The usual path: a field of the document, then perhaps more. */
 const fromField = (name: string, parts: ReadonlyArray<Part>): Compiled => {
   const rest = parts.length === 0 ? identity : compileParts(parts)
-  const other = mapped([{ kind: "field", name }, ...parts], (next) => fieldStep(name, next))
+  const other = mapped([{ kind: "field", name }, ...parts], (next, away) => fieldStep(name, next, away))
   const inherited = name in {}
   return (s) => {
     const d = s.doc
@@ -68,15 +68,15 @@ export const compileParts = (parts: ReadonlyArray<Part>): Step => {
   if (part === undefined) return identity
   switch (part.kind) {
     case "field":
-      return mapped(parts, (next) => fieldStep(part.name, next))
+      return mapped(parts, (next, away) => fieldStep(part.name, next, away))
     case "destructure":
-      return mapped(parts, (next) => destructure(part.entries, next))
+      return mapped(parts, (next, away) => destructure(part.entries, next, away))
     case "graph":
       return compileGraph(part, rest, compileParts)
     case "index":
-      return index(compile(part.index), compileParts(rest))
+      return index(compile(part.index), compileParts(rest), parts)
     case "all":
-      return all(compileParts(rest))
+      return all(compileParts(rest), rest)
     case "flatten":
       return flatten(compileParts(rest))
     case "last":
@@ -98,8 +98,10 @@ export const compileParts = (parts: ReadonlyArray<Part>): Step => {
 }
 
 /** A step that is applied, with the whole rest of the path, to each element of an array. */
-const mapped = (parts: ReadonlyArray<Part>, step: (next: Step) => Step): Step => {
-  const direct = step(compileParts(parts.slice(1)))
+const mapped = (parts: ReadonlyArray<Part>, step: (next: Step, away: Step) => Step): Step => {
+  const rest = parts.slice(1),
+    next = compileParts(rest),
+    direct = step(next, behindLink(rest, next))
   const each: Step = (v, s) => (Array.isArray(v) ? mapItems(v as ReadonlyArray<Value>, each, s) : direct(v, s))
   return each
 }
@@ -111,12 +113,33 @@ const mapItems = (items: ReadonlyArray<Value>, step: Step, s: Scope): ReadonlyAr
 }
 
 /** The document of a record, NONE when it is missing. */
-export const fetch = (id: RecordId, s: Scope): Value => {
+export const fetch = (id: RecordId, s: Scope): Obj | undefined => {
   spend(s.budget, 1)
   return s.source.record(id)
 }
 
-const fieldStep = (name: string, next: Step): Step => {
+/** Whether the value of a part depends on the document that the path began at. */
+const readsDoc = (part: Part): boolean => {
+  switch (part.kind) {
+    case "method":
+      return part.args.length > 0
+    case "index":
+      return part.index.kind !== "literal"
+    case "graph":
+      return [part.query, part.limit, part.start, ...part.ranges].some((own) => own !== undefined)
+    default:
+      return part.kind === "recurse"
+  }
+}
+
+/**
+ * Goes on behind a link or a graph step. The database has no document there: a field in an argument, an index or a
+ * closure is NONE.
+ */
+export const behindLink = (rest: ReadonlyArray<Part>, next: Step): Step =>
+  rest.some(readsDoc) ? (v, s) => next(v, s.detached === true ? s : detach(s)) : next
+
+const fieldStep = (name: string, next: Step, away: Step): Step => {
   const step: Step = (v, s) => {
     if (typeof v !== "object" || v === null) {
       const id = typeof v === "string" ? recordOf(v) : undefined
@@ -124,7 +147,7 @@ const fieldStep = (name: string, next: Step): Step => {
     }
     if (v instanceof RecordId) {
       const doc = fetch(v, s)
-      return doc === undefined ? next(undefined, s) : step(doc, s)
+      return away(doc === undefined ? undefined : field(doc, name), s)
     }
     if (v instanceof Geometry)
       return next(
@@ -137,16 +160,17 @@ const fieldStep = (name: string, next: Step): Step => {
   return step
 }
 
-const destructure = (entries: ReadonlyArray<Destructured>, next: Step): Step => {
+const destructure = (entries: ReadonlyArray<Destructured>, direct: Step, away: Step): Step => {
   const compiled = entries.map((d) => [d.name, compile(d.expr)] as const)
   const step: Step = (v, s) => {
     const id = recordOf(v)
-    const doc = id === undefined ? v : fetch(id, s)
+    const doc = id === undefined ? v : fetch(id, s),
+      next = id === undefined ? direct : away
     if (!isObj(doc)) return next(undefined, s)
     spend(s.budget, compiled.length)
     make(s.budget, 64 * compiled.length)
     const out: Record<string, Value> = {}
-    const inner: Scope = { ...s, doc }
+    const inner = withDoc(s, doc)
     for (const [name, read] of compiled) setField(out, name, read(inner))
     return next(out, s)
   }
@@ -162,7 +186,7 @@ const positions = (range: Range, length: number): readonly [number, number] | un
   return start >= 0 && start <= end && end <= length ? [start, end] : undefined
 }
 
-const index = (at: Compiled, next: Step): Step => {
+const index = (at: Compiled, next: Step, parts: ReadonlyArray<Part>): Step => {
   const step: Step = (v, s) => {
     const i = at(s)
     if (Array.isArray(v)) {
@@ -190,24 +214,26 @@ const index = (at: Compiled, next: Step): Step => {
     // A number counts in the key of the id, where that is a list.
     return isNumber(i) && Array.isArray(id.key)
       ? next((id.key as ReadonlyArray<Value>)[Math.trunc(toFloat(i))], s)
-      : step(fetch(id, s), s)
+      : away(fetch(id, s), s)
   }
+  const away = behindLink(parts, step)
   return step
 }
 
-const all =
-  (next: Step): Step =>
-  (v, s) => {
+const all = (next: Step, rest: ReadonlyArray<Part>): Step => {
+  const away = behindLink(rest, next)
+  return (v, s) => {
     if (Array.isArray(v))
       return mapItems(
         v as ReadonlyArray<Value>,
-        (item, inner) => next(item instanceof RecordId ? fetch(item, inner) : item, inner),
+        (item, inner) => (item instanceof RecordId ? away(fetch(item, inner), inner) : next(item, inner)),
         s
       )
     if (isObj(v)) return next(v, s)
     const id = recordOf(v)
-    return next(id && fetch(id, s), s)
+    return id === undefined ? next(undefined, s) : away(fetch(id, s), s)
   }
+}
 
 /** `...` flattens between graph steps only; elsewhere the database goes on with each element. */
 const flatten =
@@ -232,7 +258,7 @@ const where =
     make(s.budget, 8 * items.length)
     return next(
       // A link is not fetched here: its fields are when they are read, and `$this` is the link.
-      items.filter((item) => isTruthy(condition({ ...s, doc: item }))),
+      items.filter((item) => isTruthy(condition(withDoc(s, item)))),
       s
     )
   }

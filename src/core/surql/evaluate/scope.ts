@@ -139,6 +139,8 @@ export interface Scope {
   /** The current document, NONE outside a SELECT. */
   readonly doc: Value
   readonly params: { readonly [name: string]: Value }
+  /** Behind a link or a graph step: there is no document, and a subquery keeps the `$parent` from around it. */
+  readonly detached?: boolean
   /** The document of the query around a subquery, for `$parent`. */
   readonly parent: Value
   readonly source: Source
@@ -150,3 +152,9 @@ export interface Scope {
 }
 
 export type Compiled = (scope: Scope) => Value
+
+/** The same scope at another document. */
+export const withDoc = (s: Scope, doc: Value): Scope => ({ ...s, doc, detached: false })
+
+/** The same scope behind a link or a graph step, where the database has no document. */
+export const detach = (s: Scope): Scope => ({ ...s, doc: undefined, detached: true })

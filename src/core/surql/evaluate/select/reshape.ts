@@ -3,18 +3,18 @@
  *
  * Why so: each works on whole rows with paths, so they share the reading of a path in a projected row.
  */
-import type { Expr, Idiom, OrderTerm, Select } from "../../syntax/ast.ts"
+import type { Expr, Idiom, OrderTerm, Part, Select } from "../../syntax/ast.ts"
 import { aliasNames } from "../../syntax/names.ts"
 import { print } from "../../syntax/print.ts"
 import { compareRecords } from "../../values/order.ts"
 import type { Value } from "../../values/value.ts"
-import { field, isObj, SetValue } from "../../values/value.ts"
+import { field, isObj, SetValue, setField } from "../../values/value.ts"
 import { lengthOf, sortSteps } from "../charge.ts"
 import { compile } from "../evaluate.ts"
 import { compileIdiom, compileParts, recordOf } from "../paths.ts"
 import type { Budget, Compiled, Scope, Slices } from "../scope.ts"
 import { make, spend } from "../scope.ts"
-import { copyOf, replaceAt, setPath } from "./shape.ts"
+import { copyOf, mapFields, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
 import type { Item } from "./sources.ts"
 
@@ -164,27 +164,37 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: 
   return from
 }
 
-/** FETCH: record ids at the named paths become documents. */
-export const fetching = (select: Pick<Select, "fetch">) => {
-  const load =
-    (scope: Scope) =>
-    (v: Value): Value => {
-      if (Array.isArray(v)) {
-        spend(scope.budget, v.length)
-        make(scope.budget, 8 * v.length)
-        return (v as ReadonlyArray<Value>).map(load(scope))
-      }
-      const id = recordOf(v)
-      if (id === undefined) return v
-      spend(scope.budget, 1)
-      return scope.source.record(id)
-    }
-  return (value: Value, scope: Scope): Value =>
-    select.fetch.reduce<Value>((row, idiom) => {
-      let out = row
-      for (let n = 1; n <= idiom.parts.length; n++)
-        if (idiom.parts[n - 1]!.kind === "field" || n === idiom.parts.length)
-          out = replaceAt(out, idiom.parts.slice(0, n), load(scope))
-      return out
-    }, value)
+/**
+ * FETCH along one path: every link on it becomes its document, also where the value itself is one, and lists are gone
+ * through. Other parts than fields, `.*` and `[$]` end the path, as in the planner of the database.
+ */
+const fetchAt = (v: Value, parts: ReadonlyArray<Part>, scope: Scope): Value => {
+  const [part, ...rest] = parts
+  if (Array.isArray(v)) {
+    const items = v as ReadonlyArray<Value>
+    spend(scope.budget, items.length)
+    make(scope.budget, 8 * items.length)
+    if (part === undefined || part.kind === "field") return items.map((item) => fetchAt(item, parts, scope))
+    if (part.kind === "all") return items.map((item) => fetchAt(item, rest, scope))
+    return part.kind === "last"
+      ? items.map((item, n) => (n === items.length - 1 ? fetchAt(item, rest, scope) : item))
+      : v
+  }
+  const id = recordOf(v)
+  if (id !== undefined) {
+    spend(scope.budget, 1)
+    return fetchAt(scope.source.record(id), parts, scope)
+  }
+  if (!isObj(v)) return v
+  if (part?.kind === "all") return mapFields(v, (item) => fetchAt(item, rest, scope))
+  if (part?.kind !== "field" || !Object.hasOwn(v, part.name)) return v
+  const copy = copyOf(v)
+  setField(copy, part.name, fetchAt(v[part.name], rest, scope))
+  return copy
 }
+
+/** FETCH: links at the named paths become documents, one path behind the other. */
+export const fetching =
+  ({ fetch }: Pick<Select, "fetch">) =>
+  (value: Value, scope: Scope): Value =>
+    fetch.reduce((row, { parts }) => fetchAt(row, parts, scope), value)

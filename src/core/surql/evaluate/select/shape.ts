@@ -1,7 +1,7 @@
 /**
  * Reading, setting, removing and replacing at a path inside a result row.
  *
- * Why so: projections build rows path by path (`a.b` nests), OMIT and FETCH edit finished rows. Rows are shared, so
+ * Why so: projections build rows path by path (`a.b` nests), SPLIT and OMIT edit finished rows. Rows are shared, so
  * editing copies what it changes.
  */
 import type { Destructured, Part } from "../../syntax/ast.ts"
@@ -54,7 +54,8 @@ export const replaceAt = (v: Value, parts: ReadonlyArray<Part>, change: (v: Valu
   return copy
 }
 
-const mapFields = (o: Obj, f: (v: Value) => Value): Obj => {
+/** An object with each of its values changed. */
+export const mapFields = (o: Obj, f: (v: Value) => Value): Obj => {
   const out: Record<string, Value> = {}
   for (const key of Object.keys(o)) setField(out, key, f(o[key]))
   return out

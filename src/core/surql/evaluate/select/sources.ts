@@ -24,7 +24,8 @@ export interface Item {
 
 /** The scope of a row inside a query. */
 export const inner = (outer: Scope, doc: Value): Scope => {
-  const { budget, doc: parent, now, params, source } = outer
+  const { budget, detached, now, params, source } = outer
+  const parent = detached === true ? outer.parent : outer.doc
   return now === undefined ? { doc, params, parent, source, budget } : { doc, params, parent, source, budget, now }
 }
 
