@@ -15,7 +15,7 @@ import { compare, equal, isTruthy, same } from "../values/order.ts"
 import * as RecordIds from "../values/recordId.ts"
 import { shown } from "../values/text.ts"
 import type { RecordKey, Value } from "../values/value.ts"
-import { Closure, isInt, isObj, Range, RecordRange, setField, Table, Uuid } from "../values/value.ts"
+import { Closure, isInt, isObj, Range, RecordId, RecordRange, setField, Table, Uuid } from "../values/value.ts"
 import { weighed } from "../values/weigh.ts"
 import { add, divide, modulo, multiply, negate, raisePower, subtract } from "./arithmetic.ts"
 import { cast } from "./cast.ts"
@@ -27,7 +27,7 @@ import type { Failure } from "./failure.ts"
 import { EvalError, raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import { exactKind } from "./methods.ts"
-import { compileIdiom } from "./paths.ts"
+import { compileIdiom, fetch as loaded } from "./paths.ts"
 import type { Budget, Compiled, Scope } from "./scope.ts"
 import { make, spend } from "./scope.ts"
 import { fetching } from "./select/reshape.ts"
@@ -420,7 +420,11 @@ export const compileReturn = (statement: Return): Compiled => {
   const value = compile(statement.value)
   if (statement.fetch.length === 0) return value
   const fetch = fetching(statement)
-  return (s) => fetch(value(s), s)
+  const fetched = (v: Value, s: Scope): Value => {
+    if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map((item) => fetched(item, s))
+    return fetch(v instanceof RecordId ? loaded(v, s) : v, s)
+  }
+  return (s) => fetched(value(s), s)
 }
 
 const branch =

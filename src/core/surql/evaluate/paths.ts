@@ -231,7 +231,7 @@ const all = (next: Step, rest: ReadonlyArray<Part>): Step => {
       )
     if (isObj(v)) return next(v, s)
     const id = recordOf(v)
-    return id === undefined ? next(undefined, s) : away(fetch(id, s), s)
+    return id === undefined ? next([v], s) : away(fetch(id, s), s)
   }
 }
 
@@ -244,16 +244,13 @@ const flatten =
 const last =
   (next: Step): Step =>
   (v, s) =>
-    Array.isArray(v) ? next((v as ReadonlyArray<Value>)[v.length - 1], s) : endsAt(v) ? undefined : next(undefined, s)
+    next(Array.isArray(v) ? (v as ReadonlyArray<Value>)[v.length - 1] : v, s)
 
-/** Objects and records end a path at `[$]` and `[WHERE ..]`; anything else goes on as NONE. */
-const endsAt = (v: Value): boolean => isObj(v) || v instanceof RecordId
-
+/** What is no list is filtered as a list of it alone. */
 const where =
   (condition: Compiled, steps: number, next: Step): Step =>
   (v, s) => {
-    if (!Array.isArray(v)) return endsAt(v) ? undefined : next(undefined, s)
-    const items = v as ReadonlyArray<Value>
+    const items = Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v]
     spend(s.budget, steps * items.length)
     make(s.budget, 8 * items.length)
     return next(

@@ -165,36 +165,45 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: 
 }
 
 /**
- * FETCH along one path: every link on it becomes its document, also where the value itself is one, and lists are gone
- * through. Other parts than fields, `.*` and `[$]` end the path, as in the planner of the database.
+ * Fetches from where so many parts of a path are behind: every link on it becomes its document, and lists are gone
+ * through. A link in front of the first part, and one behind an index, ends the path: `SELECT VALUE author .. FETCH
+ * author` gives authors. Other parts than fields, `.*`, `[$]` and indexes end it too.
  */
-const fetchAt = (v: Value, parts: ReadonlyArray<Part>, scope: Scope): Value => {
-  const [part, ...rest] = parts
+const fetchAt = (v: Value, parts: ReadonlyArray<Part>, at: number, scope: Scope): Value => {
+  const part = parts[at]
   if (Array.isArray(v)) {
     const items = v as ReadonlyArray<Value>
     spend(scope.budget, items.length)
     make(scope.budget, 8 * items.length)
-    if (part === undefined || part.kind === "field") return items.map((item) => fetchAt(item, parts, scope))
-    if (part.kind === "all") return items.map((item) => fetchAt(item, rest, scope))
-    return part.kind === "last"
-      ? items.map((item, n) => (n === items.length - 1 ? fetchAt(item, rest, scope) : item))
-      : v
+    if (part === undefined || part.kind === "field") return items.map((item) => fetchAt(item, parts, at, scope))
+    if (part.kind === "all") return items.map((item) => fetchAt(item, parts, at + 1, scope))
+    const only = part.kind === "last" ? items.length - 1 : indexOf(part)
+    return items.map((item, n) => (n === only ? fetchAt(item, parts, at + 1, scope) : item))
   }
-  const id = recordOf(v)
+  const id = part !== undefined && indexOf(part) !== undefined ? undefined : recordOf(v)
   if (id !== undefined) {
     spend(scope.budget, 1)
-    return fetchAt(scope.source.record(id), parts, scope)
+    const doc = scope.source.record(id)
+    const ends = at === 0 || parts.some((before, n) => n < at && before.kind === "index")
+    return ends ? doc : fetchAt(doc, parts, at, scope)
   }
   if (!isObj(v)) return v
-  if (part?.kind === "all") return mapFields(v, (item) => fetchAt(item, rest, scope))
+  if (part?.kind === "all") return mapFields(v, (item) => fetchAt(item, parts, at + 1, scope))
   if (part?.kind !== "field" || !Object.hasOwn(v, part.name)) return v
   const copy = copyOf(v)
-  setField(copy, part.name, fetchAt(v[part.name], rest, scope))
+  setField(copy, part.name, fetchAt(v[part.name], parts, at + 1, scope))
   return copy
 }
 
-/** FETCH: links at the named paths become documents, one path behind the other. */
-export const fetching =
-  ({ fetch }: Pick<Select, "fetch">) =>
-  (value: Value, scope: Scope): Value =>
-    fetch.reduce((row, { parts }) => fetchAt(row, parts, scope), value)
+/** The position that a part of a path names; none where it is no number, or computed. */
+const indexOf = (part: Part): number | undefined =>
+  part.kind === "index" && part.index.kind === "literal" && typeof part.index.value === "number"
+    ? part.index.value
+    : undefined
+
+/** FETCH: links at the named paths become documents, one path behind the other, in the order of their texts. */
+export const fetching = ({ fetch }: Pick<Select, "fetch">) => {
+  const paths = new Map(fetch.map((idiom) => [print(idiom), idiom.parts]))
+  const sorted = [...paths.keys()].sort().map((text) => paths.get(text)!)
+  return (value: Value, scope: Scope): Value => sorted.reduce((row, parts) => fetchAt(row, parts, 0, scope), value)
+}
