@@ -79,6 +79,10 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
     ["RETURN array::len(array::sequence(100000))", "both", "[100000]"]
   ],
   "URLs the standard refuses (`foo://a:\\`)": [["RETURN parse::url::scheme('foo://a:\\\\')", "both", "[NONE]"]],
+  "scalars under `.*` and `[$]`": [
+    ["RETURN 5.*", "planner", "[NONE]"],
+    ["SELECT VALUE a[$] FROM p:1", "planner", "[[NONE]]"]
+  ],
   "`...` outside graph chains": [["RETURN { a: [[1], [2]] }.a...", "planner", "[[[1], [2]]]"]],
   SPLIT: [["SELECT VALUE l FROM p SPLIT l", "both", "[[1, 2, 5]]"]],
   "`array::first`, `array::last` and constants in groups": [

@@ -334,11 +334,11 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
     const price = callSteps + steps + widthOf(s)
     return new Closure(
       expr.params.length,
-      (args) => {
+      (args, directly) => {
         spend(s.budget, price)
         const params: Record<string, Value> = { ...s.params }
         for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
-        const out = weighed(body({ ...s, params }))
+        const out = weighed(body({ ...s, params, older: s.older === true || directly !== true }))
         if (typeof out === "object" && out !== null) spend(s.budget, weighSteps)
         return result === undefined
           ? out
@@ -361,7 +361,10 @@ const invoke =
   (s) => {
     const f = fn(s)
     return f instanceof Closure
-      ? f.call(args.map((a) => a(s)))
+      ? f.call(
+          args.map((a) => a(s)),
+          true
+        )
       : raise(`There was a problem running the ANONYMOUS() function. '${exactKind(f)}' is not a function`)
   }
 

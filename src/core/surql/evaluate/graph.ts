@@ -118,7 +118,7 @@ export const compileGraph = (
   const along = behindLink([part, ...rest], (id, s) => after(walk(id as RecordId, s), s))
   // Steps from a list are a list for each of it where the path goes on, and one list where it ends.
   const many = (items: ReadonlyArray<Value>, s: Scope): ReadonlyArray<Value> =>
-    rest.length > 0 ? items.map((item) => step(item, s)) : items.flatMap((item) => step(item, s))
+    rest.length > 0 || s.older === true ? items.map((item) => step(item, s)) : items.flatMap((item) => step(item, s))
   const step: Step = (v, s) => {
     if (Array.isArray(v)) return many(v as ReadonlyArray<Value>, s)
     const id = startOf(v)

@@ -231,7 +231,7 @@ const all = (next: Step, rest: ReadonlyArray<Part>): Step => {
       )
     if (isObj(v)) return next(v, s)
     const id = recordOf(v)
-    return id === undefined ? next([v], s) : away(fetch(id, s), s)
+    return id === undefined ? next(undefined, s) : away(fetch(id, s), s)
   }
 }
 
@@ -244,12 +244,16 @@ const flatten =
 const last =
   (next: Step): Step =>
   (v, s) =>
-    next(Array.isArray(v) ? (v as ReadonlyArray<Value>)[v.length - 1] : v, s)
+    Array.isArray(v) ? next((v as ReadonlyArray<Value>)[v.length - 1], s) : endsAt(v) ? undefined : next(undefined, s)
 
-/** What is no list is filtered as a list of it alone. */
+/** Objects and records end a path at `[$]`, in closures at `[WHERE ..]` too; anything else goes on as NONE. */
+const endsAt = (v: Value): boolean => isObj(v) || v instanceof RecordId
+
+/** What is no list is filtered as a list of it alone, so that a missing list has no element that fits. */
 const where =
   (condition: Compiled, steps: number, next: Step): Step =>
   (v, s) => {
+    if (s.older === true && !Array.isArray(v)) return endsAt(v) ? undefined : next(undefined, s)
     const items = Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v]
     spend(s.budget, steps * items.length)
     make(s.budget, 8 * items.length)
@@ -270,5 +274,5 @@ const method =
   (v, s) => {
     const given = args.map((a) => a(s))
     const held = isObj(v) ? field(v, name) : undefined
-    return next(held instanceof Closure ? held.call(given) : callMethod(v, name, given, s), s)
+    return next(held instanceof Closure ? held.call(given, true) : callMethod(v, name, given, s), s)
   }

@@ -141,6 +141,11 @@ export interface Scope {
   readonly params: { readonly [name: string]: Value }
   /** Behind a link or a graph step: there is no document, and a subquery keeps the `$parent` from around it. */
   readonly detached?: boolean
+  /**
+   * Inside a closure that a function calls, which the database runs by its older evaluator: there `[WHERE]` is NONE
+   * for what is no list, and steps from a list are a list for each of it.
+   */
+  readonly older?: boolean
   /** The document of the query around a subquery, for `$parent`. */
   readonly parent: Value
   readonly source: Source

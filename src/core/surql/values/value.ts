@@ -237,9 +237,10 @@ export class Table extends Special {
 export class Closure extends Special {
   readonly type = "closure"
   readonly arity: number
-  readonly call: (args: ReadonlyArray<Value>) => Value
+  /** Calls it; `directly` by a call of the language, and not by a function that got it. */
+  readonly call: (args: ReadonlyArray<Value>, directly?: boolean) => Value
   readonly text: string
-  constructor(arity: number, call: (args: ReadonlyArray<Value>) => Value, text: string) {
+  constructor(arity: number, call: (args: ReadonlyArray<Value>, directly?: boolean) => Value, text: string) {
     super()
     this.arity = arity
     this.call = call
