@@ -499,7 +499,16 @@ export const query: Text = fc.oneof(
       .tuple(shown, pick("k", "k.r", "nope", "k.u", "k.u.r, id", "k[$]", "k.*"), source, where)
       .map(([e, f, s, w]) => `SELECT ${e} FROM ${s}${w} FETCH ${f}`)
   },
-  { weight: 2, arbitrary: fc.tuple(expression, source).map(([e, s]) => `SELECT ${e} FROM ${s}`) },
+  // How a datetime alone names a result depends on the source in the planner.
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(
+        expression.filter((e) => !e.startsWith("d'")),
+        source
+      )
+      .map(([e, s]) => `SELECT ${e} FROM ${s}`)
+  },
   {
     weight: 1,
     arbitrary: fc
