@@ -1,8 +1,9 @@
 /**
  * How the tests run: which files, how many at once, how long one may take.
  *
- * Why so: the machines this runs on have two cores, and many tests wait for servers of their own, so five workers: three
- * leave a third of the time unused. Never fewer: the runner ends a worker that is idle for a moment, and loses the file
+ * Why so: the machines this runs on have two cores, and many tests wait for servers of their own, so four workers: three
+ * leave too much of the time unused (407 s for 368), and five load what they share once more (397 s). Never fewer: the
+ * runner ends a worker that is idle for a moment, and loses the file
  * that it was given next. Time-outs are far above what anything needs, because no test may depend on the speed of the
  * machine. Files named `*.long.test.ts` start a dozen processes for one promise and belong to `npm run test:long`; those
  * named `*.campaign.test.ts` run for hours and belong to `npm run campaign`, which has all.
@@ -48,8 +49,8 @@ export default defineConfig({
     // ours keeps state, and tests that share a node say so.
     poolOptions: { forks: { isolate: false } },
     sequence: { sequencer: Interleaved },
-    maxWorkers: 5,
-    minWorkers: 5,
+    maxWorkers: 4,
+    minWorkers: 4,
     testTimeout: campaign ? 1_800_000 : 120_000,
     hookTimeout: 120_000,
     // Campaigns print what they measured.

@@ -12,6 +12,7 @@ import { Chunk, Effect, Logger, Stream } from "effect"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { layerFile } from "../../src/host/wal/WalFile.ts"
 import { Wal } from "../../src/ports/Wal.ts"
+import { compiled } from "../kit/compiled.ts"
 import { Door, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { campaign, runs, seeded } from "../kit/random.ts"
 import { root } from "../kit/source.ts"
@@ -20,8 +21,8 @@ const here = "test/host/WalFile.processes.test.ts"
 const appender = "test/host/walAppender.ts"
 const deno = join(root, "node_modules/.bin/deno")
 const runtimes: ReadonlyArray<readonly [string, ReadonlyArray<string>, boolean]> = [
-  ["Node", [process.execPath, "node_modules/vite-node/vite-node.mjs"], true],
-  ["Deno", [deno, "run", "-A"], existsSync(deno)]
+  ["Node", [process.execPath, await compiled(appender)], true],
+  ["Deno", [deno, "run", "-A", appender], existsSync(deno)]
 ]
 /** A campaign goes over all of them. */
 const chosen = campaign ? runtimes : runtimes.slice(0, 1)
@@ -85,7 +86,7 @@ describe("a WAL and its processes", () => {
           let logId: string | undefined
           let total = 0
           for (let round = 0; round < rounds; round++) {
-            const { child, ended, errors, out } = start([...command, appender], path)
+            const { child, ended, errors, out } = start(command, path)
             const enough = 300 + random.below(2_000)
             await until(
               "acknowledgements",
@@ -116,7 +117,7 @@ describe("a WAL and its processes", () => {
 
   it("a second process is told that the log is taken, also while the first is stopped, and gets it when the first is dead", async () => {
     const path = freshPath()
-    const command = [...runtimes[0]![1], appender]
+    const command = runtimes[0]![1]
     const first = start(command, path)
     await until("the first process", () => first.out().startsWith("log "))
     first.child.kill("SIGSTOP")
@@ -137,7 +138,7 @@ describe("a WAL and its processes", () => {
       `${runtime}: --verify-wal ends with 0 for a log that is whole, 3 naming file, offset and seq for a damaged one, 2 without a path, and changes nothing`,
       async () => {
         const path = freshPath()
-        const writer = start([...command, appender], path, "4")
+        const writer = start(command, path, "4")
         await writer.ended
         const verify = async (...args: ReadonlyArray<string>) => {
           const run = await Door.spawn({ command: door }, ...args)

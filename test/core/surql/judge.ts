@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
-import { join } from "node:path"
+import { compiled } from "../../kit/compiled.ts"
 import { root } from "../../kit/source.ts"
 
 type Answers = readonly [planner: string, older: string]
@@ -27,11 +27,11 @@ export class Judge {
   }
 
   async #start(): Promise<ChildProcess> {
-    const child = fork(
-      join(root, "node_modules/vite-node/vite-node.mjs"),
-      [join(root, "test/core/surql/judgeMain.ts"), this.#data],
-      { cwd: root, execArgv: [], stdio: ["ignore", "ignore", "pipe", "ipc"] }
-    )
+    const child = fork(await compiled("test/core/surql/judgeMain.ts"), [this.#data], {
+      cwd: root,
+      execArgv: [],
+      stdio: ["ignore", "ignore", "pipe", "ipc"]
+    })
     let said = ""
     child.stderr?.on("data", (chunk: Buffer) => (said = (said + chunk.toString("utf8")).slice(-2000)))
     await Promise.race([

@@ -6,7 +6,7 @@
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
-import { join } from "node:path"
+import { compiled } from "../compiled.ts"
 import { root } from "../source.ts"
 import type { Order } from "./main.ts"
 import type { ServerOptions } from "./RpcServer.ts"
@@ -27,11 +27,11 @@ export class ServerProcess {
   }
 
   static async start(options: ServerOptions = {}): Promise<ServerProcess> {
-    const child = fork(
-      join(root, "node_modules/vite-node/vite-node.mjs"),
-      [join(root, "test/kit/surreal/main.ts"), JSON.stringify(options)],
-      { cwd: root, execArgv: [], stdio: ["ignore", "pipe", "pipe", "ipc"] }
-    )
+    const child = fork(await compiled("test/kit/surreal/main.ts"), [JSON.stringify(options)], {
+      cwd: root,
+      execArgv: [],
+      stdio: ["ignore", "pipe", "pipe", "ipc"]
+    })
     let said = ""
     for (const stream of [child.stdout, child.stderr])
       stream?.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")))
