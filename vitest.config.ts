@@ -2,11 +2,11 @@
  * How the tests run: which files, how many at once, how long one may take.
  *
  * Why so: the machines this runs on have two cores, and many tests wait for servers of their own, so four workers: three
- * leave too much of the time unused (407 s for 368), and five load what they share once more (397 s). Never fewer: the
- * runner ends a worker that is idle for a moment, and loses the file
- * that it was given next. Time-outs are far above what anything needs, because no test may depend on the speed of the
- * machine. Files named `*.long.test.ts` start a dozen processes for one promise and belong to `npm run test:long`; those
- * named `*.campaign.test.ts` run for hours and belong to `npm run campaign`, which has all.
+ * leave too much of the time unused (407 s for 363), and five load what they share once more (about 390 s). Never fewer:
+ * the runner ends a worker that is idle for a moment, and loses the file that it was given next. Time-outs are far above
+ * what anything needs, because no test may depend on the speed of the machine. Files named `*.long.test.ts` start a
+ * dozen processes for one promise and belong to `npm run test:long`; those named `*.campaign.test.ts` run for hours and
+ * belong to `npm run campaign`, which has all.
  *
  * `npm test` and `npm run campaign` build first, and their tests load the modules that were built (`SVC_BUILT=1`): Node
  * reads them by itself, where the runner would rewrite each import of a source, and the same tests take an eighth less

@@ -38,6 +38,41 @@ test("L1 what a row reads beside itself is not followed: ranges of records and l
   expect(seen(desk.remove("p:2").remove("p:9"))).toEqual([[{ x: false }], []])
 })
 
+test("L1 links that a value is made of, and what stands behind one, are not followed: they are", () => {
+  const desk = threads()
+  const authors = desk.watch("SELECT VALUE author FROM post FETCH author")
+  // Behind a link there is no row: `$parent` is NONE, so the subquery has the posts without `n`.
+  const behind = desk.watch(
+    "SELECT id, author.name.chain(|$name| [$name, n, (SELECT VALUE n FROM post WHERE n = $parent.n)]) AS x FROM post"
+  )
+  const inside = desk.watch("SELECT VALUE author.{ name, x: tags[WHERE $this = 'b'] } FROM post")
+  const ann = { id: "user:ann", name: "ann" },
+    bob = { id: "user:bob", name: "bob" }
+  expect(authors.rows()).toEqual([ann, ann, bob])
+  expect(behind.rows().map((row) => (row as { readonly x: unknown }).x)).toEqual([
+    ["ann", null, []],
+    ["ann", null, []],
+    ["bob", null, []]
+  ])
+  expect(inside.rows()).toEqual([
+    { name: "ann", x: [] },
+    { name: "ann", x: [] },
+    { name: "bob", x: [] }
+  ])
+  desk.put("user:ann", { name: "Ann", tags: ["a", "b"] }, "UPDATE").put("post:3", { author: "user:cleo" }, "UPDATE")
+  expect(authors.rows()).toEqual([
+    { ...ann, name: "Ann", tags: ["a", "b"] },
+    { ...ann, name: "Ann", tags: ["a", "b"] },
+    { id: "user:cleo", name: "cleo" }
+  ])
+  expect(behind.rows().map((row) => (row as { readonly x: unknown }).x)).toEqual([
+    ["Ann", null, [null]],
+    ["Ann", null, [null]],
+    ["cleo", null, [null]]
+  ])
+  expect(inside.rows()[0]).toEqual({ name: "Ann", x: ["b"] })
+})
+
 describe("L2 filters", () => {
   test("a filtered view never loses a deleted row: it does", () => {
     const desk = new Desk().put("t:1", { ok: true }).put("t:2", { ok: true }).put("t:3", { ok: false })

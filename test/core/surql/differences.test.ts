@@ -79,6 +79,9 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
     ["RETURN array::len(array::sequence(100000))", "both", "[100000]"]
   ],
   "URLs the standard refuses (`foo://a:\\`)": [["RETURN parse::url::scheme('foo://a:\\\\')", "both", "[NONE]"]],
+  "`[WHERE]` of what is no list, and steps from a list, in a subquery that a closure holds": [
+    ["RETURN [1].map(|$v| (SELECT VALUE nope[WHERE true] FROM ONLY p:1))", "both", "[[[NONE]]]"]
+  ],
   "scalars under `.*` and `[$]`": [
     ["RETURN 5.*", "planner", "[NONE]"],
     ["SELECT VALUE a[$] FROM p:1", "planner", "[[NONE]]"]

@@ -249,7 +249,7 @@ const last =
 /** Objects and records end a path at `[$]`, in closures at `[WHERE ..]` too; anything else goes on as NONE. */
 const endsAt = (v: Value): boolean => isObj(v) || v instanceof RecordId
 
-/** What is no list is filtered as a list of it alone, so that a missing list has no element that fits. */
+/** What is no list is filtered as a list of it alone: a missing one is `[]` where NONE does not fit. */
 const where =
   (condition: Compiled, steps: number, next: Step): Step =>
   (v, s) => {

@@ -24,12 +24,9 @@ export interface Item {
 
 /** The scope of a row inside a query. */
 export const inner = (outer: Scope, doc: Value): Scope => {
-  const { budget, detached, now, older, params, source } = outer
+  const { budget, detached, now, params, source } = outer
   const parent = detached === true ? outer.parent : outer.doc
-  const row = { doc, params, parent, source, budget }
-  return now === undefined && older !== true
-    ? row
-    : { ...row, ...(now === undefined ? {} : { now }), older: older === true }
+  return now === undefined ? { doc, params, parent, source, budget } : { doc, params, parent, source, budget, now }
 }
 
 const noSort: ReadonlyArray<Value> = []
