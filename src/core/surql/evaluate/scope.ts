@@ -143,7 +143,7 @@ export interface Scope {
   readonly detached?: boolean
   /**
    * Inside a closure that a function calls, which the database runs by its older evaluator: there `[WHERE]` is NONE
-   * for what is no list, and steps from a list are a list for each of it. Not in a subquery there: its result is shared.
+   * for what is no list, and steps from a list are a list for each of it. Not in a subquery: its result is shared.
    */
   readonly older?: boolean
   /** The document of the query around a subquery, for `$parent`. */
