@@ -92,7 +92,8 @@ test("D44 a record that the database fails to read holds up no other, and is tak
     .ask(
       "n",
       "d",
-      "CREATE item:1 SET part = part:1; UPDATE part:1 SET n = NONE; CREATE item:2 SET n = 1, part = part:2; CREATE part:2 SET n = 2"
+      // At once: between the two the node could read item:1, and nothing would be left.
+      "BEGIN; CREATE item:1 SET part = part:1; UPDATE part:1 SET n = NONE; COMMIT; CREATE item:2 SET n = 1, part = part:2; CREATE part:2 SET n = 2"
     )
     .catch(() => undefined)
   await server.ask("n", "d", "CREATE part:3 SET n = 3")
