@@ -84,7 +84,10 @@ it("POST /view/register 200 D63 what changes nothing is answered as ever, and is
     // However slow the machine, it is said again at once.
     lastActiveAt: "2100-01-01T00:00:00Z"
   })
+  const first = auditLines()
   await post("/view/register", body)
+  // The log is read through a pipe, behind the answer.
+  await until("the line of the first", () => auditLines() > first)
   const before = auditLines()
   expect(await registeredTwice(body)).toMatchObject({ query_id: "incantation:same", result_data: [] })
   await post("/ingest", change("CREATE", "s:1", { n: 1 }))
