@@ -3,27 +3,38 @@
  *
  * Why so: with the runner's loader a process takes half a second more of processor time to start.
  */
-import { basename, join } from "node:path"
+import { mkdirSync, renameSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { build } from "esbuild"
 import { root } from "./source.ts"
 
 const made = new Map<string, Promise<string>>()
 
+/** Put there whole: another worker may make the same file, or start it. */
+const placed = (file: string, contents: Uint8Array): string => {
+  const part = `${file}.${process.pid}`
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(part, contents)
+  renameSync(part, file)
+  return file
+}
+
 /** Where the compiled script lies; `script` is its path in the project. Packages are found from there as from it. */
 export const compiled = (script: string): Promise<string> => {
   let file = made.get(script)
   if (file === undefined) {
-    const outfile = join(root, "test-output/compiled", `${basename(script, ".ts")}-${process.pid}.mjs`)
     file = build({
       entryPoints: [join(root, script)],
-      outfile,
+      write: false,
       bundle: true,
       packages: "external",
       format: "esm",
       platform: "node",
       target: "node20",
       logLevel: "warning"
-    }).then(() => outfile)
+    }).then(({ outputFiles }) =>
+      placed(join(root, "test-output/compiled", script.replace(/\.ts$/, ".mjs")), outputFiles[0]!.contents)
+    )
     made.set(script, file)
   }
   return file

@@ -34,7 +34,7 @@ const shortened = (answer: string): string =>
 const isRight = (q: string, { planner, older, mine }: Answers): boolean =>
   mine.startsWith("ERR") && planner === older && !/ (LIMIT|START) /.test(q)
     ? mine === planner
-    : agree(shortened(planner), mine) || agree(shortened(older), mine)
+    : [planner, older, shortened(planner), shortened(older)].some((theirs) => agree(theirs, mine))
 
 const ask = async (engines: Engines, lines: ReadonlyArray<string>, values: Params, q: string): Promise<Answers> => {
   const [planner, older] = await engines.ask(q)

@@ -8,11 +8,9 @@
  */
 
 import { nameText } from "../values/names.ts"
-import { sortedKeys } from "../values/order.ts"
 import * as Text from "../values/text.ts"
 import { splitUnion } from "../values/typeText.ts"
-import type { Value } from "../values/value.ts"
-import { Geometry, isObj, isRecordValue } from "../values/value.ts"
+import { isRecordValue } from "../values/value.ts"
 import type { BinaryOp, Destructured, Expr, Field, Idiom, Part, Select, Statement, Step } from "./ast.ts"
 
 type Style = "exact" | "name"
@@ -98,17 +96,6 @@ const bodyText = (e: Expr, style: Style): string => {
   return style === "exact" ? expr(e, style) : `{\n${e.steps.map((s) => `\t${stepText(s, style)};\n`).join("")}}`
 }
 
-const literalText = (v: Value, style: Style): string => {
-  if (style === "exact") return Text.render(v)
-  if (v instanceof Geometry) return Text.geometryName(v)
-  if (Array.isArray(v)) return `[${v.map((item) => literalText(item, style)).join(", ")}]`
-  return isObj(v) && Object.keys(v).length > 0
-    ? `{ ${sortedKeys(v)
-        .map((key) => `${Text.objectKey(key)}: ${literalText(v[key], style)}`)
-        .join(", ")} }`
-    : Text.render(v)
-}
-
 const invokeText = (e: Extract<Expr, { kind: "invoke" }>, style: Style): string =>
   e.fn.kind === "closure" && e.fn.defined !== undefined && style === "name"
     ? `${e.fn.defined}(${e.args.map((a) => expr(a, style)).join(", ")})`
@@ -122,7 +109,7 @@ const expr = (e: Expr, style: Style): string => {
   const list = (items: ReadonlyArray<Expr>): string => items.map((i) => expr(i, style)).join(", ")
   switch (e.kind) {
     case "literal":
-      return literalText(e.value, style)
+      return style === "exact" ? Text.render(e.value) : Text.renderName(e.value)
     case "param":
       return "$" + (/^\w+$/.test(e.name) ? e.name : "`" + e.name + "`")
     case "array":
@@ -173,13 +160,11 @@ const expr = (e: Expr, style: Style): string => {
 
 /** Without the brackets that a query and an IF have inside other expressions. */
 const plain = (e: Expr, style: Style): string =>
-  style === "exact"
-    ? expr(e, style)
-    : e.kind === "subquery"
+  e.kind === "if"
+    ? ifText(e, style)
+    : e.kind === "subquery" && style === "name"
       ? statement(e.query, style)
-      : e.kind === "if"
-        ? ifText(e, style)
-        : expr(e, style)
+      : expr(e, style)
 
 /** The body of a closure that is part of a name: in brackets where a path begins it. */
 const namedBody = (e: Expr): string =>

@@ -111,37 +111,38 @@ const bound = (b: Bound | undefined, text: (v: Value) => string, side: "from" | 
 const rangeText = (r: Range, text: (v: Value) => string): string =>
   bound(r.from, text, "from") + ".." + bound(r.to, text, "to")
 
-const objectText = (o: Obj): string =>
+/** How a number of a geometry's coordinates is written. */
+type Coordinate = (v: Value) => string
+
+const objectText = (o: Obj, coordinate: Coordinate): string =>
   Object.keys(o).length === 0
     ? "{  }"
     : "{ " +
       sortedKeys(o)
-        .map((k) => objectKey(k) + ": " + render(field(o, k)))
+        .map((k) => objectKey(k) + ": " + write(field(o, k), coordinate))
         .join(", ") +
       " }"
 
-const coordinate = (v: Value): string => render(v).replace(/f$/, "").replace("Infinity", "inf")
+const bare: Coordinate = (v) => render(v).replace(/f$/, "").replace("Infinity", "inf")
 
-const geometryText = (g: Obj, number: (v: Value) => string): string => {
-  const nested = (v: Value): string => (Array.isArray(v) ? `[${v.map(nested).join(", ")}]` : number(v))
+const suffixed: Coordinate = (v) => (typeof v === "number" ? floatText(v) : render(v))
+
+const geometryText = (g: Obj, coordinate: Coordinate): string => {
+  const nested = (v: Value): string => (Array.isArray(v) ? `[${v.map(nested).join(", ")}]` : coordinate(v))
   const type = String(field(g, "type"))
   if (type === "Point") return `(${nested(field(g, "coordinates")).slice(1, -1)})`
-  const parts = field(g, "geometries")
   const inside =
-    type === "GeometryCollection" && Array.isArray(parts)
-      ? `geometries: [${parts.map((part) => (part instanceof Geometry ? geometryText(part.value, number) : "")).join(", ")}]`
+    type === "GeometryCollection"
+      ? `geometries: ${write(field(g, "geometries"), coordinate)}`
       : `coordinates: ${nested(field(g, "coordinates"))}`
   return `{ type: '${type}', ${inside} }`
 }
 
-/** A geometry as the database names a result by it: with the suffixes of its numbers. */
-export const geometryName = (v: Geometry): string =>
-  geometryText(v.value, (n) => (typeof n === "number" ? floatText(n) : render(n)))
-
 const hex = (bytes: Uint8Array): string =>
   Array.from(bytes, (b) => b.toString(16).padStart(2, "0").toUpperCase()).join("")
 
-const specialText = (v: Special): string => {
+const specialText = (v: Special, coordinate: Coordinate): string => {
+  const text = (item: Value): string => write(item, coordinate)
   if (v instanceof RecordId) return v.text
   if (v instanceof Float) return floatText(v.value)
   if (v instanceof Decimal) return v.value.toFixed() + "dec"
@@ -152,19 +153,18 @@ const specialText = (v: Special): string => {
     return v.items.length === 0
       ? "{,}"
       : v.items.length === 1
-        ? `{${render(v.items[0])},}`
-        : `{${v.items.map(render).join(", ")}}`
+        ? `{${text(v.items[0])},}`
+        : `{${v.items.map(text).join(", ")}}`
   if (v instanceof Bytes) return `b"${hex(v.value)}"`
   if (v instanceof Regex) return `/${v.source.replaceAll("/", "\\/")}/`
   if (v instanceof RecordRange) return `${nameText(v.table)}:${rangeText(v.range, (k) => recordKey(k as RecordKey))}`
-  if (v instanceof Range) return rangeText(v, render)
+  if (v instanceof Range) return rangeText(v, text)
   if (v instanceof Geometry) return geometryText(v.value, coordinate)
   if (v instanceof Table) return tableText(v.name)
   return v instanceof Closure ? v.text : ""
 }
 
-/** A value as a literal of the query language: `'a'`, `1.5f`, `d'2020-01-01T00:00:00Z'`, `{ a: 1 }`. */
-export const render = (v: Value): string => {
+const write = (v: Value, coordinate: Coordinate): string => {
   switch (typeof v) {
     case "undefined":
       return "NONE"
@@ -177,10 +177,16 @@ export const render = (v: Value): string => {
       return Number.isSafeInteger(v) && !Object.is(v, -0) ? String(v) : floatText(v)
     default:
       if (v === null) return "NULL"
-      if (Array.isArray(v)) return "[" + v.map(render).join(", ") + "]"
-      return v instanceof Special ? specialText(v) : objectText(v as Obj)
+      if (Array.isArray(v)) return "[" + v.map((item) => write(item, coordinate)).join(", ") + "]"
+      return v instanceof Special ? specialText(v, coordinate) : objectText(v as Obj, coordinate)
   }
 }
+
+/** A value as a literal of the query language: `'a'`, `1.5f`, `d'2020-01-01T00:00:00Z'`, `{ a: 1 }`. */
+export const render = (v: Value): string => write(v, bare)
+
+/** A value in the name of a result: as {@link render}, but coordinates have the suffix of floats. */
+export const renderName = (v: Value): string => write(v, suffixed)
 
 /** A value inside a longer text: as {@link toText}, but decimals keep their suffix. */
 export const rawText = (v: Value): string => (v instanceof Decimal ? v.value.toFixed() + "dec" : toText(v))

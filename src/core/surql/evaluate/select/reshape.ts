@@ -14,7 +14,7 @@ import { compile } from "../evaluate.ts"
 import { compileIdiom, compileParts, recordOf } from "../paths.ts"
 import type { Budget, Compiled, Scope, Slices } from "../scope.ts"
 import { make, spend } from "../scope.ts"
-import { copyOf, mapFields, replaceAt, setPath } from "./shape.ts"
+import { copyOf, mapFields, positionOf, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
 import type { Item } from "./sources.ts"
 
@@ -177,10 +177,10 @@ const fetchAt = (v: Value, parts: ReadonlyArray<Part>, at: number, scope: Scope)
     make(scope.budget, 8 * items.length)
     if (part === undefined || part.kind === "field") return items.map((item) => fetchAt(item, parts, at, scope))
     if (part.kind === "all") return items.map((item) => fetchAt(item, parts, at + 1, scope))
-    const only = part.kind === "last" ? items.length - 1 : indexOf(part)
+    const only = positionOf(part, items)
     return items.map((item, n) => (n === only ? fetchAt(item, parts, at + 1, scope) : item))
   }
-  const id = part !== undefined && indexOf(part) !== undefined ? undefined : recordOf(v)
+  const id = part !== undefined && isNumbered(part) ? undefined : recordOf(v)
   if (id !== undefined) {
     spend(scope.budget, 1)
     const doc = scope.source.record(id)
@@ -195,11 +195,9 @@ const fetchAt = (v: Value, parts: ReadonlyArray<Part>, at: number, scope: Scope)
   return copy
 }
 
-/** The position that a part of a path names; none where it is no number, or computed. */
-const indexOf = (part: Part): number | undefined =>
+/** An index that is a number names an element of a list, and nothing of a link. */
+const isNumbered = (part: Part): boolean =>
   part.kind === "index" && part.index.kind === "literal" && typeof part.index.value === "number"
-    ? part.index.value
-    : undefined
 
 /** FETCH: links at the named paths become documents, one path behind the other, in the order of their texts. */
 export const fetching = ({ fetch }: Pick<Select, "fetch">) => {

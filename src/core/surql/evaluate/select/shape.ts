@@ -31,18 +31,22 @@ export const copyOf = (o: Obj): Record<string, Value> => {
   return out
 }
 
+/** The position in a list that a constant index or `[$]` names; undefined for other parts. */
+export const positionOf = (part: Part, items: ReadonlyArray<Value>): number | undefined =>
+  part.kind === "index" && part.index.kind === "literal"
+    ? Number(part.index.value)
+    : part.kind === "last"
+      ? items.length - 1
+      : undefined
+
 /** Applies `change` to what stands at a path (mapped over arrays); missing parents stay missing. */
 export const replaceAt = (v: Value, parts: ReadonlyArray<Part>, change: (v: Value) => Value): Value => {
   const [part, ...rest] = parts
   if (part === undefined) return change(v)
   if (Array.isArray(v)) {
     const items = v as ReadonlyArray<Value>
-    if (part.kind === "index" && part.index.kind === "literal") {
-      const i = part.index.value
-      return items.map((item, n) => (n === i ? replaceAt(item, rest, change) : item))
-    }
-    if (part.kind === "last")
-      return items.map((item, n) => (n === items.length - 1 ? replaceAt(item, rest, change) : item))
+    const at = positionOf(part, items)
+    if (at !== undefined) return items.map((item, n) => (n === at ? replaceAt(item, rest, change) : item))
     if (part.kind === "all" || part.kind === "flatten") return items.map((item) => replaceAt(item, rest, change))
     return items.map((item) => replaceAt(item, parts, change))
   }
@@ -86,12 +90,7 @@ const removeFromArray = (
   rest: ReadonlyArray<Part>,
   parts: ReadonlyArray<Part>
 ): Value => {
-  const at =
-    part.kind === "index" && part.index.kind === "literal"
-      ? Number(part.index.value)
-      : part.kind === "last"
-        ? items.length - 1
-        : undefined
+  const at = positionOf(part, items)
   if (at !== undefined)
     return rest.length === 0
       ? items.filter((_, n) => n !== at)
