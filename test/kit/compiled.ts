@@ -4,16 +4,20 @@
  * Why so: with the runner's loader a process takes half a second more of processor time to start.
  */
 import { mkdirSync, renameSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { build } from "esbuild"
 import { root } from "./source.ts"
 
 const made = new Map<string, Promise<string>>()
 
+/** Two below the root, as the modules of test/kit are, which find it from where they are themselves. */
+const folder = join(root, "test-output/compiled")
+
 /** Put there whole: another worker may make the same file, or start it. */
-const placed = (file: string, contents: Uint8Array): string => {
-  const part = `${file}.${process.pid}`
-  mkdirSync(dirname(file), { recursive: true })
+const placed = (name: string, contents: Uint8Array): string => {
+  const file = join(folder, name),
+    part = `${file}.${process.pid}`
+  mkdirSync(folder, { recursive: true })
   writeFileSync(part, contents)
   renameSync(part, file)
   return file
@@ -32,9 +36,7 @@ export const compiled = (script: string): Promise<string> => {
       platform: "node",
       target: "node20",
       logLevel: "warning"
-    }).then(({ outputFiles }) =>
-      placed(join(root, "test-output/compiled", script.replace(/\.ts$/, ".mjs")), outputFiles[0]!.contents)
-    )
+    }).then(({ outputFiles }) => placed(script.replaceAll("/", "-").replace(/\.ts$/, ".mjs"), outputFiles[0]!.contents))
     made.set(script, file)
   }
   return file
