@@ -43,6 +43,7 @@ COPY --from=production /app/node_modules ./node_modules
 COPY --from=production /app/sbom.cdx.json ./
 COPY --from=build /app/dist ./dist
 COPY package.json svc.yml.example ./
+COPY docs/example ./docs/example
 # Owned by root and readable by all; only /data belongs to the service. 1000 is the image's own user `node`.
 RUN install -d -o 1000 -g 1000 -m 0750 /data
 USER 1000:1000
@@ -50,6 +51,8 @@ VOLUME /data
 EXPOSE 8667 9667
 # The doors handle SIGTERM, finish what is in flight and leave within 10 s, so that node can be process 1.
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 CMD ["node", "dist/ssp.js", "--health"]
+# Either program is asked, whichever runs as process 1 (behind an init of the engine its arguments hold the same words);
+# a command that serves nothing, such as `dist/jobs.js run`, has nothing to be asked.
+HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 CMD program=$(tr '\0' '\n' < /proc/1/cmdline | grep -m 1 -E '(^|/)(ssp|scheduler)\.js$') || exit 0; exec node "$program" --health
 ENTRYPOINT ["node"]
 CMD ["dist/ssp.js"]

@@ -489,7 +489,7 @@ const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<stri
     (host === "0.0.0.0" || host === "::")
   )
     warnings.push(
-      `listening on all interfaces without SVC_SCHEDULER_AUTH_SECRET: anyone who reaches port ${values.ingestPort} reads and writes every record; set it here and on the SSPs, or SVC_SCHEDULER_INGEST_HOST=127.0.0.1, or keep the port in a network of its own`
+      `listening on all interfaces without SVC_SCHEDULER_AUTH_SECRET: anyone who reaches port ${values.ingestPort} from a loopback or private address reads and writes every record; set it here and on the SSPs, or SVC_SCHEDULER_INGEST_HOST=127.0.0.1, or keep the port in a network of its own`
     )
   return warnings
 }

@@ -177,15 +177,34 @@ describe("Dockerfile", () => {
     expect(productionRuns().at(-1)).toBe("node scripts/sbom.mjs > sbom.cdx.json")
     expect(all(last, "COPY")).toContain("--from=production /app/sbom.cdx.json ./")
   })
-  it("runs node itself as process 1, unprivileged, by commands without a shell that the doors know", () => {
+  it("runs node itself as process 1, unprivileged, by a command without a shell", () => {
     expect(all(last, "ENTRYPOINT")).toEqual([`["node"]`])
     expect(JSON.parse(all(last, "CMD")[0] ?? "")).toEqual(["dist/ssp.js"])
     expect(all(last, "USER")).toEqual(["1000:1000"])
     expect(all(last, "STOPSIGNAL")).toEqual(["SIGTERM"])
-    const [, check = ""] = /CMD (\[.*\])$/.exec(all(last, "HEALTHCHECK")[0] ?? "") ?? []
-    const [node, door = "", flag = ""] = JSON.parse(check) as ReadonlyArray<string>
-    expect(node).toBe("node")
-    expect(flagsOf(door)).toContain(`  ${flag} `)
+  })
+  it("asks for the health of the program that runs as process 1, whichever of the two, also behind an init", () => {
+    const [, check = ""] = /CMD (.*)$/.exec(all(last, "HEALTHCHECK")[0] ?? "") ?? []
+    const folder = temporaryFolder()
+    const asked = (...processOne: ReadonlyArray<string>): string => {
+      writeFileSync(join(folder, "cmdline"), `${processOne.join("\0")}\0`)
+      writeFileSync(join(folder, "node"), '#!/bin/sh\necho "$@"', { mode: 0o755 })
+      const env = { PATH: `${folder}:${process.env["PATH"]}` }
+      return execFileSync("/bin/sh", ["-c", check.replace("/proc/1/cmdline", join(folder, "cmdline"))], { env })
+        .toString()
+        .trim()
+    }
+    try {
+      expect([
+        asked("node", "dist/ssp.js"),
+        asked("node", "dist/scheduler.js"),
+        asked("/sbin/docker-init", "--", "node", "/app/dist/scheduler.js"),
+        asked("node", "dist/jobs.js", "run")
+      ]).toEqual(["dist/ssp.js --health", "dist/scheduler.js --health", "/app/dist/scheduler.js --health", ""])
+    } finally {
+      removeFolder(folder)
+    }
+    for (const door of ["dist/ssp.js", "dist/scheduler.js"]) expect(flagsOf(door)).toContain("  --health ")
   })
   it("sets only what the doors know, keeps everything on the volume, and opens the ports of both", () => {
     expect(all(last, "VOLUME")).toEqual(["/data"])

@@ -340,7 +340,7 @@ export const schemaIntervalMs = integer(
 
 export const defineEvents = choice("SVC_DEFINE_EVENTS", ["on", "off"], "on", {
   meaning:
-    "Whether a table that is made in a database with a change table gets its event from this service, if its user may define events; else it moves views only with the compare, and is named in a warning."
+    "Whether a table that is made in a database with a change table gets its event from this service, if its user may define events; else its views follow only what is posted and the compare, and it is named in a warning."
 })
 
 /** How both servers log. */

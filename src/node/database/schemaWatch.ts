@@ -49,12 +49,12 @@ const moved = (
   ]
 }
 
-/** Why views of a table move only with the compare; undefined where they follow its writes. */
+/** Why views of a table do not follow its writes by themselves; undefined where they do. */
 const caution = ({ derived, name, told }: UpstreamTable): string | undefined =>
   derived
     ? `table ${name} is defined AS SELECT and raises no events: views of it follow its sources behind a read of the whole table, where the change table is read, else with the compare (SVC_RECONCILE_INTERVAL_SECS)`
     : told === false
-      ? `table ${name} has no event of --install-database-setup: views of it move only with the compare (SVC_RECONCILE_INTERVAL_SECS)`
+      ? `table ${name} has no event of --install-database-setup: views of it follow what is posted to /ingest, and the compare (SVC_RECONCILE_INTERVAL_SECS)`
       : undefined
 
 /** The same of all of these; an unknown fact of a table is no caution. */
