@@ -7,7 +7,6 @@
 import { Console, Effect, Layer } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"
 import * as Process from "./host/process/Process.ts"
-import * as Released from "./host/release.ts"
 import * as Cli from "./outbox/Cli.ts"
 import { ConfigSource } from "./ports/ConfigSource.ts"
 import { Release } from "./ports/Release.ts"
@@ -23,5 +22,5 @@ Process.run(
     const { env } = yield* ConfigSource
     const tools = yield* Effect.promise(() => import("./jobsTools.ts"))
     return yield* tools.run(asked, config, env["SVC_CONFIG_PATH"] || "./svc.yml")
-  }).pipe(Effect.provide([Released.layer, ConfigFile.layer]))
+  }).pipe(Effect.provide([Release.layer, ConfigFile.layer]))
 )

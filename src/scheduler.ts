@@ -8,8 +8,8 @@ import { Effect, Layer } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"
 import * as Health from "./host/process/health.ts"
 import * as Process from "./host/process/Process.ts"
-import * as Released from "./host/release.ts"
 import * as WalFile from "./host/wal/WalFile.ts"
+import { Release } from "./ports/Release.ts"
 import * as Cli from "./scheduler/Cli.ts"
 import { SchedulerConfig } from "./scheduler/Config.ts"
 
@@ -28,6 +28,6 @@ const files = Effect.flatMap(
 
 Process.run(
   Cli.main(Process.args(), { serve, files, config, health: Health.check, verify: WalFile.verify }).pipe(
-    Effect.provide(Released.layer)
+    Effect.provide(Release.layer)
   )
 )

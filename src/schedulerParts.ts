@@ -1,6 +1,7 @@
 /**
  * The parts of a scheduler's process: the drivers below its composition, and the server in front of it.
  */
+
 import { Effect, Layer } from "effect"
 import * as Names from "./host/http/names.ts"
 import { layerNode } from "./host/http/readBody.ts"
@@ -12,8 +13,8 @@ import * as Reload from "./host/process/reload.ts"
 import type * as Telemetry from "./host/process/telemetry.ts"
 import { layerTurn } from "./host/process/turn.ts"
 import * as Watchdog from "./host/process/watchdog.ts"
-import * as Released from "./host/release.ts"
 import { Balance } from "./ports/Balance.ts"
+import { Release } from "./ports/Release.ts"
 import { nodePaths } from "./protocol/SchedulerApi.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./scheduler/Config.ts"
 import * as Scheduler from "./scheduler/Scheduler.ts"
@@ -27,7 +28,7 @@ export const drivers = (config: SchedulerConfigShape) =>
     Watchdog.layer({ ...config, maxViews: 0, slowMs: 0, folder: undefined }),
     layerNode,
     layerTurn,
-    Released.layer,
+    Release.layer,
     Pages.layer,
     ProcessFigures.layers(config),
     Layer.succeed(SchedulerConfig, config),

@@ -9,7 +9,7 @@ import * as ConfigFile from "./host/ConfigFile.ts"
 import * as Health from "./host/process/health.ts"
 import * as Process from "./host/process/Process.ts"
 import * as Quickstart from "./host/process/quickstart.ts"
-import * as Released from "./host/release.ts"
+import { Release } from "./ports/Release.ts"
 import { SspConfig } from "./ssp/Config.ts"
 import * as Cli from "./ssp/commands/Cli.ts"
 
@@ -38,6 +38,6 @@ const files = Effect.flatMap(
 
 Process.run(
   Cli.main(Process.args(), { serve, files, health: Health.check, work }, configFrom(ConfigFile.layer)).pipe(
-    Effect.provide(Released.layer)
+    Effect.provide(Release.layer)
   )
 )

@@ -3,6 +3,7 @@
  *
  * The program loads this only to serve: help, version and faults of the configuration are answered without it.
  */
+
 import { Effect, Layer, Redacted } from "effect"
 import * as HttpSchedulerClient from "./drivers/httpSchedulerClient.ts"
 import * as BackendClient from "./host/http/backendClient.ts"
@@ -15,8 +16,8 @@ import * as Reload from "./host/process/reload.ts"
 import * as Telemetry from "./host/process/telemetry.ts"
 import { layerTurn } from "./host/process/turn.ts"
 import * as Watchdog from "./host/process/watchdog.ts"
-import * as Released from "./host/release.ts"
 import * as Stores from "./host/stores.ts"
+import { Release } from "./ports/Release.ts"
 import { SchedulerClient } from "./ports/SchedulerClient.ts"
 import { nodePaths } from "./protocol/SspApi.ts"
 import { SspConfig, type SspConfigShape } from "./ssp/Config.ts"
@@ -44,7 +45,7 @@ const drivers = (config: SspConfigShape) =>
     layerTurn,
     Pages.layer,
     ProcessFigures.layers(config),
-    Released.layer,
+    Release.layer,
     Layer.succeed(SspConfig, config),
     BackendClient.layer(config),
     config.schedulerUrl === undefined ? SchedulerClient.layerNone : schedulerClient(config.schedulerUrl, config)

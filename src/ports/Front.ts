@@ -174,6 +174,18 @@ export class Serving extends Context.Tag("ports/Serving")<
     })
   )
 
+  /**
+   * The port, once a server listens. A server that is not the package's has to say so itself, and without that word the
+   * node would wait for ever, so a warning names what is missing. `purpose`: what waits.
+   */
+  static readonly portFor = ({ port }: Pick<typeof Serving.Service, "port">, purpose: string): Effect.Effect<number> =>
+    Effect.raceFirst(
+      port,
+      Effect.logWarning(
+        `no server has said yet that it listens, and ${purpose} waits for its port; a server that is not of this package says it with the layer Serving.layerListening(port)`
+      ).pipe(Effect.delay("10 seconds"), Effect.zipRight(Effect.never))
+    )
+
   /** For a server that is not ours: says which port others reach it at. An SSP of a cluster registers once it knows. */
   static readonly layerListening = (port: number): Layer.Layer<never, never, Serving> =>
     Layer.effectDiscard(Effect.flatMap(Serving, ({ listening }) => listening(port)))

@@ -1,11 +1,12 @@
 /**
  * What this build calls itself.
  *
- * A port, because reading `package.json` is a runtime's business.
+ * The version stands in the code, so that a node needs no file to know it, wherever it runs; a test compares it with
+ * `package.json`.
  */
 import { Context, Layer } from "effect"
 
-/** The version that `/version` answers; `layerOf` gives one. */
+/** The version that `/version` answers: `layer` gives the package's, `layerOf` one of your own. */
 export class Release extends Context.Tag("ports/Release")<
   Release,
   {
@@ -14,4 +15,5 @@ export class Release extends Context.Tag("ports/Release")<
   }
 >() {
   static readonly layerOf = (version: string): Layer.Layer<Release> => Layer.succeed(Release, { version })
+  static readonly layer: Layer.Layer<Release> = Release.layerOf("0.1.0")
 }

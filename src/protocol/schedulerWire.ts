@@ -41,7 +41,7 @@ export const ViewFreed = Schema.Struct({ id: Schema.String.pipe(Schema.minLength
 })
 
 export const QueryRegistration = Schema.Struct({
-  query_id: filled("query_id"),
+  query_id: filled,
   view_plan: Schema.Union(Schema.String, JsonObject).annotations({
     message: () => ({ message: "must be the text of a query or an object", override: true })
   })
@@ -56,15 +56,15 @@ export const QueryRegistered = Schema.Struct({ ssp_id: Schema.String, ssp_url: S
 // Jobs
 
 export const JobDispatch = Schema.Struct({
-  job_id: filled("job_id"),
-  table: filled("table"),
+  job_id: filled,
+  table: filled,
   payload: Schema.Struct({ path: text, body: JsonObject })
 }).annotations({ ...every, identifier: "JobDispatch", examples: [Examples.jobExecution] })
 
 export const jobStatuses = ["pending", "running", "completed", "failed"] as const
 
 export const JobResult = Schema.Struct({
-  job_id: filled("job_id"),
+  job_id: filled,
   status: Schema.Literal(...jobStatuses).annotations({
     message: () => ({ message: `must be one of ${jobStatuses.join(", ")}`, override: true })
   }),

@@ -12,7 +12,8 @@ export const every = { parseOptions: { errors: "all" } } as const
 
 export const text = Schema.String.annotations({ message: () => ({ message: "must be a string", override: true }) })
 
-export const filled = (what: string) => text.pipe(Schema.filter((value) => value !== "" || `${what} must not be empty`))
+/** A text that is not empty. An issue names the field by its path. */
+export const filled = text.pipe(Schema.filter((value) => value !== "" || "must not be empty"))
 
 /** Any JSON object. */
 export const JsonObject = Schema.Record({ key: Schema.String, value: Schema.Unknown })
@@ -25,7 +26,7 @@ export const count = Schema.Int.pipe(Schema.nonNegative())
 
 /** `op` in any letter case (D3). */
 export const RecordChange = Schema.Struct({
-  table: filled("table"),
+  table: filled,
   op: Schema.String.annotations({ description: "CREATE, UPDATE or DELETE" }),
   id: Schema.String.annotations({ description: "<table>:<key>" }),
   record: JsonObject.annotations({ description: "The whole new record; ignored for DELETE" }),
@@ -74,8 +75,8 @@ export const StreamFormat = Schema.Literal(...formats, "rows").annotations({
 
 /** `ttl` and `lastActiveAt` are read in `ssp/http/HttpRegistration.ts`, where their faults are worded. */
 export const ViewRegistration = Schema.Struct({
-  id: filled("id").annotations({ description: "incantation:<key>" }),
-  surql: filled("surql").annotations({ description: "The query to materialize" }),
+  id: filled.annotations({ description: "incantation:<key>" }),
+  surql: filled.annotations({ description: "The query to materialize" }),
   clientId: text,
   ttl: text.annotations({ description: "Time to live: 30s, 10m, 1h30m, 1d; units ns us µs ms s m h d w y" }),
   params: Schema.optional(Schema.NullOr(JsonObject)),
@@ -87,7 +88,7 @@ export const ViewRegistration = Schema.Struct({
 }).annotations({ ...every, identifier: "ViewRegistration", examples: [Examples.viewRegistration] })
 
 export const ViewUnregistration = Schema.Struct({
-  id: filled("id"),
+  id: filled,
   assignment: Schema.optional(count).annotations({
     description: "Extension (D21): sent by the scheduler; a view held under a later one stays"
   }),
@@ -100,7 +101,7 @@ export const ViewUnregistration = Schema.Struct({
 }).annotations({ ...every, identifier: "ViewUnregistration", examples: [Examples.viewUnregistration] })
 
 export const ViewFreeing = Schema.Struct({
-  id: filled("id"),
+  id: filled,
   surql: Schema.optional(Schema.String).annotations({
     description: "Extension: sent by the scheduler, which frees a query whatever the view was called; with `params`"
   }),
@@ -114,7 +115,7 @@ const incarnation = Schema.optional(Schema.String).annotations({
 })
 
 export const SspRegistration = Schema.Struct({
-  ssp_id: filled("ssp_id"),
+  ssp_id: filled,
   url: text.pipe(Schema.pattern(/^https?:\/\//)),
   batch: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D5): takes arrays on /ingest" }),
   job_tables: Schema.optional(Schema.Array(Schema.String)).annotations({ description: "Extension (D35)" }),
@@ -169,7 +170,7 @@ export const snapshotSeqHeader = "svc-snapshot-seq"
 export const exactType = "application/vnd.svc+json"
 
 /** Extension (D31). */
-export const SspDeregistration = Schema.Struct({ ssp_id: filled("ssp_id"), incarnation }).annotations({
+export const SspDeregistration = Schema.Struct({ ssp_id: filled, incarnation }).annotations({
   ...every,
   identifier: "SspDeregistration",
   examples: [Examples.sspDeregistration]
@@ -179,7 +180,7 @@ export const SspDeregistration = Schema.Struct({ ssp_id: filled("ssp_id"), incar
 
 /** Extension (D61). */
 export const SspApplied = Schema.Struct({
-  ssp_id: filled("ssp_id"),
+  ssp_id: filled,
   registration: count,
   seq: count.annotations({ description: "Everything of its tables up to here is applied" })
 }).annotations({ ...every, identifier: "SspApplied", examples: [Examples.sspApplied] })
@@ -206,7 +207,7 @@ export const feedType = "application/x-ndjson"
 // Heartbeat
 
 export const Heartbeat = Schema.Struct({
-  ssp_id: filled("ssp_id"),
+  ssp_id: filled,
   timestamp: Schema.Number.annotations({ description: "Unix time, seconds" }),
   views: count,
   cpu_usage: Schema.optional(Schema.Number).annotations({

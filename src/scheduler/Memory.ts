@@ -45,7 +45,7 @@ export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = Fet
       Upstream.layerNone,
       RequestBody.layer,
       Turn.layerYield,
-      Release.layerOf("0.0.0"),
+      Release.layer,
       Layer.provide(ssps, client),
       Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ loadBalance }) => Balance.layerNamed(loadBalance))),
       Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ schedulerId }) => Wal.layerMemory(`log of ${schedulerId}`)))

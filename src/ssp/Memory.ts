@@ -63,7 +63,7 @@ export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = Fet
       Upstream.layerNone,
       RequestBody.layer,
       Turn.layerYield,
-      Release.layerOf("0.0.0"),
+      Release.layer,
       Layer.provide(Layer.merge(scheduler, jobs), client)
     ),
     SspConfig.layerEnv.pipe(

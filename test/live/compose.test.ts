@@ -5,6 +5,8 @@
  * Why: a node is a layer that needs only ports, and this is a deployment that shares nothing with the door. The hot
  * route is not there either, so it also proves that the declared route answers as the hot one does.
  */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
 import { Effect, Layer, Logger, LogLevel } from "effect"
 import { describe, expect, it } from "vitest"
@@ -24,6 +26,7 @@ import * as SspMemory from "../../src/ssp/Memory.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import { secret, until } from "../kit/Door.ts"
 import { create, registration } from "../kit/registration.ts"
+import { root } from "../kit/source.ts"
 
 const quiet = Logger.minimumLogLevel(LogLevel.None)
 
@@ -109,6 +112,8 @@ describe("compose your own", () => {
     try {
       for (const node of nodes) await until("ready", async () => (await ask(node, "GET", "/health")).status === 200)
       await ask(nodes[0]!, "POST", "/ingest", create("a:1"))
+      const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+      expect((await ask(nodes[0]!, "GET", "/version")).json).toEqual({ version, mode: "standalone" })
       const tables = await Promise.all(nodes.map(async (node) => (await ask(node, "GET", "/debug/deps")).json))
       expect(tables).toMatchObject([{ tables_in_store: ["a"] }, { tables_in_store: [] }])
       expect((await wrapped.handler(new Request("http://node/version"))).status).toBe(404)
@@ -149,16 +154,26 @@ describe("compose your own", () => {
     const times = { SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "20", SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "20" }
     const scheduler = HttpApiBuilder.toWebHandler(
       Layer.merge(
-        SchedulerMemory.layer({ SVC_AUTH_SECRET: secret, ...times }, client).pipe(Layer.provide(quiet)),
+        SchedulerMemory.layer({ SVC_AUTH_SECRET: secret, SVC_SCHEDULER_SSP_URL_ALLOW: "a", ...times }, client).pipe(
+          Layer.provide(quiet)
+        ),
         HttpServer.layerContext
       )
     )
-    hosts.set("127.0.0.1:9667", scheduler.handler)
+    hosts.set("scheduler:9667", scheduler.handler)
     const ssp = HttpApiBuilder.toWebHandler(
       Layer.merge(
         Serving.layerListening(8667).pipe(
           Layer.provideMerge(
-            SspMemory.layer({ SVC_AUTH_SECRET: secret, SSP_ID: "a", SCHEDULER_URL: "http://127.0.0.1:9667" }, client)
+            SspMemory.layer(
+              {
+                SVC_AUTH_SECRET: secret,
+                SSP_ID: "a",
+                SCHEDULER_URL: "http://scheduler:9667",
+                ADVERTISE_ADDR: "a:8667"
+              },
+              client
+            )
           ),
           Layer.provide(quiet)
         ),
@@ -170,7 +185,7 @@ describe("compose your own", () => {
         "the scheduler is ready",
         async () => (await ask(scheduler, "POST", "/ingest", create("a:1", { n: 1 }))).status === 200
       )
-      hosts.set("127.0.0.1:8667", ssp.handler)
+      hosts.set("a:8667", ssp.handler)
       await until("the SSP is ready", async () => (await ask(ssp, "GET", "/health")).status === 200)
       await until("the scheduler knows", async () =>
         JSON.stringify((await ask(scheduler, "GET", "/info")).json).includes('"status":"ready"')

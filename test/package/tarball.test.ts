@@ -80,6 +80,9 @@ describe("the tarball", () => {
       expect(readFileSync(join(packed.home, path), "utf8").split("\n", 1)[0]).toBe("#!/usr/bin/env node")
       expect(existsSync(join(packed.home, path))).toBe(true)
     }
+    // `npx name` is run by a shell, where a command of the shell's own would answer in place of the program.
+    for (const name of Object.keys(manifest.bin))
+      expect(await run(["/bin/sh", "-c", `PATH= command -v ${name}`], packed.folder), name).toMatchObject({ out: "" })
     expect(await run([node, join(packed.home, manifest.bin["ssp"]!), "--version"], packed.folder)).toEqual({
       code: 0,
       out: `${manifest.version}\n`
@@ -190,6 +193,12 @@ describe("the composed example", () => {
       out: ""
     })
     expect(statSync(join(packed.folder, "out/node.js")).size).toBeGreaterThan(1000)
+  })
+  it("names the versions of vitest that the conformance suites need as the package's peers are", () => {
+    const { peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+    expect(readFileSync(join(root, "docs/compose.md"), "utf8")).toContain(
+      `Needs \`vitest\` ${peerDependencies.vitest} and \`@effect/vitest\` ${peerDependencies["@effect/vitest"]} `
+    )
   })
   it("is the text that docs/compose.md shows, and no more than 80 lines of it are code", () => {
     const text = readFileSync(join(root, example), "utf8")

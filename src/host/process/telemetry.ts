@@ -9,8 +9,7 @@ import { signals } from "../../core/telemetry/metrics.ts"
 import * as Otel from "../../core/telemetry/otelSettings.ts"
 import { Meters } from "../../ports/Meters.ts"
 import type { NodeFigures } from "../../ports/NodeFigures.ts"
-import type { Release } from "../../ports/Release.ts"
-import * as Released from "../release.ts"
+import { Release } from "../../ports/Release.ts"
 import * as Logs from "./logs.ts"
 import * as TerminalBar from "./terminalBar.ts"
 
@@ -47,7 +46,7 @@ export const layers = (
   const loaded = Effect.promise(() => import("./otlp.ts"))
   // The node's own counters: the same layer, so the same ones.
   const outer = Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerOuter(settings, identity))).pipe(
-    Layer.provide([Released.layer, Meters.layer])
+    Layer.provide([Release.layer, Meters.layer])
   )
   return {
     around: Layer.provideMerge(outer, own),

@@ -94,7 +94,7 @@ const makeAttempts = (
     const attempt = ({ attempt, jitterMs, waitMs }: Begin): Effect.Effect<void, StartFault> =>
       Effect.gen(function* () {
         yield* Effect.sleep(Duration.millis(Math.round(waitMs + (yield* Random.next) * jitterMs)))
-        const url = config.advertisedUrl(yield* serving.port)
+        const url = config.advertisedUrl(yield* Serving.portFor(serving, "the registration with the scheduler"))
         const wanted = yield* tables.wanted
         const registered = yield* client.register({
           ...identity,

@@ -16,6 +16,7 @@ import { Effect, Layer } from "effect"
 import * as Encode from "surreal-live-sidecar/core/surql/values/encode"
 import * as Ids from "surreal-live-sidecar/core/surql/values/recordId"
 import * as Server from "surreal-live-sidecar/host/http/Server"
+import * as Logs from "surreal-live-sidecar/host/process/logs"
 import * as Process from "surreal-live-sidecar/host/process/Process"
 import { makeHolderOf } from "surreal-live-sidecar/node/bearer"
 import { type Commit, Database } from "surreal-live-sidecar/ports/Database"
@@ -95,19 +96,16 @@ const csv = HttpApiBuilder.Router.use((router) =>
 )
 
 const ports = Layer.mergeAll(Memory.ports(process.env), journal(process.env["JOURNAL"] ?? "journal.jsonl"))
+/** Log lines as `SVC_LOG_FORMAT` and `SVC_LOG_LEVEL` have them. Without this layer the program's own logger writes. */
+const logs = Layer.unwrapEffect(Effect.map(SspConfig, ({ logFormat, logLevel }) => Logs.layer(logFormat, logLevel)))
 const server = Layer.unwrapEffect(
-  Effect.map(SspConfig, (config) =>
-    Server.layer({
-      host: config.listen.host,
-      port: config.listen.port,
-      maxConnections: config.maxConnections,
-      setting: "LISTEN_ADDR"
-    })
-  )
+  Effect.map(SspConfig, (config) => Server.layer({ ...config, ...config.listen, setting: "LISTEN_ADDR" }))
 )
 
 Process.run(
   Effect.flatMap(Serving, ({ crashed }) => crashed).pipe(
-    Effect.provide(server.pipe(Layer.provide(csv), Layer.provideMerge(Ssp.layer), Layer.provideMerge(ports)))
+    Effect.provide(
+      server.pipe(Layer.provide(csv), Layer.provideMerge(Ssp.layer), Layer.provide(logs), Layer.provideMerge(ports))
+    )
   )
 )
