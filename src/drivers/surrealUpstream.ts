@@ -10,7 +10,7 @@ import { chunksOf } from "../core/chunksOf.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
 import * as Schemas from "../core/surreal/databaseSchema.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
-import { type Bindings, SurrealClient, SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
+import { type Bindings, overConflicts, SurrealClient, SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
 import {
   type Edge,
   type EdgesApplied,
@@ -88,7 +88,10 @@ const ownRows = <A>(
     )
   })
 
-export const make = (client: SurrealShape): UpstreamShape => ({
+/** Edges have a way of their own to meet conflicts: their writer sends fewer at once behind one. */
+export const make = (given: SurrealShape): UpstreamShape => makeOver(overConflicts(given), given)
+
+const makeOver = (client: SurrealShape, edgeClient: SurrealShape): UpstreamShape => ({
   present: true,
   changes: Changes.make(client, failure),
   lease: Changes.makeLease(client, failure),
@@ -116,7 +119,7 @@ export const make = (client: SurrealShape): UpstreamShape => ({
     listOf(client, `SELECT math::max(version) AS version FROM ${Schema.edgeTable} GROUP ALL`).pipe(unlessMissing),
     ([row]) => (isObj(row) && Number.isSafeInteger(row["version"]) ? Number(row["version"]) : 0)
   ),
-  apply: (views) => applyStorable(client, views),
+  apply: (views) => applyStorable(edgeClient, views),
   putNodes: (nodes) => putNodes(client, nodes),
   nodes: (table) =>
     Effect.flatMap(

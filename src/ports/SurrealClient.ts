@@ -6,7 +6,7 @@
  * Values are always bound, never spliced into the text. What was sent is never sent again by the driver once it may
  * have been applied: a caller that knows a write to be repeatable repeats it.
  */
-import { Context, Data, Effect, Either } from "effect"
+import { Context, Data, Effect, Either, Schedule } from "effect"
 import type { Value } from "../core/surql/values/value.ts"
 
 /**
@@ -86,4 +86,29 @@ export const fromAsk = (
         ? Effect.succeed(answers.map((answer) => Either.getOrThrow(answer)))
         : Effect.fail(cause)
     })
+})
+
+/** How often statements that met another transaction are sent again, with pauses that double from 20 ms: about 5 s. */
+const repeats = 8
+const pauses = Schedule.intersect(
+  Schedule.recurs(repeats),
+  Schedule.jitteredWith(Schedule.exponential("20 millis"), { min: 0.3, max: 1 })
+)
+
+/**
+ * The same client, whose `query` repeats what met another transaction. Only for texts that are one transaction, or may
+ * be applied twice.
+ */
+export const overConflicts = (client: SurrealShape): SurrealShape => ({
+  ...client,
+  query: (statements, bindings) =>
+    client.query(statements, bindings).pipe(
+      Effect.retry({ while: ({ reason }) => reason === "conflict", schedule: pauses }),
+      Effect.mapError((error) => {
+        const { cause, message, reason, uncertain } = error
+        return reason === "conflict"
+          ? new SurrealError({ reason, message: `${message} (tried ${repeats + 1} times)`, uncertain, cause })
+          : error
+      })
+    )
 })

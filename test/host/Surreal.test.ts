@@ -8,7 +8,7 @@
 import { existsSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
-import { Effect, Either, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
+import { Cause, Effect, Either, Exit, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
 import * as Address from "../../src/core/settings/address.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
@@ -190,6 +190,26 @@ for (const scheme of ["ws", "http"] as const) {
     )
     expect(await use(urlOf(), (client) => client.query("RETURN 1"), given)).toEqual(Either.right([1]))
     expect(await names("databases", given.namespace)).toContain("missing")
+  })
+
+  test(`D75 ${scheme}: a server of another version is a fault that names it and those that do`, async () => {
+    const faultOf = async (version: string) => {
+      const server = await serve({ version })
+      const asked = await Effect.runPromiseExit(
+        Effect.flatMap(SurrealClient, (client) => client.query("RETURN 1")).pipe(
+          Effect.provide(layerServer(serverAt(urlOf(server)), inOwn(), patience)),
+          Logger.withMinimumLogLevel(LogLevel.None)
+        )
+      )
+      return Exit.match(asked, { onSuccess: String, onFailure: Cause.squash })
+    }
+    for (const version of ["4.0.0", "4.0.0-beta.1", "2.6.1", "1.5.6", "30.1.0"])
+      expect(await faultOf(version)).toMatchObject({
+        _tag: "StartFault",
+        exitCode: 1,
+        message: expect.stringContaining(`is SurrealDB ${version}; this service works with versions >=3.0.0 <4`)
+      })
+    for (const version of ["3.0.0", "3.3.0-beta.3"]) expect(await faultOf(version)).toBe("1")
   })
 
   test(`D22 ${scheme}: no answer in time is a time-out, and the next request is served`, async () => {

@@ -213,6 +213,19 @@ test("D22 a command on a database that does not exist is a fault that names STOR
   expect((await run("remove")).fault).toBeUndefined()
 })
 
+test("commands that meet each other's transactions all carry theirs out", async () => {
+  const { ask, run } = await database()
+  const env = { STORE_SERVICE_PASS: "p" }
+  const all = await Promise.all([
+    ...Array.from({ length: 4 }, () => run("install", { mode: "changes" })),
+    ...Array.from({ length: 3 }, () => run("install", { leastPrivilege: true }, env)),
+    run("remove")
+  ])
+  expect(all.map(({ fault }) => fault)).toEqual(all.map(() => undefined))
+  expect((await run("install", { mode: "changes" })).fault).toBeUndefined()
+  expect(JSON.stringify(await ask("INFO FOR TABLE item"))).toContain("svc_change")
+})
+
 test("D15 no secret is printed unless it is asked for, and none when it is installed", async () => {
   const { run } = await database()
   const plain = await run("print")

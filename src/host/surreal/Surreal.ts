@@ -111,9 +111,10 @@ class Line {
         this.wasMade = true
         return (this.link = made.right)
       }
-      const { message } = made.left
+      const { message, reason } = made.left
+      const what = reason === "unauthorized" ? "does not take the credentials" : "cannot be reached"
       if (this.failures++ === 0)
-        yield* Effect.logWarning(`the database at ${this.address.url} cannot be reached: ${message}; trying again`)
+        yield* Effect.logWarning(`the database at ${this.address.url} ${what}: ${message}; trying again`)
       this.lastFailure = message
       this.notBeforeMs =
         (yield* Clock.currentTimeMillis) +
@@ -123,10 +124,11 @@ class Line {
   }
 
   /**
-   * Namespace and database must exist when a service first comes to them. One that had them waits: they may come back,
-   * and what it knows of them is of use meanwhile.
+   * Version, namespace and database must be right when a service first comes to them. One that had them waits: they may
+   * come back, and what it knows of them is of use meanwhile. Credentials that are not taken are tried again from the
+   * start: an owner of the database may define the user only then.
    */
-  private absent(fault: StartFault): Effect.Effect<never, SurrealError> {
+  private unusable(fault: StartFault): Effect.Effect<never, SurrealError> {
     return this.wasMade
       ? Effect.fail(new SurrealError({ reason: "unreachable", message: fault.message, uncertain: false }))
       : Effect.die(fault)
@@ -141,7 +143,7 @@ class Line {
           onTimeout: () => timedOut("no connection was made", connectTimeoutMs)
         }),
         Effect.tap(() => Effect.sync(() => void (this.level = level))),
-        Effect.catchTag("StartFault", (fault) => this.absent(fault))
+        Effect.catchTag("StartFault", (fault) => this.unusable(fault))
       )
     if (this.level !== undefined) return at(this.level)
     const wrongLevel = (error: SurrealError): boolean => error.reason === "unauthorized"

@@ -57,6 +57,16 @@ const absentFault = ({ absent, database, namespace }: Access, what: Selected): S
   })
 }
 
+/** Checked at each connection, before anybody signs in: a server of another version may understand nothing else. */
+const ofVersion = (address: ServerStore, version: string): void => {
+  if (/^(?:surrealdb-)?3\./.test(version)) return
+  const found = version.replace(/^surrealdb-/, "").slice(0, 40)
+  throw new StartFault({
+    exitCode: 1,
+    message: `the database at ${address.url} is SurrealDB ${found}; this service works with versions >=3.0.0 <4`
+  })
+}
+
 export class SurrealLink {
   private readonly db: Surreal
   #broken = false
@@ -76,13 +86,14 @@ export class SurrealLink {
   private constructor(
     patience: Patience,
     engines: (watch: SurrealEngines.Watch) => Engines,
-    failed: (error: unknown) => void
+    { answered, failed }: Pick<SurrealEngines.Watch, "answered" | "failed">
   ) {
     const watch = {
       failed: (error: unknown) => {
         this.#reason = error
         failed(error)
       },
+      answered,
       signedIn: (token: string) => void (this.#token = token)
     }
     this.db = new Surreal({
@@ -179,7 +190,7 @@ export class SurrealLink {
 
   /**
    * A connection to a server. The error says `unauthorized` when the credentials are not those of this level; the fault
-   * is that there is no such namespace or database.
+   * is that there is no such namespace or database, or that the server's version is none that this service works with.
    */
   static readonly toServer = (
     address: ServerStore,
@@ -188,7 +199,10 @@ export class SurrealLink {
     patience: Patience
   ): Effect.Effect<SurrealLink, SurrealError | StartFault> =>
     Effect.async<SurrealLink, SurrealError | StartFault>((resume) => {
-      const link = new SurrealLink(patience, SurrealEngines.remote, () => undefined)
+      const link = new SurrealLink(patience, SurrealEngines.remote, {
+        failed: () => undefined,
+        answered: (version) => ofVersion(address, version)
+      })
       // A refused connection never settles the SDK's promise, it only ends; where the promise does settle, it says
       // more.
       link.db.subscribe(
@@ -200,7 +214,11 @@ export class SurrealLink {
       )
       const auth = credentials(access, level)
       link.db
-        .connect(address.url, { reconnect: false, ...(auth === undefined ? {} : { authentication: () => auth }) })
+        .connect(address.url, {
+          reconnect: false,
+          versionCheck: false,
+          ...(auth === undefined ? {} : { authentication: () => auth })
+        })
         .then(() => link.#select(access, level))
         .then(
           () => resume(Effect.succeed(link)),
@@ -226,7 +244,7 @@ export class SurrealLink {
       const link: SurrealLink = new SurrealLink(
         patience,
         (watch) => SurrealEngines.embedded(engines, address.url, watch),
-        (error) => resume(Effect.fail(openFailureOf(error)))
+        { failed: (error) => resume(Effect.fail(openFailureOf(error))), answered: () => undefined }
       )
       link.#watched(link.db.connect(address.url, { namespace: access.namespace, database: access.database })).then(
         () => resume(Effect.succeed(link)),

@@ -19,6 +19,8 @@ import { isObj, Uuid, type Value } from "../../core/surql/values/value.ts"
 /** What a connection wants to know of its engine. */
 export interface Watch {
   readonly failed: (error: unknown) => void
+  /** Throws where the server's version is none that this service works with. */
+  readonly answered: (version: string) => void
   readonly signedIn: (token: string) => void
 }
 
@@ -68,11 +70,17 @@ const watched =
   (context: DriverContext): SurrealEngine => {
     const engine = factory(context)
     const signin = engine.signin.bind(engine)
+    const version = engine.version.bind(engine)
     engine.subscribe("error", watch.failed)
     withQuietPings(engine)
     engine.signin = async (auth, session) => {
       watch.signedIn((await signin(auth, session)).access)
       return { access: "" }
+    }
+    engine.version = async () => {
+      const answer = await version()
+      watch.answered(answer.version)
+      return answer
     }
     return engine
   }

@@ -45,22 +45,27 @@ const messageOf = ({ bytes }: Reply): Error =>
 export class Session {
   readonly id: string
   readonly #engine: NativeEngine
+  readonly #version: string | undefined
   #signedIn = false
   #expiresAtMs = Infinity
   #isDetached = false
 
-  private constructor(engine: NativeEngine, id: string) {
+  private constructor(engine: NativeEngine, id: string, version: string | undefined) {
     this.#engine = engine
+    this.#version = version
     this.id = id
   }
 
-  static async attach(engine: NativeEngine): Promise<Session> {
-    const session = new Session(engine, randomUUID().replaceAll("-", ""))
+  /** `version`: what it says instead of the engine's own. */
+  static async attach(engine: NativeEngine, version?: string): Promise<Session> {
+    const session = new Session(engine, randomUUID().replaceAll("-", ""), version)
     await engine.call("attach", undefined, session.id, undefined)
     return session
   }
 
   async call(method: string, params: Uint8Array | undefined, txn: Uint8Array | undefined): Promise<Reply> {
+    if (method === "version" && this.#version !== undefined)
+      return { failed: false, bytes: Frames.fromText(`surrealdb-${this.#version}`) }
     if (!open.has(method)) {
       if (!this.#signedIn)
         return refusal("Anonymous access not allowed: Not enough permissions to perform this action", "NotAllowed")
