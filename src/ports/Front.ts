@@ -5,7 +5,7 @@
  * The same decisions serve the declared routes, so a server without a front (tests, other deployments) behaves alike;
  * it is only slower.
  */
-import { Cause, Context, Deferred, Effect, Layer } from "effect"
+import { Cause, Context, Deferred, type Duration, Effect, Fiber, Layer } from "effect"
 import { StartFault } from "./StartFault.ts"
 
 /** A response as data. */
@@ -209,3 +209,15 @@ export class Serving extends Context.Tag("ports/Serving")<
       )
     })
 }
+
+/**
+ * Runs what a closing scope still has to do (a goodbye, a release) to its end, or for `within` at most.
+ *
+ * In a finalizer itself a time-out would wait for the work that it is to cut. Work made interruptible there is a child
+ * of the closing fiber, and ends unsaid when that fiber is interrupted once more. A fiber of its own has neither fault.
+ */
+export const atEnd = <A, E, R>(
+  work: Effect.Effect<A, E, R>,
+  within: Duration.DurationInput
+): Effect.Effect<A, E | Cause.TimeoutException, R> =>
+  Effect.flatMap(Effect.forkDaemon(Effect.interruptible(Effect.timeout(Effect.disconnect(work), within))), Fiber.join)

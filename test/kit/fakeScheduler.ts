@@ -54,6 +54,7 @@ export class FakeScheduler {
   onRegister: (registration: SspBody) => Effect.Effect<typeof SspRegistered.Type, SchedulerError> | undefined = () =>
     undefined
   onHeartbeat: (beat: Beat) => Effect.Effect<void, SchedulerError> | undefined = () => undefined
+  onDeregister: () => Effect.Effect<void, SchedulerError> = () => Effect.void
   onQuery: (query: string) => Effect.Effect<ProxyAnswer, SchedulerError> | undefined = () => undefined
 
   count(what: Asked["what"]): number {
@@ -89,7 +90,7 @@ export class FakeScheduler {
     deregister: (body) =>
       this.notedAs(
         (at) => ({ at, what: "deregister", body }),
-        () => Effect.void
+        () => this.onDeregister()
       ),
     signin: Effect.suspend(() =>
       this.notedAs(

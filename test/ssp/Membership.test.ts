@@ -389,6 +389,41 @@ describe("D31 processes with one id", () => {
       })
     )
   )
+  it.scopedLive("a goodbye that is under way is heard, whatever closes meanwhile", () =>
+    inTime((pass) =>
+      Effect.gen(function* () {
+        const scheduler = new FakeScheduler()
+        let heard = 0
+        scheduler.onDeregister = () =>
+          Effect.delay(
+            Effect.sync(() => void heard++),
+            "500 millis"
+          )
+        const scope = yield* Scope.make()
+        const { serving } = yield* Scope.extend(startSsp(pass, scheduler, fast), scope)
+        yield* pass(1500)
+        yield* serving.stop
+        yield* pass(100)
+        const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
+        yield* pass(1000)
+        yield* Fiber.join(closing)
+        expect([scheduler.count("deregister"), heard]).toEqual([1, 1])
+      })
+    )
+  )
+  it.scopedLive("a stop before the registration is answered says goodbye too, since it may have been taken", () =>
+    inTime((pass) =>
+      Effect.gen(function* () {
+        const scheduler = new FakeScheduler()
+        scheduler.onRegister = () => Effect.never
+        const scope = yield* Scope.make()
+        yield* Scope.extend(startSsp(pass, scheduler, fast), scope)
+        yield* pass(100)
+        yield* Scope.close(scope, Exit.void)
+        expect(scheduler.asked.map(({ what }) => what)).toEqual(["register", "deregister"])
+      })
+    )
+  )
   it.scopedLive("who never was registered says no goodbye", () =>
     inTime((pass) =>
       Effect.gen(function* () {

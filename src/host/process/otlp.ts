@@ -19,6 +19,7 @@ import type { Signal } from "../../core/telemetry/metrics.ts"
 import type { OtelSettings, Sampler, Sending } from "../../core/telemetry/otelSettings.ts"
 import * as Otlp from "../../core/telemetry/otlpMetrics.ts"
 import * as Trace from "../../core/telemetry/traceContext.ts"
+import { atEnd } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { NodeFigures } from "../../ports/NodeFigures.ts"
 import { Release } from "../../ports/Release.ts"
@@ -231,7 +232,7 @@ export const layerMetrics = ({ sending: { metrics: sending }, ...rest }: OtelSet
             })
           )
           const once = yield* send
-          yield* Effect.addFinalizer(() => Effect.asVoid(Effect.timeoutOption(Effect.interruptible(once), farewell)))
+          yield* Effect.addFinalizer(() => Effect.ignore(atEnd(once, farewell)))
           yield* Effect.forkScoped(
             Effect.forever(Effect.zipRight(Effect.sleep(Duration.millis(sending.everyMs)), once))
           )

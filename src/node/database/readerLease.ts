@@ -7,6 +7,7 @@
  * time decides when a lease lapses.
  */
 import { Duration, Effect, Either } from "effect"
+import { atEnd } from "../../ports/Front.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { Holding, UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
 import { uuid } from "../configuration.ts"
@@ -146,10 +147,7 @@ export class ReaderLease {
     this.token = undefined
     return token === undefined || this.upstream.lease === undefined
       ? Effect.void
-      : this.upstream.lease
-          .release(token)
-          // A finalizer is not interrupted unless it says so, outermost: else the time-out waits for the answer.
-          .pipe(Effect.disconnect, Effect.interruptible, Effect.timeout(Duration.millis(releaseMs)), Effect.ignore)
+      : Effect.ignore(atEnd(this.upstream.lease.release(token), Duration.millis(releaseMs)))
   })
 }
 

@@ -15,6 +15,7 @@ import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../core/edges
 import type { View } from "../../core/ivm/view/view.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { StoredView } from "../../ports/Database.ts"
+import { atEnd } from "../../ports/Front.ts"
 import type {
   Edge,
   EdgePlace,
@@ -226,13 +227,9 @@ class Writer implements EdgesShape {
         ? Effect.void
         : Effect.zipRight(this.send(this.queue.take(batchSize)), last)
     )
-    // A finalizer cannot be interrupted unless it says so, and then no time-out ends it.
-    return Effect.interruptible(Effect.zipRight(last, this.departures.last)).pipe(
-      Effect.timeout(farewellMs),
-      Effect.catchAll((error) =>
-        Effect.logWarning(
-          `stopped with ${this.queue.size} edges and ${this.departures.size} removed registrations not written (${error.message}); the next start compares the edges of every view`
-        )
+    return Effect.catchAll(atEnd(Effect.zipRight(last, this.departures.last), farewellMs), (error) =>
+      Effect.logWarning(
+        `stopped with ${this.queue.size} edges and ${this.departures.size} removed registrations not written (${error.message}); the next start compares the edges of every view`
       )
     )
   })

@@ -5,7 +5,7 @@
  * job stands is in the store, so that a runner may die at any point: its leases run out and another takes over. While
  * an attempt waits for its time the lease is renewed and no slot is held.
  */
-import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Queue, Random, Redacted, Scope } from "effect"
+import { Clock, Deferred, Duration, Effect, Either, Exit, Fiber, Queue, Random, Redacted, Scope } from "effect"
 import * as Leases from "../../core/job/lease.ts"
 import * as Outcome from "../../core/job/outcome.ts"
 import * as Request from "../../core/job/request.ts"
@@ -13,6 +13,7 @@ import type { Result } from "../../core/job/result.ts"
 import type * as Retry from "../../core/job/retry.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import type { BackendShape } from "../../ports/Backend.ts"
+import { atEnd } from "../../ports/Front.ts"
 import type { JobStoreError, JobStoreShape, StoredJob } from "../../ports/JobStore.ts"
 import type { RetryPolicyShape } from "../../ports/RetryPolicy.ts"
 import type { SspConfigShape } from "../Config.ts"
@@ -180,15 +181,16 @@ class JobRunner implements Runner {
     const held = [...this.works.values()].flatMap(({ lane }) =>
       [...lane.known.values()].filter((entry) => entry.state !== "running" && entry.heldUntilMs !== undefined)
     )
-    yield* Effect.forEach(
+    const released = Effect.forEach(
       held,
       ({ ref }) => Effect.ignore(this.writer.write({ ref, event: "Released", error: undefined })),
       { concurrency: "unbounded" }
-    ).pipe(Effect.timeout(releaseWithin), Effect.ignore)
+    )
+    yield* Effect.ignore(atEnd(released, releaseWithin))
     this.idle = yield* Deferred.make<void>()
     this.settled()
-    const left = yield* Effect.timeoutOption(Deferred.await(this.idle), Duration.millis(graceMs))
-    if (Option.isNone(left))
+    const left = yield* Effect.either(atEnd(Deferred.await(this.idle), Duration.millis(graceMs)))
+    if (Either.isLeft(left))
       yield* Effect.logWarning(
         `${this.runningJobs} jobs are cut off by the stop after ${graceMs} ms; they are taken up again when their leases run out`
       )

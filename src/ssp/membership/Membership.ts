@@ -8,7 +8,7 @@
 import { Deferred, Duration, Effect, Random, Runtime } from "effect"
 import * as Enrolment from "../../core/cluster/enrolment.ts"
 import type { Phase } from "../../core/cluster/phase.ts"
-import { Serving } from "../../ports/Front.ts"
+import { atEnd, Serving } from "../../ports/Front.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { SchedulerClient, type SchedulerError } from "../../ports/SchedulerClient.ts"
 import { StartFault } from "../../ports/StartFault.ts"
@@ -96,13 +96,15 @@ const makeAttempts = (
         yield* Effect.sleep(Duration.millis(Math.round(waitMs + (yield* Random.next) * jitterMs)))
         const url = config.advertisedUrl(yield* Serving.portFor(serving, "the registration with the scheduler"))
         const wanted = yield* tables.wanted
-        const registered = yield* client.register({
+        const registering = client.register({
           ...identity,
           url,
           batch: true,
           job_tables: jobTables,
           ...Following.asked(wanted)
         })
+        enrolled.isAsking = true
+        const registered = yield* Effect.tapError(registering, () => Effect.sync(() => (enrolled.isAsking = false)))
         const joined = Following.joinedAs(attempt, registered, wanted)
         enrolled.isRegistered(registered.heartbeat_timeout_ms)
         yield* enrolled.tell({ tag: "Registered", attempt, registration: registered.registration })
@@ -142,8 +144,8 @@ export const make = (assignments: Assignments) =>
     const beats = Heartbeats.loop(client, views, identity, config.heartbeatIntervalMs, enrolled)
 
     const goodbye = Effect.suspend(() => {
-      const known = enrolled.wasRegistered && enrolled.state.step !== "fenced"
-      return known ? client.deregister(identity).pipe(Effect.interruptible, Effect.timeout(goodbyeWithin)) : Effect.void
+      const known = (enrolled.wasRegistered || enrolled.isAsking) && enrolled.state.step !== "fenced"
+      return known ? atEnd(client.deregister(identity), goodbyeWithin) : Effect.void
     }).pipe(
       Effect.catchAll(({ message }) =>
         Effect.logWarning(

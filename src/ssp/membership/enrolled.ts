@@ -24,6 +24,8 @@ export class Enrolled {
   /** Fails when this process must end. */
   readonly stopped = Deferred.unsafeMake<never, StartFault>(FiberId.none)
   wasRegistered = false
+  /** A registration was sent, and may have been taken although it is not answered. */
+  isAsking = false
   /** Resolved by the first registration. */
   readonly registered = Deferred.unsafeMake<void>(FiberId.none)
   readonly nowMs: () => number

@@ -267,7 +267,7 @@ describe("leases, restarts and stops", () => {
         call.headers["idempotency-key"] === "job:slow" ? Effect.delay(answer(200), "4 seconds") : answer(500, "", "60")
       )
       yield* pass(1000)
-      const stop = yield* Effect.fork(kit.runner.stop)
+      const stop = yield* Effect.fork(Effect.uninterruptible(kit.runner.stop))
       yield* pass(5000)
       yield* joined(stop)
       const fails = yield* kit.job("fails")
@@ -283,7 +283,7 @@ describe("leases, restarts and stops", () => {
     Effect.gen(function* () {
       const kit = yield* start([pending("a")], () => Effect.never)
       yield* pass(1000)
-      const stop = yield* Effect.fork(kit.runner.stop)
+      const stop = yield* Effect.fork(Effect.uninterruptible(kit.runner.stop))
       yield* pass(graceMs + 1000)
       yield* joined(stop)
       expect([
