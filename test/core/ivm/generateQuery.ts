@@ -6,6 +6,7 @@
  * database is known to answer otherwise, or where its answer is not determined, so that those are not compared with it.
  */
 import type { Rng } from "../../kit/random.ts"
+import { aggregate } from "./generateAggregate.ts"
 import { type Feature, type Json, keys, type Mask, recordText, scalar, tables } from "./generateData.ts"
 import { siblings } from "./siblings.ts"
 
@@ -17,6 +18,7 @@ export type Tag =
   | "graphIn"
   | "recursion"
   | "aggregate"
+  | "beside"
   | "groupAll"
   | "collate"
   | "desc"
@@ -37,7 +39,7 @@ export interface Query {
   readonly tags: ReadonlySet<Tag>
 }
 
-interface G {
+export interface G {
   readonly rng: Rng
   readonly mask: Mask
   readonly tags: Set<Tag>
@@ -45,9 +47,9 @@ interface G {
   readonly depth: number
 }
 
-const on = (g: G, feature: Feature, chance: number): boolean => g.mask.has(feature) && g.rng.chance(chance)
+export const on = (g: G, feature: Feature, chance: number): boolean => g.mask.has(feature) && g.rng.chance(chance)
 
-const tag = (g: G, ...tags: ReadonlyArray<Tag>): void => tags.forEach((one) => g.tags.add(one))
+export const tag = (g: G, ...tags: ReadonlyArray<Tag>): void => tags.forEach((one) => g.tags.add(one))
 
 const literal = (g: G): string => {
   if (on(g, "params", 0.25)) {
@@ -402,46 +404,6 @@ const plainQuery = (g: G): string => {
   // sometimes elsewhere.
   if (all && more.some((item) => /^[\w.]+ AS/.test(item))) tag(g, "unlike")
   return `SELECT ${fields.join(", ")}${omit} FROM ${from}${where(g)}${sorting}${window(g)}${fetch}`
-}
-
-const aggregate = (g: G): string => {
-  tag(g, "aggregate")
-  const { rng } = g
-  const of = rng.pick(["n", "m", "n", "s", "flag", ...(g.mask.has("links") ? ["friend.n"] : [])])
-  if (of === "friend.n") tag(g, "link", ...(g.mask.has("records") ? [] : ["unlike" as const]))
-  const simple = rng.pick([
-    "count()",
-    "count()",
-    `count(${of} > 1)`,
-    `count(${of})`,
-    `math::sum(${of})`,
-    `math::mean(${of})`,
-    `math::min(${of})`,
-    `math::max(${of})`,
-    `math::spread(${of})`,
-    `array::group(${of})`,
-    `array::distinct(${of})`,
-    of,
-    `math::median(${of})`,
-    `math::variance(${of})`,
-    `math::stddev(${of})`,
-    `array::len(array::group(${of}))`,
-    "time::max(d)"
-  ])
-  if (/median|variance|stddev|spread|time/.test(simple)) tag(g, "unlike")
-  const form = rng.pick([
-    simple,
-    simple,
-    simple,
-    `${/count|sum/.test(simple) ? simple : "count()"} * 2 + 1`,
-    `[count(), ${simple}]`,
-    `{ c: ${simple} }`,
-    `(IF count() > 2 { ${simple} } ELSE { 'few' })`,
-    ...(g.mask.has("failing") ? [`math::sum(n) / count()`, `math::sum(n + 1)`] : [])
-  ])
-  // What is no number or string of its own stands otherwise inside an expression in each of the database's evaluators.
-  if (form !== simple && !/count|sum/.test(simple)) tag(g, "unlike")
-  return form
 }
 
 const groupQuery = (g: G): string => {

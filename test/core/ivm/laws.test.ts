@@ -40,6 +40,7 @@ const wanted: { readonly [tag in Tag]?: number } = {
   group: 12,
   groupAll: 2,
   aggregate: 12,
+  beside: 8,
   split: 3,
   fetch: 4,
   only: 3,

@@ -92,6 +92,23 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
     ["SELECT array::first(l) FROM p GROUP ALL", "planner"],
     ["SELECT 5 AS k FROM p GROUP ALL", "planner", "[[{ k: 5 }]]"]
   ],
+  "keys, other fields and functions of lists beside aggregates (`k + <string> count()`, `[n, count()]`)": [
+    ["SELECT g, [g, count()] AS k FROM p GROUP BY g", "planner", "[[{ g: 1, k: [1, 3] }]]"],
+    ["SELECT g, array::len(l) + count() AS k FROM p GROUP BY g", "planner", "[[{ g: 1, k: 6 }]]"]
+  ],
+  "a field's values in a group (`n + 1`, `array::len(n)`) where the expression fails for a row": [
+    ["SELECT g, array::len(a) AS k FROM p GROUP BY g", "older", "[[{ g: 1, k: [NONE, NONE, NONE] }]]"]
+  ],
+  "fields and aggregates in arguments of methods, in indexes and in closures, and graph steps, in what a grouped SELECT shows":
+    [
+      ["SELECT g, [1].append(count()) AS k FROM p GROUP BY g", "both", "[[{ g: 1, k: [1, 3] }]]"],
+      ["SELECT g, array::group(g)[count() - 1] AS k FROM p GROUP BY g", "both", "[[{ g: 1, k: 1 }]]"],
+      ["SELECT g, array::map([1], |$x| g) AS k FROM p GROUP BY g", "both", "[[{ g: 1, k: [[1], [1], [1]] }]]"],
+      ["SELECT g, [count(), ->e] AS k FROM p GROUP BY g", "both"]
+    ],
+  "`time::max`, `time::min` in a group without a datetime": [
+    ["SELECT time::max(a) AS k FROM p GROUP ALL", "both", "[[{ k: NONE }]]"]
+  ],
   "LIMIT or START that is no whole number": [["SELECT VALUE id FROM p LIMIT 1.5f", "planner"]],
   "`SELECT $this` of values that are no records": [
     ["SELECT $this FROM [1, 2]", "planner", "[[{ this: 1 }, { this: 2 }]]"]

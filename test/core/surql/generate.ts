@@ -395,6 +395,37 @@ export const aggregate: Text = pick(
   "math::min(a)"
 )
 
+/** Operands beside an aggregate: of no row, and of the group, its key among others. */
+const single = pick(
+  "(1 + 2)",
+  "string::len('abc')",
+  "[20, 2][0]",
+  "[1, 2].len()",
+  "(SELECT VALUE id FROM q LIMIT 1)[0]",
+  "(SELECT VALUE a FROM q)",
+  "array::len((SELECT VALUE id FROM p))",
+  "{ x: [1 + 1] }"
+)
+const ofGroup = pick("a", "b", "c", "g", "o.x", "l[0]", "r.a", "[b, 1]", "type::of(a)", "array::len(b)")
+
+/** An aggregate beside something else; keys and other paths beside counts alone, which both evaluators answer alike. */
+export const besideAggregate: Text = fc
+  .tuple(
+    fc.oneof(fc.tuple(aggregate, single), fc.tuple(pick("count()", "count(a)", "count(b > 1)"), ofGroup)),
+    pick("+", "*", "=", "IN", "AND", "OR", "??", "<"),
+    fc.constantFrom(
+      (x: string, y: string, op: string) => `${x} ${op} ${y}`,
+      (x: string, y: string, op: string) => `${y} ${op} ${x}`,
+      (x: string, y: string) => `[${x}, ${y}]`,
+      (x: string, y: string) => `{ u: ${x}, v: ${y} }`,
+      (x: string, y: string) => `(IF ${y} = ${x} { ${x} } ELSE { ${y} })`,
+      (x: string, y: string) => `string::concat(${y}, ${x})`,
+      (x: string, y: string) => `array::append([${x}], ${y})`,
+      (x: string, y: string) => `{ LET $x = ${x}; [$x, ${y}] }`
+    )
+  )
+  .map(([[x, y], op, form]) => form(x, y, op))
+
 /** What is fetched: values by themselves, and in rows. */
 const shown: Text = fc
   .tuple(
@@ -449,6 +480,12 @@ export const query: Text = fc.oneof(
         ([as, t, g]) =>
           `SELECT ${g}, ${as.map((a, i) => `${a} AS k${i}`).join(", ")} FROM ${t} GROUP BY ${g.replace(/.* AS /, "")}`
       )
+  },
+  {
+    weight: 3,
+    arbitrary: fc
+      .tuple(besideAggregate, pick("p", "q"), pick("a", "b", "o.x AS g", "type::of(a) AS g", "l[0] AS g", "b AS a"))
+      .map(([e, t, g]) => `SELECT ${g}, ${e} AS k FROM ${t} GROUP BY ${g.replace(/.* AS /, "")}`)
   },
   {
     weight: 2,

@@ -332,7 +332,7 @@ export class Groups {
       name = "",
       keeps = 0
     const value = run(() => {
-      const built = this.plan.grouping.build(this.results(group, outer), key, outer, undefined)
+      const built = this.plan.grouping.build(this.results(group, outer), key, outer)
       digest = digestOf([writeOut(outer.budget, built)])
       name = before !== undefined && before.group === key ? before.key : writeOut(outer.budget, key)
       keeps = keptOf(outer.budget.byteLimit - outer.budget.bytes, [built, key])

@@ -192,7 +192,6 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     table === undefined ? { access: undefined, residual: parts } : chooseIndexPlan(parts)
   const residual = conjunction(rest)
   const grouping = select.group && compileGrouping(select, select.group)
-  if (grouping?.looksAtFirst === true) return { reason: "a path over an aggregate looks at the rows" }
   const projection =
     grouping === undefined ? compileProjection(select) : { project: () => undefined, canFail: grouping.canFail }
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)

@@ -1,29 +1,28 @@
 /**
  * GROUP BY and GROUP ALL: rows gathered by key, aggregates over each group.
  *
- * Why so: an aggregate call gets the array of its argument's values over the group; operations around aggregates are
- * evaluated on their results; a group key shows its value, a constant stays single, anything else
- * becomes the array of its values in scan order, as in the database. Groups come sorted by key; numerically equal keys
- * are one group. The work is told apart into columns (per row), calls (over a column) and a build (over the results),
- * so that the engine can keep the first two while rows come and go.
+ * Why so: an aggregate call gets the array of its argument's values over the group. An expression around aggregates is
+ * evaluated once for the group, with a group key as its value and any other path as the array of its values in scan
+ * order; one that names no row stays single; any other becomes the array of its values. Groups come sorted by key;
+ * numerically equal keys are one group. The work is told apart into columns (per row), calls (over a column) and a
+ * build (over the results), so that the engine can keep the first two while rows come and go.
  */
 import type { Expr, Field, Idiom, Part, Select } from "../../syntax/ast.ts"
 import { print } from "../../syntax/print.ts"
-import { rewrite } from "../../syntax/rewrite.ts"
+import { type Replace, rewrite, rewriteRows } from "../../syntax/rewrite.ts"
 import { compositeKey } from "../../values/key.ts"
 import { isNumber, toFloat } from "../../values/number.ts"
 import { compare, isTruthy } from "../../values/order.ts"
 import type { Value } from "../../values/value.ts"
 import { Datetime, Decimal, float } from "../../values/value.ts"
 import { bytesOf } from "../charge.ts"
-import { canFail, compile, isConstant } from "../evaluate.ts"
-import { raise } from "../failure.ts"
+import { canFail, compile } from "../evaluate.ts"
+import { EvalError, raise } from "../failure.ts"
 import { functions } from "../functions.ts"
 import type { Compiled, Scope, Slices } from "../scope.ts"
 import { keepBytes, make, spend } from "../scope.ts"
 import { outputNames } from "./project.ts"
 import { removeAt, setPath } from "./shape.ts"
-import { fixed } from "./sources.ts"
 
 const aggregates: ReadonlySet<string> = new Set([
   "count",
@@ -53,30 +52,82 @@ const aggregates: ReadonlySet<string> = new Set([
   "time::min"
 ])
 
-/** True when an expression contains an aggregate call. */
-const isAggregate = (e: Expr): boolean => {
-  switch (e.kind) {
-    case "call":
-      return aggregates.has(e.name) || e.args.some(isAggregate)
-    case "binary":
-      return isAggregate(e.left) || isAggregate(e.right)
-    case "unary":
-    case "cast":
-      return isAggregate(e.operand)
-    case "array":
-    case "set":
-      return e.items.some(isAggregate)
-    case "object":
-      return e.entries.some(([, v]) => isAggregate(v))
-    case "if":
-      return (
-        e.branches.some(([c, v]) => isAggregate(c) || isAggregate(v)) ||
-        (e.otherwise !== undefined && isAggregate(e.otherwise))
+/** The database's default planner answers a list of these, and its older evaluator takes a key for a single value. */
+const overLists: ReadonlySet<string> = new Set([
+  "array::first",
+  "array::flatten",
+  "array::last",
+  "math::bottom",
+  "math::interquartile",
+  "math::mode",
+  "math::nearestrank",
+  "math::percentile",
+  "math::spread",
+  "math::top",
+  "math::trimean"
+])
+
+/**
+ * As {@link rewrite}, for the parts of an expression that see the row it stands in, those of `(RETURN n)` included.
+ * Inside a filter, a graph step or a selection of fields another value is the row.
+ */
+const rewriteSeen = (e: Expr, replace: Replace): Expr =>
+  rewrite(e, (inner) => {
+    const replaced = replace(inner)
+    if (replaced !== undefined) return replaced
+    if (inner.kind === "subquery" && inner.query.kind === "return")
+      return { ...inner, query: { ...inner.query, value: rewriteSeen(inner.query.value, replace) } }
+    if (inner.kind !== "idiom") return undefined
+    return {
+      ...inner,
+      start: inner.start && rewriteSeen(inner.start, replace),
+      parts: inner.parts.map(
+        (p): Part =>
+          p.kind === "index"
+            ? { ...p, index: rewriteSeen(p.index, replace) }
+            : p.kind === "method"
+              ? { ...p, args: p.args.map((arg) => rewriteSeen(arg, replace)) }
+              : p
       )
-    default:
-      return e.kind === "idiom" && e.start !== undefined && isAggregate(e.start)
-  }
+    }
+  })
+
+const someSeen = (e: Expr, is: (inner: Expr) => boolean): boolean => {
+  let found = false
+  rewriteSeen(e, (inner) => {
+    found ||= is(inner)
+    return found ? inner : undefined
+  })
+  return found
 }
+
+/** True when an expression contains an aggregate call. */
+const isAggregate = (e: Expr): boolean => someSeen(e, (inner) => inner.kind === "call" && aggregates.has(inner.name))
+
+const isNamed = (e: Expr, ...names: ReadonlyArray<string>): boolean => e.kind === "param" && names.includes(e.name)
+
+/** True for a subquery that depends on the row around it. */
+const isCorrelated = (query: Select): boolean => {
+  const around = [...query.from, query.limit, query.start]
+  if (around.some((e) => e !== undefined && (namesRow(e) || someSeen(e, (inner) => isNamed(inner, "parent")))))
+    return true
+  let found = false
+  rewriteRows(query, (e) => {
+    found ||= isNamed(e, "parent")
+    return undefined
+  })
+  return found
+}
+
+/** True for an expression whose value depends on the row. */
+const namesRow = (e: Expr): boolean =>
+  someSeen(
+    e,
+    (inner) =>
+      (inner.kind === "idiom" && inner.start === undefined) ||
+      isNamed(inner, "this", "self") ||
+      (inner.kind === "subquery" && inner.query.kind === "select" && isCorrelated(inner.query))
+  )
 
 /** What folds and accumulators see of a group: how many rows, and one column of values in scan order. */
 export interface GroupRows {
@@ -94,8 +145,8 @@ export interface Call {
   readonly fold: (rows: GroupRows, outer: Scope) => Value
 }
 
-/** Computes one output value from the results of the calls. `first` is the group's first row, where there is one. */
-type Output = (results: ReadonlyArray<Value>, outer: Scope, first: Scope | undefined) => Value
+/** Computes one output value from the results of the calls and the key. */
+type Output = (results: ReadonlyArray<Value>, key: ReadonlyArray<Value>, outer: Scope) => Value
 
 /** Over a group these are computed with floats, even from decimals. */
 const floats: ReadonlySet<string> = new Set(["math::mean", "math::stddev", "math::variance"])
@@ -113,73 +164,97 @@ const usableItems = (name: string, items: ReadonlyArray<Value>): ReadonlyArray<V
     ? items.map(usable(name)).filter((v) => v !== undefined)
     : items
 
-/** True for a part of a path that means the same whatever row the path is evaluated in. */
-const freePart = (p: Part): boolean => {
-  switch (p.kind) {
-    case "field":
-    case "all":
-    case "last":
-    case "flatten":
-    case "optional":
-      return true
-    case "index":
-      return isConstant(p.index)
-    case "method":
-      return p.args.every(isConstant)
-    default:
-      return false
+/** True for an expression of which the planner lets no failure pass. */
+const failsAsWhole = (e: Expr): boolean =>
+  someSeen(
+    e,
+    (inner) => inner.kind === "cast" || (inner.kind === "idiom" && inner.parts.some(({ kind }) => kind === "method"))
+  )
+
+/** NONE where a row fails, but for want of steps or bytes. */
+const orNone =
+  (value: Compiled): Compiled =>
+  (scope) => {
+    try {
+      return value(scope)
+    } catch (error) {
+      const { budget } = scope
+      if (!(error instanceof EvalError) || budget.left < budget.floor || budget.bytes < 0) throw error
+      return undefined
+    }
   }
-}
+
+type Param = Extract<Expr, { kind: "param" }>
 
 /** Gathers what the outputs of a grouping need: the columns evaluated per row, and the calls over them. */
 class Needs {
   readonly columns: Array<Compiled> = []
   readonly calls: Array<Call> = []
   canFail = false
-  looksAtFirst = false
   /** Those whose values are kept as they are. */
   readonly whole: Array<Expr> = []
   private readonly columnAt = new Map<string, number>()
   private readonly callAt = new Map<string, number>()
+  /** Texts of the paths that group. */
+  private readonly keys: ReadonlyArray<string>
 
-  column(e: Expr, truth = false): number {
-    const text = `${truth} ${print(e)}`
+  constructor(group: ReadonlyArray<Idiom>) {
+    this.keys = group.map(print)
+  }
+
+  /** `truth`: whether it is true; `lenient`: NONE where it fails. */
+  column(e: Expr, as?: "truth" | "lenient"): number {
+    const kind = as === "lenient" && !canFail(e) ? undefined : as
+    const text = `${kind ?? ""} ${print(e)}`
     const known = this.columnAt.get(text)
     if (known !== undefined) return known
     const value = compile(e)
-    this.canFail ||= canFail(e)
-    if (!truth) this.whole.push(e)
+    if (kind !== "lenient") this.canFail ||= canFail(e)
+    if (kind !== "truth") this.whole.push(e)
     this.columnAt.set(text, this.columns.length)
-    return this.columns.push(truth ? (s) => isTruthy(value(s)) : value) - 1
+    return (
+      this.columns.push(kind === "truth" ? (s) => isTruthy(value(s)) : kind === "lenient" ? orNone(value) : value) - 1
+    )
   }
 
   get text(): string {
     return [...this.columnAt.keys()].join()
   }
 
-  call(text: string, make: () => Call): Output {
+  /** The place of a path or an expression among the keys. */
+  keyAt(e: Expr): number {
+    return this.keys.indexOf(print(e))
+  }
+
+  /** The place of its result. */
+  call(text: string, make: () => Call): number {
     const at = this.callAt.get(text) ?? this.calls.push(make()) - 1
     this.callAt.set(text, at)
-    return (results) => results[at]
+    return at
+  }
+
+  /** The place of the array of an expression's values. */
+  list(e: Expr, as?: "lenient"): number {
+    return this.call(`values ${as} ${print(e)}`, () => {
+      const column = this.column(e, as)
+      return { name: "", column, alone: true, fold: (rows) => rows.column(column) }
+    })
   }
 }
 
 type CallExpr = Extract<Expr, { kind: "call" }>
 
-/** An argument behind the first: the value of the group's first row, where it depends on the row at all. */
-const otherArgument = (needs: Needs, e: Expr): ((rows: GroupRows, outer: Scope) => Value) => {
-  const value = compile(e)
-  if (fixed(e) || isConstant(e)) return (_, outer) => value(outer)
-  const column = needs.column(e)
-  return (rows, outer) => (rows.size === 0 ? value({ ...outer, doc: undefined }) : rows.column(column)[0])
-}
+const resultName = "\u0001"
+const keyName = "\u0002"
+const paramOf = ({ at }: Expr, name: string, index: number): Param => ({ kind: "param", at, name: name + index })
 
-const aggregateCall = (needs: Needs, e: CallExpr): Output => {
+/** The parameter in place of an aggregate call; `undefined` where the function itself is called over the group. */
+const aggregateCall = (needs: Needs, e: CallExpr): Expr | undefined => {
   const { name } = e,
     [first, ...rest] = e.args
   if (name === "count") {
-    return needs.call(print(e), () => {
-      const column = first && needs.column(first, true)
+    const at = needs.call(print(e), () => {
+      const column = first && needs.column(first, "truth")
       return {
         name,
         column,
@@ -187,92 +262,72 @@ const aggregateCall = (needs: Needs, e: CallExpr): Output => {
         fold: (rows) => (column === undefined ? rows.size : rows.column(column).filter((v) => v === true).length)
       }
     })
+    return paramOf(e, resultName, at)
   }
-  const fn = functions.get(name)!
-  if (first === undefined) return () => raise(`Incorrect arguments for function ${name}(). ${fn.arity}`)
-  if (isAggregate(first)) {
-    const inner = output(needs, first),
-      others = rest.map(compile)
-    return (results, outer, row) => fn.call([inner(results, outer, row), ...others.map((o) => o(outer))], outer, name)
-  }
-  return needs.call(print(e), () => {
-    const column = needs.column(first),
-      others = rest.map((other) => otherArgument(needs, other))
+  if (first === undefined || isAggregate(first)) return undefined
+  if (overLists.has(name) && (!namesRow(first) || needs.keyAt(first) >= 0)) return undefined
+  const text = rest.length === 0 ? print(e) : `${name} of ${print(first)}`
+  const at = needs.call(text, () => {
+    const column = needs.column(first)
     return {
       name,
       column,
       alone: rest.length === 0,
       fold: (rows, outer) => {
         const items = usableItems(name, rows.column(column))
+        if (rest.length > 0 || name === "array::group") return items
         // Of equal numbers a group keeps the first, `math::max` of a list the last.
-        const taken = name === "math::max" ? items.slice().reverse() : items
-        return name === "array::group" ? items : fn.call([taken, ...others.map((o) => o(rows, outer))], outer, name)
+        return functions.get(name)!.call([name === "math::max" ? items.slice().reverse() : items], outer, name)
       }
     }
   })
+  const result = paramOf(e, resultName, at)
+  return rest.length === 0 ? result : { ...e, args: [result, ...rest.map((arg) => overGroup(needs, arg))] }
 }
 
-/** An operation whose operands are parameters, filled with aggregated values. */
-const combine = (
-  needs: Needs,
-  e: Expr,
-  operands: ReadonlyArray<Expr>,
-  rebuild: (params: ReadonlyArray<Expr>) => Expr
-): Output => {
-  const inner = operands.map((operand) => output(needs, operand))
-  const whole = compile(rebuild(operands.map((_, i) => ({ kind: "param", at: e.at, name: `\u0001${i}` }))))
-  return (results, outer, first) => {
-    const params: Record<string, Value> = { ...outer.params }
-    inner.forEach((f, i) => {
-      params[`\u0001${i}`] = f(results, outer, first)
-    })
-    return whole({ ...(first ?? outer), params })
-  }
+const pathPrefix = ({ parts }: Idiom): number => {
+  const end = parts.findIndex(({ kind }) => kind !== "field")
+  return end < 0 ? parts.length : end
 }
+
+/** An expression over the group: parameters stand for aggregates, keys, and arrays of the values of paths. */
+const overGroup = (needs: Needs, e: Expr): Expr =>
+  rewriteSeen(e, (inner) => {
+    if (inner.kind === "call" && aggregates.has(inner.name)) return aggregateCall(needs, inner)
+    if (inner.kind === "subquery" && inner.query.kind === "select" && isCorrelated(inner.query))
+      return paramOf(inner, resultName, needs.list(inner))
+    if (inner.kind !== "idiom" || inner.start !== undefined) return undefined
+    const key = needs.keyAt(inner)
+    if (key >= 0) return paramOf(inner, keyName, key)
+    const length = pathPrefix(inner) || inner.parts.length
+    const start = paramOf(inner, resultName, needs.list({ ...inner, parts: inner.parts.slice(0, length) }))
+    return length === inner.parts.length
+      ? start
+      : overGroup(needs, { ...inner, start, parts: inner.parts.slice(length) })
+  })
 
 const output = (needs: Needs, e: Expr): Output => {
-  if (!isAggregate(e)) {
-    if (fixed(e)) {
-      const value = compile(e)
-      return (_, outer) => value(outer)
-    }
-    return needs.call(`values ${print(e)}`, () => {
-      const column = needs.column(e)
-      return { name: "", column, alone: true, fold: (rows) => rows.column(column) }
-    })
+  if (!isAggregate(e) && namesRow(e)) {
+    const at = needs.list(e, failsAsWhole(e) ? undefined : "lenient")
+    return (results) => results[at]
   }
-  switch (e.kind) {
-    case "call":
-      return aggregates.has(e.name) ? aggregateCall(needs, e) : combine(needs, e, e.args, (args) => ({ ...e, args }))
-    case "binary":
-      return combine(needs, e, [e.left, e.right], ([left, right]) => ({ ...e, left: left!, right: right! }))
-    case "unary":
-      return combine(needs, e, [e.operand], ([operand]) => ({ ...e, operand: operand! }))
-    case "cast":
-      return combine(needs, e, [e.operand], ([operand]) => ({ ...e, operand: operand! }))
-    case "array":
-      return combine(needs, e, e.items, (items) => ({ ...e, items }))
-    case "set":
-      return combine(needs, e, e.items, (items) => ({ ...e, items }))
-    case "object":
-      return combine(
-        needs,
-        e,
-        e.entries.map(([, v]) => v),
-        (vs) => ({ ...e, entries: e.entries.map(([k], i) => [k, vs[i]!] as const) })
-      )
-    case "if":
-      return combine(needs, e, [...e.branches.flat(), ...(e.otherwise === undefined ? [] : [e.otherwise])], (vs) => ({
-        ...e,
-        branches: e.branches.map((_, i) => [vs[2 * i]!, vs[2 * i + 1]!] as const),
-        otherwise: e.otherwise === undefined ? undefined : vs[vs.length - 1]
-      }))
-    case "idiom": {
-      needs.looksAtFirst ||= !e.parts.every(freePart)
-      return combine(needs, e, [e.start!], ([start]) => ({ ...e, start: start! }))
-    }
-    default:
-      return () => raise("Incorrect selector for aggregate selection")
+  const rewritten = overGroup(needs, e)
+  const whole = compile(rewritten)
+  if (rewritten.kind === "param" && rewritten.name.startsWith(resultName)) {
+    const at = Number(rewritten.name.slice(1))
+    return (results) => results[at]
+  }
+  const names = new Set<string>()
+  rewriteSeen(rewritten, (inner) => {
+    if (inner.kind === "param" && (inner.name.startsWith(resultName) || inner.name.startsWith(keyName)))
+      names.add(inner.name)
+    return undefined
+  })
+  if (names.size === 0) return (_, __, outer) => whole(outer)
+  return (results, key, outer) => {
+    const params: Record<string, Value> = { ...outer.params }
+    for (const name of names) params[name] = (name.startsWith(keyName) ? key : results)[Number(name.slice(1))]
+    return whole({ ...outer, params })
   }
 }
 
@@ -299,8 +354,6 @@ export interface Contribution {
 /** The rows of one group: their number, and the columns with a value of each. */
 interface Group extends GroupRows {
   readonly key: ReadonlyArray<Value>
-  /** The group's first row, where an output looks at it. */
-  first: Scope | undefined
   size: number
   readonly columns: ReadonlyArray<Array<Value>>
 }
@@ -330,66 +383,40 @@ export interface Grouping {
   /** What rows bring, as text: equal texts, equal contributions. */
   readonly text: string
   readonly calls: ReadonlyArray<Call>
-  /** Some output looks at the group's first row beyond its columns. */
-  readonly looksAtFirst: boolean
   /** The output row, given the results of the calls. */
-  readonly build: (
-    results: ReadonlyArray<Value>,
-    key: ReadonlyArray<Value>,
-    outer: Scope,
-    first: Scope | undefined
-  ) => Value
+  readonly build: Output
   readonly gathering: () => Gathering
 }
 
 /** Whether an expression speaks of the row it stands in, of which a group has many. */
-const namesRow = (e: Expr): boolean => {
-  let found = false
-  rewrite(e, (inner) => {
-    found ||= inner.kind === "param" && (inner.name === "this" || inner.name === "self")
-    if (inner.kind !== "idiom") return undefined
-    found ||= inner.start !== undefined && namesRow(inner.start)
-    return inner
-  })
-  return found
-}
+const namesThis = (e: Expr): boolean => someSeen(e, (inner) => isNamed(inner, "this", "self"))
 
-const compileBuild = (select: Select, keyTexts: ReadonlyArray<string>, needs: Needs): Grouping["build"] => {
-  const outputs = select.fields.map(
-    (
-      f
-    ): ((
-      results: ReadonlyArray<Value>,
-      key: ReadonlyArray<Value>,
-      outer: Scope,
-      first: Scope | undefined
-    ) => Value) => {
-      if (f.kind === "all")
-        return () =>
-          raise(
-            "Incorrect selector for aggregate selection, expression `*` within in selector cannot be aggregated in a group."
-          )
-      if (namesRow(f.expr))
-        return () =>
-          raise("Invalid query: Found a `$this` parameter refering to the document of a group by select statement")
-      const at = keyTexts.indexOf(print(f.expr))
-      if (at >= 0) return (_, key) => key[at]
-      const aggregated = output(needs, f.expr)
-      return (results, _, outer, first) => aggregated(results, outer, first)
-    }
-  )
+const compileBuild = (select: Select, needs: Needs): Output => {
+  const outputs = select.fields.map((f): Output => {
+    if (f.kind === "all")
+      return () =>
+        raise(
+          "Incorrect selector for aggregate selection, expression `*` within in selector cannot be aggregated in a group."
+        )
+    if (namesThis(f.expr))
+      return () =>
+        raise("Invalid query: Found a `$this` parameter refering to the document of a group by select statement")
+    const named = f.alias === undefined ? -1 : needs.keyAt(f.alias),
+      at = named >= 0 ? named : needs.keyAt(f.expr)
+    return at >= 0 ? (_, key) => key[at] : output(needs, f.expr)
+  })
   if (select.value) return outputs[0]!
   const names = select.fields.map((f) => (f.kind === "all" ? ["*"] : outputNames(f)))
-  return (results, key, outer, first) => {
+  return (results, key, outer) => {
     const row: Record<string, Value> = {}
-    outputs.forEach((of, i) => setPath(row, names[i]!, of(results, key, outer, first)))
+    outputs.forEach((of, i) => setPath(row, names[i]!, of(results, key, outer)))
     return select.omit.reduce<Value>((r, idiom) => removeAt(r, idiom.parts), row)
   }
 }
 
 const groupOf = (key: ReadonlyArray<Value>, columns: number): Group => {
   const kept = Array.from({ length: columns }, (): Array<Value> => [])
-  return { key, first: undefined, size: 0, columns: kept, column: (at) => kept[at]! }
+  return { key, size: 0, columns: kept, column: (at) => kept[at]! }
 }
 
 /** Bytes of a group beside its values, and of a place in an array. */
@@ -405,17 +432,16 @@ const askedOf = (keys: ReadonlyArray<Expr>, { text, whole }: Needs): Pick<Groupi
 export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Grouping => {
   const exprs = group.map((g) => keyExpr(g, select.fields))
   const keys = exprs.map(compile)
-  const needs = new Needs()
-  const build = compileBuild(select, exprs.map(print), needs)
-  const { calls, columns, looksAtFirst } = needs
+  const needs = new Needs(group)
+  const build = compileBuild(select, needs)
+  const { calls, columns } = needs
   const of = (scope: Scope): Contribution => ({ key: keys.map((k) => k(scope)), values: columns.map((c) => c(scope)) })
   const rowOf = (gathered: Group, outer: Scope): GroupedRow => ({
     key: gathered.key,
     value: build(
       calls.map((call) => call.fold(gathered, outer)),
       gathered.key,
-      outer,
-      gathered.first
+      outer
     )
   })
   function* shown(
@@ -446,7 +472,6 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
     all: group.length === 0,
     of,
     calls,
-    looksAtFirst,
     build,
     canFail: needs.canFail || exprs.some(canFail),
     ...askedOf(exprs, needs),
@@ -472,7 +497,6 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
           keepBytes(budget, bytes, 0)
           make(budget, entered + placeBytes * values.length + bytesOf(values, most))
           const into = found ?? enter(id, key)
-          if (looksAtFirst && into.size === 0) into.first = scope
           into.size++
           for (let i = 0; i < values.length; i++) into.columns[i]!.push(values[i])
         },
