@@ -2,7 +2,8 @@
  * Jobs in the tables of a SurrealDB: of many runners the database decides which one wins (D35).
  *
  * A claim, and every write after it, is one transaction over the job record and its lease row; two that meet make a
- * conflict, and a runner that tries again finds the other's lease. Time is the database's own, so that runners need not
+ * conflict, and a runner that tries again finds the other's lease. A lease binds a record that is processing: one that
+ * is pending beside it was created again since, and is free. Time is the database's own, so that runners need not
  * agree on theirs. Errors are added as to a set: a write whose answer was lost can be repeated. No query orders by a
  * field or filters by two: with an index on one of them the engine (3.0.2) loses rows; and rows are read before they
  * are written, because behind the write they come without their id.
@@ -79,7 +80,7 @@ const openStatements = `
   RETURN array::concat([array::len($begun)], $begun, $pending)`
 
 const claimStatements = `BEGIN;
-  LET $held = (SELECT VALUE job FROM $leases WHERE until > time::now() AND !(${mine}));
+  LET $held = (SELECT VALUE job FROM $leases WHERE until > time::now() AND !(${mine}) AND job.status = 'processing');
   LET $open = (SELECT VALUE id FROM $refs WHERE status IN ['pending', 'processing']);
   LET $won = array::complement($open, $held);
   LET $jobs = (SELECT *, 'processing' AS status FROM $won);
@@ -100,7 +101,7 @@ const writeStatements = `BEGIN;
     IF $write.job IN $there {
       UPDATE $write.job SET status = $write.status, errors = array::union(errors ?? [], $write.errors), updated_at = time::now() RETURN NONE;
       IF $write.ends { DELETE $write.lease RETURN NONE }
-    }
+    } ELSE IF $write.job IN $mine { DELETE $write.lease RETURN NONE }
   };
   RETURN $there; COMMIT`
 

@@ -3,7 +3,8 @@
  *
  * The row (`_svc_job:<job id>`) holds the lease, what the pending record looked like, what became of it, and what is
  * kept of the answer. So a change that is delivered again, and puts `pending` back over the outcome, neither runs the
- * job again nor hides its outcome: the record is written as the row has it. A claim changes both or neither, and only
+ * job again nor hides its outcome: the record is written as the row has it. The row is deleted in the commit that
+ * deletes the job, so that one created again under its id is another job. A claim changes both or neither, and only
  * what has not changed meanwhile.
  */
 import { Clock, Effect, Layer } from "effect"
@@ -40,12 +41,15 @@ export interface JobRecords {
   readonly put: (groups: ReadonlyArray<ReadonlyArray<Put>>) => Effect.Effect<ReadonlyArray<boolean>, JobStoreError>
 }
 
-/** For tests and demonstrations. */
-export const memory = (records: Iterable<Obj>): JobRecords => {
+/** For tests and demonstrations. `remove` deletes a job with its row of ours, as a node does in one commit. */
+export const memory = (records: Iterable<Obj>): JobRecords & { readonly remove: (id: RecordId) => void } => {
   const byId = new Map<string, Obj>()
   for (const doc of records) byId.set((doc["id"] as RecordId).text, doc)
   return {
     get: (id) => byId.get(id.text),
+    remove: (id) => {
+      for (const { text } of [id, Rows.leaseId(id)]) byId.delete(text)
+    },
     chunk: (table, after, size) => {
       const all = [...byId.values()].filter((doc) => (doc["id"] as RecordId).table === table)
       const from = after === undefined ? 0 : all.findIndex((doc) => (doc["id"] as RecordId).text === after.text) + 1

@@ -44,11 +44,15 @@ const texts = (jobs: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<stri
   jobs.map((found) => found.id).sort()
 const refs = (list: ReadonlyArray<RecordId>): ReadonlyArray<string> => list.map(({ text }) => text).sort()
 
-/** `make` gives a fresh store that holds these records; `pass` lets milliseconds go by for it. */
+/**
+ * `make` gives a fresh store that holds these records; `pass` lets milliseconds go by for it, and `replace` deletes a
+ * record and creates it again as it is given, as a client does it.
+ */
 export const jobStoreSuite = <R>(
   name: string,
   make: (records: ReadonlyArray<Obj>) => Layer.Layer<JobStore | R, JobStoreError>,
-  pass: (ms: number) => Effect.Effect<void, JobStoreError, R>
+  pass: (ms: number) => Effect.Effect<void, JobStoreError, R>,
+  replace: (record: Obj) => Effect.Effect<void, JobStoreError, R>
 ): void => {
   const test = (
     what: string,
@@ -273,6 +277,40 @@ export const jobStoreSuite = <R>(
             after = Order.parse(Order.cursor(page.at(-1)!))
           }
           expect(found).toEqual(["c", "e", "d", "b", "a"].map((key) => `mail_job:${key}`))
+        })
+    )
+
+    const again = (store: JobStore["Type"], key: string): Effect.Effect<void, JobStoreError, R> =>
+      replace(job(key)).pipe(
+        Effect.zipRight(store.find(id(key))),
+        Effect.map((found) => expect([found?.status, found?.errors]).toEqual(["pending", []]))
+      )
+    test(
+      "D35 a job that was deleted and created again as it was is another job: free at once, called anew, and no outcome of the one before is written to it",
+      ["held", "other's", "waits", "done", "failed"].map((key) => job(key)),
+      (store) =>
+        Effect.gen(function* () {
+          yield* store.claim(["held", "other's", "waits", "done", "failed"].map(id), a, hour)
+          yield* store.write(
+            [
+              write(id("waits"), "AttemptFailed", error(1)),
+              write(id("done"), "Succeeded"),
+              write(id("failed"), "GaveUp", error(1))
+            ],
+            a
+          )
+          for (const key of ["held", "other's", "waits", "done", "failed"]) yield* again(store, key)
+          expect(refs(yield* store.open(table, 10)).length).toBe(5)
+          // Its holder before writes nothing to it, neither before nor after it is claimed.
+          expect([...(yield* store.write([write(id("held"), "Succeeded")], a))]).toEqual([])
+          const won = yield* store.claim(["held", "other's", "waits", "done", "failed"].map(id), b, hour)
+          expect(won.map((found) => found.errors)).toEqual([[], [], [], [], []])
+          expect([
+            ...(yield* store.write([write(id("other's"), "Succeeded"), write(id("waits"), "GaveUp", error(2))], a)),
+            ...(yield* store.renew([id("held"), id("waits")], a, hour))
+          ]).toEqual([])
+          expect([...(yield* store.write([write(id("held"), "Succeeded")], b))]).toEqual(["mail_job:held"])
+          expect((yield* store.find(id("other's")))?.status).toBe("processing")
         })
     )
 

@@ -68,6 +68,29 @@ describe("D35 from /ingest to the backend", () => {
     await ended("a", "success")
     expect(backend.calls("mail_job:a").length).toBe(1)
   })
+  it("D74 a job that is deleted and created again as it was is another job, in one request and in two, when it is done and while it is called", async () => {
+    const gone = { table: "mail_job", op: "DELETE", id: "mail_job:twice", record: {} }
+    const calls = () => backend.calls("mail_job:twice").length
+    await ingest(pending("twice"))
+    await ended("twice", "success")
+    await ingest([gone, pending("twice")])
+    await until("it is called again", () => calls() === 2)
+    await ended("twice", "success")
+    await Promise.all([ingest(gone), ingest(pending("twice"))])
+    await until("it is called once more", () => calls() === 3)
+    await ended("twice", "success")
+    let answer: (() => void) | undefined
+    backend.reply = (_, response, n) => void (n === 4 ? (answer = () => response.end("{}")) : response.end("{}"))
+    await ingest([gone, pending("twice")])
+    await until("its call is under way", () => answer !== undefined)
+    await ingest([gone, pending("twice")])
+    expect([(await jobOf("twice"))["status"], calls()]).toEqual(["pending", 4])
+    answer!()
+    await until("it is called behind it", () => calls() === 5)
+    await ended("twice", "success")
+    await ingest(pending("twice"))
+    expect([(await ended("twice", "success"))["errors"], calls(), backend.overlaps]).toEqual([[], 5, []])
+  })
   it("D35 a job for another SSP, a job that is not pending, and a table without jobs are left alone; a job for this SSP is run", async () => {
     await ingest([
       { ...pending("other"), job_assignee: "another" },

@@ -3,7 +3,7 @@
  *
  * Over a socket, with the schema of the specification, because permissions, types and conflicts are the database's.
  */
-import { Effect, Layer, TestClock } from "effect"
+import { Context, Effect, Layer, TestClock } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { Duration, type Obj, type RecordId } from "../../src/core/surql/values/value.ts"
 import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
@@ -54,12 +54,31 @@ const olderBy = (ms: number) =>
     Effect.mapError((error) => new JobStoreError({ transient: false, message: String(error) }))
   )
 
+class InMemory extends Context.Tag("test/InMemory")<InMemory, ReturnType<typeof RecordJobs.memory>>() {}
+
+const recordOf = (doc: Obj): RecordId => doc["id"] as RecordId
+
 jobStoreSuite(
   "memory",
-  (records) => RecordJobs.layerMemory(records),
-  (ms) => TestClock.adjust(ms)
+  (docs) => {
+    const records = RecordJobs.memory(docs)
+    return Layer.merge(RecordJobs.layer(records), Layer.succeed(InMemory, records))
+  },
+  (ms) => TestClock.adjust(ms),
+  (doc) =>
+    Effect.flatMap(InMemory, ({ put, remove }) => {
+      remove(recordOf(doc))
+      return Effect.asVoid(put([[{ id: recordOf(doc), doc, was: undefined }]]))
+    })
 )
-jobStoreSuite("surreal over a socket", overSocket, olderBy)
+jobStoreSuite("surreal over a socket", overSocket, olderBy, (doc) =>
+  Effect.flatMap(SurrealClient, ({ query }) =>
+    query("DELETE $id; CREATE $id CONTENT $doc", { id: recordOf(doc), doc })
+  ).pipe(
+    Effect.asVoid,
+    Effect.mapError((error) => new JobStoreError({ transient: false, message: String(error) }))
+  )
+)
 
 const use = <A>(
   records: ReadonlyArray<Obj>,

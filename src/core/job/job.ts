@@ -18,6 +18,8 @@ export interface JobError {
   readonly reason: string
   /** RFC 3339. */
   readonly at: string
+  /** RFC 3339: before this the job is not called again; absent where no attempt follows. */
+  readonly retry_at?: string
 }
 
 export interface Job {

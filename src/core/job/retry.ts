@@ -47,5 +47,23 @@ export const decide = (
   if (outcome.kind === "final" || attempt > Math.min(job.maxRetries, policy.maxRetries))
     return { kind: "failed", error }
   const asked = Math.min(maxRetryAfterMs, outcome.retryAfterMs ?? 0)
-  return { kind: "retry", delayMs: Math.max(asked, delayMs(job.strategy, attempt, policy.baseMs, jitter)), error }
+  const wait = Math.max(asked, delayMs(job.strategy, attempt, policy.baseMs, jitter))
+  return { kind: "retry", delayMs: wait, error: { ...error, retry_at: new Date(nowMs + wait).toISOString() } }
+}
+
+const momentOf = (entry: object, field: "at" | "retry_at"): number => {
+  const text = (entry as { readonly [name: string]: unknown })[field]
+  return typeof text === "string" ? Date.parse(text) : Number.NaN
+}
+
+/**
+ * How long a runner that takes the job up still waits before it calls: until the last failed attempt's `retry_at`. Both
+ * its moments are of one clock, so the wait is never longer than it was set, whatever this clock says.
+ */
+export const waitMs = (errors: ReadonlyArray<unknown>, nowMs: number): number => {
+  const last = errors.at(-1)
+  if (typeof last !== "object" || last === null) return 0
+  const until = momentOf(last, "retry_at")
+  const wait = Math.min(until - nowMs, until - momentOf(last, "at"), maxRetryAfterMs)
+  return wait > 0 ? wait : 0
 }

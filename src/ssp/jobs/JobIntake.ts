@@ -10,7 +10,14 @@ import type { Change } from "../../core/record/change.ts"
 import { SspConfig } from "../Config.ts"
 import { Views } from "../views/Views.ts"
 
-type Listener = (change: Change) => void
+export interface JobListener {
+  /** A job table's change was applied. */
+  readonly changed: (change: Change) => void
+  /** All records were replaced. */
+  readonly replaced: () => void
+  /** What must be done in the same commit when a job is deleted. */
+  readonly deletes?: (change: Change) => Change
+}
 
 export class JobIntake extends Context.Tag("ssp/JobIntake")<
   JobIntake,
@@ -18,8 +25,8 @@ export class JobIntake extends Context.Tag("ssp/JobIntake")<
     readonly tables: ReadonlySet<string>
     /** Passes on changes that came by another way than `Views.ingest`. */
     readonly applied: (changes: ReadonlyArray<Change>) => void
-    /** The one listener for changes to job tables, and for a replacement of all records; the last to subscribe. */
-    readonly attach: (listener: Listener, replaced: () => void) => void
+    /** The one listener; the last to subscribe. */
+    readonly attach: (listener: JobListener) => void
   }
 >() {
   static readonly layer: Layer.Layer<JobIntake, never, SspConfig | Views> = Layer.effect(
@@ -28,20 +35,18 @@ export class JobIntake extends Context.Tag("ssp/JobIntake")<
       const { jobTables } = yield* SspConfig
       const views = yield* Views
       const tables = new Set(jobTables.map(({ table }) => table))
-      let listener: Listener | undefined
-      let begunAnew: (() => void) | undefined
+      let listener: JobListener | undefined
       const applied = (changes: ReadonlyArray<Change>): void => {
-        for (const change of changes) if (tables.has(change.id.table)) listener?.(change)
+        for (const change of changes) if (tables.has(change.id.table)) listener?.changed(change)
       }
-      if (tables.size > 0) views.watch({ applied, replaced: () => begunAnew?.() })
-      return {
-        tables,
-        applied,
-        attach: (next, replaced) => {
-          listener = next
-          begunAnew = replaced
-        }
-      }
+      if (tables.size > 0)
+        views.watch({
+          applied,
+          replaced: () => listener?.replaced(),
+          joins: (change) =>
+            change.op === "DELETE" && tables.has(change.id.table) ? listener?.deletes?.(change) : undefined
+        })
+      return { tables, applied, attach: (next) => void (listener = next) }
     })
   )
 }

@@ -5,7 +5,7 @@
  * Which store it is follows from where the records are: the tables of a database, this node's own records, or the
  * scheduler's (D35, D36). A node without job tables has none of it running.
  */
-import { Clock, Context, Effect, Layer, Random, Runtime, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Random, Schedule } from "effect"
 import { jobError } from "../../core/job/job.ts"
 import { RecentResults, type Result } from "../../core/job/result.ts"
 import type { JobStatus } from "../../core/job/status.ts"
@@ -99,7 +99,6 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
       const reported = database === undefined && !own ? Reported.make(records, reports) : undefined
       const store = reported ?? database ?? Records.make(records, alone)
       const assignments = reported ?? noAssignments
-      const runFork = Runtime.runFork(yield* Effect.runtime<never>())
       const results = new RecentResults()
       const runner = yield* Runner.make({
         store,
@@ -121,23 +120,26 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
         )
       })
       if (config.jobTables.length > 0) {
-        intake.attach(
-          (change) => {
-            if (change.op === "DELETE") results.put(change.id.text, undefined)
-            if (isMine(change, config.sspId)) {
+        intake.attach({
+          changed: (change) => {
+            if (change.op === "DELETE") {
+              results.put(change.id.text, undefined)
+              assignments.forget(change.id)
+              runner.deleted(change.id)
+            } else if (isMine(change, config.sspId)) {
               assignments.assigned(change.id)
               // What the record says wins: the author of the job made it.
               runner.offer(change.id, typeof change.doc["traceparent"] === "string" ? undefined : change.traceparent)
-            } else if (change.op === "DELETE") assignments.forget(change.id)
-            if (own && change.op === "DELETE") runFork(ViewRecords.remove(views, Rows.leaseId(change.id)))
+            }
           },
-          () => {
+          replaced: () => {
             // After a registration anew all that was assigned is with others, or comes again.
             if (reported === undefined) return
             reported.disown()
             runner.forget()
-          }
-        )
+          },
+          ...(own ? { deletes: ({ id }) => ViewRecords.deletion(Rows.leaseId(id)) } : {})
+        })
         yield* Serving.fork(loaded.pipe(Effect.zipRight(prepared(store)), Effect.zipRight(runner.run)))
         yield* Effect.addFinalizer(() => runner.stop)
       }

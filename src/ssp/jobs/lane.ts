@@ -18,6 +18,12 @@ export interface Known {
   heldUntilMs: number | undefined
   /** Trace context of the call that asked for it. */
   readonly traceparent: string | undefined
+  /** Its back-off has been waited for here. */
+  waited: boolean
+  /** It was offered while it ran: its record may be another by now, so the store is asked again afterwards. */
+  again: { readonly traceparent: string | undefined } | undefined
+  /** Its record was deleted while it ran. */
+  isDeleted: boolean
 }
 
 export class Lane {
@@ -52,14 +58,24 @@ export class Lane {
     return this.free > 0 && this.retries.length + this.queued > 0
   }
 
-  /** False: there is no room. One that is known already is not taken twice. */
+  /** False: there is no room. One that is known already is not taken twice; one that runs is looked at once more. */
   offer(ref: RecordId, traceparent?: string): boolean {
-    if (this.known.has(ref.text)) return true
+    const known = this.known.get(ref.text)
+    if (known?.state === "running") known.again = { traceparent }
+    if (known !== undefined) return true
     if (this.queued >= this.maxQueued) {
       this.more = true
       return false
     }
-    const entry: Known = { ref, state: "queued", heldUntilMs: undefined, traceparent }
+    const entry: Known = {
+      ref,
+      state: "queued",
+      heldUntilMs: undefined,
+      traceparent,
+      waited: false,
+      again: undefined,
+      isDeleted: false
+    }
     this.known.set(ref.text, entry)
     this.queue.push(entry)
     return true
@@ -87,10 +103,11 @@ export class Lane {
     return taken
   }
 
-  /** Gives up the slot; the job is no longer known. */
+  /** Gives up the slot; the job is no longer known, unless it was offered meanwhile. */
   leave(entry: Known): void {
     this.running--
     if (this.known.get(entry.ref.text) === entry) this.known.delete(entry.ref.text)
+    if (entry.again !== undefined) this.offer(entry.ref, entry.again.traceparent)
   }
 
   /** Gives up the slot; the next attempt comes later. */
@@ -98,6 +115,7 @@ export class Lane {
     this.running--
     this.waiting++
     entry.state = "waiting"
+    entry.again = undefined
   }
 
   /** Its time has come; nothing happens when it was taken away. */
@@ -105,6 +123,7 @@ export class Lane {
     if (entry.state !== "waiting" || this.known.get(entry.ref.text) !== entry) return
     this.waiting--
     entry.state = "queued"
+    entry.waited = true
     this.retries.push(entry)
   }
 
@@ -115,11 +134,20 @@ export class Lane {
     this.retries.unshift(...entries)
   }
 
-  /** Gives up the slot; this process does not run it again. */
+  /** Gives up the slot; this process does not run it again, unless its record is deleted. */
   refuse(entry: Known): void {
+    if (entry.isDeleted) return this.leave(entry)
     this.running--
     entry.state = "refused"
     entry.heldUntilMs = undefined
+  }
+
+  /** Its record is deleted: whatever is offered from now on is another job of the same id, which waits for the call. */
+  deleted(text: string): void {
+    const entry = this.known.get(text)
+    if (entry?.state !== "running") return this.forget(text)
+    entry.isDeleted = true
+    entry.again = undefined
   }
 
   /** Another runner has it, or it shall not run. */

@@ -10,7 +10,7 @@ import * as Leases from "../../core/job/lease.ts"
 import * as Outcome from "../../core/job/outcome.ts"
 import * as Request from "../../core/job/request.ts"
 import type { Result } from "../../core/job/result.ts"
-import type * as Retry from "../../core/job/retry.ts"
+import * as Retry from "../../core/job/retry.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import type { BackendShape } from "../../ports/Backend.ts"
 import { atEnd } from "../../ports/Front.ts"
@@ -76,6 +76,8 @@ export interface Runner {
   readonly offer: (ref: RecordId, traceparent?: string) => boolean
   /** An operator's: a job that is not running is forgotten, the call of a running one is ended. */
   readonly drop: (ref: RecordId) => Effect.Effect<void>
+  /** Its record is deleted: a call that is under way goes to its end, and one that waits is not made. */
+  readonly deleted: (ref: RecordId) => void
   /** Lets go of everything that is not running now. */
   readonly forget: () => void
   readonly figures: () => ReadonlyArray<Figures>
@@ -151,6 +153,10 @@ class JobRunner implements Runner {
       const call = work?.calls.get(ref.text)
       return call === undefined ? Effect.void : Effect.asVoid(Fiber.interrupt(call))
     })
+  }
+
+  deleted(ref: RecordId): void {
+    this.works.get(ref.table)?.lane.deleted(ref.text)
   }
 
   forget(): void {
@@ -264,7 +270,7 @@ class JobRunner implements Runner {
     })
   }
 
-  /** One call and what follows from it. Whatever happens, the slot is given up once. */
+  /** One call and what follows from it, not before the time an earlier runner has set. The slot is given up once. */
   private attempt(work: Work, entry: Known, job: StoredJob): Effect.Effect<void> {
     const { lane } = work
     let given = false
@@ -276,6 +282,11 @@ class JobRunner implements Runner {
       this.settled()
     }
     return Effect.gen(this, function* () {
+      const waitMs = entry.waited ? 0 : Retry.waitMs(job.errors, yield* Clock.currentTimeMillis)
+      if (waitMs > 0) {
+        this.delays.set(entry, waitMs)
+        return give(() => lane.wait(entry))
+      }
       yield* this.options.report(job, "begun")
       const outcome = yield* this.call(
         work.table,

@@ -59,13 +59,12 @@ export const make = (views: Views["Type"]): JobRecords => {
   }
 }
 
-/** Takes our row of a job away with the job. */
-export const remove = (views: Views["Type"], id: RecordId): Effect.Effect<void> =>
-  views.records.get(id) === undefined
-    ? Effect.void
-    : Effect.ignore(
-        views.repair(
-          [{ op: "DELETE", id, doc: { id }, version: undefined, position: undefined, jobAssignee: undefined }],
-          () => true
-        )
-      )
+/** Our row of a job goes with the job, so that one created again under its id is another job. */
+export const deletion = (id: RecordId): Change => ({
+  op: "DELETE",
+  id,
+  doc: { id },
+  version: undefined,
+  position: undefined,
+  jobAssignee: undefined
+})

@@ -42,15 +42,9 @@ import type {
   ViewNotFound,
   ViewPlaced,
   ViewQuarantined,
-  ViewRegistration
+  ViewRegistration,
+  ViewsWatcher
 } from "./viewTypes.ts"
-
-/** A listener for the changes applied to the records. Called in the turn in which it is applied, before the answer. */
-export interface ViewsWatcher {
-  readonly applied: (changes: ReadonlyArray<Change>) => void
-  /** Other records have taken the place of all there were. */
-  readonly replaced: () => void
-}
 
 /** What routes and loops of an SSP do with views; a route of your own asks it too. */
 export class Views extends Context.Tag("ssp/views/Views")<

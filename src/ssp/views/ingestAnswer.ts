@@ -1,10 +1,11 @@
 /**
- * What a delivery did, added up for its answer (D7).
+ * A delivery: what is changed with it, and what it did, added up for its answer (D7).
  */
 import type { View } from "../../core/ivm/view/view.ts"
+import type { Change } from "../../core/record/change.ts"
 import type { AppliedChange } from "./committer.ts"
 import type { Registry } from "./registry.ts"
-import type { IngestAnswer } from "./viewTypes.ts"
+import type { IngestAnswer, ViewsWatcher } from "./viewTypes.ts"
 
 const nothingTouched: IngestAnswer = { views_affected: 0, edges_updated: 0 }
 
@@ -22,4 +23,20 @@ export const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>)
     }
   }
   return { views_affected: views, edges_updated: edges }
+}
+
+/** Changes with those that must be made in one commit with them, behind all. */
+export const joined = (
+  watchers: ReadonlyArray<ViewsWatcher>,
+  changes: ReadonlyArray<Change>
+): ReadonlyArray<Change> => {
+  let all: Array<Change> | undefined
+  for (const { joins } of watchers) {
+    if (joins === undefined) continue
+    for (const change of changes) {
+      const more = joins(change)
+      if (more !== undefined) (all ??= [...changes]).push(more)
+    }
+  }
+  return all ?? changes
 }

@@ -28,7 +28,7 @@ import { Arrivals, databaseAway } from "./arrivals.ts"
 import { type AppliedChange, Committer, type Surroundings, type Work } from "./committer.ts"
 import { debugDepsOf, debugViewOf } from "./debug.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
-import { sumOf } from "./ingestAnswer.ts"
+import { joined, sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
 import { Reading } from "./reading.ts"
@@ -38,7 +38,7 @@ import { clearAll, type Holder, replaceAll } from "./replacing.ts"
 import { define, type Planned, serve, type Unserved } from "./replanning.ts"
 import { SetAside } from "./SetAside.ts"
 import { ViewStreams } from "./streams/viewStreams.ts"
-import type { Views, ViewsWatcher } from "./Views.ts"
+import type { Views } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
 import { outOfMemory, type ViewLimits, viewBytesOf } from "./viewLimits.ts"
 import { ViewTables } from "./viewTables.ts"
@@ -48,7 +48,8 @@ import {
   QueryRefused,
   StoreFailed,
   ViewNotFound,
-  type ViewQuarantined
+  type ViewQuarantined,
+  type ViewsWatcher
 } from "./viewTypes.ts"
 
 export const makeViews = (
@@ -328,6 +329,7 @@ class ViewService {
     if (full !== undefined) return done(full)
     this.committer.submit({
       ...work,
+      changes: joined(this.watchers, changes),
       putViews: [],
       removeViews: [],
       done: (outcome, taken) => {

@@ -5,6 +5,7 @@
 import { Data } from "effect"
 import type { Figures } from "../../core/ivm/holdings.ts"
 import type { PlanRow } from "../../core/ivm/view/view.ts"
+import type { Change } from "../../core/record/change.ts"
 
 export interface IngestAnswer {
   readonly views_affected: number
@@ -184,4 +185,13 @@ export interface ViewFigures {
   readonly pendingChanges: number
   readonly pendingEdges: number
   readonly quarantined: ReadonlyArray<QuarantinedView>
+}
+
+/** A listener for the changes applied to the records. Called in the turn in which it is applied, before the answer. */
+export interface ViewsWatcher {
+  /** A change that must be made in the same commit as the one given. Absent: none. */
+  readonly joins?: (change: Change) => Change | undefined
+  readonly applied: (changes: ReadonlyArray<Change>) => void
+  /** Other records have taken the place of all there were. */
+  readonly replaced: () => void
 }

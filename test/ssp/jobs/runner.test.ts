@@ -6,6 +6,7 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, LogLevel, type Scope } from "effect"
+import * as Records from "../../../src/node/recordJobs.ts"
 import { JobStoreError } from "../../../src/ports/JobStore.ts"
 import { graceMs, sweepMs } from "../../../src/ssp/jobs/runner.ts"
 import { answer, joined, leaping, memoryStore, pass, pending, ref, reset, start, table } from "./kit.ts"
@@ -98,7 +99,13 @@ describe("backends that misbehave", () => {
         0,
         {
           status: "failed",
-          errors: [1, 2].map((attempt) => ({ attempt, code: 0, reason: "no answer in time", at: expect.any(String) }))
+          errors: [{ retry_at: expect.any(String) }, {}].map((more, n) => ({
+            attempt: n + 1,
+            code: 0,
+            reason: "no answer in time",
+            at: expect.any(String),
+            ...more
+          }))
         }
       ])
     }))
@@ -278,6 +285,93 @@ describe("leases, restarts and stops", () => {
         kit.runner.offer(ref("slow")),
         kit.calls.length
       ]).toEqual(["success", "pending", 1, false, 2])
+    }))
+  test("D38 a wait that was begun is kept over a stop and over a crash: the next runner calls at the time that was set, and counts on", () =>
+    Effect.gen(function* () {
+      const store = memoryStore([pending("asked"), pending("crashed")])
+      const first = yield* start([], () => answer(429, "", "600"), {
+        over: store,
+        holder: "first",
+        tables: [table("job", { concurrency: 1 })]
+      })
+      first.runner.offer(ref("asked"))
+      yield* pass(1)
+      expect(first.keyOf("asked").length).toBe(1)
+      yield* joined(yield* Effect.fork(first.runner.stop))
+      const dead = { holder: "dead", incarnation: "0" }
+      yield* Effect.orDie(store.claim([ref("crashed")], dead, 40_000))
+      const error = { attempt: 1, code: 429, reason: "later", at: "1970-01-01T00:00:00Z" }
+      yield* Effect.orDie(
+        store.write(
+          [{ ref: ref("crashed"), event: "AttemptFailed", error: { ...error, retry_at: "1970-01-01T00:05:00Z" } }],
+          dead
+        )
+      )
+      const second = yield* start([], () => answer(200), { over: store, holder: "second" })
+      yield* pass(290_000)
+      expect([second.calls, second.runner.figures()[0]?.waiting]).toEqual([[], 2])
+      yield* pass(400_000)
+      expect(second.calls.map(({ at, key }) => [key, Math.round(at / 1000)])).toEqual([
+        ["job:crashed", 300],
+        ["job:asked", 600]
+      ])
+      expect((yield* second.job("asked")).errors.map(({ attempt }) => attempt)).toEqual([1])
+    }))
+  test("D38 a clock that was set back does not make a wait longer than it was set", () =>
+    Effect.gen(function* () {
+      const failed = { attempt: 1, code: 503, reason: "no", at: "1970-03-01T00:00:00.000Z" }
+      const kit = yield* start(
+        [
+          pending("a", { errors: [{ ...failed, retry_at: "1970-03-01T00:00:20.000Z" }] }),
+          pending("odd", { errors: [{ ...failed, retry_at: "soon" }] }),
+          pending("far", { errors: [{ ...failed, retry_at: "2970-03-01T00:00:20.000Z" }] })
+        ],
+        () => answer(200)
+      )
+      yield* pass(15_000)
+      expect(kit.calls.map(({ key }) => key)).toEqual(["job:odd"])
+      yield* pass(10_000)
+      expect(kit.calls.map(({ key }) => key)).toEqual(["job:odd", "job:a"])
+      yield* pass(3_600_000)
+      expect(kit.calls.length).toBe(3)
+    }))
+  test("D35 a job that is deleted and created again while it is called, waits or is refused is another job: called behind the call that is under way", () =>
+    Effect.gen(function* () {
+      const records = Records.memory(["called", "waits", "twice", "gone"].map((key) => pending(key)))
+      const kit = yield* start(
+        [],
+        (call, n) =>
+          n > 1
+            ? answer(200)
+            : call.headers["idempotency-key"] === "job:waits"
+              ? answer(503, "", "3000")
+              : Effect.delay(answer(500), "4 seconds"),
+        { over: Records.make(records) }
+      )
+      yield* pass(1000)
+      const remove = (key: string): void => {
+        records.remove(ref(key))
+        kit.runner.deleted(ref(key))
+      }
+      const create = (key: string) =>
+        Effect.zipRight(
+          Effect.orDie(records.put([[{ id: ref(key), doc: pending(key), was: undefined }]])),
+          Effect.sync(() => kit.runner.offer(ref(key)))
+        )
+      for (const key of ["called", "waits", "twice", "gone"]) remove(key)
+      for (const key of ["called", "waits", "twice"]) yield* create(key)
+      remove("twice")
+      yield* create("twice")
+      yield* pass(1000)
+      expect([kit.calls.length, kit.flight.now]).toEqual([5, 3])
+      yield* pass(4000)
+      expect(kit.calls.map(({ key }) => key).sort()).toEqual(
+        ["called", "called", "gone", "twice", "twice", "waits", "waits"].map((key) => `job:${key}`)
+      )
+      for (const key of ["called", "waits", "twice"])
+        expect(yield* kit.job(key)).toEqual({ status: "success", errors: [] })
+      yield* pass(4_000_000)
+      expect([kit.calls.length, kit.runner.figures()[0]]).toMatchObject([7, { queued: 0, running: 0, waiting: 0 }])
     }))
   test("a stop cuts off what takes too long; its lease keeps others away until it has run out", () =>
     Effect.gen(function* () {

@@ -8,48 +8,60 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Layer, Redacted, TestClock } from "effect"
+import { Context, Deferred, Effect, Layer, Redacted, TestClock } from "effect"
 import { describe, expect, test } from "vitest"
+import type { Change } from "../../../src/core/record/change.ts"
 import type { Obj, RecordId } from "../../../src/core/surql/values/value.ts"
 import * as HttpJobReports from "../../../src/drivers/httpJobReports.ts"
 import * as Exchange from "../../../src/host/http/exchange.ts"
+import * as Rows from "../../../src/node/jobRows.ts"
 import * as Records from "../../../src/node/recordJobs.ts"
 import * as Reported from "../../../src/node/reportedJobs.ts"
 import { type JobReport, JobReportFailed, JobReports } from "../../../src/ports/JobReports.ts"
 import { JobStore, type JobStoreError } from "../../../src/ports/JobStore.ts"
 import * as ViewRecords from "../../../src/ssp/jobs/viewRecords.ts"
-import type { Views } from "../../../src/ssp/views/Views.ts"
+import { Views } from "../../../src/ssp/views/Views.ts"
 import { id, job, jobStoreSuite } from "../../../src/testing/JobStore.suite.ts"
 import { withViews } from "../viewsKit.ts"
 
 type ViewsShape = Views["Type"]
 
+const change = (op: Change["op"], doc: Obj): Change => ({
+  op,
+  id: doc["id"] as RecordId,
+  doc,
+  version: undefined,
+  position: undefined,
+  jobAssignee: undefined
+})
+
 /** A node whose records are these, for as long as the layer lives. */
-const overViews = (records: ReadonlyArray<Obj>): Layer.Layer<JobStore, JobStoreError> =>
-  Layer.scoped(
-    JobStore,
+const overViews = (records: ReadonlyArray<Obj>): Layer.Layer<JobStore | Views, JobStoreError> =>
+  Layer.scopedContext(
     Effect.gen(function* () {
       const ready = yield* Deferred.make<ViewsShape>()
       yield* Effect.forkScoped(withViews(({ views }) => Effect.zipRight(Deferred.succeed(ready, views), Effect.never)))
       const views = yield* Deferred.await(ready)
-      for (const doc of records)
-        yield* Effect.orDie(
-          views.ingest([
-            {
-              op: "CREATE",
-              id: doc["id"] as RecordId,
-              doc,
-              version: undefined,
-              position: undefined,
-              jobAssignee: undefined
-            }
-          ])
-        )
-      return Records.make(ViewRecords.make(views))
+      views.watch({
+        applied: () => {},
+        replaced: () => {},
+        joins: ({ id, op }) =>
+          op === "DELETE" && id.table === "mail_job" ? ViewRecords.deletion(Rows.leaseId(id)) : undefined
+      })
+      for (const doc of records) yield* Effect.orDie(views.ingest([change("CREATE", doc)]))
+      return Context.make(Views, views).pipe(Context.add(JobStore, Records.make(ViewRecords.make(views))))
     })
   )
 
-jobStoreSuite("records of this node", overViews, (ms) => TestClock.adjust(ms))
+jobStoreSuite(
+  "records of this node",
+  overViews,
+  (ms) => TestClock.adjust(ms),
+  (doc) =>
+    Effect.flatMap(Views, ({ ingest }) =>
+      Effect.asVoid(Effect.orDie(ingest([change("DELETE", { id: doc["id"] }), change("CREATE", doc)])))
+    )
+)
 
 const me = { holder: "me", incarnation: "1" }
 
