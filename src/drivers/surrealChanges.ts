@@ -7,6 +7,7 @@
 import { Effect, Either } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
+import { identifier } from "../core/surql/values/text.ts"
 import { Duration, isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
 import * as Changes from "../core/surreal/surrealChanges.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
@@ -155,6 +156,14 @@ const readFrom = (
   )
 }
 
+/** The records of these tables; nothing where they are more than `$size`, or have more text than `$most`. */
+const allOf = (tables: ReadonlyArray<string>): string => `RETURN {
+  ${tables.map((name, i) => `LET $t${i} = (SELECT * FROM ${identifier(name)} LIMIT $size + 1);`).join("\n  ")}
+  LET $rows = [${tables.map((_, i) => `$t${i}`).join(", ")}];
+  LET $count = math::sum([${tables.map((_, i) => `array::len($t${i})`).join(", ")}]);
+  RETURN IF $count > $size OR string::len(<string> $rows) > $most { NONE } ELSE { { rows: $rows } };
+}`
+
 /** The one row that says which service follows the database. */
 const leaseRow: RecordId = Ids.make(Schema.readerTable, "changes")
 
@@ -191,6 +200,18 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
       Effect.mapError(failure)
     )
   },
+  whole: (tables, { bytes: most, rows: size }) =>
+    client.query(allOf(tables), { size, most }).pipe(
+      Effect.map((answers) => {
+        const answer = answers.at(-1)
+        return isObj(answer) && Array.isArray(answer["rows"]) ? answer["rows"].flatMap(recordsOf) : undefined
+      }),
+      Effect.catchIf(
+        ({ transient }) => !transient,
+        () => Effect.succeed(undefined)
+      ),
+      Effect.mapError(failure)
+    ),
   listen: (heard) => Effect.mapError(client.listen(written, heard), failure),
   seen: client.query("SELECT VALUE tables FROM $row", { row: leaseRow }).pipe(
     Effect.map(([found]) => {

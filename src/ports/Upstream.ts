@@ -26,6 +26,8 @@ export interface UpstreamTable {
   readonly told?: boolean
   /** Equal texts: the same fields, computed ones with their expressions, and the same definition of a derived table. */
   readonly shape?: string
+  /** Another number: another table of the same name. */
+  readonly id?: number
 }
 
 /** A record as it is in the database; `version` is its reserved field (D4), which is not in `doc`. */
@@ -180,6 +182,14 @@ export interface ChangeTable {
     apart: ReadonlyArray<RecordId>,
     holding?: Holding
   ) => Effect.Effect<ChangesRead | "superseded" | undefined, UpstreamError>
+  /**
+   * All records of these tables, in one read transaction; undefined where they are more than `most`, or a table cannot
+   * be read.
+   */
+  readonly whole: (
+    tables: ReadonlyArray<string>,
+    most: Portion
+  ) => Effect.Effect<ReadonlyArray<UpstreamRecord> | undefined, UpstreamError>
   /**
    * Runs `heard` when rows were written, until that is enough; fails when that cannot be heard (any more). Nothing may
    * rely on it: a write can go unheard.

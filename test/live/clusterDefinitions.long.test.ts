@@ -1,12 +1,14 @@
 /**
  * What a database defines, followed by a cluster (D57, D58, D59): the scheduler looks, its log says, SSPs take over.
  */
-import { expect, test } from "vitest"
+import { expect, onTestFinished, test } from "vitest"
 import * as Setup from "../../src/core/surreal/databaseSetup.ts"
 import { type ClusterBeside, startClusterBeside } from "../kit/clusterBeside.ts"
-import { until } from "../kit/Door.ts"
+import { secret, until } from "../kit/Door.ts"
+import { EventStream } from "../kit/EventStream.ts"
 import type { Answer } from "../kit/http.ts"
 import { registration } from "../kit/registration.ts"
+import { rootClient } from "../kit/surreal/sdk.ts"
 
 const register = ({ cluster }: ClusterBeside, id: string, surql: string): Promise<Answer | undefined> =>
   cluster.scheduler.ask({ method: "POST", path: "/view/register", body: registration(id, surql) }, 20_000)
@@ -147,3 +149,40 @@ test("D57 D58 D59 in a cluster views use functions and parameters of the databas
   await ask("UPDATE item:8 SET n = 6")
   await shows(beside, "plus", [15])
 }, 300_000)
+
+test("D76 in a cluster tables that one transaction makes and fills, or removes and makes again, are shown as one step, and transactions older than their event too", async () => {
+  const owner = { SVC_SCHEDULER_DB_USERNAME: "root", SVC_SCHEDULER_DB_PASSWORD: "root" }
+  const beside = await startClusterBeside(1, { scheduler: { SVC_SCHEMA_INTERVAL_MS: "100", ...owner } })
+  const { ask, cluster, server } = beside
+  const sizes: Array<number> = []
+  const shown = new Set<string>()
+  expect((await register(beside, "made", "SELECT id, n FROM made"))?.status).toBe(200)
+  expect((await register(beside, "items", "SELECT VALUE n FROM item"))?.status).toBe(200)
+  const stream = await EventStream.open(cluster.ssps[0]!.url, "/view/made/stream", secret)
+  onTestFinished(() => stream.close())
+  stream.heard = ({ data, event }) => {
+    if (event !== "delta") return
+    for (const [id] of data["additions"] as ReadonlyArray<readonly [string]>) shown.add(id)
+    for (const id of data["removals"] as ReadonlyArray<string>) shown.delete(id)
+    sizes.push(shown.size)
+  }
+  await stream.atLeast(1)
+  const fill = (count: number, by: number): string =>
+    `DEFINE TABLE made; FOR $n IN 0..${count} { CREATE type::record('made', $n * ${by}) SET n = $n };`
+  await ask(`BEGIN; ${fill(700, 1)} COMMIT`)
+  await until("it is shown", () => sizes.at(-1) === 700, 30_000)
+  await ask(`BEGIN; REMOVE TABLE made; ${fill(300, 3)} COMMIT`)
+  await until("the other one is shown", () => sizes.at(-1) === 300, 30_000)
+  expect(sizes).toEqual([700, 300])
+
+  const db = await rootClient(server)
+  onTestFinished(async () => void (await db.close()))
+  const told = async (): Promise<boolean> => JSON.stringify(await ask("INFO FOR TABLE item")).includes("svc_change")
+  await db.query("REMOVE TABLE item; DEFINE TABLE item; CREATE item:1 SET n = 1")
+  const open = await db.beginTransaction()
+  await open.query("CREATE item:2 SET n = 2")
+  await until("the table has its event", told)
+  await shows(beside, "items", [1])
+  await open.commit()
+  await shows(beside, "items", [1, 2])
+}, 120_000)

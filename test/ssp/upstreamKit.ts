@@ -100,6 +100,7 @@ export class FakeDatabase {
         seen: Effect.succeed(undefined),
         see: () => Effect.void,
         answer: () => Effect.void,
+        whole: () => Effect.succeed(undefined),
         take: ({ rows: size }, done) =>
           this.answer("take", () => {
             for (const { text } of done) gone.add(text)

@@ -28,6 +28,8 @@ export interface TableDefinition {
   readonly told: boolean
   /** Equal texts: the same fields, computed ones with their expressions, and the same definition of a derived table. */
   readonly shape: string
+  /** The number of this table in the database: another one is another table of that name, without the records of it. */
+  readonly id?: number
 }
 
 /** What the database defines, as far as views depend on it. */
@@ -65,9 +67,10 @@ const typesOf = (info: Value | undefined): { readonly [path: string]: string } =
 
 const toTable = (name: string, definition: Obj, info: Value | undefined): TableDefinition => {
   const events = definitionsOf(info, "events")
-  const view = definition["view"]
+  const { id, view } = definition
   return {
     name,
+    ...(typeof id === "number" ? { id } : {}),
     types: typesOf(info),
     derived: view !== undefined,
     view: typeof view === "string" ? view : undefined,

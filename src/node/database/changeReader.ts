@@ -55,6 +55,10 @@ export interface Sink<E extends { readonly message: string }> {
    * they moved meanwhile.
    */
   readonly apply: (named: ReadonlyArray<Named>) => Effect.Effect<ReadonlySet<string>, E>
+  /** Ids of the records that are here of these tables; undefined where they are more than so many. */
+  readonly held: (tables: ReadonlySet<string>, most: number) => Effect.Effect<ReadonlyArray<RecordId> | undefined, E>
+  /** Reads these tables and shows what differs stretch by stretch. */
+  readonly refresh: (tables: ReadonlySet<string>) => Effect.Effect<void, { readonly message: string }>
   /** Whether anything can be taken now. */
   readonly open: () => boolean
   /** How much text the records of one step may have now, in bytes. */
@@ -118,7 +122,7 @@ const unreadableMs = 30_000
 const smallest = 100
 
 export class ChangeReader<E extends { readonly message: string }> {
-  private readonly table: Pick<ChangeTable, "listen" | "answer"> & { readonly take: Take }
+  private readonly table: Pick<ChangeTable, "listen" | "answer" | "whole"> & { readonly take: Take }
   private readonly sink: Sink<E>
   private readonly max: number
   private readonly warnMs: number
@@ -145,6 +149,8 @@ export class ChangeReader<E extends { readonly message: string }> {
   private manyAtMs = -calmMs
   private wholeAtMs: number | undefined
   private behind: string | undefined
+  /** What is read is applied before anything else is read: nothing older may be put over it. */
+  private readonly turn = Effect.unsafeMakeSemaphore(1)
   /** Open while rows may have been written since the last read began. */
   private readonly bell = Effect.unsafeMakeLatch(false)
 
@@ -178,7 +184,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     Effect.suspend(() => {
       const open = this.sink.open()
       const next = open
-        ? Effect.flatMap(Effect.either(this.once), (tried) =>
+        ? Effect.flatMap(Effect.either(this.turn.withPermits(1)(this.once)), (tried) =>
             Either.isLeft(tried) ? this.failed(tried.left) : this.pause(tried.right)
           )
         : Effect.sleep(closedMs)
@@ -188,6 +194,29 @@ export class ChangeReader<E extends { readonly message: string }> {
       )
     })
   )
+
+  /**
+   * Reads these tables now, whole and at one moment, and shows what differs as one step: what was committed at once is
+   * seen at once. Tables that are larger than a step of this reader may be come stretch by stretch.
+   */
+  refresh(tables: ReadonlySet<string>): Effect.Effect<void, { readonly message: string }> {
+    return Effect.flatMap(this.turn.withPermits(1)(this.readWhole(tables)), (isWhole) =>
+      isWhole ? Effect.void : this.sink.refresh(tables)
+    )
+  }
+
+  /** Whether it was shown; where not, they are too large, or have moved meanwhile. */
+  private readWhole(tables: ReadonlySet<string>): Effect.Effect<boolean, UpstreamError | E> {
+    return Effect.gen(this, function* () {
+      const held = yield* this.sink.held(tables, this.max)
+      if (held === undefined) return false
+      const found = yield* this.table.whole([...tables], { rows: this.max, bytes: this.sink.room() })
+      if (found === undefined) return false
+      const named = new Map<string, Named>(held.map((id) => [id.text, { id, found: undefined }]))
+      for (const record of found) named.set(record.id.text, { id: record.id, found: record })
+      return named.size === 0 || (yield* this.sink.apply([...named.values()])).size === 0
+    })
+  }
 
   /** One line when the end has not been reached for long, and one when it has. */
   private watch(open: boolean, nowMs: number): Effect.Effect<void> {

@@ -24,7 +24,7 @@ const sourcesOf = (view: string): ReadonlySet<string> | undefined => {
 const pauseMs = 20
 
 export class DerivedTables {
-  private readonly refresh: (tables: ReadonlySet<string>) => Effect.Effect<unknown, { readonly message: string }>
+  readonly refresh: (tables: ReadonlySet<string>) => Effect.Effect<unknown, { readonly message: string }>
   private readonly bell = Effect.unsafeMakeLatch(false)
   private sources: ReadonlyMap<string, ReadonlySet<string> | undefined> = new Map()
   private readonly due = new Set<string>()

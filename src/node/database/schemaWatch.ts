@@ -2,8 +2,10 @@
  * Follows what the database defines while the node serves: new tables, removed ones, fields of other types.
  *
  * No event tells of a definition, so it is looked at again and again. Whatever a definition changes in records that
- * no writer touches (a table that goes, a computed field, what was written before a table had its event) is found by a
- * compare of those tables alone.
+ * no writer touches (a table that goes, a computed field) is found by a compare of those tables alone. A table that is
+ * new, or is another under a name that was known, is read as soon as it has its event.
+ * A transaction that began before the event tells of nothing, and a database does not say which are open: the table is
+ * compared again in pauses that grow.
  */
 import { Duration, Effect, Either } from "effect"
 import type { DatabaseSchema, TableDefinition } from "../../core/surreal/databaseSchema.ts"
@@ -13,11 +15,13 @@ import type { ReaderFigures } from "./changeReader.ts"
 
 export interface SchemaSink {
   /** Tables whose records this node has, or whose definitions it has read before. */
-  readonly known: Effect.Effect<ReadonlyArray<Pick<UpstreamTable, "name" | "shape">>, { readonly message: string }>
+  readonly known: Effect.Effect<ReadonlyArray<Known>, { readonly message: string }>
   /** Takes the definitions over. */
   readonly declare: (schema: DatabaseSchema) => Effect.Effect<void, { readonly message: string }>
   /** Compares the records of these tables with the database. */
   readonly compare: (tables: ReadonlySet<string>) => Effect.Effect<unknown, { readonly message: string }>
+  /** Reads these tables and shows them at once; undefined where this node reads no change table. */
+  readonly refresh: ((tables: ReadonlySet<string>) => Effect.Effect<unknown, { readonly message: string }>) | undefined
   /** Whether definitions can be followed now. */
   readonly open: () => boolean
   /** Whether this node may define events now: it alone reads the change table. */
@@ -32,21 +36,40 @@ export interface SchemaWatchSettings {
 
 /** While nothing can be followed. */
 const closedMs = 100
+/** A table whose event is young is compared after pauses that double, from the first to the last: 511 s in all. */
+const youngMs = { first: 1_000, last: 256_000 }
 
-/** Tables whose records may differ though nothing was announced. */
-const moved = (
-  before: ReadonlyArray<Pick<UpstreamTable, "name" | "shape">>,
-  after: ReadonlyArray<TableDefinition>
-): ReadonlyArray<string> => {
-  const was = new Map(before.map(({ name, shape }) => [name, shape]))
+/** A table as it was known; a fact that is not known has not changed. */
+type Known = Pick<UpstreamTable, "name"> & Partial<UpstreamTable>
+
+interface Moved {
+  /** Tables whose records may differ though nothing was announced. */
+  readonly changed: ReadonlyArray<string>
+  /** Tables that were not known. */
+  readonly fresh: ReadonlyArray<string>
+  /** Those of them that have come in the place of another of their name. */
+  readonly replaced: ReadonlyArray<string>
+  /** Tables that have got their event. */
+  readonly young: ReadonlyArray<string>
+}
+
+const isOther = <A>(known: A | undefined, now: A | undefined): boolean => known !== undefined && known !== now
+
+const moved = (before: ReadonlyArray<Known>, after: ReadonlyArray<TableDefinition>): Moved => {
+  const was = new Map(before.map((table) => [table.name, table]))
   const is = new Set(after.map(({ name }) => name))
-  return [
-    ...before.flatMap(({ name }) => (is.has(name) || isOwn(name) ? [] : [name])),
-    ...after.flatMap(({ name, shape }) => {
-      const known = was.get(name)
-      return was.has(name) && (known === undefined || known === shape) ? [] : [name]
-    })
-  ]
+  const isReplaced = ({ id, name }: TableDefinition): boolean => isOther(was.get(name)?.id, id)
+  const isFresh = (table: TableDefinition): boolean => !was.has(table.name) || isReplaced(table)
+  const names = (tables: ReadonlyArray<TableDefinition>): ReadonlyArray<string> => tables.map(({ name }) => name)
+  return {
+    changed: [
+      ...before.flatMap(({ name }) => (is.has(name) || isOwn(name) ? [] : [name])),
+      ...names(after.filter((table) => !isFresh(table) && isOther(was.get(table.name)?.shape, table.shape)))
+    ],
+    fresh: names(after.filter(isFresh)),
+    replaced: names(after.filter(isReplaced)),
+    young: names(after.filter(({ announced, name }) => announced && was.get(name)?.announced === false))
+  }
 }
 
 /** Why views of a table do not follow its writes by themselves; undefined where they do. */
@@ -84,6 +107,12 @@ export class SchemaWatch {
   private tables: ReadonlySet<string> | undefined
   /** Tables that have still to be compared. */
   private readonly owed = new Set<string>()
+  /** Tables that have still to be read. */
+  private readonly fresh = new Set<string>()
+  /** Tables whose event has gone with another of their name. */
+  private readonly replaced = new Set<string>()
+  /** Tables whose event is young: how long they have waited for their next compare, and how long they have to. */
+  private readonly young = new Map<string, { waitedMs: number; pauseMs: number }>()
   private readonly cautioned = new Set<string>()
   private isFailing = false
 
@@ -105,9 +134,11 @@ export class SchemaWatch {
       if (tried !== undefined && Either.isLeft(tried)) yield* this.failed(tried.left.message)
       else if (isOpen) {
         this.isFailing = false
-        if (this.settings.intervalMs === 0) return yield* Effect.never
+        if (this.settings.intervalMs === 0 && this.young.size === 0) return yield* Effect.never
       }
-      yield* Effect.sleep(Duration.millis(isOpen ? Math.max(closedMs, this.settings.intervalMs) : closedMs))
+      const pauseMs = isOpen ? Math.max(closedMs, this.settings.intervalMs || youngMs.first) : closedMs
+      yield* Effect.sleep(Duration.millis(pauseMs))
+      for (const one of this.young.values()) one.waitedMs += pauseMs
     }
   })
 
@@ -117,26 +148,60 @@ export class SchemaWatch {
     const isOther = schema !== this.seen
     if (isOther) {
       yield* this.sink.declare(schema)
-      for (const name of moved(before, schema.tables)) this.owed.add(name)
+      const { changed, fresh, replaced, young } = moved(before, schema.tables)
+      for (const name of changed) this.owed.add(name)
+      for (const name of fresh) this.fresh.add(name)
+      for (const name of replaced) this.replaced.add(name)
+      for (const name of young) this.watch(name)
       this.seen = schema
     }
     if (isOther || (this.tables === undefined && this.mayDefine(schema))) yield* this.follow(before, schema)
-    if (this.owed.size === 0) return
-    const tables = new Set(this.owed)
+    yield* this.readFresh(schema)
+    const due = [...this.young].flatMap(([name, { pauseMs, waitedMs }]) => (waitedMs < pauseMs ? [] : [name]))
+    const tables = new Set([...this.owed, ...due])
+    if (tables.size === 0) return
     yield* this.sink.compare(tables)
     for (const name of tables) this.owed.delete(name)
+    for (const name of due) this.compared(name)
   })
 
-  /** Gives new tables their event, before they are compared, and names those that have none. */
-  private follow(
-    before: ReadonlyArray<Pick<UpstreamTable, "name">>,
-    schema: DatabaseSchema
-  ): Effect.Effect<void, UpstreamError> {
+  private watch(name: string): void {
+    this.young.set(name, { waitedMs: 0, pauseMs: youngMs.first })
+  }
+
+  private compared(name: string): void {
+    const pauseMs = (this.young.get(name)?.pauseMs ?? 0) * 2
+    if (pauseMs > youngMs.last) this.young.delete(name)
+    else this.young.set(name, { waitedMs: 0, pauseMs })
+  }
+
+  /** Whether this node is the one that reads the change table. */
+  private reads({ installed }: DatabaseSchema): boolean {
+    return installed && this.sink.refresh !== undefined && this.sink.mayDefine()
+  }
+
+  /** Where changes are posted, one may be under way that is newer than what is read: then a compare looks twice. */
+  private readFresh(schema: DatabaseSchema): Effect.Effect<void, { readonly message: string }> {
+    return Effect.gen(this, function* () {
+      const tables = new Set(this.fresh)
+      if (tables.size === 0) return
+      if (this.reads(schema) && this.sink.refresh !== undefined) yield* this.sink.refresh(tables)
+      else for (const name of tables) this.owed.add(name)
+      for (const name of tables) this.fresh.delete(name)
+    })
+  }
+
+  /** Gives new tables their event, before they are read, and names those that have none. */
+  private follow(before: ReadonlyArray<Known>, schema: DatabaseSchema): Effect.Effect<void, UpstreamError> {
     return Effect.gen(this, function* () {
       const { tables } = schema
       const given = this.mayDefine(schema) ? yield* this.welcome(before, tables) : new Set<string>()
-      // What was written to them since they were last compared was not announced.
-      for (const name of given) this.owed.add(name)
+      // What was written to them before was not announced.
+      for (const name of given) {
+        this.replaced.delete(name)
+        this.fresh.add(name)
+        this.watch(name)
+      }
       for (const name of this.cautioned) if (!tables.some((table) => table.name === name)) this.cautioned.delete(name)
       for (const table of tables) {
         const why = given.has(table.name) ? undefined : caution(table)
@@ -155,17 +220,20 @@ export class SchemaWatch {
 
   /**
    * Gives new tables their event; answers those that got it. A table is new that no service which followed this
-   * database has seen; where none has said what it saw, those that this node knew are not.
+   * database has seen, and one that has come in the place of another; where no service has said what it saw, those that
+   * this node knew are not.
    */
   private welcome(
-    before: ReadonlyArray<Pick<UpstreamTable, "name">>,
+    before: ReadonlyArray<Known>,
     tables: ReadonlyArray<TableDefinition>
   ): Effect.Effect<ReadonlySet<string>, UpstreamError> {
     return Effect.gen(this, function* () {
       const seen = this.tables === undefined ? yield* this.changes?.seen ?? Effect.succeed(undefined) : undefined
       const known = this.tables ?? new Set(seen ?? before.map(({ name }) => name))
       const names = tables.map(({ name }) => name)
-      const added = tables.filter(({ derived, name, told }) => !known.has(name) && !derived && !told)
+      const added = tables.filter(
+        ({ derived, name, told }) => (!known.has(name) || this.replaced.has(name)) && !derived && !told
+      )
       const given = added.length === 0 ? new Set<string>() : yield* this.announce(added.map(({ name }) => name))
       if (this.tables === undefined || names.length !== known.size || names.some((name) => !known.has(name)))
         yield* this.remember(names)

@@ -61,6 +61,19 @@ const apply =
       return again
     })
 
+/** Ids of the records of these tables in the replica; undefined where they are more than `most`. */
+const heldIn =
+  (replica: Replica["Type"]) =>
+  (tables: ReadonlySet<string>, most: number): Effect.Effect<ReadonlyArray<RecordId> | undefined, ReplicaError> =>
+    Effect.gen(function* () {
+      const held: Array<RecordId> = []
+      for (const table of tables) {
+        for (const { id } of yield* replica.records(table, undefined, most + 1 - held.length)) held.push(id)
+        if (held.length > most) return undefined
+      }
+      return held
+    })
+
 /** Unregisters those of these registrations that the database does not have, now and a moment later. */
 const withdraw = (
   upstream: Upstream["Type"],
@@ -92,6 +105,8 @@ export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
   {
     /** Which tables are defined AS SELECT, and how. */
     readonly derive: (tables: ReadonlyArray<TableDefinition>) => Effect.Effect<void>
+    /** Reads these tables now and logs what differs; undefined where there is no database. */
+    readonly refresh: DerivedTables["refresh"] | undefined
     /** Undefined where there is no database. */
     readonly figures: () => ReaderFigures | undefined
   }
@@ -105,20 +120,23 @@ export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
     Effect.gen(function* () {
       const upstream = yield* Upstream
       const { changes } = upstream
-      if (changes === undefined) return { derive: () => Effect.void, figures: () => undefined }
+      if (changes === undefined) return { derive: () => Effect.void, figures: () => undefined, refresh: undefined }
       const pool = yield* Pool
       const { ingest } = yield* Ingest
       const { holds, take } = yield* Following
       const { now, refresh } = yield* Reconcile
-      const derived = new DerivedTables(refresh)
-      const applied = apply(yield* Replica, ingest)
+      const replica = yield* Replica
+      const derived = new DerivedTables((tables) => reader.refresh(tables))
+      const applied = apply(replica, ingest)
       const { changesBehindSecs, changesPerRead, maxBodyBytes, maxPendingChanges } = yield* SchedulerConfig
       const heap = yield* Heap
       const serving = yield* Serving
       const scope = yield* Effect.scope
       const reader = new ChangeReader<ReplicaError | Refusal>(
-        { listen: changes.listen, answer: changes.answer, take },
+        { listen: changes.listen, answer: changes.answer, take, whole: changes.whole },
         {
+          held: heldIn(replica),
+          refresh,
           call: carryOut(pool, maxBodyBytes),
           apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(named))),
           // Until the replica is whole its clone reads everything anyway; rows wait.
@@ -131,7 +149,11 @@ export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
       )
       yield* Serving.fork(reader.run)
       yield* Serving.fork(derived.run)
-      return { derive: (tables) => Effect.sync(() => derived.define(tables)), figures: reader.figures }
+      return {
+        derive: (tables) => Effect.sync(() => derived.define(tables)),
+        figures: reader.figures,
+        refresh: (tables) => reader.refresh(tables)
+      }
     })
   )
 }

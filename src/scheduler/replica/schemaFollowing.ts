@@ -24,7 +24,7 @@ export const layer: Layer.Layer<
     const { changes, schema } = yield* Upstream
     const declared = yield* Declared
     const { define } = yield* Ingest
-    const { derive } = yield* ChangeFeed
+    const { derive, refresh } = yield* ChangeFeed
     const pool = yield* Pool
     const { holds } = yield* Following
     const reconcile = yield* Reconcile
@@ -42,6 +42,7 @@ export const layer: Layer.Layer<
             return Effect.tap(define(text), () => derive(found.tables))
           }),
         compare: reconcile.tables,
+        refresh,
         // While it clones, the clone declares what it reads.
         open: () => pool.state().phase !== "Cloning",
         mayDefine: holds

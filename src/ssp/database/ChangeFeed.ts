@@ -9,6 +9,7 @@ import type { Row } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
 import { stepBytes } from "../../core/record/memory.ts"
 import * as Compare from "../../core/record/reconcile.ts"
+import { Range, type RecordId } from "../../core/surql/values/value.ts"
 import { ChangeReader, type Named, type ReaderFigures } from "../../node/database/changeReader.ts"
 import { DerivedTables } from "../../node/database/derivedTables.ts"
 import { Serving } from "../../ports/Front.ts"
@@ -59,11 +60,25 @@ const apply =
       })
     })
 
+const everyKey = new Range(undefined, undefined)
+
+/** Ids of the records of these tables in memory; undefined where they are more than `most`. */
+const heldIn =
+  ({ records }: Views["Type"]) =>
+  (tables: ReadonlySet<string>, most: number): Effect.Effect<ReadonlyArray<RecordId> | undefined> =>
+    Effect.sync(() => {
+      const count = Array.from(tables).reduce((sum, table) => sum + records.size(table), 0)
+      if (count > most) return undefined
+      return Array.from(tables).flatMap((table) => Array.from(records.rowsBetween(table, everyKey), ({ id }) => id))
+    })
+
 export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
   ChangeFeed,
   {
     /** Which tables are defined AS SELECT, and how. */
     readonly derive: DerivedTables["define"]
+    /** Reads these tables now and shows what differs; undefined where no change table is read. */
+    readonly refresh: DerivedTables["refresh"] | undefined
     /** Undefined where no change table is read: no database, or a scheduler that reads it. */
     readonly figures: () => ReaderFigures | undefined
   }
@@ -79,18 +94,21 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
       const { mode, phase } = yield* Lifecycle
       const { bodyLimitBytes, changesBehindSecs, changesPerRead } = yield* SspConfig
       const views = yield* Views
-      if (table === undefined || mode === "scheduler") return { derive: () => {}, figures: () => undefined }
+      if (table === undefined || mode === "scheduler")
+        return { derive: () => {}, figures: () => undefined, refresh: undefined }
       const { overloaded } = yield* EdgeWriter
       const reconcile = yield* Reconcile
       const serving = yield* Serving
       const scope = yield* Effect.scope
       const crashing = (later: Effect.Effect<void>): Effect.Effect<void> => Serving.guard(serving, later)
-      const derived = new DerivedTables(reconcile.refresh)
+      const derived = new DerivedTables((tables) => reader.refresh(tables))
       const heap = yield* Heap
       const applied = apply({ views, jobs: yield* JobIntake, meters: yield* Meters, heap })
       const reader = new ChangeReader<IngestError>(
-        { listen: table.listen, answer: table.answer, take: reconcile.take },
+        { listen: table.listen, answer: table.answer, take: reconcile.take, whole: table.whole },
         {
+          held: heldIn(views),
+          refresh: reconcile.refresh,
           call: carryOut(views, bodyLimitBytes),
           apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(named))),
           // What memory is brought to while it is not ready is read anew; until then rows wait.
@@ -103,7 +121,11 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
       )
       yield* Serving.fork(reader.run)
       yield* Serving.fork(derived.run)
-      return { derive: (tables) => derived.define(tables), figures: reader.figures }
+      return {
+        derive: (tables) => derived.define(tables),
+        figures: reader.figures,
+        refresh: (tables) => reader.refresh(tables)
+      }
     })
   )
 }

@@ -24,7 +24,7 @@ export const layer: Layer.Layer<
     const { defineEvents, schemaIntervalMs } = yield* SspConfig
     const types = yield* DeclaredTypes
     const views = yield* Views
-    const { derive } = yield* ChangeFeed
+    const { derive, refresh } = yield* ChangeFeed
     const reconcile = yield* Reconcile
     if (mode === "scheduler") {
       const serving = yield* Serving
@@ -53,6 +53,7 @@ export const layer: Layer.Layer<
             views.define(definitions)
           ),
         compare: reconcile.tables,
+        refresh,
         open: () => phase() === "ready",
         // Ready means that this SSP has the lease.
         mayDefine: () => true

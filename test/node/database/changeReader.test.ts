@@ -34,6 +34,7 @@ const world = Effect.gen(function* () {
           return Effect.succeed({ rows, records, unreadable: [], partial: rows.length === size })
         }),
       answer: () => Effect.void,
+      whole: () => Effect.succeed(undefined),
       listen: (hear) =>
         Effect.async((resume) => {
           asked.listens++
@@ -49,6 +50,8 @@ const world = Effect.gen(function* () {
     },
     {
       apply: () => Effect.succeed(new Set()),
+      held: () => Effect.succeed([]),
+      refresh: () => Effect.void,
       open: () => true,
       room: () => 1_000_000,
       compare: () => Effect.void,

@@ -3,17 +3,19 @@
  * it has seen.
  */
 import { expect, it } from "@effect/vitest"
-import { Effect, Fiber, Logger, TestClock } from "effect"
+import { Duration, Effect, Fiber, Logger, TestClock } from "effect"
 import { SchemaWatch } from "../../../src/node/database/schemaWatch.ts"
 import { UpstreamError } from "../../../src/ports/Upstream.ts"
 
 const away = new UpstreamError({ reason: "unreachable", message: "no answer" })
-const tableOf = (name: string) => ({
-  name,
+/** `item`, or `item#2` for another table of that name; `item!` has its event. */
+const tableOf = (text: string) => ({
+  name: text.replace(/#\d+|!/g, ""),
+  id: Number(/#(\d+)/.exec(text)?.[1] ?? 1),
   types: {},
   derived: false,
   view: undefined,
-  announced: false,
+  announced: text.includes("!"),
   told: false,
   shape: ""
 })
@@ -22,6 +24,8 @@ const tableOf = (name: string) => ({
 const world = (names: Array<string>, row: { tables: ReadonlyArray<string> | undefined }) => {
   const announced: Array<string> = []
   const said: Array<string> = []
+  const compared: Array<string> = []
+  const refreshed: Array<string> = []
   const faults = { see: false, seen: false }
   let last: { readonly mark: string; readonly schema: object } | undefined
   let mayDefine = true
@@ -45,15 +49,17 @@ const world = (names: Array<string>, row: { tables: ReadonlyArray<string> | unde
           take: () => Effect.succeed(undefined),
           listen: () => Effect.never,
           answer: () => Effect.void,
+          whole: () => Effect.succeed(undefined),
           announce: (tables) => Effect.sync(() => void announced.push(...tables)),
           seen: Effect.suspend(() => (faults.seen ? Effect.fail(away) : Effect.succeed(row.tables))),
           see: (tables) => (faults.see ? Effect.fail(away) : Effect.sync(() => void (row.tables = tables)))
         }
       },
       {
-        known: Effect.succeed(known.map((name) => ({ name }))),
+        known: Effect.succeed(known.map(tableOf)),
         declare: () => Effect.void,
-        compare: () => Effect.void,
+        compare: (tables) => Effect.sync(() => void compared.push([...tables].toSorted().join())),
+        refresh: (tables) => Effect.sync(() => void refreshed.push([...tables].toSorted().join())),
         open: () => true,
         mayDefine: () => mayDefine
       },
@@ -66,7 +72,17 @@ const world = (names: Array<string>, row: { tables: ReadonlyArray<string> | unde
         )
       )
     )
-  return { announced, faults, names, row, run, said, hold: (yes: boolean) => void (mayDefine = yes) }
+  return {
+    announced,
+    compared,
+    faults,
+    names,
+    refreshed,
+    row,
+    run,
+    said,
+    hold: (yes: boolean) => void (mayDefine = yes)
+  }
 }
 
 const second = TestClock.adjust("1 second")
@@ -121,4 +137,67 @@ it.effect(
       yield* second
       expect([one.announced, row.tables]).toEqual([["made"], ["item", "made"]])
     })
+)
+
+const passes = (seconds: number) => TestClock.adjust(Duration.seconds(seconds))
+
+it.effect("D76 a new table is read once it has its event, and compared in pauses that double, for a while", () =>
+  Effect.gen(function* () {
+    const one = world(["item!"], { tables: ["item"] })
+    yield* Effect.fork(one.run(["item!"]))
+    yield* second
+    expect([one.refreshed, one.compared]).toEqual([[], []])
+    one.names.push("made")
+    yield* second
+    expect([one.announced, one.refreshed, one.compared]).toEqual([["made"], ["made"], []])
+    // Whenever a transaction that began before the event commits, a compare comes within twice its age.
+    for (let age = 1; age <= 256; age *= 2) {
+      const before = one.compared.length
+      yield* passes(age - 1)
+      expect(one.compared.length - before).toBe(0)
+      yield* second
+      expect(one.compared.slice(before)).toEqual(["made"])
+    }
+    yield* passes(300)
+    expect([one.compared.length, one.refreshed]).toEqual([9, ["made"]])
+  })
+)
+
+it.effect("D76 a table that an operator gives its event is compared in the same pauses", () =>
+  Effect.gen(function* () {
+    const one = world(["item", "other"], { tables: ["item", "other"] })
+    yield* Effect.fork(one.run(one.names))
+    yield* second
+    one.names[0] = "item!"
+    yield* passes(8)
+    expect([one.announced, one.compared]).toEqual([[], ["item", "item", "item"]])
+  })
+)
+
+it.effect(
+  "D76 a table that has come in the place of another gets its event and is read, though its name was seen",
+  () =>
+    Effect.gen(function* () {
+      const one = world(["item!", "left"], { tables: ["item", "left"] })
+      yield* Effect.fork(one.run(one.names))
+      yield* second
+      one.names[0] = "item#2"
+      yield* second
+      expect([one.announced, one.refreshed]).toEqual([["item"], ["item"]])
+      one.names[0] = "item#2!"
+      yield* passes(5)
+      expect([one.announced, one.refreshed]).toEqual([["item"], ["item"]])
+    })
+)
+
+it.effect("D76 where no change table is read, or another service reads it, new tables are compared", () =>
+  Effect.gen(function* () {
+    const one = world(["item"], { tables: ["item"] })
+    one.hold(false)
+    yield* Effect.fork(one.run(["item"]))
+    one.names.push("made")
+    yield* second
+    yield* second
+    expect([one.announced, one.refreshed, one.compared]).toEqual([[], [], ["made"]])
+  })
 )
