@@ -90,7 +90,8 @@ const query = HttpApiEndpoint.post("query")`/proxy/query`
     Schema.Unknown.annotations({
       identifier: "QueryResult",
       examples: [Examples.queryResult],
-      description: "The value of the statement; of several, an array of values (D28)"
+      description:
+        "The value of the statement; of several, an array of values (D28). `SELECT *, _svc_rv` shows versions (D4)"
     })
   )
   .addError(Errors.InvalidQuery)

@@ -23,7 +23,7 @@ afterAll(() => node.close())
 
 const answers = { seq: expect.any(Number), delivered: 0 }
 const rows = async (table: string): Promise<unknown> =>
-  (await node.post("/proxy/query", { query: `SELECT * FROM ${table}` })).json
+  (await node.post("/proxy/query", { query: `SELECT *, _svc_rv FROM ${table}` })).json
 
 describe("accepted", () => {
   contract(

@@ -405,13 +405,19 @@ describe("POST /proxy/query", () => {
       query("QUERY_FAILED D2a", "RETURN 1 + NONE", 500, { code: "QUERY_FAILED" })
     ]
   )
-  it("POST /proxy/query 200 D28 rows, with _svc_rv (D4) and the position they were read at (D20)", async () => {
-    const answer = await node.post("/proxy/query", { query: "SELECT * FROM t" })
+  it("POST /proxy/query 200 D28 rows, with _svc_rv (D4) where it is named, and the position they were read at (D20)", async () => {
+    const answer = await node.post("/proxy/query", { query: "SELECT *, _svc_rv FROM t; SELECT * FROM t" })
     expect([answer.headers["svc-snapshot-seq"], answer.json]).toEqual([
       "2",
       [
-        { id: "t:1", a: 1, _svc_rv: 1 },
-        { id: "t:2", a: 2, _svc_rv: 1 }
+        [
+          { id: "t:1", a: 1, _svc_rv: 1 },
+          { id: "t:2", a: 2, _svc_rv: 1 }
+        ],
+        [
+          { id: "t:1", a: 1 },
+          { id: "t:2", a: 2 }
+        ]
       ]
     ])
   })

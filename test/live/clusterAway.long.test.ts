@@ -78,7 +78,7 @@ describe("SSPs that are away", () => {
   }
   /** Every SSP shows what the replica has. */
   const equal = async (): Promise<void> => {
-    const expected = await cluster.query("SELECT * FROM item")
+    const expected = await cluster.query("SELECT *, _svc_rv FROM item")
     for (const ssp of cluster.ssps) {
       await until(
         `${ssp.name} has everything`,

@@ -79,7 +79,7 @@ const job: JobRow = { job: "job:1", table: "job", home: undefined, told: false }
 const stray = (ssp: string, viewKey: string): StrayRow => ({ ssp, registration: 7, view: viewKey, assignment: 8 })
 const all: ReadonlyArray<Write> = [
   { tag: "PersistMember", row: member("a") },
-  { tag: "PersistMember", row: { ...member("b"), incarnation: "i", jobTables: ["job"] } },
+  { tag: "PersistMember", row: { ...member("b"), batch: undefined, incarnation: "i", jobTables: ["job"] } },
   { tag: "PersistView", row: view },
   { tag: "PersistStray", row: stray("a", "x") },
   { tag: "PersistStray", row: stray("a", 'y"') },
@@ -112,7 +112,10 @@ for (const [name, make, isThere] of [
       await restart((store) => Effect.zipRight(store.open("log"), store.write(all)))
       const { lastLogId, saved } = await restart((store) => store.open("log"))
       expect(lastLogId).toBe("log")
-      expect(saved.members).toStrictEqual([member("a"), { ...member("b"), incarnation: "i", jobTables: ["job"] }])
+      expect(saved.members).toStrictEqual([
+        member("a"),
+        { ...member("b"), batch: undefined, incarnation: "i", jobTables: ["job"] }
+      ])
       expect(saved.views).toStrictEqual([view])
       expect(saved.jobs).toStrictEqual([job])
       expect(new Set(saved.strays)).toStrictEqual(new Set([stray("a", "x"), stray("a", 'y"'), stray("ab", "x")]))

@@ -301,24 +301,26 @@ for (const [name, replica] of Object.entries(layers)) {
         }).pipe(Effect.provide(proxy().pipe(Layer.provideMerge(replica()))))
     )
 
-    it.effect("D4 rows of SELECT * carry _svc_rv, others do not", () =>
+    it.effect("D4 rows of SELECT * carry _svc_rv in exact answers, in plain ones where it is named beside", () =>
       Effect.gen(function* () {
         yield* commit([record("t:1", 7, { a: [1, 2], link: id("t:2") }), record("t:2", 9, { $: 1 })])
-        expect(yield* plain("SELECT * FROM t")).toEqual([
+        const stored = [
           { id: "t:1", _svc_rv: 7, a: [1, 2], link: "t:2" },
           { id: "t:2", _svc_rv: 9, $: 1 }
-        ])
-        expect(yield* plain("SELECT *, a AS b FROM t WHERE a")).toEqual([
+        ]
+        expect(yield* plain("SELECT *, _svc_rv FROM t")).toEqual(stored)
+        expect(yield* plain("SELECT * FROM t")).toEqual(stored.map(({ _svc_rv: _, ...row }) => row))
+        expect(((yield* exact("SELECT * FROM t")) as ReadonlyArray<Obj>).map((row) => row["_svc_rv"])).toEqual([7, 9])
+        expect(yield* plain("SELECT *, a AS b, _svc_rv FROM t WHERE a")).toEqual([
           { id: "t:1", _svc_rv: 7, a: [1, 2], b: [1, 2], link: "t:2" }
         ])
-        expect(yield* plain("SELECT * FROM t SPLIT a LIMIT 2")).toEqual([
+        expect(yield* plain("SELECT _svc_rv, * FROM t SPLIT a LIMIT 2")).toEqual([
           { id: "t:1", _svc_rv: 7, a: 1, link: "t:2" },
           { id: "t:1", _svc_rv: 7, a: 2, link: "t:2" }
         ])
-        expect(yield* plain("SELECT * FROM ONLY t:2")).toEqual({ id: "t:2", _svc_rv: 9, $: 1 })
-        expect(yield* plain("SELECT a, _svc_rv FROM t:1")).toEqual([{ a: [1, 2] }])
-        expect(yield* plain("SELECT VALUE id FROM t")).toEqual(["t:1", "t:2"])
-        expect(yield* plain("SELECT * OMIT _svc_rv FROM t:2")).toEqual([{ id: "t:2", $: 1 }])
+        expect(yield* plain("SELECT *, _svc_rv FROM ONLY t:2")).toEqual({ id: "t:2", _svc_rv: 9, $: 1 })
+        expect(yield* plain("SELECT a, _svc_rv FROM t:1; SELECT VALUE id FROM t:1")).toEqual([[{ a: [1, 2] }], ["t:1"]])
+        expect((yield* exact("SELECT * OMIT _svc_rv FROM t:2")) as unknown).toEqual([{ id: id("t:2"), $: 1 }])
       }).pipe(Effect.provide(proxy().pipe(Layer.provideMerge(replica()))))
     )
 

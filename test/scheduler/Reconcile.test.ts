@@ -96,7 +96,7 @@ class Beside {
   }
 
   rows(): Promise<unknown> {
-    return this.ask(host, "POST", "/proxy/query", { query: "SELECT * FROM t" })
+    return this.ask(host, "POST", "/proxy/query", { query: "SELECT *, _svc_rv FROM t" })
   }
 
   async equal(): Promise<void> {

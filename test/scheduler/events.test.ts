@@ -6,9 +6,12 @@ import { Effect } from "effect"
 import { expect, it } from "vitest"
 import * as Event from "../../src/core/record/event.ts"
 import * as FeedLines from "../../src/core/record/feedLines.ts"
+import * as Json from "../../src/core/surql/values/json.ts"
 import { Wal, type WalShape } from "../../src/ports/Wal.ts"
 import { Events, maxChars } from "../../src/scheduler/ingest/Events.ts"
 import { heapUsed } from "../kit/heap.ts"
+import * as Hostile from "../kit/hostile.ts"
+import { rng, runs, seed } from "../kit/random.ts"
 
 const wal = (): Promise<WalShape> => Effect.runPromise(Effect.provide(Wal, Wal.layerMemory("the log")))
 const lineOf = (table: string, n: number, text: string): string =>
@@ -24,6 +27,23 @@ it("D61 a kept event is the feed's line with the one before it in its table, and
   expect([1, 2, 3, 4].map((seq) => events.entry(seq).line)).toEqual(
     sent.map((text, i) => FeedLines.eventLine(text, before[i]))
   )
+})
+
+it("D77 a line as the specification has it holds the four fields, and the record as it came without its version", () => {
+  const random = rng(seed)
+  for (let n = 0; n < runs(2000); n++) {
+    const content = Json.toJson(Hostile.content(random)) as { readonly [field: string]: unknown }
+    const version = random.chance(0.3) ? { _svc_rv: random.below(9) } : {}
+    const record = random.chance(0.5) ? { ...version, ...content } : { ...content, ...version }
+    const id = `t:${n}`
+    const op = random.pick(["CREATE", "UPDATE", "DELETE"] as const)
+    const types = random.pick([undefined, null, {}, { _svc_rv: "int", '"}': "string" }])
+    const raw = { table: "t", id, record, ...(types === undefined ? {} : { types }) }
+    const line = Event.toLine(raw, op, random.below(1e9), random.pick([undefined, '"_svc_rv":1']), random.chance(0.5))
+    const trace = random.pick([undefined, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"])
+    const told = Event.plainOf(random.chance(0.5) ? line : Event.forwarded(line, n, 'a "log"', 3, trace))
+    expect(told, line).toBe(JSON.stringify({ table: "t", op, id, record: op === "DELETE" ? {} : content }))
+  }
 })
 
 it("kept events take the bound and no more when feeds and deliveries have read them", async () => {

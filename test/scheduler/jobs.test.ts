@@ -55,7 +55,7 @@ const named = (ssp: FakeSsp): ReadonlyArray<readonly [unknown, unknown]> =>
     .map((event) => [event["id"], event["job_assignee"]])
 const executed = (ssp: FakeSsp): ReadonlyArray<unknown> => ssp.calls("/job/execute").map(({ json }) => json)
 const row = async (node: Node, id: string): Promise<Body> =>
-  ((await node.post("/proxy/query", { query: `SELECT * FROM ${id}` })).json as ReadonlyArray<Body>)[0]!
+  ((await node.post("/proxy/query", { query: `SELECT *, _svc_rv FROM ${id}` })).json as ReadonlyArray<Body>)[0]!
 const report = (node: Node, job: string, status: string, more: Body = {}): Promise<Answer> =>
   node.post("/job/result", { job_id: job, status, ...more })
 const body = (job: string) => ({ job_id: job, table: "job", payload: { path: "/x", body: { n: 1 } } })

@@ -27,8 +27,8 @@ export interface SspIdentity {
 
 export interface SspRegistration extends SspIdentity {
   readonly url: string
-  /** Takes arrays on `/ingest` (D5). */
-  readonly batch: boolean
+  /** Takes arrays on `/ingest` (D5); undefined: it did not say. */
+  readonly batch: boolean | undefined
   /** Undefined: any (D35). */
   readonly jobTables: ReadonlyArray<string> | undefined
   /** The tables that it follows by the feed (D61), `*` for all; absent: it is sent every event. */
@@ -209,8 +209,10 @@ export interface JobRow {
   readonly told: boolean
 }
 
-interface ToSsp extends Home {
+export interface ToSsp extends Home {
   readonly url: string
+  /** It knows the specification alone, so it is sent nothing beyond that (D77). */
+  readonly plain: boolean
 }
 
 export type Action =

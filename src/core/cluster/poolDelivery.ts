@@ -18,10 +18,11 @@ export const deliver = (turn: Turn, ssp: string): void => {
     apply(turn, ssp, "Replayed", "caught up")
   const member = State.member(turn.state, ssp)
   if (member === undefined || !Member.receives(member.state) || member.tables !== undefined) return
-  const range = DeliveryQueue.due(member.queue, turn.state.log, turn.now, member.batch ? turn.state.config.maxBatch : 1)
+  const most = member.batch === true ? turn.state.config.maxBatch : 1
+  const range = DeliveryQueue.due(member.queue, turn.state.log, turn.now, most)
   if (range === undefined) return
   setMember(turn, { ...member, queue: DeliveryQueue.launched(member.queue, range) })
-  act(turn, { tag: "Deliver", ssp, registration: member.registration, url: member.url, from: range.from, to: range.to })
+  act(turn, { tag: "Deliver", ...State.callee(member), from: range.from, to: range.to })
 }
 
 /**

@@ -106,9 +106,7 @@ export const pump = (turn: Turn): void => {
       op,
       job: id,
       table: job.table,
-      ssp: target.ssp,
-      registration: target.registration,
-      url: target.url
+      ...State.callee(target)
     })
   }
 }

@@ -306,7 +306,7 @@ export const sweep = (turn: Turn, ssp: string): void => {
     return void apply(turn, ssp, "BootstrapTimedOut", `not bootstrapped after ${turn.now - member.since} ms`)
   if (!member.polling && turn.now >= pollDueAt(config, member)) {
     setMember(turn, { ...member, polling: true, polledAt: turn.now })
-    act(turn, { tag: "Poll", ssp, registration: member.registration, url: member.url })
+    act(turn, { tag: "Poll", ...State.callee(member) })
   }
   if (Member.receives(member.state) && member.queue.saved !== member.queue.acked) savePosition(turn, ssp)
 }

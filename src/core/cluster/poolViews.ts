@@ -109,8 +109,7 @@ const start = (
     view: view.view,
     assignment: moved.assignment,
     spec: request?.spec ?? view.spec,
-    ...homeOf(target),
-    url: target.url
+    ...State.callee(target)
   })
 }
 
@@ -220,16 +219,14 @@ const recall = (turn: Turn, view: State.View, from: State.SspMember): State.View
   return { ...homeOf(from), id, kind: "leave", request: undefined, tried: [], at: turn.now }
 }
 
-const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, url: string, gone: boolean): void =>
+const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, from: State.SspMember, gone: boolean): void =>
   act(turn, {
     tag: "CallUnregister",
     op: op.id,
     view: view.view,
     assignment: view.assignment,
     gone,
-    ssp: op.ssp,
-    registration: op.registration,
-    url
+    ...State.callee(from)
   })
 
 /** The view is no longer the scheduler's. A registration that comes while its SSP is being told waits for that. */
@@ -240,7 +237,7 @@ const remove = (turn: Turn, view: State.View): void => {
   buryView(turn, { ...view, op })
   if (turn.state.config.database) persistGone(turn, view.view)
   else act(turn, { tag: "ForgetView", view: view.view })
-  sendRecall(turn, view, op, from.url, true)
+  sendRecall(turn, view, op, from, true)
 }
 
 export const requested = (turn: Turn, key: string, request: State.Request): void => {
@@ -400,7 +397,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
 const leave = (turn: Turn, view: State.View, from: State.SspMember): void => {
   const op = recall(turn, view, from)
   persist(turn, { ...view, home: undefined, placed: false, op })
-  sendRecall(turn, view, op, from.url, false)
+  sendRecall(turn, view, op, from, false)
 }
 
 const clearStrays = (turn: Turn): void => {
@@ -423,8 +420,7 @@ const clearStrays = (turn: Turn): void => {
         view: stray.view,
         assignment: stray.assignment,
         gone,
-        ...homeOf(member),
-        url: member.url
+        ...State.callee(member)
       })
     }
   }

@@ -18,6 +18,7 @@ import type {
   QuarantineRow,
   SspRegistration,
   StrayRow,
+  ToSsp,
   ViewRow,
   ViewSpec
 } from "./messages.ts"
@@ -318,6 +319,18 @@ export const candidate = (of: SspMember): Candidate => ({
   views: HashSet.size(of.views),
   cpu: of.heartbeat.cpu,
   memory: of.heartbeat.memory
+})
+
+/** Whether it named nothing beyond the specification's fields, and so may know no others. */
+export const isPlain = ({ batch, incarnation, jobTables, tables }: SspRegistration): boolean =>
+  [batch, incarnation, jobTables, tables].every((extension) => extension === undefined)
+
+/** Where calls to an SSP go. */
+export const callee = (of: SspMember): ToSsp => ({
+  ssp: of.ssp,
+  registration: of.registration,
+  url: of.url,
+  plain: isPlain(of)
 })
 
 export const memberRow = (of: SspMember): MemberRow => ({

@@ -64,6 +64,27 @@ export const toLine = (
 export const forwarded = (line: string, seq: number, logId: string, epoch: number, traceparent?: string): string =>
   `${line.slice(0, -1)},"seq":${seq},"log_id":${JSON.stringify(logId)},"epoch":${epoch}${traceparent === undefined ? "" : `,"traceparent":"${traceparent}"`}}`
 
+const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"(:\d+)?|[{}[\]]/g
+
+/** The change of a line as the specification has it: four fields, and a record without its version. */
+export const plainOf = (line: string): string => {
+  let depth = 0
+  let version: readonly [start: number, end: number] = [0, 0]
+  let end = line.length
+  for (const { 0: text, 1: count, index } of line.matchAll(tokens)) {
+    if (text === "{" || text === "[") depth++
+    // What stands before the record is text, so that it is the first object to end.
+    else if ((text === "}" || text === "]") && --depth === 1) {
+      end = index + 1
+      break
+    } else if (depth === 2 && count !== undefined && text.startsWith(`"${versionField}"`))
+      version = [index, index + text.length]
+  }
+  const before = line.slice(0, version[0])
+  const after = line.slice(version[1], end)
+  return after.startsWith(",") ? `${before}${after.slice(1)}}` : `${before.replace(/,$/, "")}${after}}`
+}
+
 export interface Logged {
   readonly change: Change
   readonly version: number

@@ -61,7 +61,7 @@ const kept = {
     ...home.fields,
     incarnation: Schema.optional(Schema.String),
     url: Schema.String,
-    batch: Schema.Boolean,
+    batch: Schema.optional(Schema.Boolean),
     jobTables: Schema.optional(Schema.Array(Schema.String)),
     tables: Schema.optional(Schema.Array(Schema.String)),
     acked: Schema.Number
@@ -182,7 +182,12 @@ export const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
   const sameLog = lastLogId === undefined || lastLogId === logId
   const saved: Saved = {
     members: sameLog
-      ? of("member", kept.member).map(({ incarnation, jobTables, ...row }) => ({ ...row, incarnation, jobTables }))
+      ? of("member", kept.member).map(({ batch, incarnation, jobTables, ...row }) => ({
+          ...row,
+          batch,
+          incarnation,
+          jobTables
+        }))
       : [],
     views: of("view", kept.view).map((row) => ({ ...row, home: row.home })),
     strays: sameLog ? of("stray", kept.stray) : [],

@@ -7,7 +7,7 @@ import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Either, Layer } from "effect"
-import type { Reply } from "../../core/cluster/messages.ts"
+import type { Reply, SspRegistration } from "../../core/cluster/messages.ts"
 import * as State from "../../core/cluster/state.ts"
 import * as Text from "../../core/telemetry/metricText.ts"
 import * as SaidAgain from "../../core/view/saidAgain.ts"
@@ -33,7 +33,7 @@ import { Cloned, SchedulerApi, SchedulerBearer } from "../../protocol/SchedulerA
 import { SchedulerConfig } from "../Config.ts"
 import * as HttpFeed from "../feed/HttpFeed.ts"
 import { Jobs } from "../jobs/Jobs.ts"
-import { Pool } from "../pool/Pool.ts"
+import { Pool, type PoolShape } from "../pool/Pool.ts"
 import * as Speaking from "../pool/speaking.ts"
 import * as Views from "../pool/viewRequests.ts"
 import { Clone } from "../replica/Clone.ts"
@@ -144,12 +144,33 @@ const heartbeatRefusal = (reply: Reply, ssp: string) => {
   }
 }
 
+/** Answer to a registration: with extensions where the SSP has named any (D77). */
+const registeredAs = (
+  by: SspRegistration,
+  { registration, snapshotSeq }: Reply & { readonly kind: "registered" },
+  { epoch, logId }: PoolShape["identity"],
+  {
+    bootstrapChunkSize,
+    heartbeatTimeoutMs
+  }: Pick<typeof SchedulerConfig.Service, "bootstrapChunkSize" | "heartbeatTimeoutMs">
+) =>
+  State.isPlain(by)
+    ? { snapshot_seq: snapshotSeq }
+    : {
+        snapshot_seq: snapshotSeq,
+        registration,
+        log_id: logId,
+        epoch,
+        bootstrap_chunk_size: bootstrapChunkSize,
+        heartbeat_timeout_ms: heartbeatTimeoutMs,
+        ...(by.tables === undefined ? {} : { feed: true })
+      }
+
 const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
   Effect.gen(function* () {
     const pool = yield* Pool
     const client = yield* SspClient
-    const { bootstrapChunkSize, heartbeatTimeoutMs } = yield* SchedulerConfig
-    const { epoch, logId } = pool.identity
+    const config = yield* SchedulerConfig
     const audited = yield* Audit.make(SchedulerApi)
     const speakingFor = yield* Speaking.make
     const feed = yield* HttpFeed.handlers
@@ -170,21 +191,13 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
                   ssp: ssp_id,
                   incarnation,
                   url: checked.right,
-                  batch: batch === true,
+                  batch,
                   jobTables: job_tables,
                   tables
                 }
                 const reply = yield* pool.ask((ref) => ({ tag: "Register", ref, registration }))
                 if (reply.kind !== "registered") return yield* Effect.fail(joinRefusal(reply))
-                return {
-                  snapshot_seq: reply.snapshotSeq,
-                  registration: reply.registration,
-                  log_id: logId,
-                  epoch,
-                  bootstrap_chunk_size: bootstrapChunkSize,
-                  heartbeat_timeout_ms: heartbeatTimeoutMs,
-                  ...(tables === undefined ? {} : { feed: true })
-                }
+                return registeredAs(registration, reply, pool.identity, config)
               })
             )
           ),

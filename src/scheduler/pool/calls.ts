@@ -6,10 +6,12 @@
  */
 import { Effect, Random } from "effect"
 import type { Answer } from "../../core/cluster/deliveryQueue.ts"
-import type { Action, CallOutcome, Command, ViewSpec } from "../../core/cluster/messages.ts"
+import type { Action, CallOutcome, Command, ToSsp, ViewSpec } from "../../core/cluster/messages.ts"
+import * as Event from "../../core/record/event.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import { definitionsTable } from "../../core/surreal/definitionsRecord.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import type { ReplicaShape } from "../../ports/Replica.ts"
 import type { SspClientShape, Target } from "../../ports/SspClient.ts"
@@ -86,20 +88,35 @@ const send = Effect.fnUntraced(function* (
     )
     return { kind: "unavailable" } as const
   }
-  let answer: Answer = { kind: "unavailable" }
-  for (const body of requests(read.right, maxBodyBytes)) {
+  const told = action.plain ? read.right.filter((line) => !isOwn(Event.tableOf(line))).map(Event.plainOf) : read.right
+  let answer: Answer = { kind: "applied" }
+  for (const body of requests(told, maxBodyBytes)) {
     answer = yield* client.deliver(action, body, traceparent)
     if (answer.kind !== "applied") return answer
   }
   return answer
 })
 
-/** The registration as it came, with the assignment, and with the last activity where that is known to be later. */
-const registrationBody = ({ body, lastActiveAt }: ViewSpec, assignment: number): unknown => {
-  const given = body as { readonly lastActiveAt?: unknown }
-  const known = typeof given.lastActiveAt === "string" ? Date.parse(given.lastActiveAt) : undefined
+const idOf = (view: string): string => `incantation:${view}`
+
+/** What the specification has of a view registration besides its id. */
+const specified = ["surql", "clientId", "ttl", "params", "lastActiveAt", "format"] as const
+
+/**
+ * The registration as it came, with the assignment, and with the last activity where that is known to be later. An SSP
+ * that knows the specification alone knows a view by one id only.
+ */
+const registrationBody = ({ plain }: ToSsp, view: string, { body, lastActiveAt }: ViewSpec, assignment: number) => {
+  const given = body as { readonly [field: string]: unknown }
+  const known = typeof given["lastActiveAt"] === "string" ? Date.parse(given["lastActiveAt"]) : undefined
   const later = known === undefined || known < lastActiveAt
-  return { ...given, ...(later ? { lastActiveAt: isoOf(lastActiveAt) } : {}), assignment }
+  const registration: typeof given = { ...given, ...(later ? { lastActiveAt: isoOf(lastActiveAt) } : {}) }
+  return plain
+    ? {
+        id: idOf(view),
+        ...Object.fromEntries(specified.flatMap((name) => (name in registration ? [[name, registration[name]]] : [])))
+      }
+    : { ...registration, assignment }
 }
 
 /** A job as it stands in the replica, in the shape of a dispatch; undefined while it is not there. */
@@ -134,20 +151,22 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
         jitter
       }))
     case "CallRegister":
-      return Effect.map(client.registerView(target, registrationBody(action.spec, action.assignment)), (outcome) => ({
-        tag: "ViewCalled",
-        op: action.op,
-        view: action.view,
-        ssp,
-        registration,
-        outcome
-      }))
+      return Effect.map(
+        client.registerView(target, registrationBody(action, action.view, action.spec, action.assignment)),
+        (outcome) => ({
+          tag: "ViewCalled",
+          op: action.op,
+          view: action.view,
+          ssp,
+          registration,
+          outcome
+        })
+      )
     case "CallUnregister":
       return Effect.map(
         client.unregisterView(target, {
-          id: `incantation:${action.view}`,
-          assignment: action.assignment,
-          ...(action.gone ? {} : { moved: true })
+          id: idOf(action.view),
+          ...(action.plain ? {} : { assignment: action.assignment, ...(action.gone ? {} : { moved: true }) })
         }),
         (outcome) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome })
       )

@@ -7,7 +7,9 @@
  * once as there is room for what each may make, and answers that have not been sent are counted.
  *
  * Two answers to the same query:
- * - **plain** (any client): JSON as the database renders it. It loses types: a datetime, a duration, a uuid, a decimal
+ * - **plain** (any client): JSON as the database renders it, records as they are and tables of the database alone, as
+ *   an SSP needs them that knows the specification alone (D77); `SELECT *, _svc_rv` has the versions too. It loses
+ *   types: a datetime, a duration, a uuid, a decimal
  *   and a record id are text, a set is an array; whole floats are written `2.0`, ints beyond 2^53 with all their
  *   digits. What a reader knows of types it has from `INFO FOR TABLE`.
  * - **exact** (extension): asked for with the request header `accept: application/vnd.svc+json`, and so typed in the

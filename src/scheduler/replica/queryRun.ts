@@ -16,10 +16,10 @@ import {
   type SelectedRow,
   selectRowsSliced
 } from "../../core/surql/evaluate/select/select.ts"
-import type { Idiom, Select, Statement } from "../../core/surql/syntax/ast.ts"
+import type { Field, Idiom, Select, Statement } from "../../core/surql/syntax/ast.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"
-import { type Datetime, isObj, type Obj, type Value } from "../../core/surql/values/value.ts"
+import { type Datetime, isObj, type Value } from "../../core/surql/values/value.ts"
 import { exactly, plainly, writerOf } from "../../core/surql/written/sliced.ts"
 import { docOf, idOf } from "../../node/replicaRows.ts"
 import type { ReplicaRow, ReplicaSnapshot } from "../../ports/Replica.ts"
@@ -102,15 +102,13 @@ const tooMany = (rows: number): never => {
 
 const typed = '{"$":['
 
-/** A row as it is stored, with its id and version (D4). */
+/** A row as it is stored, with its id, and where it is exact with its version (D4). */
 const rowText = (row: ReplicaRow, exact: boolean): string => {
   const { content, id, version } = row
-  if (content.startsWith(typed) || (!exact && content.includes(typed))) {
-    const doc: Obj = { ...docOf(row), [versionField]: version }
-    return exact ? Encode.encode(doc) : Json.stringify(doc)
-  }
-  const own = exact ? Encode.encode(idOf(row)) : JSON.stringify(id)
-  return `{"id":${own},"${versionField}":${version}${content === "{}" ? "}" : `,${content.slice(1)}`}`
+  if (content.startsWith(typed) || (!exact && content.includes(typed)))
+    return exact ? Encode.encode({ ...docOf(row), [versionField]: version }) : Json.stringify(docOf(row))
+  const own = exact ? `${Encode.encode(idOf(row))},"${versionField}":${version}` : JSON.stringify(id)
+  return `{"id":${own}${content === "{}" ? "}" : `,${content.slice(1)}`}`
 }
 
 function* scanned(
@@ -140,9 +138,18 @@ function* scanned(
 const isVersion = ({ parts, start }: Idiom): boolean =>
   start === undefined && parts.length === 1 && parts[0]!.kind === "field" && parts[0]!.name === versionField
 
-/** Whether rows carry their version: those of `SELECT *` (D4). */
-const carriesVersion = ({ fields, group, omit, value }: Select): boolean =>
-  !value && group === undefined && fields.some(({ kind }) => kind === "all") && !omit.some(isVersion)
+const namesVersion = (field: Field): boolean =>
+  field.kind === "expr" && field.expr.kind === "idiom" && isVersion(field.expr)
+
+/**
+ * Whether rows carry their version (D4): those of `SELECT *`, in a plain answer where the query names it beside,
+ * because an SSP that knows the specification alone takes every field for the record's.
+ */
+const carriesVersion = ({ fields, group, omit, value }: Select, exact: boolean): boolean =>
+  !value &&
+  group === undefined &&
+  fields.some(({ kind }) => kind === "all") &&
+  (exact ? !omit.some(isVersion) : fields.some(namesVersion))
 
 const withVersion = ({ record, value }: SelectedRow, source: ReplicaSource): Value => {
   const version = record && source.version(record)
@@ -156,7 +163,7 @@ const right = <A>(result: Either.Either<A, { readonly reason: string }>): A => {
 
 function* selected(out: Output, select: Select, options: Options, source: ReplicaSource, exact: boolean): Slices<void> {
   const { rows } = right(yield* selectRowsSliced(select, options))
-  const show = carriesVersion(select)
+  const show = carriesVersion(select, exact)
     ? (row: SelectedRow) => withVersion(row, source)
     : ({ value }: SelectedRow) => value
   const write = writerOf(exact ? exactly : plainly, (text) => out.add(text))
@@ -178,7 +185,7 @@ function* answered(out: Output, statement: Statement, run: Run): Slices<void> {
     snapshot
   } = run
   const budget = queryBudget(querySteps, rowSteps, queryBytes)
-  const source = sourceOf(snapshot, budget)
+  const source = sourceOf(snapshot, budget, exact)
   const options: Options = { source, params, budget, now, maxRows: queryRows }
   if (statement.kind !== "select") {
     const value = right(yield* evaluateSliced(statement, options))

@@ -7,6 +7,7 @@
  */
 import { type Budget, make, type Source } from "../../core/surql/evaluate/scope.ts"
 import type { Obj, Range, RecordId } from "../../core/surql/values/value.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { docOf, idOf } from "../../node/replicaRows.ts"
 import type { ReplicaRow, ReplicaSnapshot, RowFilter } from "../../ports/Replica.ts"
 
@@ -33,8 +34,11 @@ interface Known {
   readonly bytes: number
 }
 
-/** A record that a link leads to is paid for when it is read; those that are kept take a part of the budget's bytes. */
-export const sourceOf = (snapshot: ReplicaSnapshot, budget: Budget): ReplicaSource => {
+/**
+ * A record that a link leads to is paid for when it is read; those that are kept take a part of the budget's bytes.
+ * `ownTables`: whether tables of ours are named among the others.
+ */
+export const sourceOf = (snapshot: ReplicaSnapshot, budget: Budget, ownTables: boolean): ReplicaSource => {
   const keptBytes = budget.byteLimit / keptShare
   const known = new WeakMap<RecordId, Known>()
   const records = new Map<string, Obj | undefined>()
@@ -67,7 +71,7 @@ export const sourceOf = (snapshot: ReplicaSnapshot, budget: Budget): ReplicaSour
     rows,
     rowsBetween: rows,
     edges: snapshot.edges,
-    tables: snapshot.tables,
+    tables: ownTables ? snapshot.tables : () => snapshot.tables().filter((table) => !isOwn(table)),
     fields: snapshot.types,
     bytesOf: (id) => known.get(id)?.bytes ?? 0,
     version: (id) => known.get(id)?.version ?? snapshot.find(id)?.version,
