@@ -69,7 +69,7 @@ export interface ViewEdges {
 export interface EdgesApplied {
   /** Keys of views that have another owner now, or no registration: nothing of theirs was written. */
   readonly lost: ReadonlyArray<string>
-  /** Edges the database does not take, ever; everything else of the batch was written. */
+  /** Edges the database does not take as it is now; everything else of the batch was written. */
   readonly refused: ReadonlyArray<{ readonly key: string; readonly edge: EdgePlace; readonly reason: string }>
 }
 

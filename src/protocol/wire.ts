@@ -290,6 +290,10 @@ export const DebugView = Schema.Struct({
   ).annotations({ description: "Extension (D13): operators, and why one is recomputed" }),
   errors: Schema.Array(RowError).annotations({ description: "Extension (D2a): rows left out" }),
   warnings,
+  edges_refused: Schema.optional(Schema.Struct({ count, edge: Schema.String, reason: Schema.String })).annotations({
+    description:
+      "Extension (D21): edges that the database has refused, the record of one of them and why; they are tried again"
+  }),
   quarantined: Schema.optional(Schema.Struct({ ends: count, last: Schema.String })).annotations({
     description: "Extension (D48): the view is set aside, nothing of it is held"
   })

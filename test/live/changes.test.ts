@@ -217,3 +217,43 @@ test("D44 a database that hangs and cuts its connections under writes loses none
   )
   expect(await differing(node, "item")).toEqual([])
 })
+
+test("D21 edges that an operator's guard has refused are named in /debug/view, and all there once it is gone and the compare has run", async () => {
+  const server = await serve()
+  const ask = (query: string): Promise<unknown> => server.ask("n", "d", query)
+  await ask(`DEFINE TABLE item; FOR $n IN 0..70 { CREATE type::record('item', $n) SET n = $n }; ${install("item")}`)
+  const node = await start(server.port)
+  await node.ready()
+  const edges = async (): Promise<number> => {
+    const [found] = (await ask(`SELECT VALUE id FROM ${Schema.edgeTable}`)) as readonly [ReadonlyArray<unknown>]
+    return found.length
+  }
+  const refusal = async (): Promise<unknown> =>
+    ((await node.ask("GET", "/debug/view/all")).json as { readonly edges_refused?: unknown }).edges_refused
+  for (const [guard, removal, reason] of [
+    [
+      `DEFINE FIELD OVERWRITE version ON ${Schema.edgeTable} TYPE int ASSERT $value > 1`,
+      `DEFINE FIELD OVERWRITE version ON ${Schema.edgeTable} TYPE int`,
+      "version"
+    ],
+    [
+      `DEFINE EVENT guard ON ${Schema.edgeTable} WHEN $event = 'CREATE' THEN { THROW 'guarded' }`,
+      `REMOVE EVENT guard ON ${Schema.edgeTable}`,
+      "guarded"
+    ]
+  ] as const) {
+    await ask(guard)
+    await register(node, "all", "SELECT id FROM item")
+    await until("they are refused", async () => JSON.stringify(await refusal())?.includes('"count":70'))
+    expect([await refusal(), await edges()]).toEqual([
+      { count: 70, edge: expect.stringMatching(/^item:/), reason: expect.stringContaining(reason) },
+      0
+    ])
+    await ask(removal)
+    expect((await node.ask("POST", "/reconcile")).status).toBe(200)
+    await until("all are there", async () => (await edges()) === 70)
+    expect(await refusal()).toBeUndefined()
+    await node.ask("POST", "/view/unregister", { id: "all" })
+    await until("they are gone", async () => (await edges()) === 0)
+  }
+})

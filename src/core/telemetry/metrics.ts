@@ -237,7 +237,11 @@ export const declared = {
     "svc_ssp_edge_flush_failures_total",
     "Batches of edges that did not arrive and are tried again."
   ),
-  edgesRefused: counter("ssp", "svc_ssp_edges_refused_total", "Edges that the database does not take, ever."),
+  edgesRefused: counter(
+    "ssp",
+    "svc_ssp_edges_refused_total",
+    "Edges that the database has refused, each time that they were tried."
+  ),
   edgeViewsLost: counter("ssp", "svc_ssp_edge_views_lost_total", "Views that turned out to be another SSP's."),
   edgeDifferences: counter(
     "ssp",

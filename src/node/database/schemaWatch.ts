@@ -160,17 +160,18 @@ export class SchemaWatch {
     const due = [...this.young].flatMap(([name, { pauseMs, waitedMs }]) => (waitedMs < pauseMs ? [] : [name]))
     const tables = new Set([...this.owed, ...due])
     if (tables.size === 0) return
-    yield* this.sink.compare(tables)
+    const [took] = yield* Effect.timed(this.sink.compare(tables))
     for (const name of tables) this.owed.delete(name)
-    for (const name of due) this.compared(name)
+    for (const name of due) this.compared(name, Duration.toMillis(took))
   })
 
   private watch(name: string): void {
     this.young.set(name, { waitedMs: 0, pauseMs: youngMs.first })
   }
 
-  private compared(name: string): void {
-    const pauseMs = (this.young.get(name)?.pauseMs ?? 0) * 2
+  /** The event has aged by the compare too, and one of a large table is not followed by another at once. */
+  private compared(name: string, tookMs: number): void {
+    const pauseMs = ((this.young.get(name)?.pauseMs ?? 0) + tookMs) * 2
     if (pauseMs > youngMs.last) this.young.delete(name)
     else this.young.set(name, { waitedMs: 0, pauseMs })
   }

@@ -77,7 +77,7 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
     Layer.scoped(
       Reconcile,
       Effect.gen(function* () {
-        const { isLeaving, overloaded } = yield* EdgeWriter
+        const { heal, isLeaving, overloaded } = yield* EdgeWriter
         const { changesPerRead, databaseLeaseSecs, mode, sspId } = yield* SspConfig
         const upstream = yield* Upstream
         const views = yield* Views
@@ -99,6 +99,7 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
           sspId,
           changesPerRead,
           momentMs,
+          heal,
           isLeaving,
           overloaded,
           heap: yield* Heap
@@ -137,6 +138,7 @@ interface ReconcileDependencies {
   readonly sspId: string
   readonly changesPerRead: number
   readonly momentMs: number
+  readonly heal: Effect.Effect<void>
   readonly isLeaving: (key: string) => boolean
   readonly overloaded: () => Overloaded | undefined
   readonly heap: HeapShape
@@ -438,8 +440,8 @@ class Work {
 
   readonly followed: Effect.Effect<void, Failure> = Effect.suspend(() => this.registrations.follow)
 
-  /** Compares everything while changes flow. */
+  /** Compares everything while changes flow: records, registrations, and edges that the database has refused. */
   readonly now: Effect.Effect<Compared, Failure> = Effect.suspend(() =>
-    Effect.zipLeft(this.live.now, this.registrations.follow)
+    Effect.zipLeft(this.live.now, Effect.zipRight(this.registrations.follow, this.parts.heal))
   )
 }

@@ -38,6 +38,14 @@ export interface EdgeCounts {
   readonly differences: number
 }
 
+/** Edges of one view that the database has refused, one of them by name. */
+export interface RefusedEdges {
+  readonly count: number
+  /** The record that the first of them shows. */
+  readonly edge: string
+  readonly reason: string
+}
+
 export interface EdgesShape {
   /** False: there is no database, and the views need not tell anything. */
   readonly present: boolean
@@ -59,6 +67,10 @@ export interface EdgesShape {
   readonly changed: (key: string, delta: Delta) => void
   /** The view's edges are no longer kept; `remove` takes registration and edges away. */
   readonly close: (key: string, remove: boolean) => void
+  /** What the database has refused of a view's edges; undefined where it has all of them, or is being asked. */
+  readonly refused: (key: string) => RefusedEdges | undefined
+  /** Has the edges that the database has refused written again, where it takes them now. */
+  readonly heal: Effect.Effect<void>
   /** Whether another has this view now. */
   readonly isLost: (key: string) => boolean
   /** Called with the key of every view that turns out to be another's. */
@@ -87,11 +99,12 @@ export class EdgeWriter extends Context.Tag("ssp/EdgeWriter")<EdgeWriter, EdgesS
     EdgeWriter,
     Effect.gen(function* () {
       const upstream = Metered.upstream(yield* Upstream, { meters: yield* Meters, clock: yield* Effect.clock })
-      const { maxPendingEdges, sspId } = yield* SspConfig
+      const { maxPendingEdges, reconcileIntervalSecs, sspId } = yield* SspConfig
       const serving = yield* Serving
       const { held } = yield* Lease
       if (!upstream.present) return noEdges
-      return yield* makeWriter(upstream, { owner: sspId, maxPending: maxPendingEdges, held }, (loop) =>
+      const maxHealMs = (reconcileIntervalSecs || 600) * 1_000
+      return yield* makeWriter(upstream, { owner: sspId, maxPending: maxPendingEdges, held, maxHealMs }, (loop) =>
         Effect.provideService(Serving.fork(loop), Serving, serving)
       )
     })
@@ -123,6 +136,8 @@ export const noEdges: EdgesShape = {
   refreshed: () => undefined,
   changed: () => undefined,
   close: () => undefined,
+  refused: () => undefined,
+  heal: Effect.void,
   isLost: () => false,
   onLost: () => undefined,
   isLeaving: () => false,

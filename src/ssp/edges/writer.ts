@@ -29,7 +29,7 @@ import { formatGiven } from "../views/registry.ts"
 import { Overloaded } from "../views/viewTypes.ts"
 import { type Bell, backoff, bell } from "./bell.ts"
 import { Departures } from "./departures.ts"
-import type { EdgeCounts, EdgesShape, Fork } from "./EdgeWriter.ts"
+import type { EdgeCounts, EdgesShape, Fork, RefusedEdges } from "./EdgeWriter.ts"
 
 export const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
 /**
@@ -50,6 +50,8 @@ const lookMs = 100
 const comparing = 16
 /** A view whose edges cannot be read because of what they are is looked at again after this. */
 const stuckMs = 30_000
+/** A view that lacks edges which the database has refused is compared again after this, then in pauses that double. */
+const healMs = 30_000
 /** The edges left when the service stops may take this long; the next start compares those not written. */
 const farewellMs = 2_000
 
@@ -59,6 +61,8 @@ export interface WriterSettings {
   readonly maxPending: number
   /** Asked before each write: whether this SSP may write at all. */
   readonly held: () => boolean
+  /** Longest pause between two looks whether the database takes what it has refused. */
+  readonly maxHealMs: number
 }
 
 interface Kept {
@@ -72,7 +76,10 @@ interface Kept {
   /** False while it waits for its compare: deltas do not count yet. */
   live: boolean
   lost: boolean
-  refused: number
+  /** What the database has refused since the last compare. */
+  refused: RefusedEdges | undefined
+  /** Whether the log has named a refusal, and not yet that there is none any more. */
+  isToldOf: boolean
 }
 
 interface Part {
@@ -86,7 +93,8 @@ export const makeWriter = (
   fork: Fork
 ): Effect.Effect<EdgesShape, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const writer = new Writer(upstream, settings, { flush: yield* bell, compare: yield* bell, leave: yield* bell })
+    const bells = { flush: yield* bell, compare: yield* bell, leave: yield* bell, heal: yield* bell }
+    const writer = new Writer(upstream, settings, bells)
     // Behind the loops, which are gone by then.
     yield* Effect.addFinalizer(() => writer.farewell)
     for (const loop of writer.loops) yield* fork(loop)
@@ -97,10 +105,12 @@ class Writer implements EdgesShape {
   readonly present = true
   private readonly upstream: UpstreamShape
   private readonly settings: WriterSettings
-  private readonly bells: { readonly flush: Bell; readonly compare: Bell; readonly leave: Bell }
+  private readonly bells: { readonly [of in "flush" | "compare" | "leave" | "heal"]: Bell }
   private readonly queue = new EdgeQueue()
   private readonly views = new Map<string, Kept>()
   private readonly toCompare = new Set<string>()
+  /** Views that lack edges which the database has refused. */
+  private readonly owing = new Set<string>()
   /** Open while no write is on its way: work that must not be overtaken waits for it. */
   private readonly flight = Effect.unsafeMakeLatch(true)
   private readonly departures: Departures
@@ -137,7 +147,7 @@ class Writer implements EdgesShape {
   }
 
   get loops(): ReadonlyArray<Effect.Effect<never>> {
-    return [this.flushing, this.comparing, this.departures.loop]
+    return [this.flushing, this.comparing, this.healing, this.departures.loop]
   }
 
   readonly allowWhen: EdgesShape["allowWhen"] = (may) => void (this.allowed = may)
@@ -168,7 +178,8 @@ class Writer implements EdgesShape {
       everything,
       live: false,
       lost: false,
-      refused: 0
+      refused: before?.refused,
+      isToldOf: before?.isToldOf === true
     })
     this.queue.drop(stored.key)
     this.toCompare.add(stored.key)
@@ -177,7 +188,12 @@ class Writer implements EdgesShape {
 
   readonly refreshed: EdgesShape["refreshed"] = (stored, instance, assignment) => {
     const view = this.views.get(stored.key)
-    if (view === undefined || view.assignment !== assignment || view.stored.clientId !== stored.clientId)
+    if (
+      view === undefined ||
+      view.assignment !== assignment ||
+      view.stored.clientId !== stored.clientId ||
+      view.refused !== undefined
+    )
       this.open(stored, instance, assignment)
   }
 
@@ -194,6 +210,8 @@ class Writer implements EdgesShape {
     this.toCompare.delete(key)
     if (remove) this.departures.leave(key)
   }
+
+  readonly refused: EdgesShape["refused"] = (key) => this.views.get(key)?.refused
 
   readonly isLost = (key: string): boolean => this.views.get(key)?.lost === true
   readonly isLeaving = (key: string): boolean => this.departures.has(key)
@@ -322,15 +340,54 @@ class Writer implements EdgesShape {
     return { key, clientId, owner: this.settings.owner, assignment: assignment ?? 0, puts, removals }
   }
 
+  /**
+   * Compares the views that lack refused edges with the database once more: what guarded it there may be gone. Those
+   * that lack none any more are told of.
+   */
+  readonly heal: EdgesShape["heal"] = Effect.suspend(() => {
+    const healed: Array<string> = []
+    for (const key of this.owing) {
+      const view = this.views.get(key)
+      if (view === undefined || view.lost) this.owing.delete(key)
+      else if (!view.live) continue
+      else if (view.refused !== undefined) this.open(view.stored, view.instance, view.assignment)
+      else {
+        this.owing.delete(key)
+        view.isToldOf = false
+        healed.push(view.stored.id)
+      }
+    }
+    return healed.length === 0
+      ? Effect.void
+      : Effect.logInfo(`the database takes the edges that it had refused of the views ${healed.join(", ")}`)
+  })
+
+  private readonly healing: Effect.Effect<never> = Effect.forever(
+    Effect.gen(this, function* () {
+      yield* this.bells.heal.wait
+      const { maxHealMs } = this.settings
+      for (let pauseMs = healMs; this.owing.size > 0; pauseMs *= 2) {
+        yield* Effect.sleep(Math.min(pauseMs, maxHealMs))
+        yield* this.heal
+      }
+    })
+  )
+
   private note({ lost, refused }: EdgesApplied, parts: ReadonlyArray<Part>): Effect.Effect<void> {
     return Effect.gen(this, function* () {
       const sent = new Map(parts.map(({ view }) => [view.stored.key, view]))
       this.done.refused += refused.length
       for (const { edge, key, reason } of refused) {
         const view = sent.get(key)
-        if (view === undefined || view.refused++ > 0) continue
+        if (view === undefined) continue
+        const { count = 0, ...first } = view.refused ?? { edge: edge.out.text, reason }
+        view.refused = { ...first, count: count + 1 }
+        this.owing.add(key)
+        this.bells.heal.ring()
+        if (view.isToldOf) continue
+        view.isToldOf = true
         yield* Effect.logWarning(
-          `the database does not take an edge of view ${view.stored.id} to ${edge.out.text}: ${reason}; others of this view that it refuses are only counted`
+          `the database does not take an edge of view ${view.stored.id} to ${edge.out.text}: ${reason}; others of this view that it refuses are only counted; they are tried again`
         )
       }
       for (const key of lost) {
@@ -430,6 +487,7 @@ class Writer implements EdgesShape {
     const ops = difference(view.edges.all(), there, view.everything)
     for (const op of ops) this.queue.add(key, op)
     view.live = true
+    view.refused = undefined
     this.toCompare.delete(key)
     this.done.compared++
     this.done.found += there.size

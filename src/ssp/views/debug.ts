@@ -5,10 +5,11 @@
  */
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { View } from "../../core/ivm/view/view.ts"
+import type { RefusedEdges } from "../edges/EdgeWriter.ts"
 import { formatNamed, generationOf, type Registered, type Registry } from "./registry.ts"
 import type { DebugDeps, DebugView } from "./viewTypes.ts"
 
-export const debugViewOf = (view: Registered, id: string): DebugView => {
+export const debugViewOf = (view: Registered, id: string, refused: RefusedEdges | undefined): DebugView => {
   const { instance } = view
   return {
     view_id: id,
@@ -21,7 +22,8 @@ export const debugViewOf = (view: Registered, id: string): DebugView => {
     content_generation: generationOf(view),
     subquery_cache: subqueryCache(instance),
     plan: instance.plan(),
-    errors: instance.errors()
+    errors: instance.errors(),
+    ...(refused === undefined ? {} : { edges_refused: refused })
   }
 }
 

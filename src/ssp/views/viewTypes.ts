@@ -114,9 +114,11 @@ export interface DebugView {
   /** Extension (D13): the operators, and why one is recomputed rather than maintained. */
   readonly plan: ReadonlyArray<PlanRow>
   readonly errors: ReadonlyArray<{ readonly id: string; readonly reason: string }>
-  /** Extension (D48): there while the view is set aside, and nothing else is known of it. */
   /** Extension (D57): why it does not follow each write; absent where it does. */
   readonly warnings?: ReadonlyArray<string>
+  /** Extension (D21): edges that the database has refused; absent where there are none. */
+  readonly edges_refused?: { readonly count: number; readonly edge: string; readonly reason: string }
+  /** Extension (D48): there while the view is set aside, and nothing else is known of it. */
   readonly quarantined?: { readonly ends: number; readonly last: string }
 }
 

@@ -107,7 +107,8 @@ export interface Kit extends Node {
 /** A node with views and edges; `maxPending` small enough to be reached where a test says so. */
 export const withEdges = <A>(
   body: (kit: Kit) => Effect.Effect<A, unknown, Scope.Scope>,
-  maxPending = 100_000
+  maxPending = 100_000,
+  maxHealMs = 600_000
 ): Promise<A> => {
   const warnings: Array<string> = []
   const logger = Logger.make(
@@ -126,7 +127,7 @@ export const withEdges = <A>(
     }
     const start = (owner = "me") =>
       Effect.gen(function* () {
-        const edges = yield* makeWriter(around.shape, { owner, maxPending, held: () => true }, fork)
+        const edges = yield* makeWriter(around.shape, { owner, maxPending, held: () => true, maxHealMs }, fork)
         const views = yield* makeViews(limits, database, saved, turn, edges, { fork, crash })
         yield* views.restore.pipe(Effect.orDie)
         edges.allowWhen(() => true)

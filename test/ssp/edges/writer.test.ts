@@ -181,6 +181,34 @@ test("D21 an edge that the database refuses is counted, logged once a view, and 
     })
   ))
 
+for (const how of ["the compare", "a registration", "themselves"] as const)
+  test(`D21 edges that the database has refused are kept in mind, and written once it takes them: by ${how}`, () =>
+    withEdges(
+      ({ beside, edges, views, warnings }) =>
+        Effect.gen(function* () {
+          const records = Array.from({ length: 20 }, (_, n) => `item:${n}`)
+          const register = Effect.asVoid(views.register(registration("v", all)))
+          const again = how === "the compare" ? edges.heal : how === "a registration" ? register : Effect.sleep(100)
+          yield* views.ingest(records.map((id) => change(id, {})))
+          beside.refuses = new Set(records.slice(3))
+          yield* register
+          expect((yield* atRest({ edges, views }, beside, "v")).length).toBe(3)
+          expect(edges.refused("v")).toEqual({ count: 17, edge: "item:3", reason: "odd" })
+          // Tried while it refuses them still, they are no news.
+          const before = beside.batches.length
+          yield* again
+          yield* until("tried again", () => beside.batches.length > before && edges.refused("v")?.count === 17)
+          expect((yield* atRest({ edges, views }, beside, "v")).length).toBe(3)
+          beside.refuses = new Set()
+          yield* again
+          yield* until("not refused", () => edges.refused("v") === undefined)
+          expect(yield* atRest({ edges, views }, beside, "v")).toEqual(records.map((id) => `${id} v1`).sort())
+          expect([edges.refused("v"), warnings.length]).toEqual([undefined, 1])
+        }),
+      undefined,
+      how === "themselves" ? 50 : undefined
+    ))
+
 test("D9 a view that is replaced has its edges diffed; one whose client changes has all of them written for the new client", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
