@@ -1,6 +1,7 @@
 /**
  * A scheduler whose log others reach too: it stands by, then leads, and ends when it leads no more.
  */
+import * as HttpClient from "@effect/platform/HttpClient"
 import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import * as Exchange from "./host/http/exchange.ts"
 import * as Process from "./host/process/Process.ts"
@@ -30,16 +31,15 @@ export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layer
   Effect.gen(function* () {
     const log = yield* SharedLog
     const replica = yield* Replica
-    const own = yield* ReplicaFile
-    if (own === undefined) return yield* Effect.dieMessage("broken invariant: the replica of a shared log is a file")
+    const file = yield* ReplicaFile
+    if (file === undefined) return yield* Effect.dieMessage("broken invariant: the replica of a shared log is a file")
     const { present } = yield* Upstream
-    const standing = yield* Standing.make(log, { name: config.schedulerId, leaseMs: config.leaseMs })
     const client = Layer.fresh(Exchange.layerClient(config.tls))
-    const snapshots = yield* Effect.provide(
-      Sources.make({ ...config, log, peers: () => standing.peers() }),
-      yield* Layer.build(client)
-    )
-    const tail = yield* Tail.make(log, replica, { ...config, canClone: present, own, snapshots })
+    const own = yield* Layer.build(client)
+    const asks = Context.get(own, HttpClient.HttpClient)
+    const standing = yield* Standing.make(log, { ...config, name: config.schedulerId, asks })
+    const snapshots = yield* Effect.provide(Sources.make({ ...config, log, peers: () => standing.peers() }), own)
+    const tail = yield* Tail.make(log, replica, { ...config, canClone: present, own: file, snapshots })
     const standby = yield* Scope.make()
     yield* Effect.addFinalizer((exit) => Scope.close(standby, exit))
     const around = yield* Layer.merge(serverOn(config, config.listen.port), metrics).pipe(
@@ -58,7 +58,7 @@ export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layer
       LeaderWal.make(standing, frame, {
         copies: config.logCopies,
         synced: tail.synced(),
-        keep: (wanted) => snapshots.keep(own, wanted)
+        keep: (wanted) => snapshots.keep(file, wanted)
       }),
       startFault
     )

@@ -7,7 +7,7 @@
  * with the reason `unreachable` says that the outcome is unknown; every other is definite. No method tries again.
  */
 import { Context, type Effect } from "effect"
-import type { Attempt, Frame } from "../core/cluster/term.ts"
+import type { Attempt, Frame, Ways } from "../core/cluster/term.ts"
 import type { WalRecord } from "../core/wal/walFormat.ts"
 import type { PoolStoreShape } from "./PoolStore.ts"
 import type { SnapshotFailed, SnapshotStore } from "./Snapshots.ts"
@@ -31,16 +31,18 @@ export interface LogRow extends Frame {
   readonly leaderUrl: string | undefined
 }
 
-/** A scheduler as it told of itself last. */
-export interface LogMember {
-  /** As {@link Frame.leader} has it. */
-  readonly self: string
+/** A scheduler as it told of itself last; `self` as {@link Frame.leader} has it. */
+export interface LogMember extends Ways {
   /** SCHEDULER_ID. */
   readonly name: string
   readonly url: string
   /** Position through which its replica is applied, and through which that is on its disk. */
   readonly applied: number
   readonly synced: number
+}
+
+export interface Told extends LogMember {
+  readonly agoMs: number
 }
 
 /** The term of a leader, for what writes in it. */
@@ -74,8 +76,8 @@ export interface SharedLogShape {
   readonly drop: (epoch: number, seq: number) => Effect.Effect<number, WalFailed>
   /** Tells the others of this scheduler. */
   readonly announce: (member: LogMember) => Effect.Effect<void, WalFailed>
-  /** Schedulers that have told of themselves within `withinMs`, by the server's clock. */
-  readonly members: (withinMs: number) => Effect.Effect<ReadonlyArray<LogMember>, WalFailed>
+  /** Schedulers that have told of themselves within `withinMs`, by the server's clock, and how long ago. */
+  readonly members: (withinMs: number) => Effect.Effect<ReadonlyArray<Told>, WalFailed>
   /** The pool of a term. A write of a term that is over fails. */
   readonly pool: (term: TermOf) => PoolStoreShape
   /** Makes the place beside the log where its servers keep snapshots; an engine without one has none. */
@@ -104,6 +106,8 @@ export interface LeadershipShape {
   readonly mayAnswer: () => boolean
   /** Called when {@link mayAnswer} turns false. */
   readonly onSilenced: (listener: () => void) => void
+  /** To be told when an SSP speaks that hears its answers. */
+  readonly spoken: () => void
   /** Undefined: alone with its log. */
   readonly status: () => LogStatus | undefined
 }
@@ -112,5 +116,10 @@ export interface LeadershipShape {
  * Whether and with whom a scheduler shares its log; by default it is alone with it, and always may answer.
  */
 export class Leadership extends Context.Reference<Leadership>()("ports/SharedLog/Leadership", {
-  defaultValue: (): LeadershipShape => ({ mayAnswer: () => true, onSilenced: () => {}, status: () => undefined })
+  defaultValue: (): LeadershipShape => ({
+    mayAnswer: () => true,
+    onSilenced: () => {},
+    spoken: () => {},
+    status: () => undefined
+  })
 }) {}

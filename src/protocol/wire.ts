@@ -217,6 +217,9 @@ export const Heartbeat = Schema.Struct({
   incarnation,
   registration: Schema.optional(count).annotations({
     description: "Extension: the registration whose data it has pulled; absent while it pulls"
+  }),
+  unheard: Schema.optional(Schema.Boolean).annotations({
+    description: "Extension: the heartbeat before this one is not answered"
   })
 }).annotations({ ...every, identifier: "Heartbeat", examples: [Examples.heartbeat] })
 

@@ -21,7 +21,12 @@ let owner: FakeSsp
 let leads = true
 
 beforeAll(async () => {
-  const leadership = Leadership.of({ mayAnswer: () => leads, onSilenced: () => {}, status: () => undefined })
+  const leadership = Leadership.of({
+    mayAnswer: () => leads,
+    onSilenced: () => {},
+    spoken: () => {},
+    status: () => undefined
+  })
   node = await Node.start({ stores: Layer.merge(inMemory, Layer.succeed(Leadership, leadership)) })
   owner = await (await FakeSsp.start("owner")).join(node)
   expect((await node.post("/view/register", registration("v", "SELECT * FROM t"))).status).toBe(200)

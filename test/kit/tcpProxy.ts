@@ -11,7 +11,7 @@ export class TcpProxy {
   /** Bytes that still pass on the way there, or back, before all connections are cut or held; undefined: any number. */
   private left: { readonly isBack: boolean; readonly isHold: boolean; bytes: number } | undefined
   cuts = 0
-  private loses = false
+  private loses: { readonly isBack: boolean } | undefined
   /** Bytes of answers so far. */
   answered = 0
   readonly port: number
@@ -49,7 +49,7 @@ export class TcpProxy {
   private pass(chunk: Buffer, from: Socket, to: Socket, isBack: boolean): void {
     const { left } = this
     if (isBack) this.answered += chunk.length
-    if (isBack && this.loses) return
+    if (this.loses?.isBack === isBack) return
     if (left === undefined || left.isBack !== isBack || chunk.length < left.bytes) {
       if (left?.isBack === isBack) left.bytes -= chunk.length
       to.write(chunk)
@@ -83,14 +83,14 @@ export class TcpProxy {
     return this.isHeld
   }
 
-  /** Answers go nowhere from now on, while what is asked arrives. */
-  lose(): void {
-    this.loses = true
+  /** Answers go nowhere from now on, while what is asked arrives; where `isBack` is false the other way round. */
+  lose(isBack = true): void {
+    this.loses = { isBack }
   }
 
-  /** Answers pass again, on new connections: what was lost of the old ones is gone. */
+  /** All passes again, on new connections: what was lost of the old ones is gone. */
   find(): void {
-    this.loses = false
+    this.loses = undefined
     for (const socket of this.sockets) socket.destroy()
   }
 

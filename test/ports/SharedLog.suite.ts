@@ -5,6 +5,7 @@
  */
 import { Cause, Chunk, Context, Effect, Exit, Fiber, Layer, Option, Scope, Stream } from "effect"
 import { expect, test } from "vitest"
+import { noWays } from "../../src/core/cluster/term.ts"
 import { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { Wal } from "../../src/ports/Wal.ts"
 import { walSuite } from "../../src/testing/Wal.suite.ts"
@@ -109,7 +110,7 @@ export const sharedLogSuite = (engine: string, { freshLog, leading, sharedOf, wa
       yield* wal.dropBefore(9_000)
       expect(yield* wal.keptAfter).toBe(0)
       const tell = (synced: number, applied: number) =>
-        log.announce({ self: "other/1", name: "other", url: "http://other", synced, applied })
+        log.announce({ ...noWays, self: "other/1", name: "other", url: "http://other", synced, applied })
       yield* tell(8_000, 9_500)
       yield* Effect.repeat(Effect.sleep(50), { until: () => standing.status().members.length === 2 })
       yield* wal.dropBefore(11_000)

@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest"
+import { noWays } from "../../src/core/cluster/term.ts"
 import * as KeptSnapshots from "../../src/host/keptSnapshots.ts"
 import { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
@@ -36,7 +37,14 @@ const used = (leading: Leading, url: string) =>
     yield* one.pool.open(one.log.logId)
     yield* one.pool.write([{ tag: "PersistJob", row: { job: "job:1", table: "job", home: undefined, told: false } }])
     for (const each of ["1", "2", "3"]) yield* one.wal.append([each])
-    yield* one.log.announce({ self: "x", name: "one", url: "http://one", applied: begin + 3, synced: begin + 3 })
+    yield* one.log.announce({
+      ...noWays,
+      self: "x",
+      name: "one",
+      url: "http://one",
+      applied: begin + 3,
+      synced: begin + 3
+    })
     expect((yield* one.log.members(60_000)).some(({ name }) => name === "one")).toBe(true)
     yield* one.wal.dropBefore(begin + 3)
     yield* one.pool.write([{ tag: "ForgetJob", job: "job:1" }])

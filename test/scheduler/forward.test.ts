@@ -28,7 +28,8 @@ describe.each(clients)("a request handed on over %s", (_, client) => {
   it("D34 the caller's trace context goes on as it came, within a span or without", async () => {
     const standing = {
       leaderUrl: () => `http://127.0.0.1:${(leader.address() as AddressInfo).port}`,
-      otherLeader: Effect.never
+      otherLeader: Effect.never,
+      reach: undefined
     }
     const headers = { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, tracestate: "vendor=1" }
     const post = () =>

@@ -3,8 +3,8 @@
  *
  * Safety rests neither on this file nor on a clock: a take-over is a conditional write that expects the row as it was
  * read last, and every append expects epoch and position, so the engine refuses a process that lags or stood still.
- * Decided here is when to try, when to stop answering, when to end, and what an attempt has come to whose answer was
- * lost. A clock is a process's own, only grows, and is never compared with another's.
+ * Decided here is when to try, when to stop answering, when to give up or end, and what an attempt has come to whose
+ * answer was lost. A clock is a process's own, only grows, and is never compared with another's.
  */
 
 /** The log's row: whose term it is, how far the log goes, and a number that grows while the leader lives. */
@@ -15,6 +15,26 @@ export interface Frame {
   /** The process that leads, by a name that no other start has; undefined: it has handed over, or there was none. */
   readonly leader: string | undefined
 }
+
+/** The ways of a follower to the other schedulers, as it says itself. */
+export interface Ways {
+  readonly self: string
+  /** Processes that have answered it within a lease. */
+  readonly reaches: ReadonlyArray<string>
+  /** The leader's process, where that has answered nothing for a lease. */
+  readonly misses: string | undefined
+  /** SSPs or clients have asked it within two leases, since it reaches the leader no more. */
+  readonly isAsked: boolean
+}
+
+/**
+ * How a follower stands with the world, where it knows of other schedulers: `near`: one of them answers it; `asked`:
+ * none does, and SSPs or clients ask it; `apart`: neither.
+ */
+export type Contact = "near" | "asked" | "apart"
+
+/** Of a scheduler that says nothing of them. */
+export const noWays: Omit<Ways, "self"> = { reaches: [], misses: undefined, isAsked: false }
 
 export interface Rules {
   /** The name of this process, as {@link Frame} has it. */
@@ -40,6 +60,10 @@ export interface Leader {
   /** When the last write was begun that the engine has accepted in this term. */
   readonly heardAt: number
   readonly beatAt: number
+  /** When an SSP spoke last that hears its answers; when the term began, before there was one. */
+  readonly spokenAt: number
+  /** A scheduler or an SSP has reached this process in this term. */
+  readonly wasReached: boolean
 }
 
 /** `fenced`: another leads, or may; `stopped`: told to. Neither comes back in this process. */
@@ -52,7 +76,7 @@ export type Term =
 /** Times are of this process's clock, in milliseconds; `sentAt` is when the call was begun that the fact answers. */
 export type Fact =
   /** The row was read. */
-  | { readonly tag: "Looked"; readonly sentAt: number; readonly frame: Frame }
+  | { readonly tag: "Looked"; readonly sentAt: number; readonly frame: Frame; readonly standing?: Contact }
   /** A take-over was answered: the row as it made it, or undefined where it was refused. */
   | { readonly tag: "Claimed"; readonly sentAt: number; readonly frame: Frame | undefined }
   /** A take-over may have been carried out. */
@@ -61,6 +85,10 @@ export type Fact =
   | { readonly tag: "Accepted"; readonly sentAt: number }
   /** One was refused, because the epoch is another's. */
   | { readonly tag: "Superseded" }
+  /** An SSP speaks that hears its answers. */
+  | { readonly tag: "Spoken" }
+  /** The followers that have spoken within a lease. */
+  | { readonly tag: "Told"; readonly ways: ReadonlyArray<Ways> }
   | { readonly tag: "Tick" }
   | { readonly tag: "Stopped" }
 
@@ -72,7 +100,7 @@ export type Order =
   | { readonly tag: "Beat" }
   /** Give the log back, if it is this process's. */
   | { readonly tag: "HandOver" }
-  /** End the process: another leads. */
+  /** End the process: another leads, or is to. */
   | { readonly tag: "End"; readonly message: string }
 
 type Decision = readonly [term: Term, orders: ReadonlyArray<Order>]
@@ -91,6 +119,9 @@ export const beatMs = ({ leaseMs }: Rules): number => leaseMs / 3
 /** Without an accepted write for so long a leader answers nothing any more. */
 export const patienceMs = ({ leaseMs }: Rules): number => 0.8 * leaseMs
 
+/** A leader that no SSP speaks to for so long may be cut off (D70). */
+export const apartMs = ({ leaseMs }: Pick<Rules, "leaseMs">): number => 2 * leaseMs
+
 /** Whether this process may speak as the leader. */
 export const mayAnswer = (rules: Rules, term: Term, now: number): boolean =>
   term.role === "leader" && now - term.heardAt < patienceMs(rules)
@@ -99,24 +130,31 @@ const isSame = (a: Frame | undefined, b: Frame): boolean =>
   a !== undefined && a.epoch === b.epoch && a.lastSeq === b.lastSeq && a.beat === b.beat && a.leader === b.leader
 
 const lead = (frame: Frame, heardAt: number): Decision => [
-  { role: "leader", epoch: frame.epoch, heardAt, beatAt: heardAt },
+  { role: "leader", epoch: frame.epoch, heardAt, beatAt: heardAt, spokenAt: heardAt, wasReached: false },
   [{ tag: "Lead", frame }]
 ]
 
 const fenced = (message: string): Decision => [{ role: "fenced", message }, [{ tag: "End", message }]]
+
+/** How long a log that was given up is left to those who are better off. */
+const yieldsMs = ({ leaseMs }: Rules): { readonly [standing in Contact]: number } => ({
+  near: 0,
+  asked: leaseMs / 6,
+  apart: leaseMs
+})
 
 /** A process that stood still, or could not reach the engine, has not seen that the leader was silent meanwhile. */
 const looked = (
   rules: Rules,
   term: Follower,
   now: number,
-  { frame, sentAt }: Fact & { readonly tag: "Looked" }
+  { frame, sentAt, standing = "near" }: Fact & { readonly tag: "Looked" }
 ): Decision => {
   // A take-over of this process whose answer was lost.
   if (frame.leader === rules.self) return lead(frame, sentAt)
   const silentMs = isSame(term.frame, frame) ? term.silentMs + Math.min(now - term.lookedAt, beatMs(rules)) : 0
   const next: Follower = { ...term, frame, lookedAt: now, silentMs }
-  const isDue = frame.leader === undefined || silentMs >= rules.leaseMs
+  const isDue = silentMs >= (frame.leader === undefined ? yieldsMs(rules)[standing] : rules.leaseMs)
   return isDue && !term.claims ? [{ ...next, claims: true }, [{ tag: "Claim", expected: frame }]] : [next, []]
 }
 
@@ -135,12 +173,36 @@ const asFollower = (rules: Rules, term: Follower, now: number, fact: Fact): Deci
   }
 }
 
+/**
+ * The follower that is better off than the leader `self`: it cannot reach it, and another scheduler reaches it. That
+ * SSPs or clients ask it counts only where the leader was reached before: else two schedulers, each out of reach for
+ * half of the world, would take turns.
+ */
+const heirOf = (self: string, wasReached: boolean, ways: ReadonlyArray<Ways>): Ways | undefined =>
+  ways.find(
+    (heir) =>
+      heir.misses === self &&
+      ((wasReached && heir.isAsked) || ways.some((other) => other !== heir && other.reaches.includes(heir.self)))
+  )
+
+const told = (rules: Rules, term: Leader, now: number, { ways }: Fact & { readonly tag: "Told" }): Decision => {
+  if (ways.some(({ reaches }) => reaches.includes(rules.self))) return [{ ...term, wasReached: true }, []]
+  const heir = now - term.spokenAt < apartMs(rules) ? undefined : heirOf(rules.self, term.wasReached, ways)
+  if (heir === undefined) return [term, []]
+  const message = `no other scheduler and no SSP reaches this one, and ${heir.self} can be reached: it gives up its lead`
+  return [{ role: "fenced", message }, [{ tag: "HandOver" }, { tag: "End", message }]]
+}
+
 const asLeader = (rules: Rules, term: Leader, now: number, fact: Fact): Decision => {
   switch (fact.tag) {
     case "Accepted":
       return [{ ...term, heardAt: Math.max(term.heardAt, fact.sentAt) }, []]
     case "Superseded":
       return fenced("another scheduler has taken the log over")
+    case "Spoken":
+      return [{ ...term, spokenAt: now, wasReached: true }, []]
+    case "Told":
+      return told(rules, term, now, fact)
     case "Stopped":
       return [{ role: "stopped" }, [{ tag: "HandOver" }]]
     case "Tick":

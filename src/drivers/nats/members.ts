@@ -6,7 +6,8 @@
  * others.
  */
 import { Effect } from "effect"
-import type { LogMember } from "../../ports/SharedLog.ts"
+import { noWays } from "../../core/cluster/term.ts"
+import type { LogMember, Told } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
 import * as Frame from "./frame.ts"
 import type { Link } from "./link.ts"
@@ -39,7 +40,7 @@ export const config = (log: string) => ({
 export const announce = (link: Link, log: string, member: LogMember): Effect.Effect<void, WalFailed> =>
   link.tell(subjectOf(log, member.name), JSON.stringify(member))
 
-export const list = (link: Link, log: string, withinMs: number): Effect.Effect<ReadonlyArray<LogMember>, WalFailed> =>
+export const list = (link: Link, log: string, withinMs: number): Effect.Effect<ReadonlyArray<Told>, WalFailed> =>
   Effect.gen(function* () {
     const stream = streamOf(log)
     const { error, state } = yield* link.api(`STREAM.INFO.${stream}`, { subjects_filter: `${prefixOf(log)}.*` })
@@ -50,10 +51,10 @@ export const list = (link: Link, log: string, withinMs: number): Effect.Effect<R
     })
     const told = found
       .filter((each) => each !== undefined)
-      .map(({ at, data }) => ({ at, member: JSON.parse(Frame.textOf(data)) as LogMember }))
+      .map(({ at, data }) => ({ at, member: { ...noWays, ...(JSON.parse(Frame.textOf(data)) as LogMember) } }))
     const now = told.reduce((latest, { at }) => Math.max(latest, at), 0)
     return told
       .filter(({ at }) => now - at <= withinMs)
-      .map(({ member }) => member)
+      .map(({ at, member }) => ({ ...member, agoMs: now - at }))
       .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
   })

@@ -7,8 +7,8 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
-import type { Attempt, Frame } from "../../core/cluster/term.ts"
-import type { LogMember, LogRow, SharedLogShape } from "../../ports/SharedLog.ts"
+import { type Attempt, type Frame, noWays, type Ways } from "../../core/cluster/term.ts"
+import type { LogRow, SharedLogShape, Told } from "../../ports/SharedLog.ts"
 import { dropped, type WalFailed } from "../../ports/Wal.ts"
 import { Link, type Row } from "./link.ts"
 import * as Pool from "./pool.ts"
@@ -38,6 +38,7 @@ const tables = {
   svc_log: "log text, seq bigint, line text NOT NULL, PRIMARY KEY (log, seq)",
   svc_log_member: `log text, self text, name text NOT NULL, url text NOT NULL,
     applied bigint NOT NULL, synced bigint NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (log, self)`,
+  svc_log_ways: "log text, self text, ways text NOT NULL, PRIMARY KEY (log, self)",
   ...Pool.tables
 }
 
@@ -80,12 +81,17 @@ const dropping = `WITH h AS (
 /** Also forgets the earlier processes of the same scheduler. */
 const announcing = `WITH d AS (
     DELETE FROM svc_log_member WHERE log = $1 AND self <> $2
-      AND (name = $3 OR at < now() - ${forgottenMs} * interval '1 ms')
+      AND (name = $3 OR at < now() - ${forgottenMs} * interval '1 ms') RETURNING self
+  ), e AS (
+    DELETE FROM svc_log_ways w USING d WHERE w.log = $1 AND w.self = d.self
+  ), w AS (
+    INSERT INTO svc_log_ways VALUES ($1, $2, $7) ON CONFLICT (log, self) DO UPDATE SET ways = excluded.ways
   ) INSERT INTO svc_log_member VALUES ($1, $2, $3, $4, $5, $6, now()) ON CONFLICT (log, self)
     DO UPDATE SET url = excluded.url, applied = excluded.applied, synced = excluded.synced, at = excluded.at`
 
-const listing = `SELECT * FROM svc_log_member
-  WHERE log = $1 AND at >= now() - $2::float8 * interval '1 ms' ORDER BY name, self`
+const listing = `SELECT m.*, w.ways, extract(epoch FROM now() - m.at) * 1000 AS ago FROM svc_log_member m
+  LEFT JOIN svc_log_ways w ON w.log = m.log AND w.self = m.self
+  WHERE m.log = $1 AND m.at >= now() - $2::float8 * interval '1 ms' ORDER BY m.name, m.self`
 
 const ends = `SELECT last_seq, kept_after, (SELECT min(seq) FROM svc_log WHERE log = $1) AS first,
     (SELECT max(seq) FROM svc_log WHERE log = $1) AS last FROM svc_log_head WHERE log = $1`
@@ -101,12 +107,15 @@ const rowOf = (row: Row): LogRow => ({
   leaderUrl: textIn(row.url)
 })
 
-const memberOf = (row: Row): LogMember => ({
+const memberOf = (row: Row): Told => ({
+  ...noWays,
+  ...(JSON.parse(textIn(row.ways) ?? "{}") as Omit<Ways, "self">),
   self: String(row.self),
   name: String(row.name),
   url: String(row.url),
   applied: Number(row.applied),
-  synced: Number(row.synced)
+  synced: Number(row.synced),
+  agoMs: Number(row.ago)
 })
 
 /** What the server says of itself. */
@@ -216,8 +225,8 @@ const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "sh
         // No row: nothing to drop, or an earlier attempt has dropped it and its answer was lost.
         kept === undefined ? Effect.map(row, ({ keptAfter }) => keptAfter) : Effect.succeed(Number(kept.kept_after))
       ),
-    announce: ({ applied, name, self, synced, url }) =>
-      Effect.asVoid(link.run(announcing, [log, self, name, url, applied, synced])),
+    announce: ({ applied, name, self, synced, url, ...ways }) =>
+      Effect.asVoid(link.run(announcing, [log, self, name, url, applied, synced, JSON.stringify(ways)])),
     members: (withinMs) => Effect.map(link.run(listing, [log, withinMs]), (rows) => rows.map(memberOf)),
     pool: (term) => Pool.make(link, log, term)
   }

@@ -171,6 +171,7 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
     const pool = yield* Pool
     const client = yield* SspClient
     const config = yield* SchedulerConfig
+    const { spoken } = yield* Leadership
     const audited = yield* Audit.make(SchedulerApi)
     const speakingFor = yield* Speaking.make
     const feed = yield* HttpFeed.handlers
@@ -205,9 +206,10 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
       )
       .handle(
         "heartbeat",
-        ({ payload: { cpu_usage, incarnation, memory_usage, registration, ssp_id, views } }) =>
+        ({ payload: { cpu_usage, incarnation, memory_usage, registration, ssp_id, unheard, views } }) =>
           Effect.gen(function* () {
             yield* speakingFor(ssp_id)
+            if (unheard !== true) spoken()
             const reply = yield* pool.ask((ref) => ({
               tag: "Heartbeat",
               ref,

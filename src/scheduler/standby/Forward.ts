@@ -62,7 +62,7 @@ const answered = (response: HttpClientResponse.HttpClientResponse, isHead: boole
 const notLeader = respond(toAnswer(Errors.notLeader))
 
 /** Hands a request on, or answers 503 `NOT_LEADER`. */
-export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader">) =>
+export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader" | "reach">) =>
   Effect.map(Effect.all([HttpClient.HttpClient, RequestBody, SchedulerConfig]), ([given, body, config]) => {
     // The caller's trace context goes on as it came, whichever client this is; a span of its own would take its place.
     const client = given.pipe(
@@ -82,7 +82,9 @@ export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader">) =>
     return (request: HttpServerRequest.HttpServerRequest): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
       Effect.gen(function* () {
         const url = standing.leaderUrl()
-        if (url === undefined || request.headers[forwardedHeader] !== undefined) return notLeader
+        const isHandedOn = request.headers[forwardedHeader] !== undefined
+        if (!isHandedOn) standing.reach?.asked()
+        if (url === undefined || isHandedOn) return notLeader
         const hasBody = request.method !== "GET" && request.method !== "HEAD"
         const text = hasBody
           ? yield* Effect.mapError(body.text(request, config.maxBodyBytes), (error) =>

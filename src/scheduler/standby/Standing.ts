@@ -4,6 +4,7 @@
  * A follower does one thing at a time, so that the replica is at rest when its term begins. All times are of the clock
  * that only grows.
  */
+import type * as HttpClient from "@effect/platform/HttpClient"
 import { Deferred, Duration, Effect, Random, type Scope } from "effect"
 import type { Copy } from "../../core/cluster/cutting.ts"
 import * as Term from "../../core/cluster/term.ts"
@@ -11,14 +12,15 @@ import {
   type Durability,
   isAsGood,
   type LeadershipShape,
-  type LogMember,
   type LogRow,
   type LogStatus,
   type SharedLogShape,
-  type TermOf
+  type TermOf,
+  type Told
 } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
+import { Reach } from "./Reach.ts"
 
 /** A member that has told nothing for so many leases is not counted any more. */
 const membersLeases = 10
@@ -29,6 +31,8 @@ const keptForMs = 600_000
 export interface StandingOptions {
   readonly name: string
   readonly leaseMs: number
+  /** Asks the other schedulers whether they answer; absent: nothing is known of the ways to them. */
+  readonly asks?: HttpClient.HttpClient
 }
 
 /** What a follower brings up to date: positions of its replica. */
@@ -53,13 +57,15 @@ export class Standing implements LeadershipShape {
   readonly self: string
   private readonly name: string
   private readonly rules: Term.Rules
+  readonly reach: Reach | undefined
   private readonly now: () => number
   private term: Term.Term = Term.initial
   private row: LogRow | undefined
-  private members: ReadonlyArray<LogMember> = []
+  private members: ReadonlyArray<Told> = []
   private durability: Durability
   private url = ""
   private takeOvers = 0
+  private missed: string | undefined
   private isSilenced = false
   private readonly silenced: Array<() => void> = []
   private readonly won: Deferred.Deferred<Term.Frame>
@@ -69,7 +75,7 @@ export class Standing implements LeadershipShape {
 
   private constructor(
     log: SharedLogShape,
-    { leaseMs, name }: StandingOptions,
+    { asks, leaseMs, name }: StandingOptions,
     self: string,
     now: () => number,
     won: Deferred.Deferred<Term.Frame>,
@@ -81,6 +87,7 @@ export class Standing implements LeadershipShape {
     this.name = name
     this.rules = { self, leaseMs }
     this.now = now
+    this.reach = asks && new Reach(asks, leaseMs, now)
     this.won = won
     this.ended = ended
   }
@@ -104,6 +111,8 @@ export class Standing implements LeadershipShape {
   }
 
   readonly mayAnswer = (): boolean => Term.mayAnswer(this.rules, this.term, this.now())
+
+  readonly spoken = (): void => void Effect.runSync(this.tell({ tag: "Spoken" }))
 
   readonly onSilenced = (listener: () => void): void => void this.silenced.push(listener)
 
@@ -237,14 +246,37 @@ export class Standing implements LeadershipShape {
   private announce(following: Pick<Following, "applied" | "synced">): Effect.Effect<void, WalFailed> {
     return Effect.suspend(() => {
       const { name, self, url } = this
-      const told = this.log.announce({ self, name, url, applied: following.applied(), synced: following.synced() })
-      return Effect.zipRight(
-        told,
-        Effect.map(this.log.members(membersLeases * this.rules.leaseMs), (members) => {
+      // A leader is spoken of, and speaks of no one else.
+      const ways = this.term.role === "follower" ? this.reach?.ways(this.row?.leader) : undefined
+      const told = this.log.announce({
+        ...(ways ?? Term.noWays),
+        self,
+        name,
+        url,
+        applied: following.applied(),
+        synced: following.synced()
+      })
+      return told.pipe(
+        Effect.zipRight(this.log.members(membersLeases * this.rules.leaseMs)),
+        Effect.flatMap((members) => {
           this.members = members
-        })
+          const ways = members.filter((each) => each.self !== self && each.agoMs < this.rules.leaseMs)
+          return this.tell({ tag: "Told", ways })
+        }),
+        Effect.zipRight(this.complaint(ways?.misses))
       )
     })
+  }
+
+  /** Once for each leader. */
+  private complaint(missed: string | undefined): Effect.Effect<void> {
+    if (missed === this.missed) return Effect.void
+    this.missed = missed
+    return missed === undefined
+      ? Effect.void
+      : Effect.logWarning(
+          `the leader ${missed} has answered nothing at ${this.row?.leaderUrl} for ${this.rules.leaseMs} ms (SVC_LEASE_MS), and still writes the log; it is told there`
+        )
   }
 
   /**
@@ -254,6 +286,11 @@ export class Standing implements LeadershipShape {
   follow(url: string, following: Following): Effect.Effect<Term.Frame, StartFault> {
     this.url = url
     const everyMs = Math.min(100, this.rules.leaseMs / 30)
+    const asking = this.reach?.asking(() => this.peers()) ?? Effect.never
+    return Effect.raceFirst(this.following(everyMs, following), asking)
+  }
+
+  private following(everyMs: number, following: Following): Effect.Effect<Term.Frame, StartFault> {
     return Effect.gen(this, function* () {
       let announcedAt = Number.NEGATIVE_INFINITY
       let isAway = false
@@ -280,7 +317,8 @@ export class Standing implements LeadershipShape {
         const row = answer.right
         this.seen(row)
         // A term that has begun here is this process's, whatever it can make of it.
-        if (row.leader === this.self || following.canLead(row)) yield* this.tell({ tag: "Looked", sentAt, frame: row })
+        if (row.leader === this.self || following.canLead(row))
+          yield* this.tell({ tag: "Looked", sentAt, frame: row, standing: this.reach?.standing ?? "near" })
         if (yield* Deferred.isDone(this.won)) break
         const hasMore = yield* Effect.raceFirst(following.step(row), this.announcing(following))
         if (!hasMore) yield* Effect.sleep(Duration.millis(everyMs))
@@ -300,7 +338,7 @@ export class Standing implements LeadershipShape {
   }
 
   /** Schedulers that tell of themselves, without this one. */
-  peers(): ReadonlyArray<LogMember & { readonly leads: boolean }> {
+  peers(): ReadonlyArray<Told & { readonly leads: boolean }> {
     return this.members
       .filter(({ self }) => self !== this.self)
       .map((member) => ({ ...member, leads: member.self === this.row?.leader }))

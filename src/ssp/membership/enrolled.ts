@@ -68,6 +68,11 @@ export class Enrolled {
     this.renewLease()
   }
 
+  /** Whether a heartbeat that was sent then, or a later one, is answered. */
+  wasHeard(sentAtMs: number): boolean {
+    return this.heardAt >= sentAtMs
+  }
+
   private renewLease(): void {
     this.lease.holdUntil(this.state.step === "member" ? this.heardAt + this.silenceMs : 0)
   }

@@ -68,6 +68,7 @@ export const loop = (
       const within = Duration.millis(Math.max(periods * intervalMs, shortestWaitMs))
       let before = yield* read
       let beforeAt = enrolled.nowMs()
+      let lastSentAt = Number.NEGATIVE_INFINITY
       const beat = Effect.gen(function* () {
         const { attempt, registration, step } = enrolled.state
         const sentAt = enrolled.nowMs()
@@ -77,10 +78,12 @@ export const loop = (
           timestamp: Math.floor(sentAt / 1000),
           views: yield* views.count,
           ...usage(before, figures, sentAt - beforeAt),
+          ...(registration === undefined || enrolled.wasHeard(lastSentAt) ? {} : { unheard: true }),
           ...(step === "member" && registration !== undefined ? { registration } : {})
         }
         before = figures
         beforeAt = sentAt
+        lastSentAt = sentAt
         const answered = yield* client.heartbeat(beating).pipe(
           Effect.timeoutFail({
             duration: within,

@@ -1,0 +1,92 @@
+/**
+ * Whether a scheduler that stands by reaches the others, and is reached itself, for `core/cluster/term.ts` (D70).
+ *
+ * Asked is `/livez`, which every scheduler answers to anybody: whatever it answers, it is reached.
+ */
+import * as HttpClient from "@effect/platform/HttpClient"
+import { Duration, Effect } from "effect"
+import { apartMs, type Contact, type Ways } from "../../core/cluster/term.ts"
+import type { LogMember } from "../../ports/SharedLog.ts"
+
+type Other = Pick<LogMember, "self" | "url">
+
+interface Answers {
+  /** When it was asked first, and when it has answered last. */
+  readonly since: number
+  readonly answeredAt: number | undefined
+}
+
+const lastOf = ({ answeredAt, since }: Answers): number => answeredAt ?? since
+
+export class Reach {
+  private readonly client: HttpClient.HttpClient
+  private readonly leaseMs: number
+  private readonly now: () => number
+  private readonly contacts = new Map<string, Answers>()
+  private askedAt = Number.NEGATIVE_INFINITY
+
+  constructor(client: HttpClient.HttpClient, leaseMs: number, now: () => number) {
+    // A span of its own for each question would fill the collector.
+    this.client = HttpClient.withTracerDisabledWhen(client, () => true)
+    this.leaseMs = leaseMs
+    this.now = now
+  }
+
+  /** To be told of each request that no other scheduler has handed on. */
+  readonly asked = (): void => {
+    this.askedAt = this.now()
+  }
+
+  /** Not counting requests that came when those may still have answered who were heard at `heardAt` last. */
+  private isAskedSince(heardAt: number): boolean {
+    return this.now() - this.askedAt < apartMs({ leaseMs: this.leaseMs }) && this.askedAt > heardAt + this.leaseMs / 2
+  }
+
+  private answers({ answeredAt }: Answers): boolean {
+    return answeredAt !== undefined && this.now() - answeredAt < this.leaseMs
+  }
+
+  private isSilent(contact: Answers): boolean {
+    return this.now() - lastOf(contact) >= this.leaseMs
+  }
+
+  /** Undefined: no leader. */
+  ways(leader: string | undefined): Omit<Ways, "self"> {
+    const { contacts } = this
+    const missed = leader === undefined ? undefined : contacts.get(leader)
+    return {
+      reaches: [...contacts].flatMap(([self, contact]) => (this.answers(contact) ? [self] : [])),
+      misses: missed !== undefined && this.isSilent(missed) ? leader : undefined,
+      isAsked: missed !== undefined && this.isAskedSince(lastOf(missed))
+    }
+  }
+
+  get standing(): Contact {
+    const all = [...this.contacts.values()]
+    if (all.length === 0 || !all.every((contact) => this.isSilent(contact))) return "near"
+    return this.isAskedSince(Math.max(...all.map(lastOf))) ? "asked" : "apart"
+  }
+
+  private ask({ self, url }: Other): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const since = this.now()
+      if (!this.contacts.has(self)) this.contacts.set(self, { since, answeredAt: undefined })
+      return this.client.get(`${url}/livez`).pipe(
+        Effect.flatMap(({ text }) => text),
+        Effect.timeout(Duration.millis(this.leaseMs / 2)),
+        Effect.andThen(() => void this.contacts.set(self, { since, answeredAt: this.now() })),
+        Effect.ignore
+      )
+    })
+  }
+
+  /** Asks the other schedulers for ever. */
+  asking(others: () => ReadonlyArray<Other>): Effect.Effect<never> {
+    const round = Effect.suspend(() => {
+      const now = others()
+      for (const self of this.contacts.keys()) if (!now.some((other) => other.self === self)) this.contacts.delete(self)
+      return Effect.forEach(now, (other) => this.ask(other), { concurrency: "unbounded", discard: true })
+    })
+    return Effect.forever(Effect.zipRight(round, Effect.sleep(Duration.millis(this.leaseMs / 6))))
+  }
+}
