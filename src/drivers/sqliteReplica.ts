@@ -13,8 +13,10 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Layer, Scope } from "effect"
 import { bucketOf } from "../core/integrity/merkle.ts"
 import * as Layout from "../core/storeLayout.ts"
+import * as Encode from "../core/surql/values/encode.ts"
 import { keyText } from "../core/surql/values/keyText.ts"
-import type { RecordId } from "../core/surql/values/value.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
+import type { RecordId, RecordKey } from "../core/surql/values/value.ts"
 import { chunkOf, keptOf, recordOfRow, type Shelf, snapshotOf } from "../node/replicaRows.ts"
 import { Replica, ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
 import { kept, unkept } from "./shared/keptText.ts"
@@ -25,29 +27,66 @@ import * as Shelves from "./sqliteShelf.ts"
 /** Opens another connection to the same file. */
 export type Open = Effect.Effect<SqlClient.SqlClient, ReplicaError, Scope.Scope>
 
+/** Array and object keys, whose texts have been written anew since the first layout: the key of each text. */
+const rewritten = (table: "record" | "tombstone", keyOf: (row: ReadonlyArray<Cell>) => RecordKey | undefined) =>
+  function* ({ all }: Link): Iterable<Statement> {
+    const id = table === "record" ? "id" : "NULL"
+    for (const row of all(`SELECT tbl, key, ${id} FROM ${table} WHERE key >= '3'`)) {
+      const key = keyOf(row),
+        text = key === undefined ? row[1]! : keyText(key)
+      if (text !== row[1]) yield [`UPDATE ${table} SET key = ? WHERE tbl = ? AND key = ?`, [text, row[0]!, row[1]!]]
+    }
+  }
+
+/** The text of a key ends in the whole key, as JSON. */
+const keyAtEnd = ([, text]: ReadonlyArray<Cell>): RecordKey | undefined => {
+  const whole = String(text)
+  for (let at = 0; at < whole.length; at++) {
+    if (whole[at] !== "[" && whole[at] !== "{") continue
+    try {
+      return Encode.decode(whole.slice(at)) as RecordKey
+    } catch {
+      // No JSON begins here.
+    }
+  }
+  return undefined
+}
+
+type Step = (link: Link) => Iterable<Statement>
+
+const making =
+  (statements: ReadonlyArray<string>): Step =>
+  () =>
+    statements.map((sql): Statement => [sql])
+
 /** What takes a file from one layout to the next, from an empty one on; its number is kept in `user_version`. */
-const layouts: ReadonlyArray<ReadonlyArray<string>> = [
+const layouts: ReadonlyArray<ReadonlyArray<Step>> = [
   [
-    `CREATE TABLE record (tbl TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, source TEXT, target TEXT, bucket INTEGER, content TEXT NOT NULL,
+    making([
+      `CREATE TABLE record (tbl TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, source TEXT, target TEXT, bucket INTEGER, content TEXT NOT NULL,
     PRIMARY KEY (tbl, key)) WITHOUT ROWID`,
-    "CREATE INDEX record_bucket ON record (tbl, bucket)",
-    "CREATE INDEX record_source ON record (source, tbl, key) WHERE source IS NOT NULL",
-    "CREATE INDEX record_target ON record (target, tbl, key) WHERE target IS NOT NULL",
-    "CREATE TABLE tombstone (tbl TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID",
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-  ]
+      "CREATE INDEX record_bucket ON record (tbl, bucket)",
+      "CREATE INDEX record_source ON record (source, tbl, key) WHERE source IS NOT NULL",
+      "CREATE INDEX record_target ON record (target, tbl, key) WHERE target IS NOT NULL",
+      "CREATE TABLE tombstone (tbl TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID",
+      "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+    ])
+  ],
+  [rewritten("record", ([, , id]) => Ids.parse(unkept(String(id)))?.key), rewritten("tombstone", keyAtEnd)]
 ]
 
 /** The newest that is known here. */
 export const layout = layouts.length
 
-const prepare = ({ all, write }: Link): void => {
+const prepare = (link: Link): void => {
+  const { all, write } = link
   for (const pragma of ["busy_timeout = 0", "synchronous = NORMAL", "cache_size = -65536"]) all(`PRAGMA ${pragma}`)
   const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
   const unusable = Layout.tooNew(version, layout) ?? Layout.damage(all("PRAGMA quick_check(1)")[0]?.[0])
   if (unusable !== undefined) throw new ReplicaError(unusable)
   if (version === layout) return
-  write([...layouts.slice(version).flat(), `PRAGMA user_version = ${layout}`].map((sql) => [sql]))
+  for (let from = version; from < layout; from++)
+    write([...layouts[from]!.flatMap((step) => [...step(link)]), [`PRAGMA user_version = ${from + 1}`]])
 }
 
 /** Rows are bound in statements of few sizes, which stay prepared. */

@@ -50,6 +50,9 @@ export const tables: ReadonlyArray<string> = ["person", "post", "comment"]
 export const edgeTables: ReadonlyArray<string> = ["likes", "knows"]
 export const keys: ReadonlyArray<string> = ["1", "2", "10", "a", "Z", "`x y`", "`9`", "[1, 'a']"]
 
+/** Keys of records that nothing links to: to the database the ids of some are equal. */
+const twins: ReadonlyArray<string> = ["[2]", "[2f]", "[2dec]", "{ a: 1 }", "{ a: 1f }"]
+
 const integers: ReadonlyArray<unknown> = [0, 1, 2, 3, -1, 10]
 const floats: ReadonlyArray<unknown> = [1.5, 2.5, 0.1, 0.2, 0.3, 1e15, -0.7]
 const strings: ReadonlyArray<unknown> = [
@@ -164,7 +167,7 @@ class Data {
   anyId(): string {
     const { mask, rng } = this
     if (mask.has("graph") && rng.chance(0.3)) return `${rng.pick(edgeTables)}:${rng.below(7)}`
-    return `${rng.pick(tables)}:${rng.pick(keys)}`
+    return `${rng.pick(tables)}:${rng.pick(rng.chance(0.2) ? twins : keys)}`
   }
 
   fresh(id: string): Json {

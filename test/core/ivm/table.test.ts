@@ -120,3 +120,32 @@ test("a place is the id of its document, and there is none beside it, of a delet
     expect([desk.engine.store.slotOf(Ids.parse(id)!) === slot, slot.version, slot.doc?.["n"]]).toEqual([true, 4, 4])
   }
 })
+
+test("L1 ids that are equal as values are records of their own in ranges, lists and pages, behind a deletion too", () => {
+  const ids = ["k:[1]", "k:[1, 2]", "k:[1f]", "k:[1dec]", "k:{ a: 1 }", "k:{ a: 1f }"]
+  const desk = new Desk()
+  for (const id of ids.toReversed()) desk.put(id, { n: ids.indexOf(id) })
+  const queries = [
+    "SELECT VALUE n FROM k",
+    "SELECT VALUE n FROM (SELECT * FROM k)",
+    "SELECT VALUE n FROM k:[1].. WHERE n >= 0",
+    "SELECT VALUE n FROM k LIMIT 9",
+    "SELECT VALUE n FROM k WHERE id >= k:[1f]",
+    "SELECT VALUE n FROM k:[1]..=[1dec]"
+  ]
+  const views = queries.map((query) => desk.watch(query))
+  const inner = desk.watch("SELECT VALUE n FROM k:[1]..=[1f]")
+  const wanted = (...gone: ReadonlyArray<number>) => [
+    ...queries.slice(0, 5).map(() => [0, 1, 2, 3, 4, 5].filter((n) => !gone.includes(n))),
+    [0, 1, 2, 3].filter((n) => !gone.includes(n)),
+    [0, 1, 2].filter((n) => !gone.includes(n))
+  ]
+  const shown = () => [...views, inner].map((view) => view.rows())
+  expect(shown()).toEqual(wanted())
+  desk.remove("k:[1f]")
+  expect(shown()).toEqual(wanted(2))
+  desk.put("k:[1]", { n: 0 }, "UPDATE").remove("k:{ a: 1 }")
+  expect(shown()).toEqual(wanted(2, 4))
+  desk.put("k:[1f]", { n: 2 }).remove("k:[1]")
+  expect(shown()).toEqual(wanted(0, 4))
+})

@@ -20,9 +20,14 @@ export interface Engines {
   readonly close: () => Promise<void>
 }
 
+/** The id of a line and its content, which begins with the first brace behind a space that is in no bracket. */
 export const splitLine = (line: string): readonly [string, string] => {
-  const at = line.indexOf(" {")
-  return [line.slice(0, at), line.slice(at + 1)]
+  let depth = 0
+  for (const { 0: token, index } of line.matchAll(/ \{|'(?:[^'\\]|\\.)*'|[[{]|[\]}]/g)) {
+    if (token === " {" && depth === 0) return [line.slice(0, index), line.slice(index + 1)]
+    if (!token.startsWith("'")) depth += /[\]}]/.test(token) ? -1 : 1
+  }
+  throw new Error(`no content: ${line}`)
 }
 
 const isEdge = (body: string): boolean => /^\{\s*in:/.test(body)

@@ -52,6 +52,13 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
     ["SELECT VALUE id FROM p WHERE a + 1 LIMIT 1", "planner", "[[p:1]]"]
   ],
   "order of rows without ORDER BY": [["SELECT VALUE id FROM p", "order", "[[p:1, p:2, p:3]]"]],
+  "ids of arrays and objects that are equal as values (`k:[1]`, `k:[1f]`)": [
+    ["RETURN k:[1] = k:[1f]", "both", "[false]"],
+    ["RETURN array::distinct([k:[1], k:[1f]])", "both", "[[k:[1], k:[1f]]]"]
+  ],
+  "`id` behind another field in ORDER BY, where ids hold datetimes or numbers of several kinds": [
+    ["SELECT id, g FROM k ORDER BY g, id", "both", "[[{ g: 1, id: k:[1, 2] }, { g: 1, id: k:[1f] }]]"]
+  ],
   "fuzzy scores": [["RETURN string::similarity::fuzzy('aaaa', 'aaaa')", "order", "[91]"]],
   "a decimal beside a float that is equal but no binary fraction (`0.1dec`, `0.1f`)": [
     ["RETURN array::distinct([0.1dec, 0.1f])", "order", "[[0.1dec]]"],
@@ -217,7 +224,9 @@ const lines = [
   "p:2 { a: 'x', l: [], g: 1 }",
   "p:3 { a: NULL, l: 5, g: 1 }",
   "e:1 { in: p:1, out: p:2 }",
-  "e:2 { in: p:2, out: p:3 }"
+  "e:2 { in: p:2, out: p:3 }",
+  "k:[1f] { g: 1 }",
+  "k:[1, 2] { g: 1 }"
 ]
 
 /** Where the corpus' own words for a difference stand in the table. */
@@ -236,7 +245,7 @@ const rowOf: { readonly [words: string]: string } = {
 let engines: Engines
 beforeAll(async () => {
   engines = await start()
-  await engines.load(lines, ["p", "e"])
+  await engines.load(lines, ["p", "e", "k"])
 })
 afterAll(async () => {
   await engines.close()

@@ -8,7 +8,7 @@ import { FastCheck as fc } from "effect"
 import { expect, test } from "vitest"
 import { isKey, keyText, placeOf, wellFormed } from "../../../src/core/surql/values/keyText.ts"
 import { D, decimal } from "../../../src/core/surql/values/number.ts"
-import { compareKeys, compareStrings } from "../../../src/core/surql/values/order.ts"
+import { compareKeys, compareRecords, compareStrings } from "../../../src/core/surql/values/order.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import {
   Bytes,
@@ -138,7 +138,9 @@ test("keys as text order as keys do, by code point and by bytes; the texts of tw
       expect(found).toBe(Math.sign(compareStrings(keyText(a), keyText(b))))
       if (wanted !== 0) expect(found).toBe(wanted)
       else equal++
-      expect(found === 0).toBe(Ids.make("t", a).text === Ids.make("t", b).text)
+      const [idA, idB] = [Ids.make("t", a), Ids.make("t", b)]
+      expect(found === 0).toBe(idA.text === idB.text)
+      expect(compareRecords(idA, idB) === 0).toBe(idA.text === idB.text)
       // Between its two places lies a key with all that are equal to it, and no other.
       expect(byBytes(placeOf(a).first, keyText(b)) <= 0).toBe(wanted <= 0)
       expect(byBytes(keyText(b), placeOf(a).last) <= 0).toBe(wanted >= 0)

@@ -14,6 +14,7 @@ import type { Scope } from "../../surql/evaluate/scope.ts"
 import {
   type Call,
   type Contribution,
+  compareGroups,
   type Grouping,
   type GroupRows,
   usable
@@ -21,7 +22,7 @@ import {
 import type { Sort } from "../../surql/evaluate/select/reshape.ts"
 import { compositeKey } from "../../surql/values/key.ts"
 import { type NumberValue, toFloat } from "../../surql/values/number.ts"
-import { compare, compareStrings, identical } from "../../surql/values/order.ts"
+import { compareStrings, identical } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import { float, type RecordId, type Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
@@ -78,7 +79,7 @@ export const groupPlan = (grouping: Grouping, terms: ReadonlyArray<Sort>): Group
       const c = terms[i]!.compare(a.sort[i], b.sort[i])
       if (c !== 0) return c
     }
-    return compare(a.group, b.group) || compareStrings(a.key, b.key)
+    return compareGroups(a.group, b.group) || compareStrings(a.key, b.key)
   }
   return {
     grouping,

@@ -11,9 +11,12 @@
 
 import { canFail } from "../../surql/evaluate/evaluate.ts"
 import { compileSort } from "../../surql/evaluate/select/reshape.ts"
+import { isId } from "../../surql/evaluate/select/sources.ts"
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
 import { print } from "../../surql/syntax/print.ts"
+import { isComposite } from "../../surql/values/order.ts"
+import { RecordId, type Value } from "../../surql/values/value.ts"
 import { type KeySpec, keyOfValues, keysOfElements, type Path, unindexable } from "../index/indexKey.ts"
 import type { Interval } from "../index/intervalTree.ts"
 import type { Ordering, OrderingTerm } from "../index/orderedRows.ts"
@@ -67,7 +70,8 @@ const termsOf = (select: Select): ReadonlyArray<Term> | undefined => {
   for (const term of select.order) {
     const { compare, expr } = compileSort(select, term)
     const path = expr && plainPath(expr)
-    if (path === undefined || path.length !== 1) return undefined
+    // An id by another name is ordered as a value, and not as its table is.
+    if (path === undefined || path.length !== 1 || (path[0] === "id" && !isId(term.idiom))) return undefined
     const { collate, descending, numeric } = term
     terms.push({
       field: path[0]!,
@@ -178,9 +182,13 @@ export const pageKeysOf = (
   if (items === unindexable) return undefined
   const found = items === undefined ? keyOfValues(values) : keysOfElements(values, items)
   if (found === unindexable) return undefined
+  // Such ids are ordered otherwise than they compare.
+  if (limits.some(({ name, path }) => path[0] === "id" && isCompositeId(params[name]))) return undefined
   const keys: ReadonlyArray<FiledKey> = Array.isArray(found) ? distinct(found) : [found]
   return keys.length > 1 && start > maxMergedStart ? undefined : { keys, interval: intervalOf(limits, params) }
 }
+
+const isCompositeId = (v: Value): boolean => v instanceof RecordId && isComposite(v)
 
 const distinct = (keys: ReadonlyArray<FiledKey>): ReadonlyArray<FiledKey> => [
   ...new Map(keys.map((key) => [plainKey(key), key])).values()

@@ -3,13 +3,13 @@
  *
  * Why so: with it a range of keys is a range of an index of any store that compares bytes, so a table is read in key
  * order without sorting. Text and not bytes, so that a person can read it. Ints are written as decimal exponent and
- * digits, because keys inside arrays may be numbers of any kind and size; composite keys that compare as equal but are
- * not the same (`[1]`, `[1f]`) are told apart by what follows behind.
+ * digits, because keys inside arrays may be numbers of any kind and size, each followed by its kind.
  */
+import * as Datetimes from "./datetime.ts"
 import * as Encode from "./encode.ts"
 import type { NumberValue } from "./number.ts"
-import { isNumber, toDecimal } from "./number.ts"
-import { geometryKinds, sortedKeys } from "./order.ts"
+import { exactly, isNumber, toDecimal } from "./number.ts"
+import { geometryKinds, numberKind, sortedKeys } from "./order.ts"
 import type { Obj, RecordKey, Value } from "./value.ts"
 import {
   Bytes,
@@ -72,6 +72,9 @@ const exponent = (e: number): string =>
       ? `a${String(e).padStart(6, "0")}`
       : `A${String(999_999 + e).padStart(6, "0")}`
 
+/** Behind a number inside a key: above all that may follow an int there. */
+const kindText = (v: NumberValue): string => ["", "f", "g"][numberKind(v)]!
+
 const zeros = /0+$/
 
 /** `0.digits × 10^e`, for a number above zero. */
@@ -87,7 +90,7 @@ const numberText = (v: NumberValue): string => {
       return n > 0 ? "2" + positive(digits, digits.length) : "0" + mirrored(positive(digits, digits.length))
     }
   }
-  const exact = toDecimal(n)
+  const exact = toDecimal(exactly(n))
   if (exact.isZero()) return "1"
   const text = positive(
     exact.d.map((part, i) => (i === 0 ? String(part) : String(part).padStart(7, "0"))).join(""),
@@ -96,7 +99,7 @@ const numberText = (v: NumberValue): string => {
   return exact.isNegative() ? "0" + mirrored(text) : "2" + text
 }
 
-const time = ({ nanos, seconds }: Datetime | Duration): string => numberText(seconds) + String(nanos).padStart(9, "0")
+const time = ({ nanos, seconds }: Duration): string => numberText(seconds) + String(nanos).padStart(9, "0")
 
 const items = (list: ReadonlyArray<Value>): string => list.map(valueText).join("") + end
 
@@ -110,7 +113,7 @@ const valueText = (v: Value): string => {
   if (v === undefined) return "A"
   if (v === null) return "B"
   if (typeof v === "boolean") return v ? "Ct" : "Cf"
-  if (isNumber(v)) return "D" + numberText(v)
+  if (isNumber(v)) return "D" + numberText(v) + kindText(v)
   if (typeof v === "string") return "E" + nested(v)
   if (Array.isArray(v)) return "I" + items(v)
   return v instanceof Special ? specialText(v) : "K" + objectText(v as Obj)
@@ -118,7 +121,7 @@ const valueText = (v: Value): string => {
 
 const specialText = (v: Special): string => {
   if (v instanceof Duration) return "F" + time(v)
-  if (v instanceof Datetime) return "G" + time(v)
+  if (v instanceof Datetime) return "G" + Datetimes.render(v)
   if (v instanceof Uuid) return "H" + v.text
   if (v instanceof SetValue) return "J" + items(v.items)
   if (v instanceof Geometry)

@@ -187,3 +187,15 @@ export const compareNumbers = (left: NumberValue, right: NumberValue): number =>
   if (b !== b) return -1
   return a < b ? -1 : a > b ? 1 : 0
 }
+
+/** A float as the binary fraction that it is, as far as tells it from any decimal; others unchanged. */
+export const exactly = (n: number | bigint | Dec): number | bigint | Dec =>
+  typeof n === "number" && !Number.isInteger(n) && Number.isFinite(n) ? new D(n.toPrecision(100)) : n
+
+/** As {@link compareNumbers}, but a float beside a decimal is what it is in binary: `0.1f` is above `0.1dec`. */
+export const compareExactly = (a: NumberValue, b: NumberValue): number =>
+  a instanceof Decimal && !(b instanceof Decimal)
+    ? compareDecimal(a.value, exactly(b instanceof Float ? b.value : b))
+    : b instanceof Decimal && !(a instanceof Decimal)
+      ? -compareExactly(b, a)
+      : compareNumbers(a, b)

@@ -6,7 +6,8 @@
  */
 
 import * as Regexes from "../regex/regex.ts"
-import { compareNumbers, isNumber } from "./number.ts"
+import * as Datetimes from "./datetime.ts"
+import { compareExactly, compareNumbers, isNumber } from "./number.ts"
 import type { Bound, Obj, RecordKey, SpecialType, Value } from "./value.ts"
 import {
   Bytes,
@@ -16,6 +17,7 @@ import {
   Float,
   field,
   Geometry,
+  isInt,
   isObj,
   isRecordValue,
   Range,
@@ -97,18 +99,18 @@ export const compare = (a: Value, b: Value): number => {
 }
 
 const compareComplex = (a: Value, b: Value): number => {
-  if (a instanceof RecordId && b instanceof RecordId) return compareRecords(a, b)
-  if (Array.isArray(a) && Array.isArray(b)) return compareArrays(a, b)
+  if (a instanceof RecordId && b instanceof RecordId) return compareAsValues(a, b)
+  if (Array.isArray(a) && Array.isArray(b)) return compareArrays(a, b, compare)
   if (a instanceof Datetime && b instanceof Datetime) return a.seconds - b.seconds || a.nanos - b.nanos
   if (a instanceof Duration && b instanceof Duration)
     return a.seconds < b.seconds ? -1 : a.seconds > b.seconds ? 1 : a.nanos - b.nanos
   if (a instanceof Uuid && b instanceof Uuid) return compareStrings(a.text, b.text)
-  if (a instanceof SetValue && b instanceof SetValue) return compareArrays(a.items, b.items)
+  if (a instanceof SetValue && b instanceof SetValue) return compareArrays(a.items, b.items, compare)
   if (a instanceof Bytes && b instanceof Bytes) return compareBytes(a.value, b.value)
   if (a instanceof Geometry && b instanceof Geometry) return compareGeometries(a.value, b.value)
   if (a instanceof Table && b instanceof Table) return compareStrings(a.name, b.name)
   if (a instanceof Regex && b instanceof Regex) return compareStrings(a.source, b.source)
-  if (isObj(a) && isObj(b)) return compareObjects(a, b)
+  if (isObj(a) && isObj(b)) return compareObjects(a, b, compare)
   if (isRecordValue(a) && isRecordValue(b)) return compareRecordRanges(a, b)
   return compareRanges(a, b)
 }
@@ -125,12 +127,21 @@ export const sortValues = (items: ReadonlyArray<Value>, by: (a: Value, b: Value)
         .map(([v]) => v)
     : items.slice().sort(by)
 
-/** Record ids: by table name, then by key. */
-export const compareRecords = (a: RecordId, b: RecordId): number =>
-  sameRecord(a, b) ? 0 : compareStrings(a.table, b.table) || compareKeysOf(a, b)
-
 /** A text that ends in a back-tick has its key between two, and it must be read first. */
 const isBare = (text: string): boolean => text.charCodeAt(text.length - 1) !== 96
+
+/** Its key is an array or an object. */
+export const isComposite = ({ raw }: RecordId): boolean => typeof raw === "object" && !(raw.key instanceof Uuid)
+
+/** Record ids as values: `k:[1]` and `k:[1f]` stand at one place. */
+const compareAsValues = (a: RecordId, b: RecordId): number =>
+  isComposite(a) && isComposite(b)
+    ? compareStrings(a.table, b.table) || keyRank(a.key) - keyRank(b.key) || compare(a.key as Value, b.key as Value)
+    : compareRecords(a, b)
+
+/** Record ids in the order of tables: by table name, then by key. No two records stand at one place. */
+export const compareRecords = (a: RecordId, b: RecordId): number =>
+  sameRecord(a, b) ? 0 : compareStrings(a.table, b.table) || compareKeysOf(a, b)
 
 /** Of two ids of one table. */
 const compareKeysOf = (a: RecordId, b: RecordId): number =>
@@ -138,7 +149,7 @@ const compareKeysOf = (a: RecordId, b: RecordId): number =>
     ? a.raw - b.raw
     : typeof a.raw === "string" && typeof b.raw === "string" && isBare(a.raw) && isBare(b.raw)
       ? compareStrings(a.raw, b.raw)
-      : compareKeys(a.key, b.key)
+      : compareKeys(a.key, b.key) || compareStrings(a.text, b.text)
 
 const keyRank = (k: RecordKey): number =>
   typeof k === "number" || typeof k === "bigint"
@@ -151,27 +162,49 @@ const keyRank = (k: RecordKey): number =>
           ? 3
           : 4
 
-/** Record keys: ints < strings < uuids < arrays < objects. */
+/**
+ * Record keys in the order of tables: ints < strings < uuids < arrays < objects. Inside arrays and objects the database
+ * keeps numbers apart by kind and datetimes as text, and so orders them ({@link compareStored}).
+ */
 export const compareKeys = (a: RecordKey, b: RecordKey): number => {
   if (typeof a === "string" && typeof b === "string") return compareStrings(a, b)
-  return keyRank(a) - keyRank(b) || compare(a, b)
+  return keyRank(a) - keyRank(b) || compareStored(a as Value, b as Value)
 }
 
-const compareArrays = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): number => {
+/** Ints before floats before decimals. */
+export const numberKind = (v: Value): number => (v instanceof Decimal ? 2 : v instanceof Float || !isInt(v) ? 1 : 0)
+
+/**
+ * Values inside keys, in the order of tables. As {@link compare}, but for numbers, which are compared exactly, then by
+ * kind (`1`, `1f`, `1dec`), and datetimes, which are compared as text (`00.5Z` before `00Z`).
+ */
+export const compareStored = (a: Value, b: Value): number => {
+  if (isNumber(a) && isNumber(b)) return compareExactly(a, b) || numberKind(a) - numberKind(b)
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return compare(a, b)
+  if (a instanceof Datetime && b instanceof Datetime) return compareStrings(Datetimes.render(a), Datetimes.render(b))
+  if (Array.isArray(a) && Array.isArray(b)) return compareArrays(a, b, compareStored)
+  if (a instanceof SetValue && b instanceof SetValue) return compareArrays(a.items, b.items, compareStored)
+  if (a instanceof RecordId && b instanceof RecordId) return compareRecords(a, b)
+  return isObj(a) && isObj(b) ? compareObjects(a, b, compareStored) : compare(a, b)
+}
+
+type Comparison = (a: Value, b: Value) => number
+
+const compareArrays = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>, items: Comparison): number => {
   const length = Math.min(a.length, b.length)
   for (let i = 0; i < length; i++) {
-    const c = compare(a[i], b[i])
+    const c = items(a[i], b[i])
     if (c !== 0) return c
   }
   return a.length - b.length
 }
 
-const compareObjects = (a: Obj, b: Obj): number => {
+const compareObjects = (a: Obj, b: Obj, values: Comparison): number => {
   const ka = sortedKeys(a),
     kb = sortedKeys(b)
   const length = Math.min(ka.length, kb.length)
   for (let i = 0; i < length; i++) {
-    const c = compareStrings(ka[i]!, kb[i]!) || compare(field(a, ka[i]!), field(b, kb[i]!))
+    const c = compareStrings(ka[i]!, kb[i]!) || values(field(a, ka[i]!), field(b, kb[i]!))
     if (c !== 0) return c
   }
   return ka.length - kb.length

@@ -12,7 +12,7 @@ import { print } from "../../syntax/print.ts"
 import { type Replace, rewrite, rewriteRows } from "../../syntax/rewrite.ts"
 import { compositeKey } from "../../values/key.ts"
 import { isNumber, toFloat } from "../../values/number.ts"
-import { compare, isTruthy } from "../../values/order.ts"
+import { compare, compareStored, isTruthy } from "../../values/order.ts"
 import type { Value } from "../../values/value.ts"
 import { Datetime, Decimal, float } from "../../values/value.ts"
 import { bytesOf } from "../charge.ts"
@@ -351,6 +351,10 @@ export interface Contribution {
   readonly values: ReadonlyArray<Value>
 }
 
+/** Groups in order; ids that are equal as values are groups of their own. */
+export const compareGroups = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): number =>
+  compare(a, b) || compareStored(a, b)
+
 /** The rows of one group: their number, and the columns with a value of each. */
 interface Group extends GroupRows {
   readonly key: ReadonlyArray<Value>
@@ -458,7 +462,7 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
       }
     }
     let built = 0
-    for (const gathered of groups.sort((a, b) => compare(a.key, b.key))) {
+    for (const gathered of groups.sort((a, b) => compareGroups(a.key, b.key))) {
       spend(outer.budget, gathered.size)
       show(gathered)
       built += gathered.size

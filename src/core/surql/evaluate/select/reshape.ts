@@ -6,9 +6,9 @@
 import type { Expr, Idiom, OrderTerm, Part, Select } from "../../syntax/ast.ts"
 import { aliasNames } from "../../syntax/names.ts"
 import { print } from "../../syntax/print.ts"
-import { compareRecords } from "../../values/order.ts"
+import { compare, compareRecords } from "../../values/order.ts"
 import type { Value } from "../../values/value.ts"
-import { field, isObj, SetValue, setField } from "../../values/value.ts"
+import { field, isObj, RecordId, SetValue, setField } from "../../values/value.ts"
 import { lengthOf, sortSteps } from "../charge.ts"
 import { compile } from "../evaluate.ts"
 import { compileIdiom, compileParts, recordOf } from "../paths.ts"
@@ -16,7 +16,7 @@ import type { Budget, Compiled, Scope, Slices } from "../scope.ts"
 import { make, spend } from "../scope.ts"
 import { copyOf, mapFields, positionOf, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
-import type { Item } from "./sources.ts"
+import { type Item, isId } from "./sources.ts"
 
 /** What a value is split into. */
 const elementsOf = (v: Value): ReadonlyArray<Value> | undefined =>
@@ -115,10 +115,17 @@ export interface Sort extends SortReader {
   readonly compare: (a: Value, b: Value) => number
 }
 
-export const compileSort = (select: Select, term: OrderTerm): Sort => ({
-  ...sortReader(select, term.idiom),
-  compare: compareTerm(term)
-})
+/** Ids of rows in the order of their tables, as the database's planner reads them. */
+const inTableOrder = (a: Value, b: Value): number =>
+  a instanceof RecordId && b instanceof RecordId ? compareRecords(a, b) : compare(a, b)
+
+export const compileSort = (select: Select, term: OrderTerm): Sort => {
+  const { collate, descending, idiom, numeric } = term
+  const reader = sortReader(select, idiom)
+  const byId = reader.expr !== undefined && isId(reader.expr) && isId(idiom) && !collate && !numeric
+  if (!byId) return { ...reader, compare: compareTerm(term) }
+  return { ...reader, compare: descending ? (a, b) => inTableOrder(b, a) : inTableOrder }
+}
 
 /** Rows sorted, or merged, between two pauses. */
 const sortSlice = 512

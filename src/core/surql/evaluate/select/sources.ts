@@ -5,9 +5,24 @@
  * own.
  */
 import type { Expr, Select } from "../../syntax/ast.ts"
-import { compareKeys } from "../../values/order.ts"
+import { decimal, isNumber, type NumberValue, toDecimal, toFloat } from "../../values/number.ts"
+import { compare, compareKeys, compareStored, isComposite } from "../../values/order.ts"
+import * as Ids from "../../values/recordId.ts"
 import type { Bound, Obj, RecordKey, Value } from "../../values/value.ts"
-import { field, isObj, Range, RecordId, RecordRange, Table } from "../../values/value.ts"
+import {
+  Datetime,
+  Decimal,
+  field,
+  float,
+  int,
+  isObj,
+  Range,
+  RecordId,
+  RecordRange,
+  SetValue,
+  setField,
+  Table
+} from "../../values/value.ts"
 import { canFail, compile } from "../evaluate.ts"
 import { recordOf } from "../paths.ts"
 import type { Compiled, Scope, Source } from "../scope.ts"
@@ -124,6 +139,35 @@ export const idTerms = (where: Expr | undefined): ReadonlyArray<IdTerm> => {
   return (first < 0 ? parts : parts.slice(0, first)).flatMap((part) => idTerm(part) ?? [])
 }
 
+/** The number that stands first, or last, in tables among those that are equal to one. */
+const outermost = (n: NumberValue, low: boolean): Value => {
+  const exact = toDecimal(n instanceof Decimal ? n.value : n)
+  const whole = exact.isInteger() && exact.abs().lt("9223372036854775807") ? [int(BigInt(exact.toFixed()))] : []
+  const kinds: ReadonlyArray<Value> = [...whole, float(toFloat(n)), decimal(exact), n]
+  return kinds
+    .filter((kind) => kind !== undefined && compare(kind, n) === 0)
+    .reduce((a, b) => (compareStored(a, b) < 0 === low ? a : b))
+}
+
+/**
+ * A bound of keys such that every key above it as a value stands behind it in its table, or every key below it before
+ * it: tables order numbers of different kinds, and datetimes within a second, otherwise than values ({@link
+ * compareKeys}).
+ */
+const widened = (v: Value, low: boolean): Value => {
+  if (isNumber(v)) return outermost(v, low)
+  // The second before is last in its second, and a nanosecond behind the second that follows is first there.
+  if (v instanceof Datetime) return low ? new Datetime(v.seconds - 1, 0) : new Datetime(v.seconds + 1, 1)
+  if (v instanceof RecordId)
+    return Ids.make(v.table, isComposite(v) ? (widened(v.key as Value, low) as RecordKey) : v.key)
+  if (v instanceof SetValue) return new SetValue(v.items.map((item) => widened(item, low)))
+  if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map((item) => widened(item, low))
+  if (!isObj(v)) return v
+  const out: Record<string, Value> = {}
+  for (const name of Object.keys(v)) setField(out, name, widened(v[name], low))
+  return out
+}
+
 const tighter = (a: Bound | undefined, b: Bound, direction: 1 | -1): Bound => {
   if (a === undefined) return b
   const c = direction * compareKeys(a.value as RecordKey, b.value as RecordKey)
@@ -139,8 +183,11 @@ const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Val
       const id = recordOf(v)
       if (id !== undefined) return id.table === table.name ? id : undefined
     } else if (v instanceof RecordId && v.table === table.name) {
-      const bound = { value: v.key as Value, inclusive: op.length === 2 }
-      if (op.startsWith(">")) from = tighter(from, bound, 1)
+      const low = op.startsWith(">")
+      const bound = isComposite(v)
+        ? { value: widened(v.key as Value, low), inclusive: true }
+        : { value: v.key as Value, inclusive: op.length === 2 }
+      if (low) from = tighter(from, bound, 1)
       else to = tighter(to, bound, -1)
     }
   }
