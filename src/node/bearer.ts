@@ -60,7 +60,7 @@ const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => (
   message: `needs a secret with the scope ${scope}; the secret ${JSON.stringify(name)} has ${scopes.join(", ")} (setting SVC_AUTH_SECRETS)`
 })
 
-const anybody: Judged = { caller: { name: reserved.open, onlySsp: undefined } }
+const anybody: Judged = { caller: { name: reserved.open, onlySsp: undefined, sees: "whole" } }
 
 /** Judges every request of a server. `secrets` undefined: no caller is asked for one. */
 export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefined, unauthorized: Turned) => {
@@ -70,6 +70,8 @@ export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefine
     const holder = holderOf(authorization)
     if (holder === undefined) return { turned: unauthorized, name: reserved.unknown }
     if (!holder.scopes.includes(scope)) return { turned: scopeRequired(holder, scope), name: holder.name }
-    return { caller: { name: holder.name, onlySsp: holder.name === reserved.one ? undefined : holder.name } }
+    const { name, scopes } = holder
+    const sees = scopes.includes("admin") ? "whole" : "kinds"
+    return { caller: { name, onlySsp: name === reserved.one ? undefined : name, sees } }
   }
 }

@@ -146,7 +146,7 @@ export const callerOf = (
   const grant = tokens.judge(given)
   if ("code" in grant) return { turned: grant, name: reserved.token }
   return view === undefined || opens(grant, view)
-    ? { caller: { name: reserved.token, onlySsp: undefined, grant } }
+    ? { caller: { name: reserved.token, onlySsp: undefined, sees: "kinds", grant } }
     : { turned: notNamed, name: reserved.token }
 }
 
@@ -157,7 +157,7 @@ export const callerByTicket = (tokens: ViewTokens, url: string, view: string | u
   const grant = tokens.redeem(ticket, view)
   return "code" in grant
     ? { turned: grant, name: reserved.token }
-    : { caller: { name: reserved.token, onlySsp: undefined, grant } }
+    : { caller: { name: reserved.token, onlySsp: undefined, sees: "kinds", grant } }
 }
 
 /** Whether a view may be followed by a caller, or by a token of its own. */

@@ -18,6 +18,12 @@ export class Audited extends Context.Tag("protocol/Audited")<Audited, string>() 
 /** An endpoint that a token for views opens too, as far as the token names what is asked for (D49). */
 export class TakesToken extends Context.Tag("protocol/TakesToken")<TakesToken, true>() {}
 
+/**
+ * What a caller is told of rows that a view leaves out: the whole text with ids and values, or kinds of failures, which
+ * name no record and no value (D72).
+ */
+export type Sees = "whole" | "kinds"
+
 /** The caller, once the guard has admitted the request. */
 export class Caller extends Context.Tag("protocol/Caller")<
   Caller,
@@ -26,6 +32,8 @@ export class Caller extends Context.Tag("protocol/Caller")<
     readonly name: string
     /** The only SSP that the caller may speak for; undefined for any. */
     readonly onlySsp: string | undefined
+    /** All of it with the scope admin. */
+    readonly sees: Sees
     /** What the token opens that the caller has in place of a secret. */
     readonly grant?: ViewGrant
   }

@@ -9,8 +9,14 @@ import * as Wire from "./wire.ts"
 
 const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
 
+const errors = Schema.optional(
+  Schema.Literal("kinds").annotations({
+    description: "What failed without ids and values, as a caller without the scope admin is told (D72)"
+  })
+)
+
 export const read = HttpApiEndpoint.get("view")`/view/${viewId}`
-  .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
+  .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format), errors }))
   .addSuccess(Wire.ViewResult)
   .annotateContext(opensViews)
 
@@ -24,5 +30,6 @@ export const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .annotateContext(opensViews)
 
 export const debug = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
+  .setUrlParams(Schema.Struct({ errors }))
   .addSuccess(Wire.DebugView)
   .annotateContext(needs("read"))

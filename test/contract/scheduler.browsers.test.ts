@@ -11,6 +11,7 @@ import { brief, eventsOf, follow as followAt, hangUp, heard, type Many, streamOf
 import { type Process, ProcessCluster } from "../kit/processCluster.ts"
 import { change, create, registration } from "../kit/registration.ts"
 import { ticketsOpenOneStream } from "../kit/tickets.ts"
+import { unseenRowsAreNotTold } from "../kit/unseen.ts"
 
 const page = "https://app.example"
 let cluster: ProcessCluster
@@ -187,6 +188,9 @@ describe("tokens", () => {
   })
   it("GET /view/:view_id/stream?ticket= 200 D49 a ticket opens one stream of its view, once, and nothing else", async () => {
     await ticketsOpenOneStream(url, post)
+  })
+  it("GET /view/:view_id D72 rows that are left out are told by kind, without ids and values, but to the scope admin", async () => {
+    await unseenRowsAreNotTold(url, post, [])
   })
   it("POST /view/touch 200 D14 a view lives on as long as it is touched, at the scheduler and its SSP", async () => {
     await post("/view/register", registration("short", "SELECT * FROM a", { ttl: "6s" }))

@@ -11,14 +11,22 @@ import { type Answer, bodyOf, request } from "../kit/http.ts"
 import { brief, eventsOf, follow as followAt, hangUp, heard, type Many, streamOf } from "../kit/manyStream.ts"
 import { create, registration } from "../kit/registration.ts"
 import { ticketsOpenOneStream } from "../kit/tickets.ts"
+import { unseenRowsAreNotTold } from "../kit/unseen.ts"
 
 const hashed = "only-known-by-its-hash"
+const reader = "reads-and-no-more-0123456789abcdef"
 const page = "https://app.example"
 let door: Door
 const closing: Array<() => void> = []
 beforeAll(async () => {
   door = await Door.start({
-    env: { SVC_STREAM_VIEWS: "3", SVC_VIEW_TOKEN_TTL: "60", SVC_BROWSER_ORIGINS: page, TTL_CLEANUP_INTERVAL_SECS: "1" }
+    env: {
+      SVC_STREAM_VIEWS: "3",
+      SVC_VIEW_TOKEN_TTL: "60",
+      SVC_BROWSER_ORIGINS: page,
+      TTL_CLEANUP_INTERVAL_SECS: "1",
+      SVC_AUTH_SECRETS: `reader read ${reader}`
+    }
   })
   for (const [n, table] of ["a", "b", "c"].entries()) {
     await post("/ingest", create(`${table}:1`, { n }))
@@ -160,6 +168,9 @@ describe("tokens", () => {
   })
   it("GET /view/:view_id/stream?ticket= 200 D49 a ticket opens one stream of its view, once, and nothing else", async () => {
     await ticketsOpenOneStream(door.url, post)
+  })
+  it("GET /view/:view_id D72 rows that are left out are told by kind, without ids and values, but to the scope admin", async () => {
+    await unseenRowsAreNotTold(door.url, post, [reader])
   })
   it("GET /view/:view_id/stream D49 ends when the token expires", async () => {
     const token = await tokenFor(["a"], { ttl_ms: 1_000 })

@@ -112,7 +112,7 @@ describe("a view", () => {
     expect(view.errors()).toEqual([])
     for (let n = 0; n < 6; n++) write(n, { n, o: { a: `a text ${n}` } })
     expect(view.rows().length).toBe(0)
-    expect(view.errors()[0]?.reason).toMatch(/SVC_QUERY_(BYTES|ROW_STEPS)/)
+    expect(view.errors()[0]?.failure.reason).toMatch(/SVC_QUERY_(BYTES|ROW_STEPS)/)
   })
 
   it("D48 shows the rows within it, hears of changes in it, and holds no long text", () => {
@@ -160,7 +160,7 @@ describe("a result", () => {
         for (const n of [3, 4]) yield* views.ingest([change(`t:${n}`, { text })])
         expect(yield* views.read("a", undefined)).toMatchObject({
           result_data: [],
-          errors: [{ id: "", reason: expect.stringContaining("raise SVC_VIEW_RESULT_BYTES") }]
+          errors: [{ id: "", failure: { reason: expect.stringContaining("raise SVC_VIEW_RESULT_BYTES") } }]
         })
         expect(yield* views.read("a", "flat")).toMatchObject({ result_data: { length: 4 } })
         yield* views.ingest([change("t:4", {}, {}, "DELETE"), change("t:3", {}, {}, "DELETE")])

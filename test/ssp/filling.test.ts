@@ -208,7 +208,7 @@ describe("D17 limits of a view's work", () => {
         )
         expect(answer).toMatchObject({
           result_data: [["t:2", 1]],
-          errors: [{ id: "t:1", reason: expect.stringMatching(/1000 steps.*SVC_QUERY_ROW_STEPS/) }]
+          errors: [{ id: "t:1", failure: { reason: expect.stringMatching(/1000 steps.*SVC_QUERY_ROW_STEPS/) } }]
         })
       })
     )
@@ -226,7 +226,7 @@ describe("D17 limits of a view's work", () => {
           )
           expect(answer).toMatchObject({
             result_data: [],
-            errors: [{ id: "", reason: expect.stringMatching(/\d steps.*SVC_QUERY_ROW_STEPS/) }]
+            errors: [{ id: "", failure: { reason: expect.stringMatching(/\d steps.*SVC_QUERY_ROW_STEPS/) } }]
           })
         })
       )

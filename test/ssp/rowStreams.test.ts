@@ -9,6 +9,7 @@ import { describe, expect } from "vitest"
 import type { Following } from "../../src/node/streams/feed.ts"
 import { bytesOf, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import { streamEvents } from "../../src/protocol/streamEvents.ts"
+import { toldOf } from "../../src/ssp/views/answerBytes.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
 import { applied, type RowsDeltaJson } from "../kit/followRows.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"
@@ -78,7 +79,7 @@ const result = (views: Views["Type"], id: string) =>
   Effect.map(views.read(id, "tree"), ({ errors = [], result_data, result_hash }) => ({
     rows: result_data,
     hash: result_hash,
-    errors
+    errors: toldOf(errors, "kinds")
   }))
 
 /** The event of a batch is made in the next turn. */

@@ -1,6 +1,7 @@
 /**
  * What a view is made of, and what the engine lends it.
  */
+import type { Failure } from "../surql/evaluate/failure.ts"
 import type { Scope } from "../surql/evaluate/scope.ts"
 import type { Obj } from "../surql/values/value.ts"
 import type { ChildResult } from "./delta/delta.ts"
@@ -21,7 +22,7 @@ import type { WorkCounters } from "./workCounters.ts"
 /** The maintained result of a subquery, as the row around it uses it. */
 export interface MaintainedChild extends ChildResult, ReadResult {
   /** Why it fails as a whole; undefined where it does not. */
-  readonly failure: () => string | undefined
+  readonly failure: () => Failure | undefined
 }
 
 /** A page that a step may have changed. */

@@ -246,7 +246,7 @@ export class Engine {
   /** Why rows of this view are left out for want of room beside those of all views; undefined where none are. */
   noRoomFor(view: View): string | undefined {
     const { reason, refused } = this.keptBytes
-    return refused > 0 && view.errors().some((error) => error.reason.startsWith(reason)) ? reason : undefined
+    return refused > 0 && view.errors().some((error) => error.failure.reason.startsWith(reason)) ? reason : undefined
   }
 
   /** The shapes in use and how many views each has. */

@@ -7,7 +7,7 @@
  * that runs out of its own budget. Values shared with a record, and texts of a few characters, count nothing.
  */
 import { partsOf } from "../surql/evaluate/charge.ts"
-import { raise } from "../surql/evaluate/failure.ts"
+import { plainly, raiseAgain } from "../surql/evaluate/failure.ts"
 import type { Value } from "../surql/values/value.ts"
 
 export const keptSetting = "SVC_VIEW_BYTES_TOTAL"
@@ -43,6 +43,6 @@ export class KeptBytes {
 
   /** Fails where there is no room for so many more. */
   require(more: number): void {
-    if (!this.hasRoom(more)) raise(this.reason)
+    if (!this.hasRoom(more)) raiseAgain(plainly(this.reason))
   }
 }

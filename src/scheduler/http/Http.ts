@@ -110,10 +110,10 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
         Effect.sync(() => Overview.views(pool.state(), { after, limit, search, ssp }))
       )
       .handleRaw("view", ({ path, request, urlParams }) =>
-        pass(request, path.view_id, (id) => `/view/${id}${HttpPass.formatOf(urlParams)}`)
+        pass(request, path.view_id, (id) => `/view/${id}`, urlParams)
       )
       .handleRaw("stream", ({ path, request, urlParams }) =>
-        pass(request, path.view_id, (id) => `/view/${id}/stream${HttpPass.formatOf(urlParams)}`)
+        pass(request, path.view_id, (id) => `/view/${id}/stream`, urlParams)
       )
   })
 )
@@ -317,7 +317,9 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
           )
         )
       )
-      .handleRaw("debugView", ({ path, request }) => pass(request, path.view_id, (id) => `/debug/view/${id}`))
+      .handleRaw("debugView", ({ path, request, urlParams }) =>
+        pass(request, path.view_id, (id) => `/debug/view/${id}`, urlParams)
+      )
       .handleRaw("overview", () => Effect.map(overview, HttpServerResponse.unsafeJson))
       .handle("livez", () => Effect.succeed(ok))
       .handle("readyz", () => Effect.succeed(ok))

@@ -18,7 +18,7 @@ import { bytesOf, type EndReason, endOf } from "../../node/streams/viewEvent.ts"
 import { Serving } from "../../ports/Front.ts"
 import type { PassedAnswer } from "../../ports/SspClient.ts"
 import { SspClient } from "../../ports/SspClient.ts"
-import { Caller } from "../../protocol/access.ts"
+import { Caller, type Sees } from "../../protocol/access.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as Whereabouts from "../pool/whereabouts.ts"
@@ -28,8 +28,19 @@ import * as Errors from "./HttpErrors.ts"
 const lastOf = (reason: EndReason): Uint8Array =>
   Bytes.joined([new TextEncoder().encode("\n\n"), bytesOf(endOf(reason))])
 
-export const formatOf = ({ format }: { readonly format?: string | undefined }): string =>
-  format === undefined ? "" : `?format=${format}`
+interface Asked {
+  readonly format?: string | undefined
+  readonly errors?: "kinds" | undefined
+}
+
+/** What a request asks of a view. The SSP sees the scheduler's secret, so it is told what the caller may see. */
+const queryOf = ({ errors, format }: Asked, sees: Sees): string => {
+  const asked = [
+    ...(format === undefined ? [] : [`format=${format}`]),
+    ...(errors === "kinds" || sees === "kinds" ? ["errors=kinds"] : [])
+  ]
+  return asked.length === 0 ? "" : `?${asked.join("&")}`
+}
 
 /**
  * An event stream ends when its SSP is gone, so that the client asks again, and with the reason that `over` answers;
@@ -92,11 +103,12 @@ export const toSsp = Effect.map(
 export const toOwner = Effect.map(
   Effect.all([Pool, toSsp]),
   ([pool, pass]) =>
-    (request: HttpServerRequest.HttpServerRequest, id: string, pathOf: (id: string) => string) =>
+    (request: HttpServerRequest.HttpServerRequest, id: string, pathOf: (id: string) => string, asked: Asked) =>
       Effect.gen(function* () {
         const found = isStep(id) ? ({ isGone: true } as const) : Whereabouts.of(pool.state(), id)
         if ("isGone" in found) return yield* Effect.fail(Errors.viewNotFound(id))
         if ("refused" in found) return yield* Effect.fail(found.refused)
-        return yield* pass(request, found.owner, pathOf(encodeURIComponent(id)))
+        const { sees } = yield* Caller
+        return yield* pass(request, found.owner, `${pathOf(encodeURIComponent(id))}${queryOf(asked, sees)}`)
       })
 )

@@ -21,12 +21,13 @@ import { NodeFigures } from "../../ports/NodeFigures.ts"
 import * as Pages from "../../ports/Pages.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
-import { Caller } from "../../protocol/access.ts"
+import { Caller, type Sees } from "../../protocol/access.ts"
 import { taskOf } from "../../protocol/progress.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
+import { toldOf } from "../views/answerBytes.ts"
 import * as Assigned from "../views/assigned.ts"
 import * as ResultTag from "../views/resultTag.ts"
 import { Views } from "../views/Views.ts"
@@ -94,14 +95,16 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     const { tokens } = yield* Browsers
     const register = yield* Registrations.handler
     const audited = yield* Audit.make(SspApi)
-    const answered = (answer: ViewAnswer | ViewPlaced, headers = {}) =>
-      Effect.map(views.written(answer), (pieces) => Answers.ofPieces(pieces, { headers }))
-    const tagged = (request: HttpServerRequest.HttpServerRequest, answer: ViewAnswer) => {
+    const answered = (answer: ViewAnswer | ViewPlaced, asked?: Sees, headers = {}) =>
+      Effect.flatMap(Caller, ({ sees }) =>
+        Effect.map(views.written(answer, asked ?? sees), (pieces) => Answers.ofPieces(pieces, { headers }))
+      )
+    const tagged = (request: HttpServerRequest.HttpServerRequest, answer: ViewAnswer, asked: Sees | undefined) => {
       const tag = ResultTag.tagOf(answer)
       const headers = ResultTag.headersOf(tag)
       return ResultTag.isNamed(request.headers["if-none-match"], tag)
         ? Effect.succeed(HttpServerResponse.empty({ status: 304, headers }))
-        : answered(answer, headers)
+        : answered(answer, asked, headers)
     }
     return handlers
       .handle(
@@ -139,7 +142,9 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
         whole
       )
       .handle("view", ({ path, request, urlParams }) =>
-        Effect.flatMap(mapped(views.read(path.view_id, urlParams.format)), (answer) => tagged(request, answer))
+        Effect.flatMap(mapped(views.read(path.view_id, urlParams.format)), (answer) =>
+          tagged(request, answer, urlParams.errors)
+        )
       )
       .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
         views.list({ after, limit, search })
@@ -178,8 +183,10 @@ const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
           { entity: "ssp" as const, id: sspId, status: lifecycle.phase(), views: count }
         ])
       )
-      .handle("debugView", ({ path }) =>
-        Effect.map(mapped(views.debugView(path.view_id)), (debug) => warned(path.view_id, debug))
+      .handle("debugView", ({ path, urlParams }) =>
+        Effect.zipWith(mapped(views.debugView(path.view_id)), Caller, ({ errors, ...debug }, { sees }) =>
+          warned(path.view_id, { ...debug, errors: toldOf(errors, urlParams.errors ?? sees) })
+        )
       )
       .handle("debugDeps", () => views.debugDeps)
       .handleRaw("overview", () => Effect.map(overview, HttpServerResponse.unsafeJson))

@@ -17,6 +17,7 @@ import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { SavedState } from "../../ports/SavedState.ts"
 import { Turn } from "../../ports/Turn.ts"
+import type { Sees } from "../../protocol/access.ts"
 import { SspConfig } from "../Config.ts"
 import type { RecordTreesShape } from "../database/recordTrees.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
@@ -117,8 +118,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     /** Puts other records in the place of all there are, in one step (D20); streams end with `rebootstrap`. */
     readonly replace: (incoming: Incoming) => Effect.Effect<void, StoreFailed>
     readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound | ViewQuarantined>
-    /** An answer as JSON, in pieces, made with pauses. */
-    readonly written: (answer: ViewAnswer | ViewPlaced) => Effect.Effect<ReadonlyArray<Uint8Array>>
+    /** An answer as JSON for a reader, in pieces, made with pauses. */
+    readonly written: (answer: ViewAnswer | ViewPlaced, sees: Sees) => Effect.Effect<ReadonlyArray<Uint8Array>>
     /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
     readonly stream: (
       id: string,
@@ -138,9 +139,9 @@ export class Views extends Context.Tag("ssp/views/Views")<
     /** Why a view cannot be followed now; undefined where it can. */
     readonly refusal: (id: string) => ViewNotFound | ViewQuarantined | Overloaded | undefined
     /**
-     * {@link read} and {@link written} by callback, for the hot route; false where {@link read} refuses. `done` is
-     * called once, with undefined where another view has taken the place meanwhile: ask again. Where that may be later,
-     * the answer abandons it.
+     * {@link read} and {@link written} by callback, for the hot route; false where {@link read} refuses, or
+     * answers with rows left out. `done` is called once, with undefined where one of both is so meanwhile: ask again.
+     * Where that may be later, the answer abandons it.
      */
     readonly look: (
       id: string,

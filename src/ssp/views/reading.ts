@@ -9,6 +9,7 @@ import { Cause, Effect, Exit } from "effect"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { ViewEvent } from "../../node/streams/viewEvent.ts"
+import type { Sees } from "../../protocol/access.ts"
 import * as AnswerBytes from "./answerBytes.ts"
 import { answerOf, formatOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import * as ResultTag from "./resultTag.ts"
@@ -24,9 +25,9 @@ export interface Snapshot {
   readonly hasNoErrors: boolean
 }
 
-/** A result as a reader gets it: its tag, and its bytes unless the reader has them. */
+/** A result as every reader gets it: its tag, and its bytes unless the reader has them. */
 export interface Looked {
-  readonly tag: string | undefined
+  readonly tag: string
   readonly pieces: ReadonlyArray<Uint8Array> | undefined
 }
 
@@ -79,8 +80,8 @@ export class Reading {
   }
 
   /** The answer as JSON, in pieces. */
-  written(answer: ViewAnswer | ViewPlaced): Effect.Effect<ReadonlyArray<Uint8Array>> {
-    return this.sliced(() => AnswerBytes.written(answer))
+  written(answer: ViewAnswer | ViewPlaced, sees: Sees): Effect.Effect<ReadonlyArray<Uint8Array>> {
+    return this.sliced(() => AnswerBytes.written(answer, sees))
   }
 
   /**
@@ -98,7 +99,7 @@ export class Reading {
 
   /**
    * A view's answer as JSON, in pieces, as {@link snapshot}; by callback, for the hot route. Nothing is read where
-   * `ifNoneMatch` names the result.
+   * `ifNoneMatch` names the result. False where rows are left out: what is told of them depends on the reader.
    */
   answer(
     view: Registered,
@@ -106,9 +107,10 @@ export class Reading {
     given: Format | undefined,
     ifNoneMatch: string | undefined,
     done: (looked: Looked | undefined) => void
-  ): (() => void) | undefined {
+  ): (() => void) | false | undefined {
     const format = given ?? formatOf(view)
     const tag = tagNow(view, format)
+    if (tag === undefined) return false
     if (ResultTag.isNamed(ifNoneMatch, tag)) {
       done({ tag, pieces: undefined })
       return undefined
@@ -128,10 +130,10 @@ export class Reading {
     )
   }
 
-  /** What has a tag can be told from what the view shows later. */
+  /** The tag tells it from what the view shows later. */
   private keep(key: string, looked: Looked): void {
-    const { pieces, tag } = looked
-    if (tag === undefined || pieces === undefined || pieces.length > 1 || pieces[0]!.length > shortBytes) return
+    const { pieces } = looked
+    if (pieces === undefined || pieces.length > 1 || pieces[0]!.length > shortBytes) return
     this.short.delete(key)
     this.short.set(key, looked)
     if (this.short.size > mostShort) for (const oldest of this.short.keys()) return void this.short.delete(oldest)
@@ -150,7 +152,8 @@ export class Reading {
     const shown = yield* this.registry.shownSliced(view, format)
     if (shown === undefined) return undefined
     const answer = answerOf(view, id, shown)
-    return { tag: ResultTag.tagOf(answer), pieces: yield* AnswerBytes.written(answer) }
+    const tag = ResultTag.tagOf(answer)
+    return tag === undefined ? undefined : { tag, pieces: yield* AnswerBytes.written(answer, "kinds") }
   }
 
   /** Undefined where it fails, too: what asks once more fails with the fault. */

@@ -8,6 +8,7 @@
 import type { Evaluating } from "../../core/ivm/evaluating.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../../core/multimap.ts"
+import { plainly } from "../../core/surql/evaluate/failure.ts"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { toJson } from "../../core/surql/values/json.ts"
 import { bytesWritten } from "../../core/surql/written/paid.ts"
@@ -120,7 +121,7 @@ function* shownIn(instance: View, format: Format, most: number): Slices<Shown> {
   return {
     ...state,
     data: instance.only ? null : [],
-    errors: [{ id: "", reason: tooLarge }, ...state.errors],
+    errors: [{ id: "", failure: plainly(tooLarge) }, ...state.errors],
     tooLarge
   }
 }
@@ -199,11 +200,6 @@ export class Registry {
       yield
     } while (generation === instance.generation && hash === instance.hash())
     return undefined
-  }
-
-  /** The current result as D8 shapes it, read in one go; `id` as the request gave it. */
-  answer(view: Registered, id: string, format: Format): ViewAnswer {
-    return answerOf(view, id, this.shown(view.instance, format))
   }
 
   get size(): number {

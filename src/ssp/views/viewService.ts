@@ -464,7 +464,7 @@ class ViewService {
   }
 
   readonly read: Views["Type"]["read"] = (id, format) => this.reading.read(this.find(id), id, format)
-  readonly written: Views["Type"]["written"] = (answer) => this.reading.written(answer)
+  readonly written: Views["Type"]["written"] = (answer, sees) => this.reading.written(answer, sees)
 
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
     this.streams.open(this.find(id), id, format, lastEventId)

@@ -4,7 +4,7 @@
 
 import { Data } from "effect"
 import type { Figures } from "../../core/ivm/holdings.ts"
-import type { PlanRow } from "../../core/ivm/view/view.ts"
+import type { PlanRow, RowError } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 
 export interface IngestAnswer {
@@ -46,7 +46,7 @@ export interface ViewAnswer {
   readonly content_generation: number
   readonly result_data: unknown
   /** Rows left out because an expression fails on them (D2a); absent when there are none. */
-  readonly errors?: ReadonlyArray<{ readonly id: string; readonly reason: string }>
+  readonly errors?: ReadonlyArray<RowError>
   /** Why it does not follow each write; absent where it does (D57). */
   readonly warnings?: ReadonlyArray<string>
 }
@@ -113,7 +113,7 @@ export interface DebugView {
   readonly subquery_cache: { readonly [alias: string]: { readonly [parent: string]: ReadonlyArray<string> } }
   /** Extension (D13): the operators, and why one is recomputed rather than maintained. */
   readonly plan: ReadonlyArray<PlanRow>
-  readonly errors: ReadonlyArray<{ readonly id: string; readonly reason: string }>
+  readonly errors: ReadonlyArray<RowError>
   /** Extension (D57): why it does not follow each write; absent where it does. */
   readonly warnings?: ReadonlyArray<string>
   /** Extension (D21): edges that the database has refused; absent where there are none. */

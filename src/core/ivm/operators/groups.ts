@@ -10,6 +10,7 @@
  */
 import { Either } from "effect"
 import { run } from "../../surql/evaluate/evaluate.ts"
+import { type Failure, isSame } from "../../surql/evaluate/failure.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import {
   type Call,
@@ -109,7 +110,7 @@ class Group {
   count = 0
   dirty = false
   row: GroupRow | undefined = undefined
-  failure: string | undefined = undefined
+  failure: Failure | undefined = undefined
   scan: GroupScan | undefined = undefined
 
   constructor(id: unknown, key: ReadonlyArray<Value>, accumulators: ReadonlyArray<Accumulator>) {
@@ -242,7 +243,7 @@ export class Groups {
         this.owner.keep(keptBy(group.row) - keptBy(row))
         this.show(row, group.row)
       }
-      if (failure === group.failure) continue
+      if (isSame(failure, group.failure)) continue
       failuresMoved = true
       if (group.failure === undefined) this.failing!.delete(group)
       else (this.failing ??= new Set()).add(group)
@@ -260,14 +261,11 @@ export class Groups {
   /** Groups that are left out because an aggregate fails over them, under one empty id. */
   errors(): ReadonlyArray<RowError> {
     if (this.failing === undefined || this.failing.size === 0) return []
-    const [reason, ...others] = Array.from(this.failing, (group) => group.failure!).sort(compareStrings)
-    return [
-      {
-        id: "",
-        reason:
-          others.length === 0 ? reason! : `${reason} (and ${others.length} more group${others.length === 1 ? "" : "s"})`
-      }
-    ]
+    const failures = Array.from(this.failing, (group) => group.failure!)
+    const [reason, ...others] = failures.map((failure) => failure.reason).sort(compareStrings)
+    const more = others.length === 0 ? "" : ` (and ${others.length} more group${others.length === 1 ? "" : "s"})`
+    const [kind] = failures.map((failure) => failure.kind).sort(compareStrings)
+    return [{ id: "", failure: { reason: `${reason}${more}`, kind: kind! } }]
   }
 
   private all(): Iterable<Group> {
@@ -345,7 +343,7 @@ export class Groups {
       this.owner.built(nameOf(group), false)
     }
     if (Either.isLeft(value)) {
-      group.failure = value.left.reason
+      group.failure = value.left
       return
     }
     group.row =

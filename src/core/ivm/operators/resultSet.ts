@@ -5,6 +5,8 @@
  * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
+
+import { plainly } from "../../surql/evaluate/failure.ts"
 import { noSlot } from "../../view/watch.ts"
 import type { DeltaBuilder, MovedChild, Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
@@ -19,7 +21,7 @@ export interface Kind<T extends Shown> extends RowOrder<T> {
 }
 
 /** What the database answers where ONLY meets several rows. */
-export const severalRows = "Expected a single result output when using the ONLY keyword"
+export const severalRows = plainly("Expected a single result output when using the ONLY keyword")
 
 /** What results are lent. */
 export interface ResultContext {

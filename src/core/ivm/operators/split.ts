@@ -9,6 +9,7 @@
  */
 import { Either } from "effect"
 import { run } from "../../surql/evaluate/evaluate.ts"
+import { type Failure, isSame } from "../../surql/evaluate/failure.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import { compileProjection } from "../../surql/evaluate/select/project.ts"
 import { compileSort, docSplitter, fetching, rowSplitter } from "../../surql/evaluate/select/reshape.ts"
@@ -26,13 +27,13 @@ import type { Kind, TakesRows } from "./resultSet.ts"
 interface Content extends Piece {
   readonly sort: ReadonlyArray<Value>
   readonly digest: string | undefined
-  readonly failure: string | undefined
+  readonly failure: Failure | undefined
 }
 
 export interface Pieces {
   readonly contents: ReadonlyArray<Content>
   /** Why a piece is left out. */
-  readonly left: string | undefined
+  readonly left: Failure | undefined
 }
 
 /** Splits the row in scope. */
@@ -53,16 +54,16 @@ export const compileSplitting = (select: Select): Splitting => {
     )
     const splitReads = source.count > filtered
     const contents: Array<Content> = []
-    let left: string | undefined
+    let left: Failure | undefined
     /** One piece; the database reads sort values of all rows, so that one that fails there fails the result. */
     const content = (item: Item, position: number): Content => {
       const before = source.count
       let shown = item,
-        failure: string | undefined
+        failure: Failure | undefined
       if (select.value) {
         const value = run(project, item.scope)
         if (Either.isRight(value)) shown = { ...item, value: value.right }
-        else failure = value.left.reason
+        else failure = value.left
       }
       const sortFrom = source.count
       const sort = order.map((term) => term.read(shown))
@@ -70,7 +71,7 @@ export const compileSplitting = (select: Select): Splitting => {
       const value = fetch === undefined ? shown.value : fetch(shown.value, scope)
       const reads = splitReads || sortFrom > before || source.count > sorted
       const parts = [
-        ...(failure === undefined ? (reads ? [writeOut(scope.budget, value)] : []) : [failure]),
+        ...(failure === undefined ? (reads ? [writeOut(scope.budget, value)] : []) : [failure.reason]),
         ...(sorted > sortFrom ? [writeOut(scope.budget, sort)] : [])
       ]
       return { position, value, sort, digest: parts.length === 0 ? undefined : digestOf(parts), failure }
@@ -79,9 +80,9 @@ export const compileSplitting = (select: Select): Splitting => {
       if (failsAsWhole) return contents.push(content(item, position))
       let made: Content | undefined
       const outcome = run(() => void (made = content(item, position)), item.scope)
-      const reason = Either.isLeft(outcome) ? outcome.left.reason : made?.failure
-      if (reason === undefined) contents.push(made!)
-      else left ??= reason
+      const failed = Either.isLeft(outcome) ? outcome.left : made?.failure
+      if (failed === undefined) contents.push(made!)
+      else left ??= failed
     })
     return { contents, left }
   }
@@ -93,7 +94,7 @@ const samePieces = (a: ReadonlyArray<ViewRow>, b: ReadonlyArray<ViewRow>): boole
     (piece, i) =>
       piece.key === b[i]!.key &&
       piece.digest === b[i]!.digest &&
-      piece.failure === b[i]!.failure &&
+      isSame(piece.failure, b[i]!.failure) &&
       identical(contentOf(piece).value, contentOf(b[i]!).value)
   )
 
@@ -135,7 +136,7 @@ export const splitRow = (
       content
     )
   )
-  if (isOf(before, slot) && before.failure === left && samePieces(piecesOf(before), pieces)) return before
+  if (isOf(before, slot) && isSame(before.failure, left) && samePieces(piecesOf(before), pieces)) return before
   return member(text, pieces, { digest: undefined, failure: left, sort: [] }, keeps)
 }
 

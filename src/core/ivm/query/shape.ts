@@ -290,7 +290,7 @@ export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope):
     // Lifted bounds are parameters, and subqueries have one view for each row around them: nothing is compiled for
     // that.
     const value = expr.kind === "param" ? Either.right(field(scope.params, expr.name)) : run(compile(expr), scope)
-    if (Either.isLeft(value)) return Either.left(value.left.reason)
+    if (Either.isLeft(value)) return Either.left(value.left.kind)
     if (!isInt(value.right) || value.right < 0) return Either.left(`${name} must be a non-negative integer`)
     return Either.right(Number(value.right))
   }

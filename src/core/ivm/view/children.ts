@@ -6,7 +6,7 @@
  */
 import { Either } from "effect"
 import { run } from "../../surql/evaluate/evaluate.ts"
-import { raise } from "../../surql/evaluate/failure.ts"
+import { type Failure, raiseAgain } from "../../surql/evaluate/failure.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import type { EngineContext } from "../context.ts"
@@ -20,7 +20,7 @@ export interface HeldChildren {
   /** The hashes of the children; undefined where one of them fails or has no result. */
   readonly sums: ReadonlyArray<Hash64> | undefined
   /** Why the row fails, in a result that keeps failing rows; elsewhere it fails at once. */
-  readonly failure: string | undefined
+  readonly failure: Failure | undefined
 }
 
 /** The children of the row in scope; content beside the hashes of results goes to `parts`, for the row's digest. */
@@ -34,11 +34,11 @@ export const childrenOf = (
   const children: Array<ChildResult | undefined> = []
   let whole = true
   const sums: Array<Hash64> = []
-  let failure: string | undefined
-  const fail = (reason: string): void => {
-    if (!failsAsWhole) raise(reason)
-    failure ??= reason
-    parts.push(reason)
+  let failure: Failure | undefined
+  const fail = (failed: Failure): void => {
+    if (!failsAsWhole) raiseAgain(failed)
+    failure ??= failed
+    parts.push(failed.reason)
   }
   for (const { query, value } of fields) {
     const result = resultOf(query, scope)
@@ -46,13 +46,13 @@ export const childrenOf = (
       whole = false
       children.push(undefined)
       const shown = run(value, scope)
-      if (Either.isLeft(shown)) fail(shown.left.reason)
+      if (Either.isLeft(shown)) fail(shown.left)
       else parts.push(writeOut(scope.budget, shown.right))
       continue
     }
     source.note(result)
-    const reason = result.fails() ? source.aside(() => result.failure()) : undefined
-    if (reason !== undefined) fail(reason)
+    const failed = result.fails() ? source.aside(() => result.failure()) : undefined
+    if (failed !== undefined) fail(failed)
     else sums.push(result.sum)
     children.push(result)
   }

@@ -6,6 +6,7 @@
 import { Either } from "effect"
 import { isSmall } from "../../surql/evaluate/charge.ts"
 import { run } from "../../surql/evaluate/evaluate.ts"
+import type { Failure } from "../../surql/evaluate/failure.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import { isTruthy } from "../../surql/values/order.ts"
 import { payWriting, writeOut } from "../../surql/written/paid.ts"
@@ -100,7 +101,7 @@ export const match = (
   let keeps = bytes === budget.bytes ? 0 : keptOf(bytes - budget.bytes, [lead, sort])
   let digest: string | undefined
   let children: ViewRow["children"]
-  let failure: string | undefined
+  let failure: Failure | undefined
   let sums: ReadonlyArray<Hash64> | undefined
   if (shape.checksProjection) {
     bytes = budget.bytes
@@ -108,7 +109,7 @@ export const match = (
     // The result of a subquery keeps what it answered.
     if (failsAsWhole && Either.isRight(shown)) keeps += keptOf(bytes - budget.bytes, shown.right)
     const parts: Array<string> = []
-    if (Either.isLeft(shown)) parts.push((failure = shown.left.reason))
+    if (Either.isLeft(shown)) parts.push((failure = shown.left).reason)
     else if (source.count > sorted) parts.push(writeOut(scope.budget, shown.right))
     // A row whose place depends on another record is as visible as one that shows it.
     if (sorted > filtered) parts.push(writeOut(scope.budget, [lead, sort]))

@@ -8,7 +8,7 @@
  */
 
 import { isSmall } from "../../surql/evaluate/charge.ts"
-import { failureOf } from "../../surql/evaluate/evaluate.ts"
+import { type Failure, failureOf } from "../../surql/evaluate/failure.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import { compareStrings } from "../../surql/values/order.ts"
 import type { Obj } from "../../surql/values/value.ts"
@@ -22,6 +22,8 @@ import { IncrementalView } from "./incrementalView.ts"
 import type { Bringing, Lent, Sharer } from "./sharer.ts"
 import type { RowError, Told } from "./view.ts"
 import type { ViewRow } from "./viewRow.ts"
+
+const failed = (made: Entry | Failure | undefined): made is Failure => made !== undefined && "kind" in made
 
 export class GroupedView extends IncrementalView implements Sharer {
   readonly lender: IncrementalView
@@ -95,18 +97,18 @@ export class GroupedView extends IncrementalView implements Sharer {
     around.counters.rows++
     this.count(around.step())
     const was = before === undefined ? undefined : this.entryOf(slot, sourceIndex, before, undefined)
-    const old = typeof was === "string" ? undefined : was
+    const old = failed(was) ? undefined : was
     const is = after === undefined ? undefined : this.entryOf(slot, sourceIndex, after, old)
     return {
       slot,
       before: old,
-      after: typeof is === "string" ? undefined : is,
-      failure: typeof is === "string" ? is : undefined
+      after: failed(is) ? undefined : is,
+      failure: failed(is) ? is : undefined
     }
   }
 
   /** What a state of a record brings, `before` where that is the same; why it fails. */
-  private entryOf(slot: RecordSlot, sourceIndex: number, doc: Obj, before: Entry | undefined): Entry | string {
+  private entryOf(slot: RecordSlot, sourceIndex: number, doc: Obj, before: Entry | undefined): Entry | Failure {
     const { around, params, plainShape } = this
     around.evaluating.begin(this.watchSlot)
     const scope = around.source.scope(doc, params, slot.id)
@@ -116,7 +118,7 @@ export class GroupedView extends IncrementalView implements Sharer {
       if (!contribution.key.every(isSmall)) payWriting(scope.budget, contribution.key)
       return this.groups!.entry(before, slot.id, sourceIndex, contribution)
     } catch (error) {
-      return failureOf(error).reason
+      return failureOf(error)
     }
   }
 
@@ -128,7 +130,7 @@ export class GroupedView extends IncrementalView implements Sharer {
   override *entries(): Iterable<Entry> {
     for (const { slot, sourceIndex } of this.lender.matching()) {
       const entry = this.entryOf(slot, sourceIndex, slot.doc!, undefined)
-      if (typeof entry !== "string") yield entry
+      if (!failed(entry)) yield entry
     }
   }
 

@@ -9,8 +9,7 @@
  * The result of a subquery is `strict`: the database fails the row around it where a row of it fails, so it keeps all
  * rows that match and says that it fails; a view leaves failing rows out (D2a).
  */
-import { failureOf } from "../../surql/evaluate/evaluate.ts"
-import { raise } from "../../surql/evaluate/failure.ts"
+import { type Failure, failureOf, isSame, raiseAgain } from "../../surql/evaluate/failure.ts"
 import type { Scope } from "../../surql/evaluate/scope.ts"
 import { compareStrings } from "../../surql/values/order.ts"
 import type { Obj, Value } from "../../surql/values/value.ts"
@@ -45,7 +44,7 @@ interface Cache {
   answer?: Value
   /** Whether the answer is known: it may be NONE. */
   answered?: true
-  failure?: { readonly reason: string | undefined }
+  failure?: { readonly is: Failure | undefined }
 }
 
 /** It is the result of its rows, and no object beside it: a change finds either cold. */
@@ -73,7 +72,7 @@ export class IncrementalView
   generation: number
   /** How many views hold it; -1: it was let go, and only what it had read finds it. */
   uses = 0
-  private failing: Map<string, string> | undefined = undefined
+  private failing: Map<string, Failure> | undefined = undefined
   /** Bytes that its rows keep of their own. */
   kept = 0
   /** None where the window holds them. */
@@ -286,11 +285,11 @@ export class IncrementalView
   }
 
   errors(): ReadonlyArray<RowError> {
-    const several = this.several ? [{ id: "", reason: severalRows }] : []
+    const several = this.several ? [{ id: "", failure: severalRows }] : []
     if (several.length > 0) return several
     return [
       ...(this.groups?.errors() ?? []),
-      ...Array.from(this.failing ?? [], ([id, reason]) => ({ id, reason })).sort((a, b) => compareStrings(a.id, b.id))
+      ...Array.from(this.failing ?? [], ([id, failure]) => ({ id, failure })).sort((a, b) => compareStrings(a.id, b.id))
     ]
   }
 
@@ -368,15 +367,15 @@ export class IncrementalView
   }
 
   /** Why a strict result fails as a whole; undefined when it does not. */
-  failure(): string | undefined {
+  failure(): Failure | undefined {
     const cache = (this.cache ??= {})
-    cache.failure ??= { reason: this.firstFailure() }
-    return cache.failure.reason
+    cache.failure ??= { is: this.firstFailure() }
+    return cache.failure.is
   }
 
-  private firstFailure(): string | undefined {
+  private firstFailure(): Failure | undefined {
     const first = this.errors().find(({ id }) => id === "" || !isBehindWindow(this, id))
-    if (first !== undefined) return first.reason
+    if (first !== undefined) return first.failure
     return this.plainShape.checksProjection
       ? this.ordered().find((member) => member.failure !== undefined)?.failure
       : undefined
@@ -385,7 +384,7 @@ export class IncrementalView
   /** The answer of a strict result; fails as the database does. */
   value(): Value {
     const failure = this.failure()
-    if (failure !== undefined) raise(failure)
+    if (failure !== undefined) raiseAgain(failure)
     const cache = (this.cache ??= {})
     if (cache.answered) return cache.answer
     const {
@@ -414,27 +413,27 @@ export class IncrementalView
     around.counters.rows++
     this.count(around.step())
     const scope = around.source.scope(doc, this.params, slot.id)
-    let row: ViewRow | undefined, reason: string | undefined
+    let row: ViewRow | undefined, failure: Failure | undefined
     // What cannot fail otherwise can still run out of steps or bytes. Caught here: a closure for each row costs more
     // than the rest.
     try {
       row = match(this, slot, scope, before, sourceIndex, routed)
     } catch (error) {
-      reason = failureOf(error).reason
+      failure = failureOf(error)
     }
-    this.failsWith(slot, reason ?? (this.failsAsWhole || shape.total ? undefined : row?.failure))
+    this.failsWith(slot, failure ?? (this.failsAsWhole || shape.total ? undefined : row?.failure))
     if (shape.reaches) around.watch(this, slot, around.source.reads)
     return row
   }
 
-  protected failsWith({ id }: RecordSlot, reason: string | undefined): void {
-    if (this.failing === undefined && reason === undefined) return
+  protected failsWith({ id }: RecordSlot, failure: Failure | undefined): void {
+    if (this.failing === undefined && failure === undefined) return
     const { text } = id
-    if (reason === this.failing?.get(text)) return
-    if (reason === undefined) {
+    if (isSame(failure, this.failing?.get(text))) return
+    if (failure === undefined) {
       this.failing?.delete(text)
       if (this.failing?.size === 0) this.failing = undefined
-    } else (this.failing ??= new Map()).set(text, reason)
+    } else (this.failing ??= new Map()).set(text, failure)
     this.failsOtherwise()
   }
 

@@ -4,7 +4,7 @@
  * What {@link Recomputed} repeats; failing rows are left out and listed (D2a).
  */
 import { Either } from "effect"
-import { failureOf } from "../../surql/evaluate/evaluate.ts"
+import { failureOf } from "../../surql/evaluate/failure.ts"
 import { type Budget, rowBudget, type Slices } from "../../surql/evaluate/scope.ts"
 import { type SelectedRow, selectRowsSliced } from "../../surql/evaluate/select/select.ts"
 import { analyze } from "../../surql/syntax/analyze.ts"
@@ -34,19 +34,19 @@ export const rerun = (
     const budget = rowBudget(limits.rowSteps, limits.queryBytes)
     const selected = yield* selectRowsSliced(select, { source, params, budget, onFailure: "leaveOut" })
     const cost = budget.limit - budget.left
-    if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }], cost, bytes: 0 }
+    if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", failure: selected.left }], cost, bytes: 0 }
     const bytes = budget.byteLimit - budget.bytes
     try {
       return {
         rows: yield* named(selected.right.rows, store, budget),
-        errors: selected.right.left.map((left) => ({ id: left.record?.text ?? "", reason: left.reason })),
+        errors: selected.right.left.map((left) => ({ id: left.record?.text ?? "", failure: left.failure })),
         cost: budget.limit - budget.left,
         bytes
       }
     } catch (error) {
       return {
         rows: [],
-        errors: [{ id: "", reason: failureOf(error).reason }],
+        errors: [{ id: "", failure: failureOf(error) }],
         cost: budget.limit - budget.left,
         bytes: 0
       }

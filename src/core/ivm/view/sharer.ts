@@ -1,6 +1,7 @@
 /**
  * A view that has its rows from another view of the same filter, as that view and the engine know it.
  */
+import type { Failure } from "../../surql/evaluate/failure.ts"
 import type { Delta, DeltaBuilder } from "../delta/delta.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
@@ -12,7 +13,7 @@ export interface Bringing {
   readonly slot: RecordSlot
   readonly before: Entry | undefined
   readonly after: Entry | undefined
-  readonly failure: string | undefined
+  readonly failure: Failure | undefined
 }
 
 /** What a step has done to a view that lends its rows. */

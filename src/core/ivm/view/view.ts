@@ -4,6 +4,7 @@
  * A view is a shape with its arguments; several view ids share one. The engine owns its changes; readers see a
  * result, a hash and a generation that always belong together (law L3).
  */
+import type { Failure } from "../../surql/evaluate/failure.ts"
 import type { Value } from "../../surql/values/value.ts"
 import type { ChildEntry, Delta } from "../delta/delta.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
@@ -33,7 +34,7 @@ export interface Ranking {
 /** A row left out because an expression fails on it (D2a). */
 export interface RowError {
   readonly id: string
-  readonly reason: string
+  readonly failure: Failure
 }
 
 /** One operator of a plan, as `/debug/view` shows it (D13). */

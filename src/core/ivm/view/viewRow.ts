@@ -4,6 +4,7 @@
  * Several kinds with one face: a row that shows its record and no more, as nearly all do, has half the fields. A large
  * service holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
  */
+import type { Failure } from "../../surql/evaluate/failure.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { type ChildResult, placesOf, type Shown } from "../delta/delta.ts"
 import { combined, type Hash64, recordHash, rowHash } from "../delta/hash.ts"
@@ -35,7 +36,7 @@ export interface ViewRow extends Shown, Holding, Showable {
    * Why the row fails. In the result of a subquery, projecting it fails the whole result; in a view, one of its SPLIT
    * pieces is left out.
    */
-  readonly failure: string | undefined
+  readonly failure: Failure | undefined
   /** Bytes that it keeps of its own (`KeptBytes`). */
   readonly keeps: number
   /** What it brings to its group, the pieces it is split into, or (of a piece) its shown value. */
@@ -162,7 +163,7 @@ export interface Details {
   readonly sourceIndex: number
   readonly sort: ReadonlyArray<Value>
   readonly lead: Value
-  readonly failure: string | undefined
+  readonly failure: Failure | undefined
   readonly keeps: number
   readonly part: ViewRow["part"]
   readonly children: ViewRow["children"]
@@ -190,7 +191,7 @@ export class FullRow implements ViewRow, Details {
   readonly sort: ReadonlyArray<Value>
   readonly sourceIndex: number
   readonly digest: string | undefined
-  readonly failure: string | undefined
+  readonly failure: Failure | undefined
   readonly keeps: number
   readonly part: ViewRow["part"]
 

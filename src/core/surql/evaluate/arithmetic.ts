@@ -12,14 +12,14 @@ import * as Text from "../values/text.ts"
 import { rawText, toText } from "../values/text.ts"
 import type { Obj, Value } from "../values/value.ts"
 import { Datetime, Decimal, Duration, Float, float, int, isInt, isObj, setField } from "../values/value.ts"
-import { raise } from "./failure.ts"
+import { known, raise } from "./failure.ts"
 
 const shown = (v: Value): string => Text.shown(v, rawText)
 
 type Verb = "addition" | "subtraction" | "multiplication" | "division" | "remainder"
 
 const cannot = (verb: Verb, a: Value, b: Value): never =>
-  raise(`Cannot perform ${verb} with '${shown(a)}' and '${shown(b)}'`)
+  raise`Cannot perform ${known(verb)} with '${shown(a)}' and '${shown(b)}'`
 
 const leastInt = -9223372036854775808n
 
@@ -90,12 +90,10 @@ const merge = (a: Obj, b: Obj): Obj => {
 }
 
 const negativeResult = (a: Value, op: string, b: Value): never =>
-  raise(`Failed to compute: "${toText(a)} ${op} ${toText(b)}", as the operation results in a negative value.`)
+  raise`Failed to compute: "${toText(a)} ${known(op)} ${toText(b)}", as the operation results in a negative value.`
 
 const overflow = (a: Value, op: string, b: Value): never =>
-  raise(
-    `Failed to compute: "${toText(a)} ${op} ${toText(b).replace(/f$/, "")}", as the operation results in an arithmetic overflow.`
-  )
+  raise`Failed to compute: "${toText(a)} ${known(op)} ${toText(b).replace(/f$/, "")}", as the operation results in an arithmetic overflow.`
 
 const later = (by: Duration, d: Datetime): Value =>
   Datetimes.within(Datetimes.toNanos(d) + Durations.toNanos(by)) ?? overflow(by, "+", d)
@@ -149,9 +147,9 @@ const wholeNanos = (nanos: Dec): Duration | undefined => {
 const times = (d: Duration, by: NumberValue): Value => {
   const name = isInt(by) || by instanceof Decimal ? "a negative number" : "a non-finite or negative number"
   if (!(compareNumbers(by, 0) >= 0) || (!(by instanceof Decimal) && !Number.isFinite(toFloat(by))))
-    return raise(`Cannot multiply a duration with ${name}`)
+    return raise`Cannot multiply a duration with ${known(name)}`
   if (isInt(by)) {
-    if (by > mostTimes) return raise("out of range integral type conversion attempted")
+    if (by > mostTimes) return raise`out of range integral type conversion attempted`
     return Durations.fromNanos(Durations.toNanos(d) * BigInt(by)) ?? overflow(d, "*", by)
   }
   if (by instanceof Decimal) return wholeNanos(D.mul(Durations.toNanos(d).toString(), by.value)) ?? overflow(d, "*", by)
@@ -204,9 +202,9 @@ export const floatPower = (x: number, y: number): number =>
   x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y
 
 /** What a message of a power says: two numbers without what tells their kind. */
-const noPower = (a: Value, b: Value): string => {
+const noPower = (a: Value, b: Value): never => {
   const bare = (v: Value): string => (isNumber(a) && isNumber(b) ? toText(v).replace(/f$/, "") : shown(v))
-  return `Cannot raise the value '${bare(a)}' with '${bare(b)}'`
+  return raise`Cannot raise the value '${bare(a)}' with '${bare(b)}'`
 }
 
 const one = new Decimal(new D(1))
@@ -247,7 +245,7 @@ const decimalPower = (x: Decimal, y: Dec): Decimal | undefined => {
 
 /** `a ** b` */
 export const raisePower = (a: Value, b: Value): Value => {
-  const fail = (): never => raise(noPower(a, b))
+  const fail = (): never => noPower(a, b)
   if (!isNumber(a) || !isNumber(b)) return fail()
   if (isInt(a) && isInt(b)) {
     const base = BigInt(a),
@@ -276,5 +274,5 @@ export const negate = (a: Value): Value => {
   if (typeof a === "bigint" && a !== -9223372036854775808n) return int(-a)
   if (a instanceof Float) return float(-a.value)
   if (a instanceof Decimal) return new Decimal(new D(a.value).neg())
-  return raise(`Cannot negate the value '${Text.shown(a)}'`)
+  return raise`Cannot negate the value '${Text.shown(a)}'`
 }

@@ -37,7 +37,7 @@ import {
   Table,
   Uuid
 } from "../values/value.ts"
-import { raise } from "./failure.ts"
+import { known, raise } from "./failure.ts"
 import { isLiteral, isLiteralType } from "./literalType.ts"
 
 const none = Symbol("none")
@@ -112,7 +112,7 @@ export const rangeItems = (r: Range): ReadonlyArray<Value> | undefined => {
   if (from === undefined || to === undefined || !isInt(from.value) || !isInt(to.value)) return undefined
   const start = BigInt(from.value) + (from.inclusive ? 0n : 1n),
     end = BigInt(to.value) + (to.inclusive ? 1n : 0n)
-  if (end - start > 1_000_000n) return raise("The range is too long to be made an array")
+  if (end - start > 1_000_000n) return raise`The range is too long to be made an array`
   return intsFrom(start, Number(end - start))
 }
 
@@ -279,7 +279,7 @@ const convert = (type: string, v: Value): Result => {
     const made = name === "set" ? makeSet(out, "last") : out
     const length = made instanceof SetValue ? made.items.length : out.length
     if (size !== undefined && length !== size)
-      return raise(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${length}\``)
+      return raise`Expected \`${known(type.replaceAll(", ", ","))}\` but found a collection of length \`${length}\``
     return made
   }
   return scalar(name, v)
@@ -336,5 +336,5 @@ export const cast = (type: string, v: Value): Value => {
   const fitting = options.length === 1 ? options[0] : options.find((option) => mayBecome(option, v))
   const out = fitting === undefined ? none : convert(fitting, v)
   if (out !== none) return out
-  return raise(`Could not cast into \`${named(type, options)}\` using input \`${shown(v)}\``)
+  return raise`Could not cast into \`${known(named(type, options))}\` using input \`${shown(v)}\``
 }

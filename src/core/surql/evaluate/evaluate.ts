@@ -24,7 +24,7 @@ import { added, compared, contained, isSmall, sortSteps, walk } from "./charge.t
 import { coerce } from "./coerce.ts"
 import { allEqual, anyEqual, contains, containsAll, containsAny, intersects } from "./containment.ts"
 import type { Failure } from "./failure.ts"
-import { EvalError, raise } from "./failure.ts"
+import { failureOf, known, raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import { exactKind } from "./methods.ts"
 import { compileIdiom, fetch as loaded } from "./paths.ts"
@@ -40,15 +40,6 @@ export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Fail
   } catch (error) {
     return Either.left(failureOf(error))
   }
-}
-
-/** An error thrown inside an evaluation, as its failure; anything else is a defect, and is thrown on. */
-export const failureOf = (error: unknown): Failure => {
-  if (error instanceof EvalError) return { reason: error.reason }
-  if (error instanceof RangeError && /call stack/.test(error.message)) return { reason: "The query recurses too deep" }
-  if (error instanceof RangeError && /string length/.test(error.message))
-    return { reason: "The query makes a text that is too long" }
-  throw error
 }
 
 /** Compiles an expression. Cost: once per expression; the result keeps no state. */
@@ -149,7 +140,7 @@ const object = (entries: ReadonlyArray<readonly [string, Expr]>): Compiled => {
 /** A value as the key of a record id. */
 export const recordKey = (v: Value): RecordKey => {
   if (isInt(v) || typeof v === "string" || v instanceof Uuid || Array.isArray(v) || isObj(v)) return v as RecordKey
-  return raise(`Unable to coerce ${shown(v)} into a record id key`)
+  return raise`Unable to coerce ${shown(v)} into a record id key`
 }
 
 const unary = (op: "-" | "!" | "+", operand: Compiled): Compiled =>
@@ -287,13 +278,13 @@ const recordRange = (expr: Extract<Expr, { kind: "recordRange" }>): Compiled => 
 
 const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
   const fn = functions.get(name)
-  if (fn === undefined) return () => raise(`The function '${name}' does not exist`)
+  if (fn === undefined) return () => raise`The function '${known(name)}' does not exist`
   if (fn.constant !== undefined) {
     const { constant } = fn
     return () => constant
   }
   const wrong = args.length < fn.min || args.length > fn.max
-  if (wrong) return () => raise(`Incorrect arguments for function ${name}(). ${fn.arity}`)
+  if (wrong) return () => raise`Incorrect arguments for function ${known(name)}(). ${known(fn.arity)}`
   const [first, second] = args
   if (args.length === 1) return (s) => fn.call([first!(s)], s, name)
   if (args.length === 2) return (s) => fn.call([first!(s), second!(s)], s, name)
@@ -320,14 +311,11 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   const given = (args: ReadonlyArray<Value>, i: number): Value => {
     const type = types[i]
     if (type === undefined) return args[i]
+    const parameter = known(expr.params[i]!)
     return coerce(type, args[i], (why) =>
-      raise(
-        `Incorrect arguments for function ${name}(). ${
-          defined === undefined
-            ? `Expected a value of type '${type}' for argument $${expr.params[i]!}`
-            : `Failed to coerce argument \`$${expr.params[i]!}\`: ${why}`
-        }`
-      )
+      defined === undefined
+        ? raise`Incorrect arguments for function ${known(name)}(). Expected a value of type '${known(type)}' for argument $${parameter}`
+        : raise`Incorrect arguments for function ${known(name)}(). Failed to coerce argument \`$${parameter}\`: ${why}`
     )
   }
   return (s) => {
@@ -342,7 +330,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
         if (typeof out === "object" && out !== null) spend(s.budget, weighSteps)
         return result === undefined
           ? out
-          : coerce(result, out, (why) => raise(`Couldn't coerce return value from function \`${name}\`: ${why}`))
+          : coerce(result, out, (why) => raise`Couldn't coerce return value from function \`${known(name)}\`: ${why}`)
       },
       text
     )
@@ -365,7 +353,7 @@ const invoke =
           args.map((a) => a(s)),
           true
         )
-      : raise(`There was a problem running the ANONYMOUS() function. '${exactKind(f)}' is not a function`)
+      : raise`There was a problem running the ANONYMOUS() function. '${exactKind(f)}' is not a function`
   }
 
 /** On its way from a RETURN to the block that catches it. The parser sees to it that there is one. */
@@ -410,7 +398,7 @@ const block = (expr: Extract<Expr, { kind: "block" }>): Compiled => {
             [name]:
               type === undefined
                 ? v
-                : coerce(type, v, (why) => raise(`Tried to set \`$${name}\`, but couldn't coerce value: ${why}`))
+                : coerce(type, v, (why) => raise`Tried to set \`$${known(name)}\`, but couldn't coerce value: ${why}`)
           }
         }
     }

@@ -5,19 +5,76 @@
  * Either per node would cost on every one. No code outside this folder sees the exception.
  */
 
-/** Why an expression failed, worded as the database words it. */
+/** Why an expression failed. */
 export interface Failure {
+  /** As the database words it, with the values that it failed on. */
   readonly reason: string
+  /** The same without a value of any record, for readers who may not see the record. */
+  readonly kind: string
 }
 
 /** Thrown by evaluation, caught at the public boundary of this folder only. */
-export class EvalError {
+export class EvalError implements Failure {
   readonly reason: string
-  constructor(reason: string) {
+  readonly kind: string
+  constructor(reason: string, kind: string) {
     this.reason = reason
+    this.kind = kind
   }
 }
 
-export const raise = (reason: string): never => {
-  throw new EvalError(reason)
+/** A part of a failure's text that every reader of the view may see. */
+class Known {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
 }
+
+/** Marks what is of the query, of the settings or of our own words; a value of a record is none of them. */
+export const known = (text: string | number): Known => new Known(String(text))
+
+/** Stands for a value. */
+const hidden = "…"
+
+const failed = (words: ReadonlyArray<string>, parts: ReadonlyArray<Known | string | number | bigint>): EvalError => {
+  let reason = words[0]!
+  let kind = reason
+  for (let i = 0; i < parts.length; i++) {
+    const part = parts[i]!
+    const after = words[i + 1]!
+    reason += (part instanceof Known ? part.text : part) + after
+    kind += (part instanceof Known ? part.text : hidden) + after
+  }
+  return new EvalError(reason, kind)
+}
+
+/** Fails with a text whose inserted parts are values, unless they are {@link known}. */
+export const raise = (
+  words: TemplateStringsArray,
+  ...parts: ReadonlyArray<Known | string | number | bigint>
+): never => {
+  throw failed(words, parts)
+}
+
+/** Fails as another evaluation has failed. */
+export const raiseAgain = ({ kind, reason }: Failure): never => {
+  throw new EvalError(reason, kind)
+}
+
+/** A failure whose text holds no value. */
+export const plainly = (text: string): Failure => ({ reason: text, kind: text })
+
+const tooDeep = plainly("The query recurses too deep")
+const tooLong = plainly("The query makes a text that is too long")
+
+/** An error thrown inside an evaluation, as its failure; anything else is a defect, and is thrown on. */
+export const failureOf = (error: unknown): Failure => {
+  if (error instanceof EvalError) return error
+  if (error instanceof RangeError && /call stack/.test(error.message)) return tooDeep
+  if (error instanceof RangeError && /string length/.test(error.message)) return tooLong
+  throw error
+}
+
+/** Whether two failures say the same. */
+export const isSame = (a: Failure | undefined, b: Failure | undefined): boolean => a?.reason === b?.reason

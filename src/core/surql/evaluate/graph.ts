@@ -104,7 +104,7 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
 }
 
 const whole = (v: Value): number =>
-  isInt(v) && v >= 0 ? Number(v) : raise("Expected a positive whole number for LIMIT or START")
+  isInt(v) && v >= 0 ? Number(v) : raise`Expected a positive whole number for LIMIT or START`
 
 /** Compiles a graph step and what follows it. */
 export const compileGraph = (

@@ -24,7 +24,7 @@ import {
   Table,
   Uuid
 } from "../values/value.ts"
-import { raise } from "./failure.ts"
+import { known, raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import type { Scope } from "./scope.ts"
 
@@ -198,8 +198,8 @@ export const callMethod = (v: Value, name: string, args: ReadonlyArray<Value>, s
   const path = resolveMethod(v, name)
   const fn = path === undefined ? undefined : functions.get(path)
   if (path === undefined || fn === undefined)
-    return raise(`There was a problem running the ${name}() function. no such method found for the ${kindOf(v)} type`)
+    return raise`There was a problem running the ${known(name)}() function. no such method found for the ${kindOf(v)} type`
   if (args.length + 1 < fn.min || args.length + 1 > fn.max)
-    return raise(`Incorrect arguments for method ${name}(). ${fn.arity}`)
+    return raise`Incorrect arguments for method ${known(name)}(). ${known(fn.arity)}`
   return fn.call([v, ...args], scope, path)
 }

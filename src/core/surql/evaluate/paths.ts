@@ -92,7 +92,7 @@ export const compileParts = (parts: ReadonlyArray<Part>): Step => {
     case "repeat":
       return (v, s) =>
         s.repeat === undefined
-          ? raise("Tried to use a `@` repeat recurse symbol in a position where it is not supported")
+          ? raise`Tried to use a \`@\` repeat recurse symbol in a position where it is not supported`
           : s.repeat(v, s)
   }
 }

@@ -139,7 +139,7 @@ const tree = (part: Recurse, body: Step): Step => {
           spend(scope.budget, 1)
           if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
           if (Array.isArray(inner)) return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!(item, scope))
-          if (depth >= maxDepth) return raise("Exceeded the idiom recursion limit of 256.")
+          if (depth >= maxDepth) return raise`Exceeded the idiom recursion limit of 256.`
           return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max)
             ? inner
             : at(depth + 1)(inner, scope)
@@ -168,7 +168,7 @@ export const compileRecursion = (
           ? paths(part, body)
           : shortest(part, body, compile(part.target!))
   return (v: Value, s: Scope) => {
-    if (part.min === 0) return raise("Found 0 for bound but expected at least 1.")
+    if (part.min === 0) return raise`Found 0 for bound but expected at least 1.`
     return v === undefined || v === null ? undefined : after(step(v, s), s)
   }
 }

@@ -6,7 +6,7 @@
  */
 import type { Select } from "../syntax/ast.ts"
 import type { Datetime, Obj, Range, RecordId, Value } from "../values/value.ts"
-import { raise } from "./failure.ts"
+import { known, raise } from "./failure.ts"
 
 /** Other records, as they are right now. Rows are full documents with their `id`; they are never mutated. */
 export interface Source {
@@ -103,8 +103,8 @@ export const renew = (b: Budget): void => {
 
 const exhausted = (b: Budget): never =>
   b.left < 0
-    ? raise(`The query needs more than ${b.limit} steps; raise ${b.setting} to allow it`)
-    : raise(`A row needs more than ${b.rowLimit} steps; raise ${limits.rowSteps.setting} to allow it`)
+    ? raise`The query needs more than ${known(b.limit)} steps; raise ${known(b.setting)} to allow it`
+    : raise`A row needs more than ${known(b.rowLimit)} steps; raise ${known(limits.rowSteps.setting)} to allow it`
 
 /** Takes steps from a budget; fails when it is used up. */
 export const spend = (b: Budget, steps: number): void => {
@@ -113,7 +113,7 @@ export const spend = (b: Budget, steps: number): void => {
 }
 
 const tooLarge = (b: Budget): never =>
-  raise(`The query makes more than ${b.byteLimit} bytes; raise ${limits.queryBytes.setting} to allow it`)
+  raise`The query makes more than ${known(b.byteLimit)} bytes; raise ${known(limits.queryBytes.setting)} to allow it`
 
 /** Takes bytes from a budget, before they are made; fails when it is used up. */
 export const make = (b: Budget, bytes: number): void => {

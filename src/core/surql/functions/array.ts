@@ -5,7 +5,7 @@
  * is refused before it is made.
  */
 import { chunksOf } from "../../chunksOf.ts"
-import { raise } from "../evaluate/failure.ts"
+import { known, raise } from "../evaluate/failure.ts"
 import type { Scope } from "../evaluate/scope.ts"
 import { make, spend } from "../evaluate/scope.ts"
 import { compareTerm } from "../evaluate/select/sorting.ts"
@@ -43,13 +43,12 @@ export const complement = (a: Items, b: Items): Items => {
   return a.filter((v) => !excluded.has(indexKey(v)))
 }
 
-const bad = (name: string, message: string): never => raise(`Incorrect arguments for function ${name}(). ${message}`)
-
 const maxItems = 1_000_000
 
 /** Fails when a result would hold more elements than is sensible; pays for the others. */
 export const limited = (scope: Scope, name: string, n: number): void => {
-  if (n > maxItems) bad(name, `Output must not exceed ${maxItems} elements.`)
+  if (n > maxItems)
+    raise`Incorrect arguments for function ${known(name)}(). Output must not exceed ${known(maxItems)} elements.`
   spend(scope.budget, n)
   make(scope.budget, 8 * Math.max(0, n))
 }
@@ -63,7 +62,7 @@ export const span = (name: string, length: number, given: Items): readonly [numb
       ? v < 0
         ? Math.max(0, length + Number(v))
         : Number(v)
-      : bad(name, `Argument 1 was the wrong type. Expected \`int\` but found \`${render(v)}\``)
+      : raise`Incorrect arguments for function ${known(name)}(). Argument 1 was the wrong type. Expected \`int\` but found \`${render(v)}\``
   }
   if (given.length === 0) return [0, length]
   if (to === undefined && from instanceof Range) {
@@ -115,12 +114,14 @@ const intersect = (a: Items, b: Items): Items => {
 }
 
 const chunks = (name: string, items: Items, size: number): Items => {
-  if (size < 1) return bad(name, "The second argument must be an integer greater than 0")
+  if (size < 1)
+    return raise`Incorrect arguments for function ${known(name)}(). The second argument must be an integer greater than 0`
   return chunksOf(items, size)
 }
 
 const windows = (name: string, items: Items, size: number): Items => {
-  if (size < 1) return bad(name, "The second argument must be an integer greater than 0")
+  if (size < 1)
+    return raise`Incorrect arguments for function ${known(name)}(). The second argument must be an integer greater than 0`
   return Array.from({ length: Math.max(0, items.length - size + 1) }, (_, i) => items.slice(i, i + size))
 }
 
@@ -145,7 +146,7 @@ const insert = (a: Items, v: Value, at: number): Items => {
 const swap = (a: Items, from: number, to: number): Items => {
   const place = (n: number, which: number): number =>
     n < -a.length || n >= a.length
-      ? bad("array::swap", `Argument ${which} is out of range. Expected a number between ${-a.length} and ${a.length}`)
+      ? raise`Incorrect arguments for function array::swap(). Argument ${known(which)} is out of range. Expected a number between ${-a.length} and ${a.length}`
       : n < 0
         ? n + a.length
         : n
@@ -173,9 +174,9 @@ const range = (scope: Scope, given: Value, to: Value): Items => {
   const from = asInt(given)
   const r = from instanceof Range && to === undefined ? from : undefined
   if (r === undefined && (!isInt(from) || !(to === undefined || isInt(to))))
-    return bad("array::range", `Argument 1 was the wrong type. Expected \`int\` but found \`${shown(from)}\``)
+    return raise`Incorrect arguments for function array::range(). Argument 1 was the wrong type. Expected \`int\` but found \`${shown(from)}\``
   if (r !== undefined && (r.from === undefined || r.to === undefined || !isInt(r.from.value) || !isInt(r.to.value)))
-    return bad("array::range", "Argument 1 was the wrong type. Expected `range<int>`")
+    return raise`Incorrect arguments for function array::range(). Argument 1 was the wrong type. Expected \`range<int>\``
   const start =
     r === undefined ? BigInt(from as number) : BigInt(r.from!.value as number) + (r.from!.inclusive ? 0n : 1n)
   const end =
@@ -254,7 +255,8 @@ export const array: Table = {
     return a.filter((_, n) => n !== at)
   }),
   "array::repeat": define<[Value, number]>(["any", "int"], ([v, n], s, name) => {
-    if (n < 0) return bad(name, "Expected argument 2 to be a positive number")
+    if (n < 0)
+      return raise`Incorrect arguments for function ${known(name)}(). Expected argument 2 to be a positive number`
     limited(s, name, n)
     return Array.from({ length: n }, () => v)
   }),

@@ -110,9 +110,7 @@ export const geo: Table = {
   "geo::hash::encode": define<[Geometry, number?]>(["geometry", "?int"], ([v, n]) => {
     const p = pointOf(v)
     if (n !== undefined && (n < 1 || n > 12))
-      return raise(
-        "Incorrect arguments for function geo::encode(). The second argument must be an integer greater than 0 and less than or equal to 12."
-      )
+      return raise`Incorrect arguments for function geo::encode(). The second argument must be an integer greater than 0 and less than or equal to 12.`
     return p === undefined ? undefined : hash(p, n ?? 12)
   }),
   "geo::hash::decode": define<[Value]>(["any"], ([v]) => (typeof v === "string" ? unhash(v) : undefined))

@@ -48,9 +48,7 @@ const toPlaces = (n: number, places: number): number => {
 
 const fixed = (n: NumberValue, places: number): Value => {
   if (places <= 0)
-    return raise(
-      "Incorrect arguments for function math::fixed(). The second argument must be an integer greater than 0."
-    )
+    return raise`Incorrect arguments for function math::fixed(). The second argument must be an integer greater than 0.`
   if (isInt(n)) return n
   if (n instanceof Decimal) return new Decimal(new D(n.value).toDecimalPlaces(Math.min(places, 28)))
   const v = toFloat(n)
@@ -59,16 +57,14 @@ const fixed = (n: NumberValue, places: number): Value => {
 
 const abs = (n: NumberValue): Value => {
   if (n === -9223372036854775808n)
-    return raise(`Failed to compute: "math::abs(${n})", as the operation results in an arithmetic overflow.`)
+    return raise`Failed to compute: "math::abs(${n})", as the operation results in an arithmetic overflow.`
   return isInt(n) || n instanceof Decimal ? (compareNumbers(n, 0) < 0 ? negate(n) : n) : float(Math.abs(toFloat(n)))
 }
 
 /** Of the kind of the number, but a float where an int has bounds that are none. */
 const clamp = (n: NumberValue, min: NumberValue, max: NumberValue): Value => {
   if (compareNumbers(min, max) > 0)
-    return raise(
-      "Incorrect arguments for function math::clamp(). Lowerbound for clamp must be smaller the the upperbound"
-    )
+    return raise`Incorrect arguments for function math::clamp(). Lowerbound for clamp must be smaller the the upperbound`
   if (toFloat(n) !== toFloat(n)) return NaN
   const nearest = compareNumbers(n, min) < 0 ? min : compareNumbers(n, max) > 0 ? max : n
   if (n instanceof Decimal) return decimalOf(nearest)

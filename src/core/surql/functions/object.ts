@@ -16,9 +16,7 @@ const fromEntries = (entries: ReadonlyArray<Value>): Obj => {
   const out: Record<string, Value> = {}
   for (const entry of entries) {
     if (!Array.isArray(entry) || entry.length !== 2)
-      return raise(
-        `Incorrect arguments for function object::from_entries(). Expected entries, found ${exactKind(entry)}`
-      )
+      return raise`Incorrect arguments for function object::from_entries(). Expected entries, found ${exactKind(entry)}`
     const [key, value] = entry as ReadonlyArray<Value>
     setField(out, toText(key), value)
   }
@@ -29,9 +27,7 @@ const remove = (o: Obj, targets: Value): Obj => {
   const keys = Array.isArray(targets) ? (targets as ReadonlyArray<Value>) : [targets]
   for (const key of keys)
     if (typeof key !== "string")
-      raise(
-        `Incorrect arguments for function object::remove(). '${render(key)}' cannot be used as a key. Please use a string instead.`
-      )
+      raise`Incorrect arguments for function object::remove(). '${render(key)}' cannot be used as a key. Please use a string instead.`
   const out: Record<string, Value> = {}
   for (const key of Object.keys(o)) if (!keys.includes(key)) setField(out, key, o[key])
   return out

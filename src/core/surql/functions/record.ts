@@ -33,7 +33,7 @@ export const record: Table = {
     ([v], scope) => {
       if (v instanceof RecordRange) return false
       const id = recordOf(v)
-      if (id === undefined) return raise("Incorrect arguments for function record::is_edge(). Expected a record ID")
+      if (id === undefined) return raise`Incorrect arguments for function record::is_edge(). Expected a record ID`
       const doc = scope.source.record(id)
       return isObj(doc) && recordOf(field(doc, "in")) !== undefined && recordOf(field(doc, "out")) !== undefined
     },

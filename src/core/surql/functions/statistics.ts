@@ -13,7 +13,7 @@ import {
   subtract,
   subtractWrapping
 } from "../evaluate/arithmetic.ts"
-import { raise } from "../evaluate/failure.ts"
+import { known, raise } from "../evaluate/failure.ts"
 import { indexKey } from "../values/key.ts"
 import type { NumberValue } from "../values/number.ts"
 import { compareNumbers, D, decimal, isNumber, toFloat } from "../values/number.ts"
@@ -32,14 +32,10 @@ const over = (
 ): Fn =>
   define<ReadonlyArray<Value>>(["any", ...params], ([a, ...rest], _, name) => {
     if (!Array.isArray(a))
-      raise(
-        `Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`array<number>\` but found \`${render(a)}\``
-      )
+      raise`Incorrect arguments for function ${known(name)}(). Argument 1 was the wrong type. Expected \`array<number>\` but found \`${render(a)}\``
     for (const v of a as ReadonlyArray<Value>)
       if (!isNumber(v))
-        raise(
-          `Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`number\` but found \`${render(v)}\` when coercing an element of \`array<number>\``
-        )
+        raise`Incorrect arguments for function ${known(name)}(). Argument 1 was the wrong type. Expected \`number\` but found \`${render(v)}\` when coercing an element of \`array<number>\``
     return body(a as Numbers, rest, name)
   })
 
@@ -140,7 +136,7 @@ const rise = (heap: Array<NumberValue>, from: number, order: (a: NumberValue, b:
  */
 const take = (n: Numbers, count: Value, name: string, order: (a: NumberValue, b: NumberValue) => number): Value => {
   if (!isNumber(count) || toFloat(count) <= 0)
-    return raise(`Incorrect arguments for function ${name}(). The second argument must be an integer greater than 0.`)
+    return raise`Incorrect arguments for function ${known(name)}(). The second argument must be an integer greater than 0.`
   const heap: Array<NumberValue> = [],
     most = toFloat(count)
   for (const v of n) {

@@ -49,7 +49,7 @@ const table = (v: Value): Value =>
       ? new TableName(v.table)
       : typeof v === "string"
         ? new TableName(v)
-        : raise(`Found ${toText(v)} for the table, which is not valid`)
+        : raise`Found ${toText(v)} for the table, which is not valid`
 
 const isKey = (v: Value): v is RecordKey => isInt(v) || Array.isArray(v) || isObj(v) || v instanceof Uuid
 
@@ -58,7 +58,7 @@ const key = (v: Value): RecordKey => {
   if (isKey(v)) return v
   if (isNumber(v)) return v instanceof Decimal ? v.value.toFixed() : floatKey(toFloat(v))
   const text = rawText(v)
-  return text === "" ? raise("Found '' for the Record ID but this is not a valid id") : text
+  return text === "" ? raise`Found '' for the Record ID but this is not a valid id` : text
 }
 
 const floatKey = (n: number): string => (Number.isFinite(n) ? positional(n) : String(n).replace("Infinity", "inf"))
@@ -66,7 +66,7 @@ const floatKey = (n: number): string => (Number.isFinite(n) ? positional(n) : St
 const keyRange = (range: Range): Range => {
   for (const bound of [range.from, range.to])
     if (bound !== undefined && typeof bound.value !== "string" && !isKey(bound.value))
-      return raise(`Found ${render(range)} for the Record ID but this is not a valid id`)
+      return raise`Found ${render(range)} for the Record ID but this is not a valid id`
   return range
 }
 
@@ -74,7 +74,7 @@ const record = (args: ReadonlyArray<Value>): Value => {
   const [a, b] = args
   if (args.length === 1) return cast("record", a)
   const name = rawText(a)
-  if (name === "") return raise("Found '' for the table, which is not valid")
+  if (name === "") return raise`Found '' for the table, which is not valid`
   if (b instanceof RecordRange) return new RecordRange(name, b.range)
   if (b instanceof Range) return new RecordRange(name, keyRange(b))
   return RecordIds.make(name, key(b))
@@ -87,9 +87,7 @@ const isRecord = (v: Value, name: Value): boolean =>
 const path = (v: Value, scope: Scope): Value =>
   typeof v === "string"
     ? compileParts(v.split(".").map((name) => ({ kind: "field", name }) as const))(scope.doc, scope)
-    : raise(
-        `Incorrect arguments for function type::field(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(v)}\``
-      )
+    : raise`Incorrect arguments for function type::field(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(v)}\``
 
 const convertible = [
   "array",
@@ -113,7 +111,7 @@ export const type: Table = {
   ...Object.fromEntries(convertible.map((t) => [`type::${t}`, conversion(t)])),
   "type::set": define<[Value]>(["any"], ([v]) =>
     v instanceof Range || v instanceof Bytes
-      ? raise(`Could not cast into \`set\` using input \`${render(v)}\``)
+      ? raise`Could not cast into \`set\` using input \`${render(v)}\``
       : cast("set", v)
   ),
   "type::string_lossy": define<[Value]>(["any"], ([v]) =>

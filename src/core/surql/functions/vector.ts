@@ -10,7 +10,7 @@ import {
   multiplyWrapping as multiply,
   subtractWrapping as subtract
 } from "../evaluate/arithmetic.ts"
-import { raise } from "../evaluate/failure.ts"
+import { known, raise } from "../evaluate/failure.ts"
 import { indexKey } from "../values/key.ts"
 import type { NumberValue } from "../values/number.ts"
 import { D, isNumber, toFloat } from "../values/number.ts"
@@ -27,15 +27,13 @@ const numbers = (name: string, ...vectors: ReadonlyArray<ReadonlyArray<Value>>):
   vectors.forEach((v, i) => {
     for (const n of v)
       if (!isNumber(n))
-        raise(
-          `Incorrect arguments for function ${name}(). Argument ${i + 1} was the wrong type. Expected \`number\` but found \`${render(n)}\``
-        )
+        raise`Incorrect arguments for function ${known(name)}(). Argument ${known(i + 1)} was the wrong type. Expected \`number\` but found \`${render(n)}\``
   })
 
 const checked = (name: string, a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): void => {
   numbers(name, a, b)
   if (a.length !== b.length)
-    raise(`Incorrect arguments for function ${name}(). The two vectors must be of the same dimension.`)
+    raise`Incorrect arguments for function ${known(name)}(). The two vectors must be of the same dimension.`
 }
 
 const pair = (body: (a: Vector, b: Vector) => Value): Fn =>
@@ -57,7 +55,7 @@ const gaps = (a: Vector, b: Vector): Array<number> => a.map((x, i) => Math.abs(t
 
 const cross = (a: Vector, b: Vector): Value => {
   if (a.length !== 3 || b.length !== 3)
-    return raise("Incorrect arguments for function vector::cross(). Both vectors must have a dimension of 3.")
+    return raise`Incorrect arguments for function vector::cross(). Both vectors must have a dimension of 3.`
   const at = (i: number, j: number): Value => subtract(multiply(a[i], b[j]), multiply(a[j], b[i]))
   return [at(1, 2), at(2, 0), at(0, 1)]
 }

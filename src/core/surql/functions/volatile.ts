@@ -3,7 +3,7 @@
  *
  * Why so: a name that exists must be told apart from a typo, and a pure core has neither randomness nor a clock.
  */
-import { raise } from "../evaluate/failure.ts"
+import { known, raise } from "../evaluate/failure.ts"
 import type { Table } from "./define.ts"
 import { volatile as unstable } from "./define.ts"
 
@@ -37,5 +37,5 @@ const names = [
 ]
 
 export const volatile: Table = Object.fromEntries(
-  names.map((name) => [name, unstable(() => raise(`${name}() is not deterministic, and not available here`))])
+  names.map((name) => [name, unstable(() => raise`${known(name)}() is not deterministic, and not available here`)])
 )

@@ -51,14 +51,14 @@ export const diff = (a: Value, b: Value, path = ""): Array<Value> => {
     ]
   }
   if (typeof a === "string" && typeof b === "string")
-    return raise("value::diff() of two texts is not supported here: text patches are the database's own")
+    return raise`value::diff() of two texts is not supported here: text patches are the database's own`
   return [{ op: "replace", path, value: b }]
 }
 
 const added = (path: string, value: Value): Value => ({ op: "add", path, value })
 
 const malformed = (why: string): never =>
-  raise(`The JSON Patch contains invalid operations. Failed to parse JSON patch structure: ${why}`)
+  raise`The JSON Patch contains invalid operations. Failed to parse JSON patch structure: ${why}`
 
 const segments = (v: Value): ReadonlyArray<string> => rawText(v).replace(/^\/+/, "").split(/[./]/)
 
@@ -140,9 +140,7 @@ const test = (v: Value, o: Operation): Value => {
   const found = pick(v, o.path)
   return equal(o.value, found)
     ? v
-    : raise(
-        `Given test operation failed for JSON Patch. Expected \`${render(o.value)}\`, but got \`${render(found)}\` instead.`
-      )
+    : raise`Given test operation failed for JSON Patch. Expected \`${render(o.value)}\`, but got \`${render(found)}\` instead.`
 }
 
 const apply = (v: Value, o: Operation): Value => {
@@ -168,7 +166,7 @@ const apply = (v: Value, o: Operation): Value => {
 const changed = (v: Value, o: Operation): Value => {
   if (typeof o.value !== "string" || typeof pick(v, o.path) !== "string" || o.value === "") return v
   return o.value.startsWith("@@ ")
-    ? raise("value::patch() with a text patch (`change`) is not supported here: text patches are the database's own")
+    ? raise`value::patch() with a text patch (\`change\`) is not supported here: text patches are the database's own`
     : malformed("InvalidInput")
 }
 

@@ -5,7 +5,7 @@
  * Whatever can be repeated (a closure, LET, a patch) is therefore weighed when it is done; sizes are remembered by
  * part, so that only new parts are looked at.
  */
-import { raise } from "../evaluate/failure.ts"
+import { known, raise } from "../evaluate/failure.ts"
 import type { Value } from "./value.ts"
 import { SetValue } from "./value.ts"
 
@@ -20,7 +20,7 @@ interface Weight {
   readonly levels: number
 }
 
-const known = new WeakMap<object, Weight>()
+const weights = new WeakMap<object, Weight>()
 
 const single: Weight = { parts: 1, levels: 1 }
 
@@ -38,7 +38,7 @@ const sum = (items: ReadonlyArray<Value>): Weight => {
 const weight = (v: Value): Weight => {
   if (typeof v === "string") return v.length < 64 ? single : { parts: 1 + v.length / 64, levels: 1 }
   if (typeof v !== "object" || v === null) return single
-  const found = known.get(v)
+  const found = weights.get(v)
   if (found !== undefined) return found
   const items = Array.isArray(v)
     ? (v as ReadonlyArray<Value>)
@@ -49,7 +49,7 @@ const weight = (v: Value): Weight => {
         : undefined
   if (items === undefined) return single
   const made = sum(items)
-  known.set(v, made)
+  weights.set(v, made)
   return made
 }
 
@@ -57,6 +57,6 @@ const weight = (v: Value): Weight => {
 export const weighed = (v: Value): Value => {
   if (typeof v !== "string" && (typeof v !== "object" || v === null)) return v
   const { parts, levels } = weight(v)
-  if (parts > maxParts) return raise(`The query makes a value of more than ${maxParts} parts`)
-  return levels > maxLevels ? raise(`The query makes a value that nests deeper than ${maxLevels} levels`) : v
+  if (parts > maxParts) return raise`The query makes a value of more than ${known(maxParts)} parts`
+  return levels > maxLevels ? raise`The query makes a value that nests deeper than ${known(maxLevels)} levels` : v
 }

@@ -7,9 +7,9 @@ import type { ViewAnswer } from "../viewTypes.ts"
 
 const encoder = new TextEncoder()
 
-/** A snapshot of a view, with its bytes made before it is told. */
+/** A snapshot of a view, with its bytes made before it is told. All followers share them, so they tell kinds (D72). */
 export function* prepared(id: string, answer: ViewAnswer): Slices<ViewEvent> {
   const event: ViewEvent = { event: "snapshot", id, data: answer }
-  const pieces = yield* AnswerBytes.written(answer)
+  const pieces = yield* AnswerBytes.written(answer, "kinds")
   return withBytes(event, Bytes.joined([encoder.encode(headOf(event)), ...pieces, encoder.encode("\n\n")]))
 }

@@ -17,6 +17,7 @@ import type { Slicer } from "../../../node/Slicer.ts"
 import { Feed, type Follower, type Following, type Taker } from "../../../node/streams/feed.ts"
 import { type EndReason, endOf, type ViewEvent, WrittenEvent } from "../../../node/streams/viewEvent.ts"
 import type { Turn } from "../../../ports/Turn.ts"
+import { toldOf } from "../answerBytes.ts"
 import type { Registered, Registry } from "../registry.ts"
 import { resultBytes, type StreamLimits } from "../viewLimits.ts"
 import { missedBy } from "./missed.ts"
@@ -245,7 +246,7 @@ export class RowStreams {
   private snapshot(rows: Rows, view: Registered, id: string, n: number): ReadonlyArray<ViewEvent> {
     const { instance, kept, list } = rows
     if (kept?.view === view && kept.id === id) return kept.events
-    const errors = instance.errors()
+    const errors = toldOf(instance.errors(), "kinds")
     const parts = RowsText.snapshotParts(id, list!.texts(), {
       only: instance.only,
       result_hash: instance.hash(),
@@ -321,7 +322,7 @@ export class RowStreams {
 
 const errorsOf = (instance: View): string => {
   const errors = instance.errors()
-  return errors.length === 0 ? "[]" : JSON.stringify(errors)
+  return errors.length === 0 ? "[]" : JSON.stringify(toldOf(errors, "kinds"))
 }
 
 /** A follower that is told an end and nothing else. */

@@ -4,14 +4,16 @@
  */
 
 import { Duration, Effect, Stream } from "effect"
+import { drain } from "../../../core/surql/evaluate/scope.ts"
 import type { Feed, Follower, Following, Taker } from "../../../node/streams/feed.ts"
 import { bytesOf, type EndReason, endOf, type ViewEvent } from "../../../node/streams/viewEvent.ts"
 import type { Turn } from "../../../ports/Turn.ts"
 import type { AppliedChange } from "../committer.ts"
 import type { Reading, Snapshot } from "../reading.ts"
-import { formatOf, generationOf, type Registered, type Registry } from "../registry.ts"
+import { answerOf, formatOf, generationOf, type Registered, type Registry } from "../registry.ts"
 import type { StreamLimits } from "../viewLimits.ts"
 import { type Format, Overloaded, type StreamFormat, type ViewNotFound, type ViewQuarantined } from "../viewTypes.ts"
+import { prepared } from "./eventBytes.ts"
 import { missedBy } from "./missed.ts"
 import { streamOf } from "./pulled.ts"
 import { RowStreams, type RowStreamsParts } from "./rowStreams.ts"
@@ -234,7 +236,7 @@ export class ViewStreams {
   ): Follower {
     const at = made === undefined ? undefined : feed.after(made.generation, generationOf(view))
     if (made !== undefined && at !== undefined) return feed.listen(taker, [made.event], at)
-    const data = this.registry.answer(view, id, format)
-    return feed.listen(taker, [{ event: "snapshot", id: `${view.incarnation}.${data.content_generation}`, data }])
+    const answer = answerOf(view, id, this.registry.shown(view.instance, format))
+    return feed.listen(taker, [drain(prepared(`${view.incarnation}.${answer.content_generation}`, answer))])
   }
 }

@@ -399,12 +399,10 @@ const compileBuild = (select: Select, needs: Needs): Output => {
   const outputs = select.fields.map((f): Output => {
     if (f.kind === "all")
       return () =>
-        raise(
-          "Incorrect selector for aggregate selection, expression `*` within in selector cannot be aggregated in a group."
-        )
+        raise`Incorrect selector for aggregate selection, expression \`*\` within in selector cannot be aggregated in a group.`
     if (namesThis(f.expr))
       return () =>
-        raise("Invalid query: Found a `$this` parameter refering to the document of a group by select statement")
+        raise`Invalid query: Found a \`$this\` parameter refering to the document of a group by select statement`
     const named = f.alias === undefined ? -1 : needs.keyAt(f.alias),
       at = named >= 0 ? named : needs.keyAt(f.expr)
     return at >= 0 ? (_, key) => key[at] : output(needs, f.expr)

@@ -11,7 +11,7 @@ import { render } from "../../values/text.ts"
 import type { Value } from "../../values/value.ts"
 import { isObj } from "../../values/value.ts"
 import { canFail, compile } from "../evaluate.ts"
-import { raise } from "../failure.ts"
+import { known, raise } from "../failure.ts"
 import { compileParts } from "../paths.ts"
 import type { Compiled, Scope } from "../scope.ts"
 import { make, spend } from "../scope.ts"
@@ -43,15 +43,11 @@ const dynamic = (field: Extract<Field, { kind: "expr" }>): Put | undefined => {
     const paths = many
       ? Array.isArray(v)
         ? (v as ReadonlyArray<Value>)
-        : raise(
-            `Incorrect arguments for function type::fields(). Argument 1 was the wrong type. Expected \`array\` but found \`${render(v)}\``
-          )
+        : raise`Incorrect arguments for function type::fields(). Argument 1 was the wrong type. Expected \`array\` but found \`${render(v)}\``
       : [v]
     for (const path of paths) {
       if (typeof path !== "string")
-        raise(
-          `Incorrect arguments for function ${expr.name}(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(path)}\``
-        )
+        raise`Incorrect arguments for function ${known(expr.name)}(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(path)}\``
       const names = String(path).split(".")
       setPath(row, names, compileParts(names.map((name) => ({ kind: "field", name }) as const))(scope.doc, scope))
     }

@@ -17,7 +17,7 @@ import { isInt, type RecordId } from "../../values/value.ts"
 import { keepValue } from "../charge.ts"
 import { canFail, compile, compileReturn } from "../evaluate.ts"
 import type { Failure } from "../failure.ts"
-import { EvalError, raise } from "../failure.ts"
+import { EvalError, failureOf, known, raise } from "../failure.ts"
 import type { Budget, Compiled, Scope, Slices, Source } from "../scope.ts"
 import { beginRow, drain, endRows, keepBytes, limits, make, spend } from "../scope.ts"
 import type { Gathering } from "./group.ts"
@@ -38,7 +38,7 @@ export interface SelectedRow {
 /** A row, or (without a record) a group, left out because an expression failed on it. */
 export interface LeftOut {
   readonly record: RecordId | undefined
-  readonly reason: string
+  readonly failure: Failure
 }
 
 export interface Selected {
@@ -105,7 +105,7 @@ const leaveOut = (error: unknown, left: Array<LeftOut> | undefined, record: Reco
   if (left === undefined || !(error instanceof EvalError)) throw error
   done(p)
   spend(p.budget, 1)
-  left.push({ record, reason: error.reason })
+  left.push({ record, failure: error })
 }
 
 /** Keeps what `step` gives. */
@@ -255,7 +255,7 @@ function* split(
 const whole = (clause: "LIMIT" | "START", v: Value): number =>
   isInt(v) && v >= 0
     ? Number(v)
-    : raise(`Found ${toText(v)} but the ${clause} clause must evaluate to a positive integer`)
+    : raise`Found ${toText(v)} but the ${known(clause)} clause must evaluate to a positive integer`
 
 function* grouped(gathering: Gathering, outer: Scope, left: Array<LeftOut> | undefined): Slices<Array<Item>> {
   const rows = yield* gathering.rows(outer, (error) => leaveOut(error, left, undefined, pace(outer.budget)))
@@ -333,7 +333,7 @@ export const compileSelect = (select: Select): Plan => {
   const cannotFail = projection?.canFail === false && !(select.where !== undefined && canFail(select.where))
   return {
     run: function* (outer, left, given) {
-      if (isOnlyNothing(select)) raise("Expected a single result output when using the ONLY keyword")
+      if (isOnlyNothing(select)) raise`Expected a single result output when using the ONLY keyword`
       // Sources and bounds of a subquery see the row around it, as `$this` and as `$parent`.
       const around = outer.parent === outer.doc ? outer : inner(outer, outer.doc)
       const values: Array<Value> = []
@@ -386,13 +386,13 @@ const source = (compiled: Compiled, from: Expr): ((around: Scope) => Slices<Valu
 
 const value = (select: Select, rows: ReadonlyArray<SelectedRow>): Value => {
   if (!select.only) return rows.map((row) => row.value)
-  return rows.length > 1 ? raise("Expected a single result output when using the ONLY keyword") : rows[0]?.value
+  return rows.length > 1 ? raise`Expected a single result output when using the ONLY keyword` : rows[0]?.value
 }
 
 /** A statement as an expression (subqueries). */
 export const compileStatement = (statement: Statement): Compiled => {
   if (statement.kind === "return") return compileReturn(statement)
-  if (statement.kind !== "select") return () => raise("INFO is not allowed here")
+  if (statement.kind !== "select") return () => raise`INFO is not allowed here`
   const plan = lazily(() => compileSelect(statement))
   const plain: Compiled = (scope) => value(statement, drain(plan().run(scope, undefined)))
   return (scope) =>
@@ -414,12 +414,7 @@ function* attempt<A>(body: () => Slices<A>): Slices<Either.Either<A, Failure>> {
   try {
     return Either.right(yield* body())
   } catch (error) {
-    if (error instanceof EvalError) return Either.left({ reason: error.reason })
-    if (error instanceof RangeError && /call stack/.test(error.message))
-      return Either.left({ reason: "The query recurses too deep" })
-    if (error instanceof RangeError && /string length/.test(error.message))
-      return Either.left({ reason: "The query makes a text that is too long" })
-    throw error
+    return Either.left(failureOf(error))
   }
 }
 
@@ -440,7 +435,7 @@ export const selectRowsSliced = (select: Select, options: Options): Slices<Eithe
       yield* compileSelect(select).run(scopeOf(options), options.onFailure === "leaveOut" ? left : undefined),
       options
     )
-    if (select.only && rows.length > 1) raise("Expected a single result output when using the ONLY keyword")
+    if (select.only && rows.length > 1) raise`Expected a single result output when using the ONLY keyword`
     return { rows, left }
   })
 
@@ -479,7 +474,7 @@ export const evaluateSliced = (statement: Statement, options: Options): Slices<E
 
 const bounded = <A>(rows: ReadonlyArray<A>, { maxRows = Infinity }: Options): ReadonlyArray<A> =>
   rows.length > maxRows
-    ? raise(`The query gives more than ${maxRows} rows; raise ${limits.queryRows.setting} to allow it`)
+    ? raise`The query gives more than ${known(maxRows)} rows; raise ${known(limits.queryRows.setting)} to allow it`
     : rows
 
 /** Runs any statement. Error: why it failed, in the database's words. */

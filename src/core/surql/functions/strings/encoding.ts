@@ -33,7 +33,7 @@ const decode64 = (text: string): Value => {
   // Bits behind the last whole byte must be nought.
   const left = clean.length % 4 === 2 ? 15 : clean.length % 4 === 3 ? 3 : 0
   if (bad || (base64.indexOf(clean.at(-1) ?? "A") & left) !== 0)
-    return raise("Incorrect arguments for function encoding::base64::decode(). invalid base64")
+    return raise`Incorrect arguments for function encoding::base64::decode(). invalid base64`
   const out: Array<number> = []
   let bits = 0,
     held = 0
@@ -51,17 +51,15 @@ const decode64 = (text: string): Value => {
 const encodeCbor = (v: Value): Value => {
   const bytes = encode(v)
   if (bytes !== undefined) return new Bytes(bytes)
-  return raise(
-    hasClosure(v)
-      ? "Closure values cannot be converted to public value"
-      : "Incorrect arguments for function encoding::cbor::encode(). Value could not be encoded into CBOR"
-  )
+  return hasClosure(v)
+    ? raise`Closure values cannot be converted to public value`
+    : raise`Incorrect arguments for function encoding::cbor::encode(). Value could not be encoded into CBOR`
 }
 
 const decodeCbor = (b: Bytes): Value => {
   const decoded = decode(b.value)
   return decoded === undefined
-    ? raise("Incorrect arguments for function encoding::cbor::decode(). invalid cbor")
+    ? raise`Incorrect arguments for function encoding::cbor::decode(). invalid cbor`
     : decoded.value
 }
 

@@ -210,7 +210,7 @@ const fuzzy = (text: Chars, pattern: Chars): number => {
 
 const hamming = (a: Chars, b: Chars): Value =>
   a.length !== b.length
-    ? raise("Incorrect arguments for function string::distance::hamming(). Strings must be of equal length.")
+    ? raise`Incorrect arguments for function string::distance::hamming(). Strings must be of equal length.`
     : a.filter((c, i) => c !== b[i]).length
 
 export const similarity: Table = {

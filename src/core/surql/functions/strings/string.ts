@@ -3,7 +3,7 @@
  *
  * Why so: lengths and positions count code points, as the database does, never UTF-16 units.
  */
-import { raise } from "../../evaluate/failure.ts"
+import { known, raise } from "../../evaluate/failure.ts"
 import type { Scope } from "../../evaluate/scope.ts"
 import { make, spend } from "../../evaluate/scope.ts"
 import * as Regexes from "../../regex/regex.ts"
@@ -63,7 +63,7 @@ const bytesOf = (s: string): number => {
 /** Fails when a text would have more bytes than the database makes; pays for the others. */
 const limitedText = (scope: Scope, name: string, bytes: number): void => {
   if (!(bytes >= 0 && bytes <= maxBytes))
-    raise(`Incorrect arguments for function ${name}(). Output must not exceed ${maxBytes} bytes.`)
+    raise`Incorrect arguments for function ${known(name)}(). Output must not exceed ${known(maxBytes)} bytes.`
   spend(scope.budget, bytes >> 6)
   make(scope.budget, bytes)
 }
@@ -91,9 +91,7 @@ const replaceText = (s: string, search: string, by: string, scope: Scope): strin
 const replace = (s: string, search: Value, by: string, scope: Scope): string => {
   if (typeof search === "string") return replaceText(s, search, by, scope)
   if (!(search instanceof Regex))
-    return raise(
-      `Incorrect arguments for function string::replace(). Argument 2 was the wrong type. Expected a string but found ${toText(search)}`
-    )
+    return raise`Incorrect arguments for function string::replace(). Argument 2 was the wrong type. Expected a string but found ${toText(search)}`
   const compiled = Regexes.compile(search.source)
   if (compiled === undefined) return s
   const added = bytesOf(by)
@@ -115,7 +113,7 @@ const replace = (s: string, search: Value, by: string, scope: Scope): string => 
 const matches = (s: string, pattern: Value): boolean => {
   const source = pattern instanceof Regex ? pattern.source : pattern
   if (typeof source !== "string" || Regexes.compile(source) === undefined)
-    return raise(`Could not cast into \`regex\` using input \`${toText(pattern)}\``)
+    return raise`Could not cast into \`regex\` using input \`${toText(pattern)}\``
   return Regexes.matches(source, s)
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { uuidOf } from "../../evaluate/cast.ts"
-import { raise } from "../../evaluate/failure.ts"
+import { known, raise } from "../../evaluate/failure.ts"
 import * as Datetimes from "../../values/datetime.ts"
 import * as RecordIds from "../../values/recordId.ts"
 import type { Value } from "../../values/value.ts"
@@ -29,7 +29,7 @@ const version = (text: string, name: string, message = "Invalid semantic version
   const m = semver.exec(text)
   const parts = m === null ? [] : m.slice(1, 4).map(BigInt)
   return m === null || parts.some((n) => n > 18446744073709551615n)
-    ? raise(`Incorrect arguments for function ${name}(). ${message}`)
+    ? raise`Incorrect arguments for function ${known(name)}(). ${known(message)}`
     : { parts: parts as unknown as Version["parts"], pre: m[4], build: m[5] }
 }
 
@@ -93,9 +93,7 @@ const isRecord = ([s, ...of]: readonly [string, ...ReadonlyArray<Value>], _: unk
   if (table instanceof TableName) return table.name === id.table
   return typeof table === "string"
     ? table === id.table
-    : raise(
-        `Incorrect arguments for function ${name}()(). Expected an optional string or table type for the second argument`
-      )
+    : raise`Incorrect arguments for function ${known(name)}()(). Expected an optional string or table type for the second argument`
 }
 
 export const stringTests: Table = {
@@ -105,7 +103,7 @@ export const stringTests: Table = {
   "string::is_datetime": define<[string, string?]>(["string", "?string"], ([s, format]) =>
     format === undefined
       ? Datetimes.parseWritten(s) !== undefined
-      : raise("string::is_datetime() with a format is not supported yet")
+      : raise`string::is_datetime() with a format is not supported yet`
   ),
   "string::is_hexadecimal": shape(/^[0-9a-fA-F]+$/),
   "string::is_latitude": shape(/^[-+]?([1-8]?\d(\.\d+)?|90(\.0+)?)$/),

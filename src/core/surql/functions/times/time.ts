@@ -4,7 +4,7 @@
  * Why so: parts of a date come from the proleptic calendar in datetime.ts; rounding counts from the Unix epoch.
  */
 
-import { raise } from "../../evaluate/failure.ts"
+import { known, raise } from "../../evaluate/failure.ts"
 import type { Scope } from "../../evaluate/scope.ts"
 import type { Civil } from "../../values/datetime.ts"
 import {
@@ -28,7 +28,7 @@ import { formatTime } from "./timeFormat.ts"
 
 /** The present, where the caller gave one. */
 const now = (scope: Scope, name: string): Datetime =>
-  scope.now ?? raise(`${name}() without a datetime is not deterministic`)
+  scope.now ?? raise`${known(name)}() without a datetime is not deterministic`
 
 /** A part of a datetime; without an argument, of now. */
 const part = (body: (d: Datetime, c: Civil) => Value): Fn => ({
@@ -66,9 +66,7 @@ const rounding = (body: (floor: bigint, n: bigint, step: bigint) => bigint): Fn 
       n = toNanos(d)
     if (step === 0n) return d
     if (!inNanos(step) || !inNanos(n))
-      return raise(
-        `Incorrect arguments for function ${name}(). The second argument must be a duration, and must be able to be represented as nanoseconds.`
-      )
+      return raise`Incorrect arguments for function ${known(name)}(). The second argument must be a duration, and must be able to be represented as nanoseconds.`
     return fromNanos(body(floorTo(d, by), n, step))
   })
 
@@ -77,9 +75,7 @@ const units = ["year", "month", "day", "hour", "minute", "second"]
 const group = (d: Datetime, unit: string): Value => {
   const at = units.indexOf(unit)
   if (at < 0)
-    return raise(
-      "Incorrect arguments for function time::group(). The second argument must be a string, and can be one of 'year', 'month', 'day', 'hour', 'minute', or 'second'."
-    )
+    return raise`Incorrect arguments for function time::group(). The second argument must be a string, and can be one of 'year', 'month', 'day', 'hour', 'minute', or 'second'.`
   const c = civil(d)
   return fromCivil({
     year: c.year,
@@ -97,9 +93,7 @@ const from = (scale: bigint, unit: string): Fn =>
     ["int"],
     ([n], _, name) =>
       within(BigInt(n) * scale) ??
-      raise(
-        `Incorrect arguments for function ${name}(). The argument must be a number of ${unit} relative to January 1, 1970 0:00:00 UTC that produces a datetime between -262143-01-01T00:00:00Z and +262142-12-31T23:59:59Z.`
-      ),
+      raise`Incorrect arguments for function ${known(name)}(). The argument must be a number of ${known(unit)} relative to January 1, 1970 0:00:00 UTC that produces a datetime between -262143-01-01T00:00:00Z and +262142-12-31T23:59:59Z.`,
     { wideInts: true }
   )
 
@@ -107,27 +101,24 @@ const extreme = (sign: number): Fn =>
   define<[ReadonlyArray<Value>]>(["array"], ([a], _, name) =>
     a.reduce<Value>((best, v) => {
       if (!(v instanceof Datetime))
-        return raise(
-          `Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`datetime\` but found \`${render(v)}\``
-        )
+        return raise`Incorrect arguments for function ${known(name)}(). Argument 1 was the wrong type. Expected \`datetime\` but found \`${render(v)}\``
       return best === undefined || compare(v, best) * sign > 0 ? v : best
     }, undefined)
   )
 
 const set = (unit: keyof Civil, word: string, max: (c: Civil) => number, min: number): Fn =>
   define<[Datetime, number]>(["datetime", "number"], ([d, n]) => {
+    const [before = "", after = ""] = word.split("_")
     const c = civil(d)
     const next = { ...c, [unit]: n }
     if (!Number.isInteger(n) || n < min || n > max(c) || next.day > daysInMonth(next.year, next.month))
-      return raise(`Unable to set datetime to ${word.replace("_", String(n))}`)
+      return raise`Unable to set datetime to ${known(before)}${n}${known(after)}`
     return fromCivil(next)
   })
 
 const fromUlid = (text: string): Value => {
   if (!/^[0-9A-HJKMNP-TV-Z]{26}$/i.test(text))
-    return raise(
-      "Incorrect arguments for function time::from_ulid(). The first argument must be a string, containing a valid ULID."
-    )
+    return raise`Incorrect arguments for function time::from_ulid(). The first argument must be a string, containing a valid ULID.`
   const millis = Array.from(text.slice(0, 10).toUpperCase()).reduce(
     (n, c) => n * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".indexOf(c),
     0
@@ -147,7 +138,7 @@ const fromUuid = (u: Uuid): Value => {
         ? hex.slice(0, 12) + hex.slice(13, 16)
         : undefined
   if (ticks === undefined)
-    return raise("Incorrect arguments for function time::from_uuid(). The first argument must be a v1, v6 or v7 UUID.")
+    return raise`Incorrect arguments for function time::from_uuid(). The first argument must be a v1, v6 or v7 UUID.`
   return fromNanos((BigInt("0x" + ticks) - 0x01b21dd213814000n) * 100n)
 }
 
@@ -168,7 +159,7 @@ export const time: Table = {
   "time::now": volatile((_, scope, name) => now(scope, name)),
   "time::round": rounding((floor, n, step) => (2n * (n - floor) >= step ? floor + step : floor)),
   "time::second": part((_, c) => c.second),
-  "time::timezone": volatile((_, __, name) => raise(`${name}() is not deterministic`)),
+  "time::timezone": volatile((_, __, name) => raise`${known(name)}() is not deterministic`),
   "time::unix": part((d) => d.seconds),
   "time::wday": part((d) => weekday(d)),
   "time::week": part((d) => isoWeek(d)[1]),

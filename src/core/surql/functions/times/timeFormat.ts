@@ -114,7 +114,7 @@ export const formatTime = (d: Datetime, format: string): string => {
       return `${letters["F"]!(d, c)}T${letters["T"]!(d, c)}${c.nanos === 0 ? "" : fractions(c, c.nanos % 1e6 === 0 ? 3 : c.nanos % 1e3 === 0 ? 6 : 9, true)}+00:00`
     const letter = letters[spec.slice(-1)]
     if (letter === undefined || spec === "" || (spec.length > 1 && !mayBePadded(spec.slice(-1))))
-      return raise(`Incorrect arguments for method time::format(). \`${format}\` is not a valid time formatting string`)
+      return raise`Incorrect arguments for method time::format(). \`${format}\` is not a valid time formatting string`
     const text = letter(d, c)
     return spec.length === 1 ? text : padded(text, spec[0]!, spec[1] === "s" ? 9 : text.length)
   })
