@@ -4,11 +4,12 @@
  *
  * The assignment is the claim (D35): the SSP that the change names runs the job, and what is known of it lives as long
  * as the process; after that the scheduler hands the job to another. A record that is delivered again as it was does
- * not run again.
+ * not run again; one that was deleted is forgotten, so that its id's next job is another one. A look for open jobs
+ * finds those that are assigned and not begun: no other SSP would run them.
  */
 import { Clock, Effect } from "effect"
 import { cutReason, type JobError } from "../core/job/job.ts"
-import { isHeldBy, isLive, type Lease } from "../core/job/lease.ts"
+import { type Holder, isHeldBy, isLive, type Lease } from "../core/job/lease.ts"
 import { asResult, isOver, isStatus, type JobStatus, next } from "../core/job/status.ts"
 import type { Obj, RecordId, Value } from "../core/surql/values/value.ts"
 import type { JobReport, JobReportFailed, JobReportsShape } from "../ports/JobReports.ts"
@@ -38,6 +39,8 @@ const failure = (error: JobReportFailed): JobStoreError =>
 class Memory {
   private readonly entries = new Map<string, Entry>()
   private readonly expected = new Map<string, Obj>()
+  /** Assigned here and not over. */
+  private readonly mine = new Map<string, RecordId>()
   private readonly records: Pick<Records.JobRecords, "get">
 
   constructor(records: Pick<Records.JobRecords, "get">) {
@@ -57,14 +60,24 @@ class Memory {
   readonly forget = (ref: RecordId): void => {
     this.entries.delete(ref.text)
     this.expected.delete(ref.text)
+    this.mine.delete(ref.text)
+  }
+
+  readonly ended = (ref: RecordId, status: JobStatus): void => {
+    const entry = this.entries.get(ref.text)
+    if (entry !== undefined && !isOver(entry.status)) this.remember(ref, { ...entry, status, lease: undefined })
+    this.expected.delete(ref.text)
+    this.mine.delete(ref.text)
   }
 
   readonly assigned = (ref: RecordId): void => {
+    this.mine.set(ref.text, ref)
     const entry = this.entries.get(ref.text)
     if (entry?.disowned === true) this.entries.set(ref.text, { ...entry, disowned: false })
   }
 
   readonly disown = (): void => {
+    this.mine.clear()
     for (const [text, entry] of this.entries)
       if (entry.status === "processing") this.entries.set(text, { ...entry, disowned: true })
   }
@@ -73,9 +86,19 @@ class Memory {
     const { entries } = this
     entries.delete(ref.text)
     entries.set(ref.text, entry)
-    if (isOver(entry.status)) this.expected.delete(ref.text)
+    if (isOver(entry.status)) {
+      this.expected.delete(ref.text)
+      this.mine.delete(ref.text)
+    }
     if (entries.size <= maxRemembered) return
     for (const [text, { status }] of entries) if (isOver(status)) return void entries.delete(text)
+  }
+
+  /** Unless it was deleted meanwhile, or is over by another's word. */
+  settle(ref: RecordId, by: Holder, after: Entry): void {
+    const now = this.get(ref)
+    if (now?.status === "processing" && isHeldBy(now.lease, by))
+      this.remember(ref, { ...after, disowned: now.disowned ?? false })
   }
 
   take(ref: RecordId, lease: Lease, nowMs: number): StoredJob | undefined {
@@ -92,9 +115,27 @@ class Memory {
       (isLive(known?.lease, nowMs) && !isHeldBy(known?.lease, lease))
     )
       return undefined
-    const errors = same ? known.errors : Array.isArray(doc["errors"]) ? (doc["errors"] as ReadonlyArray<Value>) : []
+    const errors = same ? known.errors : this.errorsOf(ref, doc)
     this.remember(ref, { lease, status: "processing", errors, content })
     return Rows.toJob(ref, { ...doc, status: "processing", errors }, lease)
+  }
+
+  /** Of the record and of the call that handed it over, whichever knows of more attempts. */
+  private errorsOf(ref: RecordId, doc: Obj): ReadonlyArray<Value> {
+    const [here = [], told = []] = [doc, this.expected.get(ref.text)].map((known) =>
+      Array.isArray(known?.["errors"]) ? (known["errors"] as ReadonlyArray<Value>) : []
+    )
+    return told.length > here.length ? told : here
+  }
+
+  /** Those of a table that are assigned here and not begun. */
+  open(table: string, limit: number, nowMs: number): ReadonlyArray<RecordId> {
+    const found: Array<RecordId> = []
+    for (const ref of this.mine.values()) {
+      if (found.length === limit) break
+      if (ref.table === table && !isGone(this.docOf(ref)) && !isLive(this.get(ref)?.lease, nowMs)) found.push(ref)
+    }
+    return found
   }
 
   /** Word of those that have begun and are not over. */
@@ -129,7 +170,7 @@ export const make = (
   reports: JobReportsShape
 ): JobStoreShape & JobAssignments => {
   const memory = new Memory(records)
-  const { assigned, disown, expect, forget } = memory
+  const { assigned, disown, ended, expect, forget } = memory
   const read = Records.make({
     ...records,
     put: () =>
@@ -141,19 +182,20 @@ export const make = (
     ...read,
     assigned,
     disown,
+    ended,
     expect,
     forget,
-    open: () => Effect.succeed([]),
+    open: (table, limit) => Effect.map(Clock.currentTimeMillis, (nowMs) => memory.open(table, limit, nowMs)),
     claim: (refs, by, leaseMs) =>
       Effect.gen(function* () {
         const nowMs = yield* Clock.currentTimeMillis
         const held = new Set(refs.flatMap((ref) => (isHeldBy(memory.get(ref)?.lease, by) ? [ref.text] : [])))
-        const ended = refs.flatMap((ref) => memory.outcomeOf(ref) ?? [])
+        const over = refs.flatMap((ref) => memory.outcomeOf(ref) ?? [])
         const jobs = refs.flatMap((ref) => memory.take(ref, { ...by, untilMs: nowMs + leaseMs }, nowMs) ?? [])
         const begun = jobs.filter(({ id }) => !held.has(id))
         const tell = (told: ReadonlyArray<JobReport>) =>
           Effect.forEach(told, (report) => Effect.ignore(reports.report(report)), { concurrency: 16, discard: true })
-        yield* Effect.forkDaemon(tell(ended))
+        yield* Effect.forkDaemon(tell(over))
         // Tracking only: the job does not wait for it. Of a job that is over by then the scheduler hears the end.
         if (begun.length > 0)
           yield* Effect.suspend(() => tell(memory.running(begun))).pipe(Effect.delay(tellAfterMs), Effect.forkDaemon)
@@ -192,7 +234,7 @@ export const make = (
                 reports.report({ ...reported(ref, after, error), ...(result === undefined ? {} : { result }) }),
                 failure
               )
-              memory.remember(ref, { ...after, disowned: memory.get(ref)?.disowned ?? false })
+              memory.settle(ref, by, after)
               return [ref.text]
             }),
           { concurrency: "unbounded" }

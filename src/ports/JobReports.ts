@@ -15,6 +15,8 @@ export interface JobReport {
   readonly result?: Result
   /** Extension (D36): the whole of the record's `errors`. */
   readonly errors?: ReadonlyArray<unknown>
+  /** Extension (D74): which job of this id. */
+  readonly created_seq?: number
   /** Extension (D36): the SSP that reports. */
   readonly ssp_id?: string
 }

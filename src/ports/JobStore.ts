@@ -111,6 +111,8 @@ export interface JobAssignments {
   readonly disown: () => void
   /** The record is deleted. */
   readonly forget: (ref: RecordId) => void
+  /** The record says that it is over: what is still under way for it counts for nothing. */
+  readonly ended: (ref: RecordId, status: JobStatus) => void
 }
 
 /** Claims jobs and writes their state. A layer of your own passes `conformance.jobStore` of `testing`. */

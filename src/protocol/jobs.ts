@@ -13,7 +13,15 @@ const text = Schema.String.annotations({ message: () => ({ message: "must be a s
 export const JobExecution = Schema.Struct({
   job_id: text.annotations({ description: "Job record id" }),
   table: text,
-  payload: Schema.Struct({ path: text, body: Schema.optional(Schema.Unknown) })
+  payload: Schema.Struct({ path: text, body: Schema.optional(Schema.Unknown) }),
+  created_seq: Schema.optional(Schema.NonNegativeInt).annotations({
+    description: "Which job of this id (D74): position in the log of the change that made it; reports name it"
+  }),
+  max_retries: Schema.optional(Schema.Unknown).annotations({ description: "As the record has it" }),
+  retry_strategy: Schema.optional(Schema.Unknown).annotations({ description: "As the record has it" }),
+  errors: Schema.optional(Schema.Unknown).annotations({
+    description: "Failed attempts so far, which count and may say when the next one is due (D38)"
+  })
 }).annotations({ ...every, identifier: "JobExecution", examples: [Examples.jobExecution] })
 
 export const JobAccepted = Schema.Struct({ status: Schema.Literal("accepted") }).annotations({

@@ -73,6 +73,9 @@ export const JobResult = Schema.Struct({
   errors: Schema.optional(Schema.Array(JsonObject)).annotations({
     description: "Extension (D36): every failed attempt"
   }),
+  created_seq: Schema.optional(count).annotations({
+    description: "Extension (D74): which job of this id, as `/job/execute` or the position of its change named it"
+  }),
   ssp_id: Schema.optional(text).annotations({
     description: "Extension (D36): the SSP that reports; an SSP that no longer has the job can only report success"
   })

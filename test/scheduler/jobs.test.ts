@@ -58,7 +58,12 @@ const row = async (node: Node, id: string): Promise<Body> =>
   ((await node.post("/proxy/query", { query: `SELECT *, _svc_rv FROM ${id}` })).json as ReadonlyArray<Body>)[0]!
 const report = (node: Node, job: string, status: string, more: Body = {}): Promise<Answer> =>
   node.post("/job/result", { job_id: job, status, ...more })
-const body = (job: string) => ({ job_id: job, table: "job", payload: { path: "/x", body: { n: 1 } } })
+const body = (job: string, createdSeq?: number) => ({
+  job_id: job,
+  table: "job",
+  payload: { path: "/x", body: { n: 1 } },
+  ...(createdSeq === undefined ? {} : { created_seq: createdSeq })
+})
 
 describe("D35 the assignment of jobs", () => {
   it("D35 each pending job is named exactly one SSP that has its table, the one with the fewest; other records and statuses name no SSP", async () => {
@@ -100,7 +105,7 @@ describe("D35 the assignment of jobs", () => {
     expect((await node.get("/metrics?format=prometheus")).text).toContain("\nsvc_scheduler_jobs_waiting 2\n")
     a.health = "ready"
     await until("both are handed over", () => a.calls("/job/execute").length === 2)
-    expect(new Set(executed(a))).toEqual(new Set([body("job:1"), body("job:2")]))
+    expect(new Set(executed(a))).toEqual(new Set([body("job:1", 1), body("job:2", 2)]))
     await until("the events came", () => a.last === 2)
     expect(named(a)).toEqual([
       ["job:1", ""],
@@ -114,7 +119,7 @@ describe("D35 the assignment of jobs", () => {
     await ingest(node, change("UPDATE", "job:1", { status: "success" }))
     await node.post("/ssp/deregister", { ssp_id: "a" })
     await until("b has it", () => b.calls("/job/execute").length === 1)
-    expect([executed(a), executed(b), await running(node)]).toEqual([[], [body("job:3")], 3])
+    expect([executed(a), executed(b), await running(node)]).toEqual([[], [body("job:3", 3)], 3])
   })
   it("D35 jobs that were there before their table was known to hold jobs are found and handed over", async () => {
     const node = await start()
@@ -150,6 +155,74 @@ describe("D35 the assignment of jobs", () => {
     await ingest(node, pending("job:1", { errors: [{ attempt: 0 }] }))
     await until("it came", () => a.last === 3)
     expect([named(a).at(-1), await running(node)]).toEqual([["job:1", "a"], 1])
+  })
+})
+
+describe("D74 a job that is created again is another job", () => {
+  const gone = (id: string) => change("DELETE", id, {})
+  const about = async (node: Node, id: string) => [(await row(node, id))["status"], await running(node)]
+  it("D74 in one request and in two, while it is called and when it is done, it is assigned anew; reports of the one before count for nothing", async () => {
+    const node = await start()
+    const a = await joined(node, "a")
+    const ways: ReadonlyArray<readonly [string, (id: string) => Promise<unknown>]> = [
+      ["job:one", (id) => ingest(node, [gone(id), pending(id)])],
+      ["job:two", async (id) => [await ingest(node, gone(id)), await ingest(node, pending(id))]],
+      ["job:many", (id) => ingest(node, [gone(id), pending(id), gone(id), pending(id)])]
+    ]
+    for (const [id, again] of ways) {
+      await ingest(node, pending(id))
+      const first = a.last
+      for (const [status, before] of [
+        ["running", "processing"],
+        ["completed", "success"]
+      ] as const) {
+        const seq = Number(a.last)
+        await report(node, id, status, { created_seq: seq, ssp_id: "a" })
+        expect((await row(node, id))["status"]).toBe(before)
+        await again(id)
+        expect(await about(node, id)).toEqual(["pending", 1])
+        for (const late of ["running", "failed", "completed"])
+          await report(node, id, late, { created_seq: seq, ssp_id: "a", error: "of the one before", result: { n: 1 } })
+        expect(await about(node, id)).toEqual(["pending", 1])
+        await until("its event came", () => a.last > seq)
+        expect(named(a).at(-1)).toEqual([id, "a"])
+      }
+      expect(a.last).toBeGreaterThan(first)
+      await report(node, id, "completed", { created_seq: a.last, ssp_id: "a" })
+      expect(await about(node, id)).toEqual(["success", 0])
+    }
+    expect(executed(a)).toEqual([])
+  })
+  it("D74 one that waits for an SSP is handed over as the one that it is now, also over a restart of the scheduler", async () => {
+    const path = temporaryFolder()
+    afterwards(() => removeFolder(path))
+    const first = await start({ stores: inFolder(path) })
+    await joined(first, "a")
+    await first.post("/ssp/deregister", { ssp_id: "a" })
+    await ingest(first, [pending("job:1"), pending("job:2")])
+    await first.close()
+    const node = await start({ stores: inFolder(path) })
+    await ingest(node, [gone("job:1"), pending("job:1")])
+    const b = await joined(node, "b")
+    await until("they are handed over", () => executed(b).length === 2)
+    expect(new Set(executed(b))).toEqual(new Set([body("job:1", 4), body("job:2", 2)]))
+    await report(node, "job:1", "completed", { created_seq: 1, ssp_id: "b" })
+    expect(await about(node, "job:1")).toEqual(["pending", 2])
+    await report(node, "job:1", "completed", { created_seq: 4, ssp_id: "b" })
+    expect(await about(node, "job:1")).toEqual(["success", 1])
+  })
+  it("D38 what was tried so far goes with a job that is handed over", async () => {
+    const node = await start()
+    await joined(node, "a")
+    const tried = { attempt: 1, code: 503, reason: "no", at: "2026-01-01T00:00:00Z", retry_at: "2026-01-01T01:00:00Z" }
+    await ingest(node, pending("job:1", { max_retries: 7, retry_strategy: "exponential" }))
+    await report(node, "job:1", "running", { ssp_id: "a", error: "no", errors: [tried] })
+    const b = await joined(node, "b")
+    await node.post("/ssp/deregister", { ssp_id: "a" })
+    await until("b has it", () => executed(b).length === 1)
+    expect(executed(b)).toEqual([
+      { ...body("job:1", 1), max_retries: 7, retry_strategy: "exponential", errors: [tried] }
+    ])
   })
 })
 

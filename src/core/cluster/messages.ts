@@ -119,7 +119,7 @@ export type Command =
   /**
    * A pending job in the ingest path, before its change is logged, which will name the SSP that runs it; `ref` when it
    * was dispatched by request. `stands`: its record is there already and no change will come, so its SSP must be
-   * called.
+   * called. `created`: where the change will stand in the log; `isNew`: the record was no open job before it.
    */
   | {
       readonly tag: "JobArrived"
@@ -127,9 +127,12 @@ export type Command =
       readonly table: string
       readonly ref: number | undefined
       readonly stands?: boolean
+      readonly created?: number
+      readonly isNew?: boolean
     }
   | { readonly tag: "JobCalled"; readonly op: number; readonly job: string; readonly outcome: CallOutcome }
-  | { readonly tag: "JobDone"; readonly job: string }
+  /** Where `created` is named, only the job that is from there is done, and none that has its id since. */
+  | { readonly tag: "JobDone"; readonly job: string; readonly created?: number | undefined }
   /** The kept part of a job's answer; undefined: nothing any more. Answered, if asked, when that is on disk. */
   | {
       readonly tag: "JobAnswered"
@@ -207,6 +210,8 @@ export interface JobRow {
   readonly home: Home | undefined
   /** The SSP has been told: by the change, or by a call. */
   readonly told: boolean
+  /** Position in the log of the change that made it a job, which tells it from others of its id; absent: unknown. */
+  readonly created?: number | undefined
 }
 
 export interface ToSsp extends Home {
@@ -255,7 +260,13 @@ export type Action =
       readonly assignment: number
       readonly gone: boolean
     } & ToSsp)
-  | ({ readonly tag: "ExecuteJob"; readonly op: number; readonly job: string; readonly table: string } & ToSsp)
+  | ({
+      readonly tag: "ExecuteJob"
+      readonly op: number
+      readonly job: string
+      readonly table: string
+      readonly created: number | undefined
+    } & ToSsp)
   /**
    * Remove all rows that a database holds of the view, of every writer; answer with `ViewCleared` when that is done,
    * however long it takes.

@@ -129,7 +129,7 @@ const run = (turn: Turn, command: Command): void => {
     case "JobCalled":
       return Jobs.called(turn, command)
     case "JobDone":
-      return Jobs.done(turn, command.job)
+      return Jobs.done(turn, command.job, command.created)
     case "JobAnswered":
       return Jobs.answered(turn, command)
     case "Tick":

@@ -29,8 +29,13 @@ const persist = (turn: Turn, job: State.Job): void => {
 }
 
 export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArrived" }): void => {
-  const { job: id, ref, stands = false, table } = command
-  const known = State.job(turn.state, id)
+  const { created, isNew = false, job: id, ref, stands = false, table } = command
+  const before = State.job(turn.state, id)
+  // Its id was another job's until now.
+  const isOther = isNew && before?.created !== undefined && before.created !== created
+  if (isOther) done(turn, id)
+  const known = isOther ? undefined : before
+  if (known !== undefined && isNew && known.created === undefined) persist(turn, { ...known, created })
   const owner =
     State.at(turn.state, known?.home) ?? (known === undefined ? pick(State.ready(turn.state), table) : undefined)
   if (known === undefined && (owner !== undefined || ref === undefined)) {
@@ -40,6 +45,7 @@ export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArriv
       table,
       home: owner === undefined ? undefined : { ssp: owner.ssp, registration: owner.registration },
       told,
+      created,
       op: undefined
     })
     if (!told) set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, id) })
@@ -54,9 +60,10 @@ export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArriv
     )
 }
 
-export const done = (turn: Turn, id: string): void => {
+/** `created`: of which one of this id; undefined: whichever it is. */
+export const done = (turn: Turn, id: string, created?: number): void => {
   const job = State.job(turn.state, id)
-  if (job === undefined) return
+  if (job === undefined || (created !== undefined && job.created !== created)) return
   dropJob(turn, job)
   if (job.op !== undefined) updateAt(turn, job.home, (member) => ({ ...member, calls: Math.max(0, member.calls - 1) }))
   act(turn, { tag: "ForgetJob", job: id })
@@ -106,6 +113,7 @@ export const pump = (turn: Turn): void => {
       op,
       job: id,
       table: job.table,
+      created: job.created,
       ...State.callee(target)
     })
   }

@@ -354,7 +354,13 @@ export const viewRow = (of: View): ViewRow => ({
   gone: of.gone
 })
 
-export const jobRow = (of: Job): JobRow => ({ job: of.job, table: of.table, home: of.home, told: of.told })
+export const jobRow = (of: Job): JobRow => ({
+  job: of.job,
+  table: of.table,
+  home: of.home,
+  told: of.told,
+  created: of.created
+})
 
 /** Ready SSPs that may be asked one thing more of the scheduler's own accord. */
 export const roomy = (state: State, now: number): ReadonlyArray<SspMember> =>

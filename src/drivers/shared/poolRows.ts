@@ -80,7 +80,8 @@ const kept = {
     job: Schema.String,
     table: Schema.String,
     home: Schema.optional(home),
-    told: Schema.Boolean
+    told: Schema.Boolean,
+    created: Schema.optional(Schema.Number)
   }),
   quarantine: Schema.Struct({
     query: Schema.String,

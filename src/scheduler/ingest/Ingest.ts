@@ -187,6 +187,8 @@ interface Made {
   readonly raw: Event.RawChange
   readonly record: ReplicaRecord
   readonly trace: string | undefined
+  /** What the record was before. */
+  readonly was: Version.Known | undefined
   /** The next one belongs to the same step. */
   continues: boolean
 }
@@ -219,6 +221,7 @@ const plan = (
         raw: raw[i]!,
         record: { id: change.id, version: next.version, doc: next.doc },
         trace: change.traceparent ?? trace,
+        was,
         continues: asOne
       })
     })
@@ -349,7 +352,7 @@ class Pipeline {
     defines: string | undefined
   ) {
     const { jobs, wal } = this.parts
-    const assigned = yield* jobs.assign(made.map(({ change }) => change))
+    const assigned = yield* jobs.assign(made, this.parts.pool.state().log.head + 1)
     const lines = made.map(({ change, continues, raw, record }) =>
       Event.toLine(raw, change.op, record.version, assigned.to(change), continues)
     )

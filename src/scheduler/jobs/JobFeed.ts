@@ -6,6 +6,7 @@
  * empty id.
  */
 import { Context, Effect, Either, HashMap, Layer, Stream } from "effect"
+import type { Command } from "../../core/cluster/messages.ts"
 import * as State from "../../core/cluster/state.ts"
 import { isOver, isStatus } from "../../core/job/status.ts"
 import type { Change, Schema } from "../../core/record/change.ts"
@@ -22,6 +23,12 @@ import { Pool, type PoolShape } from "../pool/Pool.ts"
 
 /** Jobs whose content is remembered, so that its delivery again does not run them again. */
 const maxRemembered = 100_000
+
+/** A change to be logged, and what its record is before it. */
+export interface Changing {
+  readonly change: Change
+  readonly was: Known | undefined
+}
 
 export interface Assigned {
   /** The SSP that the change's event names; undefined: it is no pending job. */
@@ -41,7 +48,8 @@ export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
      * Whether this change only delivers a job again that has been taken up: its job must not be put back to pending.
      */
     readonly hasRun: (change: Change, was: Known | undefined) => boolean
-    readonly assign: (changes: ReadonlyArray<Change>) => Effect.Effect<Assigned>
+    /** `from`: where the first one will stand in the log. */
+    readonly assign: (changes: ReadonlyArray<Changing>, from: number) => Effect.Effect<Assigned>
     /** What the replica has just taken over. */
     readonly moved: (records: ReadonlyArray<ReplicaRecord>) => Effect.Effect<void>
   }
@@ -99,6 +107,43 @@ const none: Assigned = { to: () => undefined, undo: Effect.void }
 const named = (state: State.State, id: string): string =>
   State.job(state, id)?.told === true ? (State.assigneeOf(state, id) ?? "") : ""
 
+/** A job is another job once its record was none, or was over. */
+const arrival = ({ id }: Change, was: Known | undefined, at: number): Command & { readonly tag: "JobArrived" } => {
+  const status = was?.doc?.["status"]
+  return {
+    tag: "JobArrived",
+    job: id.text,
+    table: id.table,
+    ref: undefined,
+    created: at,
+    isNew: !isStatus(status) || isOver(status)
+  }
+}
+
+const end = (pool: PoolShape, ids: ReadonlyArray<string>): Effect.Effect<void> =>
+  Effect.forEach(
+    ids.filter((id) => State.job(pool.state(), id) !== undefined),
+    (job) => pool.tell({ tag: "JobDone", job }),
+    { discard: true }
+  )
+
+/**
+ * Tracks the jobs that were tracked before, and no others of these. A job whose id another had taken is handed over,
+ * since no change tells it.
+ */
+const restore = (pool: PoolShape, before: ReadonlyMap<string, State.Job | undefined>): Effect.Effect<void> =>
+  Effect.forEach(
+    before,
+    ([job, was]) => {
+      if (was === undefined) return end(pool, [job])
+      const { created, table } = was
+      return created === undefined || State.job(pool.state(), job)?.created === created
+        ? Effect.void
+        : pool.tell({ tag: "JobArrived", job, table, ref: undefined, created, isNew: true, stands: true })
+    },
+    { discard: true }
+  )
+
 /** `taken`: undefined beside a database, which says itself what a job is. */
 const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | undefined): typeof JobFeed.Service => {
   const known = new Set(configured)
@@ -110,9 +155,6 @@ const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | u
   }
   const isPending = ({ doc, id, op }: Change): boolean =>
     op !== "DELETE" && doc["status"] === "pending" && known.has(id.table)
-  const isTracked = (id: string): boolean => State.job(pool.state(), id) !== undefined
-  const end = (ids: ReadonlyArray<string>): Effect.Effect<void> =>
-    Effect.forEach(ids.filter(isTracked), (job) => pool.tell({ tag: "JobDone", job }), { discard: true })
   return {
     tables,
     learn: (table) => void known.add(table),
@@ -124,28 +166,26 @@ const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | u
       was.doc["status"] !== "pending" &&
       isStatus(was.doc["status"]) &&
       taken.is(change),
-    assign: (changes) =>
+    assign: (changes, from) =>
       Effect.suspend(() => {
         tables()
-        const jobs = changes.filter(isPending)
+        const jobs = changes.flatMap(({ change, was }, i) =>
+          isPending(change) ? [arrival(change, was, from + i)] : []
+        )
         if (jobs.length === 0) return Effect.succeed(none)
-        const fresh = jobs.map(({ id }) => id.text).filter((id) => !isTracked(id))
+        const before = new Map(jobs.map(({ job }) => [job, State.job(pool.state(), job)]))
         const to = new Map<string, string>()
         const read = Effect.sync(() => {
-          for (const { id } of jobs) to.set(id.text, named(pool.state(), id.text))
+          for (const { job } of jobs) to.set(job, named(pool.state(), job))
           return undefined
         })
-        return Effect.forEach(
-          jobs,
-          ({ id }) => pool.tell({ tag: "JobArrived", job: id.text, table: id.table, ref: undefined }),
-          { discard: true }
-        ).pipe(
+        return Effect.forEach(jobs, pool.tell, { discard: true }).pipe(
           Effect.zipRight(pool.alone(read)),
           Effect.map(() => {
-            for (const change of jobs) taken?.remember(change)
+            for (const { change } of changes) if (isPending(change)) taken?.remember(change)
             return {
               to: (change: Change) => (isPending(change) ? to.get(change.id.text) : undefined),
-              undo: Effect.suspend(() => end(fresh))
+              undo: restore(pool, before)
             }
           })
         )
@@ -164,6 +204,7 @@ const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | u
         return Effect.zipRight(
           forget,
           end(
+            pool,
             [...last].flatMap(([id, doc]) =>
               doc === undefined || (isStatus(doc["status"]) && isOver(doc["status"])) ? [id] : []
             )

@@ -110,15 +110,16 @@ const find = (
   Effect.mapBoth(replica.current([id]), { onSuccess: (found) => found.get(id.text), onFailure: failedReading })
 
 /**
- * Makes one change through the normal way in, if the record still has this version; answers whether, as soon as it is
- * durable: an SSP that reports a job has a slot waiting.
+ * Makes one change through the normal way in, if the record still has this version and `still` says so; answers
+ * whether, as soon as it is durable: an SSP that reports a job has a slot waiting.
  */
 const write = (
   { ingest, schema }: JobsDependencies,
   id: RecordId,
   op: "CREATE" | "UPDATE",
   raw: Pick<RawChange, "record" | "types">,
-  version: number | undefined
+  version: number | undefined,
+  still: () => boolean = () => true
 ): Effect.Effect<boolean, Refusal> =>
   Effect.suspend(() => {
     const whole: RawChange = { table: id.table, id: id.text, ...raw }
@@ -131,7 +132,8 @@ const write = (
       ingest([change], [whole], {
         holds: (_, known) =>
           (held =
-            version === undefined ? known?.doc === undefined : known?.doc !== undefined && known.version === version),
+            still() &&
+            (version === undefined ? known?.doc === undefined : known?.doc !== undefined && known.version === version)),
         answers: "durable"
       }),
       () => held
@@ -235,15 +237,17 @@ const errorsAfter = (doc: Obj, { error, errors, status }: Result, nowMs: number)
   return [...before, { ...jobError(failures(before) + 1, 0, error, nowMs) }]
 }
 
-/** Brings the record to the reported status; a job that is over stays as it is. */
+/** Brings the record to the reported status; a job that is over stays as it is, and another of its id too. */
 const record = (
   parts: JobsDependencies,
   id: RecordId,
   status: JobStatus,
-  given: Result
+  given: Result,
+  { created }: State.Job
 ): Effect.Effect<void, Refusal> =>
   Effect.gen(function* () {
-    for (let i = 0; i < tries; i++) {
+    const still = (): boolean => State.job(parts.pool.state(), id.text)?.created === created
+    for (let i = 0; i < tries && still(); i++) {
       const known = yield* find(parts, id)
       const doc = known?.doc
       if (doc === undefined || !isStatus(doc["status"]) || isOver(doc["status"])) return
@@ -254,8 +258,9 @@ const record = (
         errors: errorsAfter(doc, given, nowMs),
         updated_at: Rows.datetime(nowMs)
       })
-      if (yield* write(parts, id, "UPDATE", { record: json, types }, known?.version)) return
+      if (yield* write(parts, id, "UPDATE", { record: json, types }, known?.version, still)) return
     }
+    if (!still()) return
     return yield* new Errors.Overloaded({
       message: `the record of ${id.text} changes all the time; try again`,
       retryAfterSecs: 1
@@ -265,6 +270,10 @@ const record = (
 /** A former owner of a job may only report `completed`; failures count only from the current owner. */
 const counts = ({ pool }: JobsDependencies, job: State.Job, { ssp_id, status }: Result): boolean =>
   status === "completed" || ssp_id === undefined || State.at(pool.state(), job.home)?.ssp === ssp_id
+
+/** Of the job that has the id now, and not of one that was deleted. */
+const isOfThis = (job: State.Job, { created_seq: created }: Result): boolean =>
+  created === undefined || job.created === undefined || created === job.created
 
 /** One SSP cannot decide the jobs of another, however well it says they ended. */
 const countsOfOne: typeof counts = ({ pool }, job, { ssp_id }) => {
@@ -282,11 +291,11 @@ const result = (parts: JobsDependencies, given: Result, isHeard: typeof counts):
   Effect.gen(function* () {
     const id = Ids.parseLenient(given.job_id)
     const job = State.job(parts.pool.state(), id?.text ?? given.job_id)
-    if (id === undefined || job === undefined || !isHeard(parts, job, given)) return
+    if (id === undefined || job === undefined || !isOfThis(job, given) || !isHeard(parts, job, given)) return
     const status = ofResult(given.status)
     yield* keep(parts, id.text, status === "success" ? (given.result ?? undefined) : undefined)
-    if (parts.writes) yield* record(parts, id, status, given)
-    if (isOver(status)) yield* parts.pool.tell({ tag: "JobDone", job: id.text })
+    if (parts.writes) yield* record(parts, id, status, given, job)
+    if (isOver(status)) yield* parts.pool.tell({ tag: "JobDone", job: id.text, created: job.created })
   })
 
 /** What an operator asks for, as an ordinary change: a retried job is pending again and is assigned as any other. */
@@ -325,10 +334,12 @@ const amend = (
 const settle = ({ pool, replica }: JobsDependencies, jobs: ReadonlyArray<string>): Effect.Effect<void, ReplicaError> =>
   Effect.gen(function* () {
     const ids = jobs.flatMap((job) => Ids.parseLenient(job) ?? [])
+    const created = new Map(ids.map(({ text }) => [text, State.job(pool.state(), text)?.created]))
     const found = yield* replica.current(ids)
     for (const { text } of ids) {
       const status = found.get(text)?.doc?.["status"]
-      if (!isStatus(status) || isOver(status)) yield* pool.tell({ tag: "JobDone", job: text })
+      if (!isStatus(status) || isOver(status))
+        yield* pool.tell({ tag: "JobDone", job: text, created: created.get(text) })
     }
   })
 

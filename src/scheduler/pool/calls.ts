@@ -30,6 +30,7 @@ export interface Surroundings {
 /** Links of one span. */
 const maxLinks = 64
 
+type Execution = Extract<Action, { readonly tag: "ExecuteJob" }>
 type Call = Extract<Action, { readonly tag: "Poll" | "Deliver" | "CallRegister" | "CallUnregister" | "ExecuteJob" }>
 
 /** How an event begins that says what the database defines. */
@@ -119,8 +120,13 @@ const registrationBody = ({ plain }: ToSsp, view: string, { body, lastActiveAt }
     : { ...registration, assignment }
 }
 
-/** A job as it stands in the replica, in the shape of a dispatch; undefined while it is not there. */
-const jobBody = Effect.fnUntraced(function* ({ replica }: Surroundings, job: string, table: string) {
+const triedFields = ["max_retries", "retry_strategy", "errors"] as const
+
+/**
+ * A job as it stands in the replica, in the shape of a dispatch, with what was tried so far; undefined while it is not
+ * there.
+ */
+const jobBody = Effect.fnUntraced(function* ({ replica }: Surroundings, { created, job, table }: Execution) {
   const id = Ids.parseLenient(job)
   const found =
     id === undefined ? undefined : (yield* Effect.orElseSucceed(replica.current([id]), () => undefined))?.get(id.text)
@@ -130,7 +136,9 @@ const jobBody = Effect.fnUntraced(function* ({ replica }: Surroundings, job: str
     : {
         job_id: job,
         table,
-        payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} }
+        payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} },
+        created_seq: created,
+        ...Object.fromEntries(triedFields.flatMap((name) => (name in doc ? [[name, Json.toJson(doc[name])]] : [])))
       }
 })
 
@@ -172,7 +180,7 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
       )
     case "ExecuteJob":
       return Effect.map(
-        Effect.flatMap(jobBody(around, action.job, action.table), (body) =>
+        Effect.flatMap(jobBody(around, action), (body) =>
           body === undefined ? Effect.succeed<CallOutcome>({ kind: "unreachable" }) : client.executeJob(target, body)
         ),
         (outcome) => ({ tag: "JobCalled", op: action.op, job: action.job, outcome })

@@ -14,7 +14,7 @@ import { invalidRequest } from "../../node/httpAnswers.ts"
 import * as Order from "../../node/jobOrder.ts"
 import * as Audit from "../../ports/Audit.ts"
 import type { Amended, Place, StoredJob } from "../../ports/JobStore.ts"
-import type { JobWords } from "../../protocol/jobs.ts"
+import type { JobExecution, JobWords } from "../../protocol/jobs.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import type { StoreFailed } from "../views/viewTypes.ts"
@@ -63,15 +63,7 @@ const known = (tables: ReadonlySet<string>): string =>
 
 const executed = (
   jobs: Jobs["Type"],
-  {
-    job_id,
-    payload,
-    table
-  }: {
-    readonly job_id: string
-    readonly table: string
-    readonly payload: { readonly path: string; readonly body?: unknown }
-  }
+  { created_seq: createdSeq, job_id, payload, table, ...record }: typeof JobExecution.Type
 ) =>
   Effect.gen(function* () {
     const { headers } = yield* HttpServerRequest.HttpServerRequest
@@ -88,7 +80,9 @@ const executed = (
       jobs.execute(ref, {
         path: payload.path,
         body: payload.body ?? {},
-        traceparent: Job.traceparentOf(headers["traceparent"])
+        traceparent: Job.traceparentOf(headers["traceparent"]),
+        createdSeq,
+        record
       })
     )
     return { status: "accepted" as const }

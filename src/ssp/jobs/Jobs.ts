@@ -9,7 +9,7 @@ import { Clock, Context, Effect, Layer, Random, Schedule } from "effect"
 import { jobError } from "../../core/job/job.ts"
 import { RecentResults, type Result } from "../../core/job/result.ts"
 import type { JobStatus } from "../../core/job/status.ts"
-import { asResult } from "../../core/job/status.ts"
+import { asResult, isOver, isStatus } from "../../core/job/status.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import type { Obj, RecordId } from "../../core/surql/values/value.ts"
@@ -49,6 +49,10 @@ export interface Handover {
   readonly path: string
   readonly body: unknown
   readonly traceparent: string | undefined
+  /** Which job of its id (D74); undefined: a scheduler that does not say so. */
+  readonly createdSeq: number | undefined
+  /** Further fields of its record, as they are known where it comes from. */
+  readonly record: { readonly [field: string]: unknown }
 }
 
 export class Jobs extends Context.Tag("ssp/Jobs")<
@@ -91,7 +95,8 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
       const lease = yield* Lease
       const meters = yield* Meters
       const database = yield* DatabaseJobs
-      const reports = signed(yield* JobReports, config.sspId)
+      const created = new Created()
+      const reports = signed(yield* JobReports, config.sspId, created)
       const records = ViewRecords.make(views)
       const by = { holder: config.sspId, incarnation: yield* incarnation }
       const alone = views.exclusive ? Records.allButThis(by) : undefined
@@ -122,11 +127,15 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
       if (config.jobTables.length > 0) {
         intake.attach({
           changed: (change) => {
+            const status = change.doc["status"]
+            if (!isStatus(status) || isOver(status)) created.forget(change.id)
             if (change.op === "DELETE") {
               results.put(change.id.text, undefined)
               assignments.forget(change.id)
               runner.deleted(change.id)
-            } else if (isMine(change, config.sspId)) {
+            } else if (isStatus(status) && isOver(status)) assignments.ended(change.id, status)
+            else if (isMine(change, config.sspId)) {
+              created.announced(change)
               assignments.assigned(change.id)
               // What the record says wins: the author of the job made it.
               runner.offer(change.id, typeof change.doc["traceparent"] === "string" ? undefined : change.traceparent)
@@ -134,6 +143,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
           },
           replaced: () => {
             // After a registration anew all that was assigned is with others, or comes again.
+            created.clear()
             if (reported === undefined) return
             reported.disown()
             runner.forget()
@@ -143,7 +153,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
         yield* Serving.fork(loaded.pipe(Effect.zipRight(prepared(store)), Effect.zipRight(runner.run)))
         yield* Effect.addFinalizer(() => runner.stop)
       }
-      return service(intake.tables, store, assignments, runner, results)
+      return service(intake.tables, store, { assignments, created }, runner, results)
     })
   )
 }
@@ -153,13 +163,49 @@ const noAssignments: JobAssignments = {
   expect: () => {},
   assigned: () => {},
   disown: () => {},
-  forget: () => {}
+  forget: () => {},
+  ended: () => {}
 }
 
-/** Names the SSP that reports: reports of an SSP that no longer has the job do not count (D36). */
-const signed = (reports: JobReports["Type"], ssp_id: string): JobReports["Type"] => ({
+/**
+ * Which job of its id each open one is that the scheduler gave this SSP: the position of the change that made it one
+ * (D74). The scheduler keeps the same, over the same changes.
+ */
+class Created {
+  private readonly at = new Map<string, number>()
+
+  announced({ id, position }: Change): void {
+    if (position !== undefined && !this.at.has(id.text)) this.at.set(id.text, position.seq)
+  }
+
+  /** By a call, which may arrive later than a change that makes another job of the id. */
+  told(ref: RecordId, seq: number): void {
+    this.at.set(ref.text, Math.max(seq, this.at.get(ref.text) ?? 0))
+  }
+
+  get(id: string): number | undefined {
+    return this.at.get(id)
+  }
+
+  forget({ text }: RecordId): void {
+    this.at.delete(text)
+  }
+
+  clear(): void {
+    this.at.clear()
+  }
+}
+
+/**
+ * Names the SSP that reports and the job that it means: reports of an SSP that no longer has the job do not count
+ * (D36), nor do those of a job that was deleted (D74).
+ */
+const signed = (reports: JobReports["Type"], ssp_id: string, created: Created): JobReports["Type"] => ({
   ...reports,
-  report: (report) => reports.report({ ...report, ssp_id })
+  report: (report) => {
+    const seq = created.get(report.job_id)
+    return reports.report({ ...report, ssp_id, ...(seq === undefined ? {} : { created_seq: seq }) })
+  }
 })
 
 /** Drawn at every start. */
@@ -229,7 +275,7 @@ const failed = (error: JobStoreError): StoreFailed => new StoreFailed({ message:
 const service = (
   tables: ReadonlySet<string>,
   store: JobStoreShape,
-  assignments: JobAssignments,
+  { assignments, created }: { readonly assignments: JobAssignments; readonly created: Created },
   runner: Runner.Runner,
   results: RecentResults
 ): Jobs["Type"] => {
@@ -239,10 +285,12 @@ const service = (
     )
   return {
     tables,
-    execute: (ref, { body, path, traceparent }) =>
+    execute: (ref, { body, createdSeq, path, record, traceparent }) =>
       Effect.suspend(() => {
+        if (createdSeq !== undefined) created.told(ref, createdSeq)
         assignments.assigned(ref)
-        assignments.expect(ref, { id: ref, path, payload: Json.fromJson(body), status: "pending" } as Obj)
+        const rest = Json.fromJsonTyped(record, {}, "plain") as Obj
+        assignments.expect(ref, { ...rest, id: ref, path, payload: Json.fromJson(body), status: "pending" } as Obj)
         return runner.offer(ref, traceparent)
           ? Effect.void
           : Effect.fail(

@@ -7,6 +7,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, LogLevel, type Scope } from "effect"
 import * as Records from "../../../src/node/recordJobs.ts"
+import * as Reported from "../../../src/node/reportedJobs.ts"
 import { JobStoreError } from "../../../src/ports/JobStore.ts"
 import { graceMs, sweepMs } from "../../../src/ssp/jobs/runner.ts"
 import { answer, joined, leaping, memoryStore, pass, pending, ref, reset, start, table } from "./kit.ts"
@@ -193,6 +194,18 @@ describe("slots and bounds", () => {
       expect(taken).toBe(100)
       yield* pass(2 * sweepMs)
       expect([kit.calls.length, new Set(kit.calls.map(({ key }) => key)).size, kit.flight.most]).toEqual([500, 500, 4])
+    }))
+  test("D39 in a cluster too: assigned jobs that found no room are begun later", () =>
+    Effect.gen(function* () {
+      const records = Records.memory(Array.from({ length: 300 }, (_, n) => pending(n)))
+      const store = Reported.make(records, { present: true, report: () => Effect.void })
+      const kit = yield* start([], () => answer(200), { over: store, maxQueued: 50 })
+      for (let n = 0; n < 300; n++) {
+        store.assigned(ref(n))
+        kit.runner.offer(ref(n))
+      }
+      yield* pass(2 * sweepMs)
+      expect([kit.calls.length, new Set(kit.calls.map(({ key }) => key)).size]).toEqual([300, 300])
     }))
   test("D35 an offer of a job that is known, running or over makes no second call", () =>
     Effect.gen(function* () {

@@ -177,6 +177,72 @@ describe("jobs that the scheduler writes", () => {
         expect(told.at(-1)).toMatchObject({ status: "completed" })
       })
   )
+  it.effect(
+    "D39 what is assigned and not begun is open, and nothing else: neither what is held, over or deleted, nor what is another's by now",
+    () =>
+      Effect.gen(function* () {
+        const { jobs } = store(() => Effect.void)
+        const open = Effect.map(jobs.open("mail_job", 10), (refs) => refs.map(({ text }) => text))
+        expect(yield* open).toEqual([])
+        jobs.assigned(id("a"))
+        expect([yield* open, yield* jobs.open("other_job", 10), yield* jobs.open("mail_job", 0)]).toEqual([
+          ["mail_job:a"],
+          [],
+          []
+        ])
+        yield* jobs.claim([id("a")], me, 40_000)
+        expect(yield* open).toEqual([])
+        yield* jobs.write([{ ref: id("a"), event: "Released", error: undefined }], me)
+        expect(yield* open).toEqual(["mail_job:a"])
+        jobs.disown()
+        expect(yield* open).toEqual([])
+        jobs.assigned(id("a"))
+        yield* jobs.claim([id("a")], me, 40_000)
+        yield* jobs.write([{ ref: id("a"), event: "Succeeded", error: undefined }], me)
+        jobs.assigned(id("b"))
+        jobs.forget(id("b"))
+        expect(yield* open).toEqual([])
+      })
+  )
+  it.effect(
+    "D74 one that is deleted and created again during its call is another job: no outcome of the one before is told, and it is called anew",
+    () =>
+      Effect.gen(function* () {
+        const told: Array<JobReport> = []
+        let during = Effect.void
+        const { jobs, records } = store((report) =>
+          Effect.zipRight(
+            Effect.sync(() => void told.push(report)),
+            Effect.suspend(() => during)
+          )
+        )
+        const again = Effect.gen(function* () {
+          jobs.forget(id("a"))
+          yield* Effect.orDie(records.put([[{ id: id("a"), doc: job("a"), was: records.get(id("a")) }]]))
+          jobs.assigned(id("a"))
+        })
+        const succeeds = jobs.write([{ ref: id("a"), event: "Succeeded", error: undefined }], me)
+        yield* jobs.claim([id("a")], me, 40_000)
+        yield* again
+        expect([[...(yield* succeeds)], told]).toEqual([[], []])
+        expect((yield* jobs.claim([id("a")], me, 40_000)).length).toBe(1)
+        // Deleted while its end is on the way to the scheduler, who knows better.
+        during = again
+        yield* succeeds
+        during = Effect.void
+        expect([(yield* jobs.open("mail_job", 10)).length, (yield* jobs.claim([id("a")], me, 40_000)).length]).toEqual([
+          1, 1
+        ])
+        // Ended by an operator at the scheduler, and asked for again, while it is called.
+        jobs.ended(id("a"), "failed")
+        expect([[...(yield* succeeds)], yield* jobs.open("mail_job", 10)]).toEqual([[], []])
+        yield* records.put([
+          [{ id: id("a"), doc: job("a", { errors: [{ ...error, attempt: 0 }] }), was: records.get(id("a")) }]
+        ])
+        jobs.assigned(id("a"))
+        expect((yield* jobs.claim([id("a")], me, 40_000)).length).toBe(1)
+      })
+  )
   it.effect("an outcome that cannot be told is not taken as told", () =>
     Effect.gen(function* () {
       let away = true
@@ -198,6 +264,9 @@ describe("jobs that the scheduler writes", () => {
         payload: { n: 1 },
         maxRetries: 3
       })
+      // The record that is here may be older than the call.
+      jobs.expect(id("a"), { ...job("a"), errors: [error] })
+      expect((yield* jobs.claim([id("a")], me, 40_000))[0]?.errors).toEqual([error])
     })
   )
 })
