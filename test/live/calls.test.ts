@@ -16,6 +16,29 @@ const { fresh, serve, start } = besides()
 const rowsOf = async (node: NodeBeside, id: string): Promise<unknown> =>
   ((await node.ask("GET", `/view/${id}?format=tree`)).json as { readonly result_data: unknown }).result_data
 
+test("D56 a view is served as soon as its row can be read, and shows the query of that row", async () => {
+  const server = await serve()
+  const feed = Feed.feed({ url: "", secret: undefined, tables: ["item"], mode: "changes", openToRecordUsers: false })
+  await server.ask(
+    "n",
+    "d",
+    `DEFINE TABLE item; CREATE item:1 SET n = 1; ${Schema.script([...Schema.shared, ...feed])}`
+  )
+  const node = await start(server.port)
+  await node.ready()
+  const db = await rootClient(server)
+  onTestFinished(async () => void (await db.close()))
+  for (let n = 0; n < 20; n++) {
+    const [view, query] = [`v${n % 10}`, `SELECT VALUE n + ${n} FROM item`]
+    await db.query(`fn::svc_register('incantation:${view}', '${query}', {}, 1h, 'me')`)
+    for (;;) {
+      const [found] = await db.query<[ReadonlyArray<string>]>(`SELECT VALUE surql FROM _svc_query:${view}`)
+      if (found[0] === query) break
+    }
+    expect(await rowsOf(node, view)).toEqual([n + 1])
+  }
+})
+
 test("D56 a view that is registered, replaced and taken back by calls in the database, whose network is closed; a call that is rolled back leaves nothing, a refused one its reason", async () => {
   const server = await serve()
   const feed = Feed.feed({ url: "", secret: undefined, tables: ["item"], mode: "changes", openToRecordUsers: true })

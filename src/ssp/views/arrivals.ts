@@ -73,9 +73,26 @@ export class Arrivals {
   private readonly at: Place
   /** Registrations of new ids that are on their way. */
   private arriving = 0
+  /** Open once the view is in place, or is not to be: the database may show its registration before. */
+  private readonly announced = new Map<string, Effect.Latch>()
 
   constructor(place: Place) {
     this.at = place
+  }
+
+  /** Whether a registration of this view may be seen in the database and is not in place yet. */
+  isComing(key: string): boolean {
+    return this.announced.size > 0 && this.announced.has(key)
+  }
+
+  /** Waits until none is. */
+  settled(key: string): Effect.Effect<void> {
+    return Effect.suspend(() => this.announced.get(key)?.await ?? Effect.void)
+  }
+
+  /** The view, unless another is coming in its place. */
+  served(key: string): Registered | undefined {
+    return this.isComing(key) ? undefined : this.at.registry.get(key)
   }
 
   register(registration: ViewRegistration, key: string): Answer {
@@ -202,9 +219,10 @@ export class Arrivals {
    * say to come back to a service that is full or starting, which this one is not. A row that a late database writes
    * after that answer becomes a view by the next compare, or lapses by its time to live.
    */
-  private announce(arrival: Arrival): void {
+  private announce(given: Arrival): void {
     const { databaseWaitMs, edges, run } = this.at
-    if (!edges.present) return this.commit(arrival, 0)
+    if (!edges.present) return this.commit(given, 0)
+    const arrival = this.awaited(given)
     const late = new UpstreamError({
       reason: "unreachable",
       message: `no answer within ${databaseWaitMs} ms (SVC_DATABASE_WAIT_MS)`
@@ -218,6 +236,20 @@ export class Arrivals {
       this.release(arrival)
       arrival.resume(Effect.fail(databaseAway(answered.left)))
     })
+  }
+
+  /** The same, waited for by readers unless the view that they see now has this query already. */
+  private awaited(arrival: Arrival): Arrival {
+    const { key } = arrival.stored
+    if (isSame(this.at.registry.get(key)?.stored, arrival.registration)) return arrival
+    const latch = Effect.unsafeMakeLatch(false)
+    this.announced.set(key, latch)
+    const resume: Arrival["resume"] = (answer) => {
+      if (this.announced.get(key) === latch) this.announced.delete(key)
+      latch.unsafeOpen()
+      arrival.resume(answer)
+    }
+    return { ...arrival, resume }
   }
 
   /** A view filled before a reset was released by it. */

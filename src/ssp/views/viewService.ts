@@ -470,7 +470,7 @@ class ViewService {
     this.streams.open(this.find(id), id, format, lastEventId)
 
   readonly follow: Views["Type"]["follow"] = (id, format, lastEventId, taker) => {
-    const view = this.registry.get(viewKey(id) ?? "")
+    const view = this.arrivals.served(viewKey(id) ?? "")
     return view === undefined || this.streams.full !== undefined
       ? undefined
       : this.streams.follow(view, id, format, lastEventId, taker)
@@ -478,13 +478,13 @@ class ViewService {
 
   readonly refusal: Views["Type"]["refusal"] = (id) => {
     const key = viewKey(id) ?? ""
-    return this.registry.get(key) === undefined
+    return this.registry.get(key) === undefined && !this.arrivals.isComing(key)
       ? (this.setAside.why(key, id) ?? new ViewNotFound({ id }))
       : this.streams.full
   }
 
   readonly look: Views["Type"]["look"] = (id, format, ifNoneMatch, done) => {
-    const view = this.registry.get(viewKey(id) ?? "")
+    const view = this.arrivals.served(viewKey(id) ?? "")
     return view !== undefined && (this.reading.answer(view, id, format, ifNoneMatch, done) ?? true)
   }
 
@@ -523,8 +523,8 @@ class ViewService {
   })
 
   private find(id: string): Effect.Effect<Registered, ViewNotFound | ViewQuarantined> {
-    return Effect.suspend(() => {
-      const key = viewKey(id) ?? ""
+    const key = viewKey(id) ?? ""
+    return Effect.flatMap(this.arrivals.settled(key), () => {
       const view = this.registry.get(key)
       return view === undefined
         ? Effect.fail(this.setAside.why(key, id) ?? new ViewNotFound({ id }))

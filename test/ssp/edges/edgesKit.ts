@@ -38,6 +38,8 @@ export const away = new UpstreamError({ reason: "unreachable", message: "nobody 
 export interface Beside {
   /** What every call to the database does first. */
   before: Effect.Effect<void, UpstreamError>
+  /** What comes between a registration that is written and its answer. */
+  afterRegister: Effect.Effect<void, UpstreamError>
   /** What a batch does before it is written. */
   beforeApply: Effect.Effect<void, UpstreamError>
   /** Edges to these records are refused. */
@@ -56,6 +58,7 @@ const beside = (database: UpstreamShape): Beside => {
     )
   const self: Beside = {
     before: Effect.void,
+    afterRegister: Effect.void,
     beforeApply: Effect.void,
     refuses: new Set(),
     batches: [],
@@ -63,7 +66,7 @@ const beside = (database: UpstreamShape): Beside => {
     shape: {
       ...database,
       registrations: first(database.registrations),
-      register: (view, owner) => first(database.register(view, owner)),
+      register: (view, owner) => Effect.tap(first(database.register(view, owner)), () => self.afterRegister),
       claim: (keys, owner) => first(database.claim(keys, owner)),
       expire: (keys, owner, nowMs) => first(database.expire(keys, owner, nowMs)),
       unregister: (keys, owner) => first(database.unregister(keys, owner)),

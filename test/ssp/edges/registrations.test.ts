@@ -4,7 +4,7 @@
  *
  * Apart from the edges because a registration is somebody's word that a view is wanted, and two places keep it.
  */
-import { Effect } from "effect"
+import { Effect, Either, Option, Stream } from "effect"
 import { expect, test } from "vitest"
 import type { StoredView } from "../../../src/ports/Database.ts"
 import type { UpstreamError } from "../../../src/ports/Upstream.ts"
@@ -227,5 +227,53 @@ test("D16 a reset, and the departure of the views that it ends, do not remove on
       yield* views.reset
       yield* until("both are done", () => calls === 2 && under === 0)
       expect([most, yield* keysIn(beside)]).toEqual([1, []])
+    })
+  ))
+
+test("D56 a view whose registration can be read in the database is waited for by every way to read it, until it is there or is not to be", () =>
+  withEdges(({ beside, views }) =>
+    Effect.gen(function* () {
+      yield* views.ingest([change("item:1", {}), change("other:1", {})])
+      const rows = (id: string) =>
+        Effect.map(Effect.either(rowsOf(views, id)), (read) => (Either.isRight(read) ? read.right : read.left._tag))
+      const streamed = (id: string) =>
+        Effect.flatMap(views.stream(id, "flat", undefined), (stream) => Stream.runHead(stream)).pipe(
+          Effect.map(Option.match({ onNone: () => "nothing", onSome: ({ event }) => event })),
+          Effect.catchAll(({ _tag }) => Effect.succeed(_tag))
+        )
+      const gate = yield* Effect.makeLatch(false)
+      /** What readers get that come while the row is there and the registration is not over. */
+      const readers = (id: string, query: string, fails: boolean) =>
+        Effect.gen(function* () {
+          yield* gate.close
+          let isThere = false
+          beside.afterRegister = Effect.zipRight(
+            Effect.sync(() => void (isThere = true)),
+            Effect.zipRight(gate.await, fails ? Effect.fail(away) : Effect.void)
+          )
+          const registering = yield* Effect.fork(Effect.either(views.register(registration(id, query))))
+          yield* until("the row is there", () => isThere)
+          const [reading, streaming] = [yield* Effect.fork(rows(id)), yield* Effect.fork(streamed(id))]
+          const taker = { take: () => true }
+          const followed = views.follow(id, "flat", undefined, taker)
+          followed?.close()
+          const looked = views.look(id, undefined, undefined, () => undefined)
+          if (typeof looked === "function") looked()
+          const hot = { follow: followed !== undefined, look: looked !== false, why: views.refusal(id)?._tag }
+          // Some turns for a reader that does not wait.
+          yield* Effect.sleep(10)
+          const waited = Option.isNone(yield* reading.poll) && Option.isNone(yield* streaming.poll)
+          yield* gate.open
+          yield* registering.await
+          beside.afterRegister = Effect.void
+          return { ...hot, waited, read: yield* reading, stream: yield* streaming }
+        })
+      const waiting = { follow: false, look: false, why: undefined, waited: true }
+      expect(yield* readers("v", all, false)).toEqual({ ...waiting, read: ["item:1 v1"], stream: "snapshot" })
+      expect(yield* readers("lost", all, true)).toEqual({ ...waiting, read: "ViewNotFound", stream: "ViewNotFound" })
+      // Another query under an id that is served; the same one again holds up no reader.
+      const other = "SELECT * FROM other"
+      expect(yield* readers("v", other, false)).toEqual({ ...waiting, read: ["other:1 v1"], stream: "snapshot" })
+      expect(yield* readers("v", other, false)).toMatchObject({ follow: true, look: true, waited: false })
     })
   ))
