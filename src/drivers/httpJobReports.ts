@@ -1,5 +1,7 @@
 /** Word of jobs to a scheduler over HTTP. */
+
 import { Effect, Layer, type Redacted } from "effect"
+import * as JsonText from "../core/jsonText.ts"
 import { bearerOf } from "../node/bearer.ts"
 import { JobReportFailed, JobReports } from "../ports/JobReports.ts"
 import { json, type Send } from "./shared/httpSend.ts"
@@ -44,7 +46,7 @@ export const layer = (
     report: (report) =>
       Effect.mapError(
         schedulers.ask(
-          (url) => reportTo(url, JSON.stringify(report)),
+          (url) => reportTo(url, JsonText.write(report)),
           ({ passes }) => passes
         ),
         ({ failed }) => failed

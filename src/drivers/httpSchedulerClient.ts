@@ -5,11 +5,13 @@
  * Answers are told apart by status, and by the code in the body only where the specification has no status of its own:
  * a scheduler that knows nothing but the specification must do.
  */
+
 import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Duration, Effect, Either, Layer, Option, type Redacted, Runtime, Schema, type Scope } from "effect"
+import * as JsonText from "../core/jsonText.ts"
 import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import { bearerOf } from "../node/bearer.ts"
@@ -165,7 +167,7 @@ const asking = (transport: Transport, list: string, secret: () => Redacted.Redac
             method: "POST",
             url: `${url}${path}`,
             headers: { ...headers(), "content-type": "application/json" },
-            body: JSON.stringify(body),
+            body: JsonText.write(body),
             withinMs: Duration.toMillis(timeout)
           })
           .pipe(

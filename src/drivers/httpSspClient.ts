@@ -4,11 +4,13 @@
  * A name is looked up once for each call: the connection goes to the address that was judged, since a name
  * server could give one address to the judge and another to the connection.
  */
+
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
 import * as Hosts from "../core/access/hosts.ts"
 import type { Answer } from "../core/cluster/deliveryQueue.ts"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
+import * as JsonText from "../core/jsonText.ts"
 import { isLate, isLost, isRefused } from "../core/reason.ts"
 import { bearerOf } from "../node/bearer.ts"
 import { Names } from "../ports/Names.ts"
@@ -202,10 +204,10 @@ const make = (transport: Transport, names: typeof Names.Service, options: Option
     },
     health: (target) => asked(target, get(`${target.url}/health`, timeoutMs), undefined, toHealth, unseen),
     deliver: (target, body, traceparent) => post(target, "/ingest", body, toDelivery, undelivered, traceparent),
-    registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreached),
-    unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreached),
-    freeView: (target, body) => post(target, "/view/free", JSON.stringify(body), toDropped, unreached),
-    executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreached),
+    registerView: (target, body) => post(target, "/view/register", JsonText.write(body), toOutcome, unreached),
+    unregisterView: (target, body) => post(target, "/view/unregister", JsonText.write(body), toDropped, unreached),
+    freeView: (target, body) => post(target, "/view/free", JsonText.write(body), toDropped, unreached),
+    executeJob: (target, body) => post(target, "/job/execute", JsonText.write(body), toTaken, unreached),
     roots: (target) => hashes(target, Integrity.Tables, {}),
     node: (target, table, level, index) =>
       hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),

@@ -1,5 +1,7 @@
 /** The pool of a scheduler in the process's memory and nowhere else. */
+
 import { Effect, Layer } from "effect"
+import * as JsonText from "../core/jsonText.ts"
 import { PoolStore, type PoolStoreShape } from "../ports/PoolStore.ts"
 import { openedFrom, opening, type Put, Results, type Row } from "./shared/poolRows.ts"
 import { failure } from "./shared/sqliteFailure.ts"
@@ -10,7 +12,7 @@ export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
     if (under === true) for (const [at, row] of rows) if (row.kind === kind && row.key.startsWith(key)) rows.delete(at)
     if (under === true) return
     if (value === undefined) rows.delete(`${kind} ${key}`)
-    else rows.set(`${kind} ${key}`, { kind, key, value: JSON.parse(JSON.stringify(value)) as unknown })
+    else rows.set(`${kind} ${key}`, { kind, key, value: JsonText.parse(JsonText.write(value)) })
   }
   const results = new Results()
   return {

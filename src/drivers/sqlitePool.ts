@@ -1,6 +1,8 @@
 /** The pool of a scheduler in one SQLite file behind the generic `SqlClient`; the host picks the driver. */
+
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Layer } from "effect"
+import * as JsonText from "../core/jsonText.ts"
 import * as Layout from "../core/storeLayout.ts"
 import { DatabaseError } from "../ports/Database.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
@@ -36,7 +38,7 @@ const statementOf = ({ key, kind, under, value }: Put): Statement =>
     ? ["DELETE FROM pool WHERE kind = ? AND substr(key, 1, length(?)) = ?", [kind, key, key]]
     : value === undefined
       ? ["DELETE FROM pool WHERE kind = ? AND key = ?", [kind, key]]
-      : ["INSERT OR REPLACE INTO pool (kind, key, value) VALUES (?, ?, ?)", [kind, key, JSON.stringify(value)]]
+      : ["INSERT OR REPLACE INTO pool (kind, key, value) VALUES (?, ?, ?)", [kind, key, JsonText.write(value)]]
 
 /** Of several writes of one row the last alone: a view that is placed in the same step is written once. */
 const lastOf = (puts: ReadonlyArray<Put>): ReadonlyArray<Put> => {
@@ -68,7 +70,7 @@ const pageOf =
             found.map(([kind, key, value]) => ({
               kind: String(kind),
               key: String(key),
-              value: JSON.parse(String(value)) as unknown
+              value: JsonText.parse(String(value))
             })),
           catch: (cause) =>
             new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })

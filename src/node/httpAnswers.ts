@@ -10,7 +10,7 @@ import * as HttpServerError from "@effect/platform/HttpServerError"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Cause, Effect, ParseResult, Stream } from "effect"
-import { maxDepth } from "../core/record/jsonDepth.ts"
+import * as JsonText from "../core/jsonText.ts"
 import type { Answer } from "../ports/Front.ts"
 import type { BodyRefused } from "../ports/RequestBody.ts"
 import { isWireError, statusOf, type WireError } from "../protocol/errors.ts"
@@ -25,7 +25,7 @@ export const invalidRequest = (details: ReadonlyArray<{ readonly path: string; r
 }
 
 export const tooDeep = invalidRequest([
-  { path: "", reason: `nests deeper than ${maxDepth} levels, the limit for JSON bodies (fixed, no setting)` }
+  { path: "", reason: `nests deeper than ${JsonText.maxDepth} levels, the limit for JSON bodies (fixed, no setting)` }
 ])
 
 export const tooLarge = (limitBytes: number) => ({
@@ -76,6 +76,10 @@ export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }
     return { status, body, headers: { "retry-after": String(Math.max(1, Math.ceil(error.retryAfterSecs ?? 1))) } }
   return { status, body }
 }
+
+/** A value whose integers go out with all their digits. */
+export const json = (value: unknown): HttpServerResponse.HttpServerResponse =>
+  respond({ status: 200, body: JsonText.write(value) })
 
 export const respond = (answer: Answer): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.text(answer.body, {

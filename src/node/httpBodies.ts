@@ -8,24 +8,25 @@ import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect, Either, Layer } from "effect"
-import * as JsonDepth from "../core/record/jsonDepth.ts"
+import * as JsonText from "../core/jsonText.ts"
 import { RequestBody } from "../ports/RequestBody.ts"
 import { JsonBody } from "../protocol/jsonBody.ts"
 import * as Answers from "./httpAnswers.ts"
 
-/** A body's text as JSON, its depth checked. */
+/** A body's text as JSON: its depth checked, its integers exact. */
 export const parseJson = (text: string): Either.Either<unknown, ReturnType<typeof Answers.invalidRequest>> => {
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    return Either.right(JsonText.parse(text, JsonText.maxDepth))
   } catch (error) {
+    if (error instanceof JsonText.TooDeep) return Either.left(Answers.tooDeep)
+    if (error instanceof JsonText.NumberRefused)
+      return Either.left(Answers.invalidRequest([{ path: error.path, reason: error.reason }]))
     const reason =
       text.trim() === ""
         ? "is empty; must be JSON"
         : `is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : ""}`
     return Either.left(Answers.invalidRequest([{ path: "", reason }]))
   }
-  return JsonDepth.tooDeep(value) ? Either.left(Answers.tooDeep) : Either.right(value)
 }
 
 /** The request as its handler sees it: the body already read, and JSON whatever the content type said. */

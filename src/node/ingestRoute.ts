@@ -17,16 +17,8 @@ import * as Guard from "./guard.ts"
 import * as Answers from "./httpAnswers.ts"
 import * as Bodies from "./httpBodies.ts"
 
-/**
- * From JSON to answer; `done` is called exactly once, now or later. `text`: the body as it was written, which the
- * declared route does not have.
- */
-export type Take = (
-  json: unknown,
-  done: (answer: Answer) => void,
-  traceparent: string | undefined,
-  text: string | undefined
-) => void
+/** From JSON to answer; `done` is called exactly once, now or later. */
+export type Take = (json: unknown, done: (answer: Answer) => void, traceparent: string | undefined) => void
 
 /** What a node gives for its hot route. */
 export interface HotParts {
@@ -47,7 +39,7 @@ export const hot = ({ api, judge, maxBodyBytes, notTaking, take }: HotParts) =>
       const done = timed(answer)
       const json = Bodies.parseJson(body)
       if (Either.isLeft(json)) done(Answers.toAnswer(json.left))
-      else take(json.right, done, traceparent, body)
+      else take(json.right, done, traceparent)
     }
     const route: HotRoute = {
       method: "POST",
@@ -73,8 +65,7 @@ export const handler = (take: Take) =>
             take(
               json,
               timed((answer) => resume(Effect.succeed(Answers.respond(answer)))),
-              request.headers["traceparent"],
-              undefined
+              request.headers["traceparent"]
             )
           )
         )

@@ -7,10 +7,12 @@
  * deletes the job, so that one created again under its id is another job. A claim changes both or neither, and only
  * what has not changed meanwhile.
  */
+
 import { Clock, Effect, Layer } from "effect"
 import * as Leases from "../core/job/lease.ts"
 import * as Result from "../core/job/result.ts"
 import { isStatus, type JobStatus, next } from "../core/job/status.ts"
+import * as JsonText from "../core/jsonText.ts"
 import type { Obj, RecordId, Value } from "../core/surql/values/value.ts"
 import {
   JobStore,
@@ -200,7 +202,7 @@ const written = (
         content: row.content,
         status,
         errors,
-        result: result === undefined ? undefined : JSON.stringify(result)
+        result: result === undefined ? undefined : JsonText.write(result)
       })
     }
   ]

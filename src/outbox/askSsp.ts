@@ -3,9 +3,11 @@
  *
  * Over HTTP and not in the database, because only the SSP knows the jobs of an embedded store, and can cut off a call.
  */
+
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Console, Effect, Redacted } from "effect"
+import * as JsonText from "../core/jsonText.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import type { Asked } from "./Cli.ts"
 
@@ -54,7 +56,7 @@ const request = ({ args, command, options }: Question, url: string): HttpClientR
 
 const parsed = (text: string): unknown => {
   try {
-    return JSON.parse(text)
+    return JsonText.parse(text)
   } catch {
     return undefined
   }

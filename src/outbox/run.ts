@@ -6,6 +6,7 @@
  * swallow is an error here, because a job that is nowhere would never be missed. The checked value is the written one:
  * the payload as JSON.
  */
+import * as JsonText from "../core/jsonText.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import type { AnyBackends, Connection, Outbox, RunOptions } from "./call.ts"
 import * as Document from "./document.ts"
@@ -78,11 +79,13 @@ const optionFaults = ({
   return faults
 }
 
-/** As it will be sent: without what JSON leaves out. */
-const asJson = (payload: unknown): { readonly json: unknown } | Fault => {
+/** As it will be sent: without what JSON leaves out. Schemas know no bigint: `rounded` is what they are asked of. */
+const asJson = (payload: unknown): { readonly json: unknown; readonly rounded: unknown } | Fault => {
   try {
-    const text = JSON.stringify(payload)
-    return text === undefined ? { path: "payload", reason: "must be JSON" } : { json: JSON.parse(text) as unknown }
+    const text = JsonText.write(payload)
+    return text === undefined
+      ? { path: "payload", reason: "must be JSON" }
+      : { json: JsonText.parse(text), rounded: JSON.parse(text) as unknown }
   } catch (error) {
     return { path: "payload", reason: `is not JSON: ${error instanceof Error ? error.message : String(error)}` }
   }
@@ -138,7 +141,7 @@ export const make = <T = AnyBackends>(db: Connection, sources: ReadonlyArray<Sou
           found.document.routes.map((known) => known.path)
         )
       const read = asJson(payload)
-      const faults = "json" in read ? found.validator.check(route, read.json) : [read]
+      const faults = "json" in read ? found.validator.check(route, read.rounded) : [read]
       const all = [...faults, ...optionFaults(options)]
       if (all.length > 0 || !("json" in read)) throw InvalidCall.of(all)
       return await create(db, found.table, path, read.json, options)

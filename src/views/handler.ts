@@ -5,8 +5,10 @@
  * the user that the application knows. A view's id is a hash of query and values, so that users with the same query
  * share one view, and a token opens nothing but what its user's own query reads.
  */
+
 import { Either, ParseResult, Schema } from "effect"
 import { hashOf } from "../core/access/scopedSecrets.ts"
+import * as JsonText from "../core/jsonText.ts"
 import { corsHeaders, preflightHeaders, refused } from "./crossSite.ts"
 import type { AnyDeclaration, ViewQuery, ViewUser } from "./declaration.ts"
 import { Holdings } from "./holdings.ts"
@@ -40,13 +42,19 @@ export interface HandlerOptions<User extends ViewUser> {
 /** Answers `{ view, params }` with `{ view, token, expires_in_ms, url }`, or `{ code, message, details? }`. */
 export type ViewsHandler = (request: Request) => Promise<Response>
 
+const sorted = (value: unknown): unknown =>
+  typeof value !== "object" || value === null || "toJSON" in value
+    ? value
+    : Array.isArray(value)
+      ? value.map(sorted)
+      : Object.fromEntries(
+          Object.entries(value)
+            .map(([name, inner]) => [name, sorted(inner)] as const)
+            .sort(([a], [b]) => (a < b ? -1 : 1))
+        )
+
 /** Fields sorted, so that the same values are the same text. */
-const canonical = (value: unknown): string =>
-  JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner
-  )
+const canonical = (value: unknown): string => JsonText.write(sorted(value))
 
 const idOf = (name: string, { params = {}, surql }: ViewQuery): string =>
   `incantation:${name}-${hashOf(`${surql}\n${canonical(params)}`).slice(0, 40)}`
@@ -161,8 +169,9 @@ class Handler<User extends ViewUser> {
   private read(text: string): Refusal | { name: string; params: unknown; declaration: AnyDeclaration } {
     let body: unknown
     try {
-      body = JSON.parse(text)
-    } catch {
+      body = JsonText.parse(text, JsonText.maxDepth)
+    } catch (error) {
+      if (error instanceof JsonText.NumberRefused) return malformed([error])
       return malformed([{ path: "", reason: "the body is no JSON" }])
     }
     const asked = Schema.decodeUnknownEither(Asked, { errors: "all" })(body)

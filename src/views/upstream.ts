@@ -4,7 +4,9 @@
  * What comes back is the page's only where it helps there. Whatever names the query, the secret or the address is a
  * line for the operator.
  */
+
 import { Either, Schema } from "effect"
+import * as JsonText from "../core/jsonText.ts"
 import * as Errors from "../protocol/errors.ts"
 
 /** What the handler needs from where it runs. */
@@ -93,7 +95,7 @@ const post = async (service: Service, path: string, body: object): Promise<Respo
     const answer = await service.world.fetch(service.url + path, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${await service.secret()}` },
-      body: JSON.stringify(body),
+      body: JsonText.write(body),
       // The secret goes to the address that was configured and to no other.
       redirect: "error",
       signal: AbortSignal.timeout(service.timeoutMs)

@@ -6,7 +6,7 @@
  */
 import { Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, type Row } from "../kit/contract.ts"
+import { contract, expectError, faultsOf, type Row } from "../kit/contract.ts"
 import { until } from "../kit/Door.ts"
 import type { Answer, Body } from "../kit/http.ts"
 import { bad, without } from "../kit/ingestRows.ts"
@@ -95,11 +95,19 @@ describe("accepted", () => {
     expect(await version(change("DELETE", "ver:1"))).toBeUndefined()
     expect(await version(create("ver:1", { a: 1 }))).toBe(41)
   })
-  it("D26 numbers that JSON reads but does not write are kept as the SSPs get them", async () => {
-    await node.post("/ingest", '{"table":"num","op":"CREATE","id":"num:1","record":{"big":1e999,"zero":-0}}')
-    const [exact] = (await node.post("/proxy/query", { query: "SELECT VALUE [big, zero] FROM num" }))
-      .json as ReadonlyArray<unknown>
-    expect(JSON.stringify(exact)).toBe("[null,0]")
+  it("D66 numbers are kept as the SSPs get them", async () => {
+    const given = `{"big":987654321987654321,"float":987654321987654321.0,"zero":-0}`
+    await node.post("/ingest", `{"table":"num","op":"CREATE","id":"num:1","record":${given}}`)
+    const answer = await node.post("/proxy/query", { query: "SELECT VALUE [big, float, zero] FROM num" })
+    expect(answer.text).toBe("[[987654321987654321,987654321987654300.0,0]]")
+  })
+  it("POST /ingest 400 D66 a number that nothing can hold is named, and nothing of the body is taken", async () => {
+    const body = '[{"table":"huge","op":"CREATE","id":"huge:1","record":{}},{"record":{"n":[1e400]}}]'
+    const answer = await node.post("/ingest", body)
+    expect(faultsOf(expectError(answer, 400, "INVALID_REQUEST"))).toEqual([
+      { path: "[1].record.n[0]", reason: "is 1e400, which neither a 64-bit integer nor a float can hold" }
+    ])
+    expect(await rows("huge")).toEqual([])
   })
 })
 

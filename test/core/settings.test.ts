@@ -5,7 +5,7 @@
  * Why together: each is a small table of accepted and refused texts, and a fault must name its key and what is allowed.
  */
 import { describe, expect, it } from "vitest"
-import * as JsonDepth from "../../src/core/record/jsonDepth.ts"
+import * as JsonText from "../../src/core/jsonText.ts"
 import * as Address from "../../src/core/settings/address.ts"
 import * as ServiceFile from "../../src/core/settings/serviceFile.ts"
 import * as Settings from "../../src/core/settings/settings.ts"
@@ -111,8 +111,17 @@ describe("D14 durations", () => {
 
 describe("D17 depth", () => {
   const nested = (levels: number, leaf: unknown = 1): unknown => (levels === 0 ? leaf : { a: nested(levels - 1, leaf) })
+  const isTooDeep = (value: unknown): boolean => {
+    try {
+      JsonText.parse(JSON.stringify(value), JsonText.maxDepth)
+      return false
+    } catch (error) {
+      if (error instanceof JsonText.TooDeep) return true
+      throw error
+    }
+  }
   it("D17 64 levels pass, 65 do not, arrays count too", () => {
-    expect([nested(64), nested(65), nested(63, [1]), nested(64, [1]), 5, null].map(JsonDepth.tooDeep)).toEqual([
+    expect([nested(64), nested(65), nested(63, [1]), nested(64, [1]), 5, null].map(isTooDeep)).toEqual([
       false,
       true,
       false,
@@ -122,7 +131,7 @@ describe("D17 depth", () => {
     ])
   })
   it("D17 the array round a batch is no level, so what the scheduler took alone an SSP takes in a batch", () => {
-    expect([JsonDepth.tooDeep([nested(64)]), JsonDepth.tooDeep([nested(65)])]).toEqual([false, true])
+    expect([isTooDeep([nested(64)]), isTooDeep([nested(65)])]).toEqual([false, true])
   })
 })
 

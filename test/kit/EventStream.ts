@@ -3,7 +3,9 @@
  *
  * Why it keeps all of them: the law about deltas is checked by replaying a stream from its first event.
  */
+
 import { type ClientRequest, type IncomingMessage, request } from "node:http"
+import * as JsonText from "../../src/core/jsonText.ts"
 import { until } from "./Door.ts"
 
 export interface StreamEvent {
@@ -122,6 +124,6 @@ const parse = (block: string): StreamEvent | undefined => {
   return {
     event: fields.get("event") ?? "message",
     id: fields.get("id"),
-    data: JSON.parse(data) as StreamEvent["data"]
+    data: JsonText.parse(data) as StreamEvent["data"]
   }
 }

@@ -3,8 +3,10 @@
  *
  * Why it notes overlaps itself: that no job runs twice at once can only be seen where the calls arrive.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import * as JsonText from "../../src/core/jsonText.ts"
 import { listen, shut } from "./listening.ts"
 
 export interface Received {
@@ -59,7 +61,7 @@ export class TestBackend {
       path: `${request.method} ${request.url}`,
       key,
       headers: request.headers,
-      body: JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown
+      body: JsonText.parse(Buffer.concat(chunks).toString("utf8"))
     }
     this.received.push(received)
     this.#byKey.set(key, [...this.calls(key), received])

@@ -4,9 +4,11 @@
  * Why our own: the contract is about exact headers, exact bodies and malformed requests, which `fetch` will not send.
  * Connections are kept alive and shared, because thousands of requests are made.
  */
+
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http"
 import { request as httpsRequest } from "node:https"
 import { connect } from "node:net"
+import * as JsonText from "../../src/core/jsonText.ts"
 
 const agent = new Agent({ keepAlive: true, maxSockets: 32 })
 
@@ -36,14 +38,14 @@ export interface Answer {
 
 const jsonOf = (text: string): unknown => {
   try {
-    return JSON.parse(text)
+    return JsonText.parse(text)
   } catch {
     return undefined
   }
 }
 
 const bytesOf = (body: unknown): string | Uint8Array =>
-  typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body)
+  typeof body === "string" || body instanceof Uint8Array ? body : JsonText.write(body)
 
 const headersOf = (
   ask: Ask,

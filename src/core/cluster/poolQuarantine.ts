@@ -5,7 +5,9 @@
  * every view that was is a suspect, and of suspects an SSP gets one at a time: the second death says which it was. One
  * that is taken is none.
  */
+
 import { HashMap } from "effect"
+import * as JsonText from "../jsonText.ts"
 import type { QuarantineRow, ViewSpec } from "./messages.ts"
 import * as State from "./state.ts"
 import { act, set, type Turn } from "./turn.ts"
@@ -17,13 +19,13 @@ export const deathsToSetAside = 2
 export const queryOf = ({ body }: ViewSpec): string => {
   const { params, surql } =
     typeof body === "object" && body !== null ? (body as { readonly params?: unknown; readonly surql?: unknown }) : {}
-  return `${JSON.stringify(params ?? null)}\n${typeof surql === "string" ? surql : ""}`
+  return `${JsonText.write(params ?? null)}\n${typeof surql === "string" ? surql : ""}`
 }
 
 /** JSON has no line breaks of its own. */
 export const partsOf = (query: string): { readonly params: unknown; readonly surql: string } => {
   const end = query.indexOf("\n")
-  return { params: JSON.parse(query.slice(0, end)) as unknown, surql: query.slice(end + 1) }
+  return { params: JsonText.parse(query.slice(0, end)) as unknown, surql: query.slice(end + 1) }
 }
 
 const rowsOf = (state: State.State, key: string): ReadonlyArray<QuarantineRow> => {

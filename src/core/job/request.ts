@@ -6,7 +6,9 @@
  * is checked as text, and the resolved URL is checked again, because URL parsers are more forgiving than any list of
  * rules.
  */
+
 import { Either } from "effect"
+import * as JsonText from "../jsonText.ts"
 import { shown } from "../shown.ts"
 import type { Job } from "./job.ts"
 import { readFor } from "./result.ts"
@@ -91,7 +93,7 @@ export const prepare = (
     url,
     timeoutMs: backend.timeoutMs,
     keptBytes: readFor(backend.resultBytes ?? 0),
-    body: JSON.stringify(job.payload === undefined ? {} : job.payload),
+    body: JsonText.write(job.payload === undefined ? {} : job.payload),
     headers: {
       "content-type": "application/json",
       accept: "application/json, */*;q=0.5",

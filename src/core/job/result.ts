@@ -5,6 +5,7 @@
  * and says so, because the beginning of a JSON text is not JSON. State of {@link RecentResults}: the last results,
  * bounded by their number and by the length of their texts.
  */
+import * as JsonText from "../jsonText.ts"
 import { isMapping } from "../typeGuards.ts"
 
 export interface Result {
@@ -24,7 +25,7 @@ export const resultOf = (body: string, limitBytes: number): Result | undefined =
   if (body.length > limitBytes || (body.length * 3 > limitBytes && new TextEncoder().encode(body).length > limitBytes))
     return { left_out: `the answer is longer than ${limitBytes} bytes` }
   try {
-    const value = JSON.parse(body) as unknown
+    const value = JsonText.parse(body) as unknown
     return isMapping(value) ? value : { value }
   } catch {
     return undefined
@@ -35,7 +36,7 @@ export const resultOf = (body: string, limitBytes: number): Result | undefined =
 export const fromText = (text: string | undefined): Result | undefined => {
   if (text === undefined) return undefined
   try {
-    const value = JSON.parse(text) as unknown
+    const value = JsonText.parse(text) as unknown
     return typeof value === "object" && value !== null ? (value as Result) : undefined
   } catch {
     return undefined
@@ -67,7 +68,7 @@ export class RecentResults {
     this.kept.delete(job)
     const gone: Array<string> = []
     if (result === undefined) return gone
-    const chars = job.length + JSON.stringify(result).length
+    const chars = job.length + JsonText.write(result).length
     this.kept.set(job, { result, chars })
     this.chars += chars
     for (const [oldest, entry] of this.kept) {

@@ -4,7 +4,9 @@
  * Why by hand and not by a Schema: this is the hottest decoder of the service, and its faults must name every wrong
  * field at once. `protocol/wire.ts` declares the same shape; a test holds the two together.
  */
+
 import { Either } from "effect"
+import * as JsonText from "../jsonText.ts"
 import * as Docs from "../surql/values/docs.ts"
 import * as Json from "../surql/values/json.ts"
 import * as Ids from "../surql/values/recordId.ts"
@@ -66,7 +68,7 @@ const opOf = (value: unknown): Op | undefined => {
 }
 
 const shown = (value: unknown): string => {
-  const text = value === undefined ? "nothing" : JSON.stringify(value)
+  const text = value === undefined ? "nothing" : JsonText.write(value)
   return text.length > 60 ? `${text.slice(0, 60)}…` : text
 }
 

@@ -5,7 +5,9 @@
  * Made by joining texts: the record is written once, when it arrives, and the position is added to the line it became,
  * so that delivering an event a hundred times costs no encoding.
  */
+
 import { Either } from "effect"
+import * as JsonText from "../jsonText.ts"
 import { type Change, type ChangeRefused, decodeChange, type Schema, versionField } from "./change.ts"
 
 /** What stands in the line of a change whose step goes on with the next position. */
@@ -38,8 +40,8 @@ export interface RawChange {
 }
 
 const recordText = (record: { readonly [key: string]: unknown }, version: number): string => {
-  if (Object.hasOwn(record, versionField)) return JSON.stringify({ ...record, [versionField]: version })
-  const text = JSON.stringify(record)
+  if (Object.hasOwn(record, versionField)) return JsonText.write({ ...record, [versionField]: version })
+  const text = JsonText.write(record)
   return `${text.slice(0, -1)}${text.length > 2 ? "," : ""}"${versionField}":${version}}`
 }
 
@@ -92,7 +94,7 @@ export interface Logged {
 
 /** Reads a line back, typed as it was when it came in, by the same declarations; left: it is none of ours. */
 export const ofLine = (line: string, schema?: Schema): Either.Either<Logged, ChangeRefused> => {
-  const json = JSON.parse(line) as { readonly record?: { readonly [key: string]: unknown } }
+  const json = JsonText.parse(line) as { readonly record?: { readonly [key: string]: unknown } }
   return Either.map(decodeChange(json, schema), (change) => ({
     change,
     version: Number(json.record?.[versionField] ?? 0)

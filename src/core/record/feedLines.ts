@@ -5,6 +5,7 @@
  * A connection ends at any byte, so what is behind the last line break counts for nothing: a line is whole or it was
  * never sent. Both ends use this file, so that they cannot disagree.
  */
+import * as JsonText from "../jsonText.ts"
 import { isCount } from "../typeGuards.ts"
 
 /** A line that says how far everything of the reader's tables has come. */
@@ -38,7 +39,7 @@ export const watermarkLine = (through: number, logId: string, epoch: number): st
 export const read = (line: string): FeedEvent | Watermark | string => {
   let json: unknown
   try {
-    json = JSON.parse(line)
+    json = JsonText.parse(line)
   } catch {
     return `is no JSON: ${line.slice(0, 80)}`
   }

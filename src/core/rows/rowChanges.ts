@@ -5,9 +5,10 @@
  * they are; everything else is set anew. Applied in order to the old row the changes give the new one. Cost: O(size of
  * the row), and for the items of a list that moved O(n log n).
  */
+import * as JsonText from "../jsonText.ts"
 import { longestRun } from "../longestRun.ts"
 
-export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [name: string]: Json }
+export type Json = null | boolean | number | bigint | string | ReadonlyArray<Json> | { readonly [name: string]: Json }
 
 /** Names of fields and positions of items; empty: the row itself. */
 export type RowPath = ReadonlyArray<string | number>
@@ -49,7 +50,7 @@ const compare = (path: RowPath, before: Json, now: Json, out: Array<RowChange>):
 const namesOf = (items: ReadonlyArray<Json>): ReadonlyArray<string> => {
   const seen = new Map<string, number>()
   return items.map((item) => {
-    const name = isObject(item) && typeof item["id"] === "string" ? `#${item["id"]}` : JSON.stringify(item)
+    const name = isObject(item) && typeof item["id"] === "string" ? `#${item["id"]}` : JsonText.write(item)
     const count = seen.get(name) ?? 0
     seen.set(name, count + 1)
     return `${count} ${name}`

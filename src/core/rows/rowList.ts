@@ -7,7 +7,9 @@
  * queries that are run whole, the order is read anew: O(rows shown), of which only those that were touched are
  * evaluated.
  */
+
 import type { RankedRow, Ranking, ResultRow, View } from "../ivm/view/view.ts"
+import * as JsonText from "../jsonText.ts"
 import { longestRun } from "../longestRun.ts"
 import type { Slices } from "../surql/evaluate/scope.ts"
 import { toJson } from "../surql/values/json.ts"
@@ -206,12 +208,12 @@ export class RowList {
     const value = row.value()
     const left = this.mostBytes - beside
     if (bytesWritten(value, left) > left) throw new TooLarge()
-    return JSON.stringify(toJson(value)) ?? "null"
+    return JsonText.write(toJson(value))
   }
 }
 
 /** The changes as JSON, where they are much shorter than the row. */
 const patchOf = (before: string, now: string): string | undefined => {
-  const changes = JSON.stringify(changesOf(JSON.parse(before) as Json, JSON.parse(now) as Json))
+  const changes = JsonText.write(changesOf(JsonText.parse(before) as Json, JsonText.parse(now) as Json))
   return changes.length < now.length * smallPart ? changes : undefined
 }

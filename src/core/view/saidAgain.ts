@@ -3,6 +3,7 @@
  * lives on (D9).
  */
 
+import * as JsonText from "../jsonText.ts"
 import { isText } from "../typeGuards.ts"
 import * as ViewTimes from "./viewTimes.ts"
 
@@ -33,7 +34,7 @@ export const read = (json: unknown, nowMs: number): Said | undefined => {
     id,
     surql,
     clientId,
-    params: JSON.stringify(params ?? null),
+    params: JsonText.write(params ?? null),
     format: isText(format) ? format : "",
     ...times.right
   }

@@ -5,7 +5,9 @@
  * Nothing is ever written whole: the rows that were written longest ago go out again with later writes, so that the
  * frames that count stay few and the stream can be cut behind them.
  */
+
 import { Effect, Schedule } from "effect"
+import * as JsonText from "../../core/jsonText.ts"
 import { DatabaseError } from "../../ports/Database.ts"
 import type { PoolStoreShape } from "../../ports/PoolStore.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
@@ -57,7 +59,7 @@ export class Rows {
         const name = keyOf({ kind, key })
         this.remove(name)
         if (value === undefined) continue
-        const bytes = key.length + JSON.stringify(value).length
+        const bytes = key.length + JsonText.write(value).length
         this.rows.set(name, { kind, key, value, bytes, at, write })
         this.bytes += bytes
       }
@@ -150,7 +152,7 @@ export class Pool {
     const isEmptied = pool === 0 && puts.every(({ value }) => value === undefined)
     return {
       kind: "pool",
-      body: Frame.bytesOf(JSON.stringify(puts)),
+      body: Frame.bytesOf(JsonText.write(puts)),
       change: { writes: written + 1, pool: pool === 0 && !isEmptied ? at + 1 : pool },
       id: `pool.${this.term.epoch}.${written + 1}`
     }
@@ -233,7 +235,7 @@ export class Pool {
         const body = Frame.textOf(yield* this.journal.link.again(this.journal.bodyOf(frame)))
         yield* roomFor(heap, body.length, { read, all: whole.length, unit: "writes of the pool" })
         const puts = yield* Effect.try({
-          try: () => JSON.parse(body) as ReadonlyArray<Put>,
+          try: () => JsonText.parse(body) as ReadonlyArray<Put>,
           catch: () => this.journal.link.failed("damaged", `message ${frame.at} of its stream holds no rows of a pool`)
         })
         this.rows.apply(puts, Frame.startOf(frame), this.written)

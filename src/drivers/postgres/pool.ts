@@ -4,7 +4,9 @@
  * Each write moves a counter, in its own term and from the number it expects. So a write whose answer was lost is
  * either there or not, and one that arrives late changes nothing.
  */
+
 import { Effect, Schedule } from "effect"
+import * as JsonText from "../../core/jsonText.ts"
 import { DatabaseError } from "../../ports/Database.ts"
 import type { PoolStoreShape } from "../../ports/PoolStore.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
@@ -72,7 +74,7 @@ const valuesOf = (puts: ReadonlyArray<Put>): ReadonlyArray<unknown> => {
   return [
     rows.map(({ kind }) => kind),
     rows.map(({ key }) => keyText(key)),
-    rows.map(({ value }) => (value === undefined ? null : JSON.stringify(value))),
+    rows.map(({ value }) => (value === undefined ? null : JsonText.write(value))),
     prefixes.map(({ kind }) => kind),
     prefixes.map(({ key }) => keyText(key).slice(0, -1))
   ]
@@ -97,7 +99,7 @@ const pageOf =
           rows.map(({ key, kind, value }) => ({
             kind: String(kind),
             key: String(JSON.parse(String(key))),
-            value: JSON.parse(String(value)) as unknown
+            value: JsonText.parse(String(value))
           }))
         )
     )

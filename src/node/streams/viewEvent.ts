@@ -2,7 +2,9 @@
  * The events of a view's stream (D11, D50), and their bytes as `text/event-stream`: made once per event, however many
  * clients follow.
  */
+
 import * as Bytes from "../../core/bytes.ts"
+import * as JsonText from "../../core/jsonText.ts"
 
 export type EndReason =
   | "unauthorized"
@@ -53,11 +55,11 @@ export class WrittenEvent implements ViewEvent {
   }
 
   get data(): unknown {
-    return JSON.parse(this.text())
+    return JsonText.parse(this.text())
   }
 }
 
-const textOf = (event: ViewEvent): string => (event instanceof WrittenEvent ? event.text() : JSON.stringify(event.data))
+const textOf = (event: ViewEvent): string => (event instanceof WrittenEvent ? event.text() : JsonText.write(event.data))
 
 /** JSON has no line breaks, so one `data` line carries it. */
 const encode = (event: ViewEvent): Uint8Array => encoder.encode(`${headOf(event)}${textOf(event)}\n\n`)

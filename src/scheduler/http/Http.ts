@@ -14,7 +14,7 @@ import * as SaidAgain from "../../core/view/saidAgain.ts"
 import { makeJudge } from "../../node/bearer.ts"
 import * as Documents from "../../node/documents.ts"
 import * as Guard from "../../node/guard.ts"
-import { invalidRequest } from "../../node/httpAnswers.ts"
+import * as Answers from "../../node/httpAnswers.ts"
 import * as Bodies from "../../node/httpBodies.ts"
 import * as IngestRoute from "../../node/ingestRoute.ts"
 import { UnderWay } from "../../node/repeatedRegistrations.ts"
@@ -106,8 +106,8 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
           ),
         whole
       )
-      .handle("views", ({ urlParams: { after, limit = 100, search, ssp } }) =>
-        Effect.sync(() => Overview.views(pool.state(), { after, limit, search, ssp }))
+      .handleRaw("views", ({ urlParams: { after, limit = 100, search, ssp } }) =>
+        Effect.sync(() => Answers.json(Overview.views(pool.state(), { after, limit, search, ssp })))
       )
       .handleRaw("view", ({ path, request, urlParams }) =>
         pass(request, path.view_id, (id) => `/view/${id}`, urlParams)
@@ -187,7 +187,7 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
               Effect.gen(function* () {
                 const checked = yield* client.check(url)
                 if (Either.isLeft(checked))
-                  return yield* Effect.fail(invalidRequest([{ path: "url", reason: checked.left }]))
+                  return yield* Effect.fail(Answers.invalidRequest([{ path: "url", reason: checked.left }]))
                 const registration = {
                   ssp: ssp_id,
                   incarnation,

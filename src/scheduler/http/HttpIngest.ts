@@ -30,18 +30,12 @@ import * as Errors from "./HttpErrors.ts"
 const rawOf = (json: unknown): ReadonlyArray<RawChange> =>
   (Array.isArray(json) ? json : [json]) as ReadonlyArray<RawChange>
 
-/** Numbers that JSON reads and does not write: an SSP must get the number that is kept here. */
-const unwritable = /-0(?![.\d])|-0\.0*(?!\d)|\d[eE]\+?\d{3}/
-
-const rewritten = (json: unknown): unknown => JSON.parse(JSON.stringify(json))
-
-/** What both routes do with a body; one whose text is not known may hold such a number. */
+/** What both routes do with a body. */
 export const makeTake: Effect.Effect<IngestRoute.Take, never, Ingest | Declared> = Effect.gen(function* () {
   const ingest = yield* Ingest
   const { schema } = yield* Declared
   const tracing = yield* Tracing
-  return (read, done, header, text) => {
-    const json = text === undefined || unwritable.test(text) ? rewritten(read) : read
+  return (json, done, header) => {
     const changes = Change.decodeChanges(json, schema)
     if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
     const refused = Definitions.refused(changes.right)

@@ -5,12 +5,15 @@
  * The SSP checks the caller's secret each time, also before the scheduler writes by itself: an open scheduler must not
  * let every caller cancel.
  */
+
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Stream } from "effect"
 import * as State from "../../core/cluster/state.ts"
+import * as JsonText from "../../core/jsonText.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
+import * as Answers from "../../node/httpAnswers.ts"
 import type { JobListing } from "../../protocol/jobs.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Pool } from "../pool/Pool.ts"
@@ -54,10 +57,10 @@ const withResults = (answer: HttpServerResponse.HttpServerResponse, resultOf: (i
     return result === undefined ? job : { ...job, result }
   }
   return Stream.mkString(Stream.decodeText(body.stream)).pipe(
-    Effect.flatMap((text) => Effect.try(() => JSON.parse(text) as Shown & { readonly jobs?: ReadonlyArray<Shown> })),
-    Effect.map((read) =>
-      HttpServerResponse.unsafeJson(read.jobs === undefined ? shown(read) : { ...read, jobs: read.jobs.map(shown) })
+    Effect.flatMap((text) =>
+      Effect.try(() => JsonText.parse(text) as Shown & { readonly jobs?: ReadonlyArray<Shown> })
     ),
+    Effect.map((read) => Answers.json(read.jobs === undefined ? shown(read) : { ...read, jobs: read.jobs.map(shown) })),
     Effect.mapError((error) =>
       Errors.unreachable({
         message: `the SSP's answer broke off: ${error instanceof Error ? error.message : String(error)}`

@@ -23,7 +23,9 @@
  * 1000` with `$last` a record id (exact; text compares as text, as in the database), and ranges written out, which
  * plain clients can use: `SELECT * FROM t:⟨last⟩>.. LIMIT 1000`, `SELECT * FROM t:1..1000`.
  */
+
 import { Clock, Context, Data, Effect, Either, Layer, type Scope } from "effect"
+import * as JsonText from "../../core/jsonText.ts"
 import type { Statement } from "../../core/surql/syntax/ast.ts"
 import { parseStatements } from "../../core/surql/syntax/parse.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
@@ -72,7 +74,7 @@ const accepts = (accept: string | undefined): boolean =>
     .some((part) => part.split(";")[0]!.trim() === exactType) === true
 
 const paramsOf = (params: Query["params"], exact: boolean): { readonly [name: string]: Value } =>
-  (params === undefined ? {} : exact ? Encode.decode(JSON.stringify(params)) : Json.fromJson(params)) as {
+  (params === undefined ? {} : exact ? Encode.decode(JsonText.write(params)) : Json.fromJson(params)) as {
     readonly [name: string]: Value
   }
 

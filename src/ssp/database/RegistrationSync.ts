@@ -5,7 +5,9 @@
  * Apart from the records, because a registration has an owner: one that another SSP has taken over is that one's, and
  * the edge writer drops its view.
  */
+
 import { Duration, Effect, Either } from "effect"
+import * as JsonText from "../../core/jsonText.ts"
 import type { OwnedRegistration, Upstream, UpstreamError } from "../../ports/Upstream.ts"
 import type { JsonParams } from "../views/registering.ts"
 import { formatNamed } from "../views/registry.ts"
@@ -25,7 +27,7 @@ type Failure = UpstreamError | StoreFailed
 
 const isParams = (value: unknown): value is JsonParams => typeof value === "object" && !Array.isArray(value)
 
-const parse = (text: string): Either.Either<unknown, unknown> => Either.try(() => JSON.parse(text) as unknown)
+const parse = (text: string): Either.Either<unknown, unknown> => Either.try(() => JsonText.parse(text))
 
 export class RegistrationSync {
   private readonly parts: SyncDependencies

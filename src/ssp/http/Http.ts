@@ -3,11 +3,13 @@
  *
  * Kept uninterruptible where they write: a client that hangs up must not leave a registration half made.
  */
+
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Effect, Layer, LogLevel, Stream } from "effect"
+import * as JsonText from "../../core/jsonText.ts"
 import * as Text from "../../core/telemetry/metricText.ts"
 import * as Documents from "../../node/documents.ts"
 import * as Answers from "../../node/httpAnswers.ts"
@@ -132,7 +134,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
                     payload.id,
                     payload.surql === undefined
                       ? undefined
-                      : { surql: payload.surql, params: JSON.stringify(payload.params ?? null) }
+                      : { surql: payload.surql, params: JsonText.write(payload.params ?? null) }
                   )
                 )
               ),
@@ -146,8 +148,8 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
           tagged(request, answer, urlParams.errors)
         )
       )
-      .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
-        views.list({ after, limit, search })
+      .handleRaw("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
+        Effect.map(views.list({ after, limit, search }), Answers.json)
       )
       .handleRaw("stream", ({ path, request, urlParams }) =>
         request.method === "HEAD"

@@ -10,7 +10,7 @@ import * as Job from "../../core/job/job.ts"
 import type { Result } from "../../core/job/result.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
-import { invalidRequest } from "../../node/httpAnswers.ts"
+import * as Answers from "../../node/httpAnswers.ts"
 import * as Order from "../../node/jobOrder.ts"
 import * as Audit from "../../ports/Audit.ts"
 import type { Amended, Place, StoredJob } from "../../ports/JobStore.ts"
@@ -70,11 +70,11 @@ const executed = (
     const ref = Ids.parseLenient(job_id)
     if (!jobs.tables.has(table))
       return yield* Effect.fail(
-        invalidRequest([{ path: "table", reason: `is no job table of this SSP; ${known(jobs.tables)}` }])
+        Answers.invalidRequest([{ path: "table", reason: `is no job table of this SSP; ${known(jobs.tables)}` }])
       )
     if (ref?.table !== table)
       return yield* Effect.fail(
-        invalidRequest([{ path: "job_id", reason: `must be a record id of table ${JSON.stringify(table)}` }])
+        Answers.invalidRequest([{ path: "job_id", reason: `must be a record id of table ${JSON.stringify(table)}` }])
       )
     yield* mapped(
       jobs.execute(ref, {
@@ -113,32 +113,34 @@ export const layer = HttpApiBuilder.group(SspApi, "job", (handlers) =>
     const audited = yield* Audit.make(SspApi)
     return handlers
       .handle("execute", ({ payload }) => executed(jobs, payload), { uninterruptible: true })
-      .handle("jobs", ({ urlParams: { after, limit = defaultLimit, status, table } }) =>
+      .handleRaw("jobs", ({ urlParams: { after, limit = defaultLimit, status, table } }) =>
         Effect.gen(function* () {
           if (!jobs.tables.has(table))
             return yield* Effect.fail(
-              invalidRequest([{ path: "table", reason: `is no job table of this SSP; ${known(jobs.tables)}` }])
+              Answers.invalidRequest([{ path: "table", reason: `is no job table of this SSP; ${known(jobs.tables)}` }])
             )
           const from = after === undefined ? undefined : yield* mapped(placeOf(jobs, after))
           if (after !== undefined && from?.ref.table !== table)
             return yield* Effect.fail(
-              invalidRequest([
+              Answers.invalidRequest([
                 { path: "after", reason: "must be `next` of the page before, or the id of a job of this table" }
               ])
             )
           const found = yield* mapped(jobs.list(table, status, from, limit))
           const last = found.at(-1)
-          return {
+          return Answers.json({
             jobs: found.map((job) => wire(job, jobs.resultOf(job))),
             next: found.length < limit || last === undefined ? null : Order.cursor(last)
-          }
+          })
         })
       )
-      .handle("job", ({ path: { job_id } }) =>
+      .handleRaw("job", ({ path: { job_id } }) =>
         Effect.gen(function* () {
           const ref = refOf(jobs.tables, job_id)
           const found = ref === undefined ? undefined : yield* mapped(jobs.find(ref))
-          return found === undefined ? yield* Effect.fail(notFound(job_id)) : wire(found, jobs.resultOf(found))
+          return found === undefined
+            ? yield* Effect.fail(notFound(job_id))
+            : Answers.json(wire(found, jobs.resultOf(found)))
         })
       )
       .handle(

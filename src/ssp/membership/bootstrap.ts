@@ -6,7 +6,9 @@
  * over. Where the heap has no room for the rest the process ends (D43): it says what it lacks and begins again with an
  * empty heap, where V8 would end it without a word.
  */
+
 import { Data, Effect, Schedule } from "effect"
+import * as JsonText from "../../core/jsonText.ts"
 import { type Types, versionField } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
@@ -69,7 +71,7 @@ type Ask = (query: string, params?: Obj) => Effect.Effect<Read, SchedulerError |
 
 const values = (query: string, { exact, text }: ProxyAnswer): Effect.Effect<Read, SchedulerError> =>
   Effect.try({
-    try: () => ({ exact, value: exact ? Encode.decode(text) : (JSON.parse(text) as Value) }),
+    try: () => ({ exact, value: exact ? Encode.decode(text) : (JsonText.parse(text) as Value) }),
     catch: () => unusable(query)
   })
 

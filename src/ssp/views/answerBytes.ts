@@ -3,6 +3,7 @@
  * it in one turn would hold up all other work.
  */
 import type { RowError } from "../../core/ivm/view/view.ts"
+import * as JsonText from "../../core/jsonText.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import { compareStrings } from "../../core/surql/values/order.ts"
 import type { Sees } from "../../protocol/access.ts"
@@ -29,7 +30,7 @@ export const toldOf = (
 /** Characters that are written between two pauses, and the least that one piece holds. */
 const charsPerSlice = 262_144
 
-/** The text that JSON.stringify gives, in pieces; rows are written one by one. */
+/** The text that `JsonText.write` gives, in pieces; rows are written one by one. */
 export function* written(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<ReadonlyArray<Uint8Array>> {
   const pieces: Array<Uint8Array> = []
   let text = "{"
@@ -39,7 +40,7 @@ export function* written(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<Re
     text += `${comma}${JSON.stringify(name)}:`
     comma = ","
     if (!Array.isArray(value)) {
-      text += JSON.stringify(value)
+      text += JsonText.write(value)
       continue
     }
     text += "["
@@ -49,7 +50,7 @@ export function* written(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<Re
         text = ""
         yield
       }
-      text += i === 0 ? JSON.stringify(value[i]) : `,${JSON.stringify(value[i])}`
+      text += i === 0 ? JsonText.write(value[i]) : `,${JsonText.write(value[i])}`
     }
     text += "]"
   }

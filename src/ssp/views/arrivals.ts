@@ -2,8 +2,10 @@
  * A registration on its way (D8, D9): filled slice by slice, told to the database beside this node, made durable, put
  * in place.
  */
+
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
+import * as JsonText from "../../core/jsonText.ts"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import type { Slicer } from "../../node/Slicer.ts"
@@ -67,7 +69,7 @@ export const databaseAway = (cause: UpstreamError): StoreFailed =>
 
 /** Whether a registration refreshes the view that is there (D9), which costs no memory. */
 const isSame = (stored: StoredView | undefined, { params, surql }: ViewRegistration): boolean =>
-  stored !== undefined && stored.surql === surql && stored.params === JSON.stringify(params)
+  stored !== undefined && stored.surql === surql && stored.params === JsonText.write(params)
 
 export class Arrivals {
   private readonly at: Place
@@ -120,7 +122,7 @@ export class Arrivals {
       surql,
       clientId,
       ttlMs,
-      params: JSON.parse(params) as ViewRegistration["params"],
+      params: JsonText.parse(params) as ViewRegistration["params"],
       lastActiveAtMs: nowMs,
       format: formatNamed(format),
       isRefresh: true

@@ -3,8 +3,10 @@
  *
  * Read-only and made on demand: only the views of the page are looked into.
  */
+
 import type { Engine } from "../../core/ivm/engine.ts"
 import * as Holdings from "../../core/ivm/holdings.ts"
+import * as JsonText from "../../core/jsonText.ts"
 import { mentions, page } from "../../core/listing.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
@@ -23,7 +25,7 @@ const listed = (view: Registered): ListedView => {
   return {
     id: stored.id,
     query: stored.surql,
-    params: JSON.parse(stored.params),
+    params: JsonText.parse(stored.params),
     format: formatOf(view),
     client_id: stored.clientId,
     ttl_seconds: stored.ttlMs / 1000,

@@ -1,9 +1,11 @@
 /**
  * What becomes of a registration: the row that is stored, and the instance its query stands for.
  */
+
 import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { View } from "../../core/ivm/view/view.ts"
+import * as JsonText from "../../core/jsonText.ts"
 import { compile, run } from "../../core/surql/evaluate/evaluate.ts"
 import { budget, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { analyze } from "../../core/surql/syntax/analyze.ts"
@@ -132,7 +134,7 @@ export function* acquire(
   { id, params, surql }: Pick<ViewRegistration, "id" | "surql" | "params">,
   generation = 1
 ): Slices<Either.Either<View, QueryRefused>> {
-  const slot = watchdog.open({ id, surql, params: JSON.stringify(params) })
+  const slot = watchdog.open({ id, surql, params: JsonText.write(params) })
   const parsed = watchdog.evaluating.during(slot, () => queries.parse(surql))
   if (Either.isLeft(parsed)) {
     watchdog.evaluating.close(slot)
@@ -156,7 +158,7 @@ export function* acquire(
 export const queryOf = ({ id, params, surql }: StoredView): Pick<ViewRegistration, "id" | "surql" | "params"> => ({
   id,
   surql,
-  params: JSON.parse(params) as JsonParams
+  params: JsonText.parse(params) as JsonParams
 })
 
 export const storedOf = (registration: ViewRegistration, key: string): StoredView => ({
@@ -165,7 +167,7 @@ export const storedOf = (registration: ViewRegistration, key: string): StoredVie
   surql: registration.surql,
   clientId: registration.clientId,
   ttlMs: registration.ttlMs,
-  params: JSON.stringify(registration.params),
+  params: JsonText.write(registration.params),
   format: formatText(registration.format),
   lastActiveAtMs: registration.lastActiveAtMs
 })

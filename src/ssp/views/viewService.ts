@@ -3,10 +3,12 @@
  *
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
+
 import { Cause, Effect, Either, Exit, Random, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../../core/ivm/engine.ts"
 import type { Later } from "../../core/ivm/releases.ts"
 import type { View } from "../../core/ivm/view/view.ts"
+import * as JsonText from "../../core/jsonText.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
 import { isAgain } from "../../core/view/saidAgain.ts"
@@ -382,7 +384,7 @@ class ViewService {
   readonly register: Views["Type"]["register"] = (registration) => {
     const key = viewKey(registration.id)
     if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
-    const query = { surql: registration.surql, params: JSON.stringify(registration.params) }
+    const query = { surql: registration.surql, params: JsonText.write(registration.params) }
     const aside = this.setAside.of(query, registration.id)
     return aside === undefined
       ? this.tables.holding(registration, this.turns.inTurn(key, this.arrivals.register(registration, key)))

@@ -4,6 +4,7 @@
  * Why so: plain records are most of the traffic, so both directions hand back the very object they were given when
  * nothing in it needs typing or rendering, and a string meets a regular expression only when its shape fits.
  */
+import * as JsonText from "../../jsonText.ts"
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
 import { geometryOf } from "./makeObject.ts"
@@ -133,7 +134,7 @@ const typed = (json: unknown, tree: TypeTree | undefined, rest: "plain" | "untyp
   return mapObject(json as Obj, (value, key) => typed(value, tree.children.get(key), rest))
 }
 
-/** Numbers that JSON cannot carry come with their type (`int 9223372036854775807`). */
+/** Numbers that JSON does not tell come with their type (`int 9223372036854775807`, `float -0`). */
 const exactNumber = (type: string): Value => {
   const [, name, text] = /^(int|float) (-?\w+)$/.exec(type) ?? []
   if (name === "int" && /^-?\d+$/.test(text!)) return int(BigInt(text!))
@@ -141,7 +142,7 @@ const exactNumber = (type: string): Value => {
 }
 
 const typedAs = (json: unknown, type: string, tree: TypeTree, rest: "plain" | "untyped"): Value => {
-  if (typeof json === "number" || json === null) {
+  if (typeof json === "number" || typeof json === "bigint" || json === null) {
     const exact = exactNumber(type)
     if (exact !== undefined) return exact
     if (json === null) return type === "none" ? undefined : null
@@ -173,9 +174,12 @@ const typedAs = (json: unknown, type: string, tree: TypeTree, rest: "plain" | "u
   return scalar(json, name!)
 }
 
+const asDecimal = (json: number | bigint, digits: string, type: string): Value =>
+  type === "decimal" ? (parseDecimal(digits) ?? json) : json
+
 const scalar = (json: unknown, name: string): Value => {
-  if (typeof json === "number" && name === "float") return float(json)
-  if (typeof json === "number" && name === "decimal") return parseDecimal(Text.positional(json)) ?? json
+  if (typeof json === "bigint") return name === "float" ? Number(json) : asDecimal(json, String(json), name)
+  if (typeof json === "number") return name === "float" ? float(json) : asDecimal(json, Text.positional(json), name)
   if (typeof json !== "string") return json as Value
   switch (name) {
     case "datetime":
@@ -196,9 +200,8 @@ const scalar = (json: unknown, name: string): Value => {
 export const uuidPattern = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
 
 /**
- * A value as JSON (D2), ready for `JSON.stringify`. NONE fields are left out, NONE elements and a NONE value are null,
- * keys are sorted by code point, decimals are text, NaN and infinities null. An int beyond 2^53 becomes the nearest
- * number here; {@link stringify} writes it exactly.
+ * A value as JSON (D2), ready for `JsonText.write`. NONE fields are left out, NONE elements and a NONE value are null,
+ * keys are sorted by code point, decimals are text, NaN and infinities null. An int beyond 2^53 stays a bigint.
  */
 export const toJson = (v: Value): unknown => {
   switch (typeof v) {
@@ -206,8 +209,6 @@ export const toJson = (v: Value): unknown => {
       return null
     case "number":
       return Number.isFinite(v) ? v : null
-    case "bigint":
-      return Number(v)
     case "object":
       if (v === null) return null
       if (Array.isArray(v)) return v.map(toJson)
@@ -242,7 +243,6 @@ const specialJson = (v: Special): unknown => {
 /** A value as JSON text: as {@link toJson}, but with integer-like keys in their sorted place, every int exact,
  * and whole floats told apart (`2.0`). */
 export const stringify = (v: Value): string => {
-  if (typeof v === "bigint") return String(v)
   if (Array.isArray(v)) return "[" + v.map(stringify).join(",") + "]"
   if (typeof v !== "object" || v === null || v instanceof Special) {
     return v instanceof SetValue
@@ -251,7 +251,7 @@ export const stringify = (v: Value): string => {
         ? `${v.value}.0`
         : v instanceof Geometry
           ? stringify(v.value)
-          : JSON.stringify(toJson(v))
+          : JsonText.write(toJson(v))
   }
   let out = ""
   for (const key of sortedKeys(v as Obj)) {

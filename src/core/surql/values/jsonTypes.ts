@@ -53,9 +53,15 @@ const itemTypes = (items: ReadonlyArray<Value>): ReadonlyArray<Typed> => {
     : each.flatMap((found, i) => below(`.${i}`, found))
 }
 
+/** JSON has no NaN and no -0, and in it a whole float beyond 2^53 has the digits of an int. */
+const numberType = (v: number): ReadonlyArray<Typed> => {
+  if (!Number.isFinite(v) || Object.is(v, -0)) return [["", Object.is(v, -0) ? "float -0" : `float ${v}`]]
+  return Number.isInteger(v) && !Number.isSafeInteger(v) ? [["", "float"]] : none
+}
+
 const collect = (v: Value): ReadonlyArray<Typed> => {
   if (typeof v === "bigint") return [["", `int ${v}`]]
-  if (typeof v === "number") return Number.isFinite(v) ? none : [["", `float ${v}`]]
+  if (typeof v === "number") return numberType(v)
   if (typeof v !== "object" || v === null) return none
   if (Array.isArray(v)) return itemTypes(v)
   if (v instanceof SetValue) return [["", "set"], ...itemTypes(v.items)]

@@ -1,0 +1,164 @@
+/**
+ * JSON text and its values, with integers of 64 bits exact: beyond 2^53 they are `bigint` (D66).
+ *
+ * Why so: `JSON.parse` rounds such an integer and `JSON.stringify` refuses it. Nearly no text holds one, so the native
+ * parser and writer do the work, and the exact ones here, which cost several times as much, run where one is found.
+ */
+
+/** A number of JSON text that is neither a 64-bit integer nor a float. */
+export class NumberRefused extends Error {
+  /** Where it stands, as `[3].record.n`; empty for the text itself. */
+  readonly path: string
+  readonly reason: string
+  constructor(path: string, digits: string) {
+    const shown = digits.length > 40 ? `${digits.slice(0, 40)}… (${digits.length} characters)` : digits
+    const reason = `is ${shown}, which neither a 64-bit integer nor a float can hold`
+    super(`${path === "" ? "the value" : path} ${reason}`)
+    this.path = path
+    this.reason = reason
+  }
+}
+
+/** Text or a value nests deeper than it may, or a value holds itself. */
+export class TooDeep extends Error {
+  override readonly message = "nests deeper than can be read and written"
+}
+
+/** Levels of a body; the outermost object is level 1 (D17). */
+export const maxDepth = 64
+
+/** Levels of what comes from this service itself, or from a backend that bounds nothing. */
+const anyLevels = 1_000
+
+const unsafe = 2 ** 53
+
+/** Whether a value holds a number that the native parser and writer may change. Throws {@link TooDeep}. */
+const isChanged = (value: unknown, left: number): boolean => {
+  if (typeof value === "bigint") return true
+  if (typeof value === "number") return !(value > -unsafe && value < unsafe) || Object.is(value, -0)
+  if (typeof value !== "object" || value === null) return false
+  if (left === 0) throw new TooDeep()
+  let found = false
+  if (Array.isArray(value)) for (const item of value) found = isChanged(item, left - 1) || found
+  else for (const key in value) found = isChanged((value as { [key: string]: unknown })[key], left - 1) || found
+  return found
+}
+
+/**
+ * The integer is the 64-bit one, and beyond that the float that is equal or is written with these digits. JSON does not
+ * tell -0 from 0.
+ */
+const numberOf = (digits: string): number | bigint | undefined => {
+  const near = Number(digits)
+  if (near === 0) return 0
+  if (!Number.isFinite(near)) return undefined
+  if (Number.isSafeInteger(near) || /[.eE]/.test(digits)) return near
+  const whole = BigInt(digits)
+  if (BigInt.asIntN(64, whole) === whole) return whole
+  return BigInt(near) === whole || String(near) === digits ? near : undefined
+}
+
+/** Reads text that is known to be JSON. */
+class ExactReader {
+  private at = 0
+  private readonly text: string
+  /** Where the value that is read stands: keys and positions. */
+  private readonly path: Array<string | number> = []
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  value(): unknown {
+    const first = this.next()
+    if (first === "{") return this.object()
+    if (first === "[") return this.list()
+    if (first === '"') return this.string()
+    const from = this.at
+    while (this.at < this.text.length && !",]} \n\r\t".includes(this.text[this.at]!)) this.at++
+    const word = this.text.slice(from, this.at)
+    return first === "t" || first === "f" || first === "n" ? JSON.parse(word) : this.number(word)
+  }
+
+  /** The next character that counts; the reader stands at it. */
+  private next(): string {
+    while (" \n\r\t,:".includes(this.text[this.at]!)) this.at++
+    return this.text[this.at]!
+  }
+
+  private number(digits: string): number | bigint {
+    const number = numberOf(digits)
+    if (number !== undefined) return number
+    const steps = this.path.map((step, i) => (typeof step === "number" ? `[${step}]` : i === 0 ? step : `.${step}`))
+    throw new NumberRefused(steps.join(""), digits)
+  }
+
+  private string(): string {
+    const from = this.at
+    let isPlain = true
+    for (this.at++; this.text[this.at] !== '"'; this.at++)
+      if (this.text[this.at] === "\\") {
+        isPlain = false
+        this.at++
+      }
+    this.at++
+    return isPlain ? this.text.slice(from + 1, this.at - 1) : (JSON.parse(this.text.slice(from, this.at)) as string)
+  }
+
+  private list(): ReadonlyArray<unknown> {
+    const items: Array<unknown> = []
+    for (this.at++; this.next() !== "]"; ) {
+      this.path.push(items.length)
+      items.push(this.value())
+      this.path.pop()
+    }
+    this.at++
+    return items
+  }
+
+  private object(): object {
+    const object: { [key: string]: unknown } = {}
+    for (this.at++; this.next() !== "}"; ) {
+      const key = this.string()
+      this.path.push(key)
+      const value = this.value()
+      this.path.pop()
+      // An assignment would take this key for the prototype.
+      if (key === "__proto__")
+        Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
+      else object[key] = value
+    }
+    this.at++
+    return object
+  }
+}
+
+/**
+ * As `JSON.parse`, with integers beyond 2^53 as `bigint`. An outermost array counts as no level. Throws `SyntaxError`,
+ * {@link TooDeep} and {@link NumberRefused}.
+ */
+export const parse = (text: string, levels = anyLevels): unknown => {
+  const value: unknown = JSON.parse(text)
+  return isChanged(value, Array.isArray(value) ? levels + 1 : levels) ? new ExactReader(text).value() : value
+}
+
+/**
+ * A whole float beyond 2^53 is written as `9007199254740994.0`, so that it is read as a float again. From 1e21 on the
+ * native form has an exponent.
+ */
+const written = (value: unknown): string | undefined => {
+  if (typeof value === "bigint") return String(value)
+  if (typeof value === "number" && Number.isInteger(value) && Math.abs(value) >= unsafe && Math.abs(value) < 1e21)
+    return `${value}.0`
+  if (typeof value !== "object" || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map((item) => written(item) ?? "null").join(",")}]`
+  if (typeof (value as { readonly toJSON?: unknown }).toJSON === "function") return JSON.stringify(value)
+  const fields = Object.entries(value).flatMap(([key, item]) => {
+    const text = written(item)
+    return text === undefined ? [] : [`${JSON.stringify(key)}:${text}`]
+  })
+  return `{${fields.join(",")}}`
+}
+
+/** As `JSON.stringify` of a value of JSON; {@link parse} makes the value of it again. Throws {@link TooDeep}. */
+export const write = (value: unknown): string => (isChanged(value, anyLevels) ? written(value)! : JSON.stringify(value))
