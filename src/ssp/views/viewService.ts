@@ -8,7 +8,6 @@ import { Cause, Effect, Either, Exit, Random, Runtime, type Scope, Stream } from
 import { Engine } from "../../core/ivm/engine.ts"
 import type { Later } from "../../core/ivm/releases.ts"
 import type { View } from "../../core/ivm/view/view.ts"
-import * as JsonText from "../../core/jsonText.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
 import { isAgain } from "../../core/view/saidAgain.ts"
@@ -34,7 +33,7 @@ import { joined, sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
 import { Reading } from "./reading.ts"
-import { type Filling, ParsedQueries } from "./registering.ts"
+import { type Filling, ParsedQueries, storedOf } from "./registering.ts"
 import { generationOf, type Registered, Registry, registeredOf } from "./registry.ts"
 import { clearAll, type Holder, replaceAll } from "./replacing.ts"
 import { define, type Planned, serve, type Unserved } from "./replanning.ts"
@@ -384,8 +383,7 @@ class ViewService {
   readonly register: Views["Type"]["register"] = (registration) => {
     const key = viewKey(registration.id)
     if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
-    const query = { surql: registration.surql, params: JsonText.write(registration.params) }
-    const aside = this.setAside.of(query, registration.id)
+    const aside = this.setAside.of(storedOf(registration, key), registration.id)
     return aside === undefined
       ? this.tables.holding(registration, this.turns.inTurn(key, this.arrivals.register(registration, key)))
       : Effect.fail(aside)
