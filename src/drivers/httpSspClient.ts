@@ -93,6 +93,10 @@ const toTaken = ({ error, status }: Answered): CallOutcome =>
       ? { kind: "refused", details: error ?? { status } }
       : unreachable
 
+/** Undefined: it knows no such call, as an SSP of another maker (D77). */
+const toExecuted = (answered: Answered): CallOutcome | undefined =>
+  answered.status === 404 || answered.status === 405 ? undefined : toTaken(answered)
+
 const toHealth = ({ status, text }: Answered): Health => {
   const body = jsonOf(text)
   const word = typeof body === "object" && body !== null && "status" in body ? body.status : undefined
@@ -207,7 +211,12 @@ const make = (transport: Transport, names: typeof Names.Service, options: Option
     registerView: (target, body) => post(target, "/view/register", JsonText.write(body), toOutcome, unreached),
     unregisterView: (target, body) => post(target, "/view/unregister", JsonText.write(body), toDropped, unreached),
     freeView: (target, body) => post(target, "/view/free", JsonText.write(body), toDropped, unreached),
-    executeJob: (target, body) => post(target, "/job/execute", JsonText.write(body), toTaken, unreached),
+    executeJob: (target, body, change) =>
+      Effect.flatMap(post(target, "/job/execute", JsonText.write(body), toExecuted, unreached), (outcome) =>
+        outcome === undefined
+          ? post(target, "/ingest", JsonText.write(change), toTaken, unreached)
+          : Effect.succeed(outcome)
+      ),
     roots: (target) => hashes(target, Integrity.Tables, {}),
     node: (target, table, level, index) =>
       hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),

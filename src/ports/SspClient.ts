@@ -82,7 +82,8 @@ export interface SspClientShape {
   readonly unregisterView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
   /** Has the SSP evaluate a query again that it has set aside (D48). */
   readonly freeView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
-  readonly executeJob: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
+  /** `change`: what an SSP without `/job/execute` is told instead, by `/ingest`: its record, pending. */
+  readonly executeJob: (target: Target, body: unknown, change: unknown) => Effect.Effect<CallOutcome>
   /**
    * Roots of the tables it holds (D41); undefined when it does not say: not ready, not reached, of a version that
    * cannot.

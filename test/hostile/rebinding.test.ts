@@ -95,7 +95,7 @@ const everyCall = (client: SspClientShape, url: string) =>
     client.deliver(target(url), "{}"),
     client.registerView(target(url), {}),
     client.unregisterView(target(url), {}),
-    client.executeJob(target(url), {}),
+    client.executeJob(target(url), {}, {}),
     client.roots(target(url)),
     Effect.flatMap(client.pass("a", url, passed), ({ body }) => Stream.runDrain(body)).pipe(Effect.either),
     client.changeStream(target(url), "s", "{}"),

@@ -158,6 +158,50 @@ describe("D35 the assignment of jobs", () => {
   })
 })
 
+describe("D77 an SSP that knows the specification alone", () => {
+  it("D77 takes jobs over by /ingest of their record, pending, since it has no /job/execute", async () => {
+    const node = await start()
+    await joined(node, "a")
+    const record = { path: "/x", payload: { n: 1, at: [1.5] }, status: "pending", max_retries: 2 }
+    await ingest(node, [create("job:1", record), create("job:2", record)])
+    await report(node, "job:2", "running", { ssp_id: "a" })
+    const plain = await FakeSsp.start("b")
+    afterwards(() => plain.close())
+    plain.health = "ready"
+    const posted = (): ReadonlyArray<unknown> => plain.calls("/ingest").map(({ json }) => json)
+    plain.behaviour = ({ path }) =>
+      path === "/job/execute"
+        ? { status: 404, body: "no such page" }
+        : path === "/ingest"
+          ? { status: 200, body: "" }
+          : undefined
+    await plain.register(node, { batch: undefined })
+    await plain.shown(node, "ready")
+    await node.post("/ssp/deregister", { ssp_id: "a" })
+    await until("it has both", () => posted().length === 2)
+    expect(posted()).toEqual(
+      expect.arrayContaining(
+        ["job:1", "job:2"].map((id) => ({
+          table: "job",
+          op: "UPDATE",
+          id,
+          record: {
+            ...record,
+            id,
+            status: "pending",
+            ...(id === "job:2" ? { errors: [], updated_at: expect.any(String) } : {})
+          }
+        }))
+      )
+    )
+    expect(executed(plain)).toEqual(
+      expect.arrayContaining([{ job_id: "job:1", table: "job", payload: { path: "/x", body: record.payload } }])
+    )
+    for (const id of ["job:1", "job:2"]) await report(node, id, "completed")
+    expect(await running(node)).toBe(0)
+  })
+})
+
 describe("D74 a job that is created again is another job", () => {
   const gone = (id: string) => change("DELETE", id, {})
   const about = async (node: Node, id: string) => [(await row(node, id))["status"], await running(node)]

@@ -123,23 +123,26 @@ const registrationBody = ({ plain }: ToSsp, view: string, { body, lastActiveAt }
 const triedFields = ["max_retries", "retry_strategy", "errors"] as const
 
 /**
- * A job as it stands in the replica, in the shape of a dispatch, with what was tried so far; undefined while it is not
- * there.
+ * A job as it stands in the replica: in the shape of a dispatch, with what was tried so far, and as the change by which
+ * the specification has an SSP run it; undefined while it is not there.
  */
-const jobBody = Effect.fnUntraced(function* ({ replica }: Surroundings, { created, job, table }: Execution) {
+const jobOf = Effect.fnUntraced(function* ({ replica }: Surroundings, { created, job, plain, table }: Execution) {
   const id = Ids.parseLenient(job)
   const found =
     id === undefined ? undefined : (yield* Effect.orElseSucceed(replica.current([id]), () => undefined))?.get(id.text)
   const doc = found?.doc
-  return doc === undefined
-    ? undefined
-    : {
-        job_id: job,
-        table,
-        payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} },
-        created_seq: created,
-        ...Object.fromEntries(triedFields.flatMap((name) => (name in doc ? [[name, Json.toJson(doc[name])]] : [])))
-      }
+  if (doc === undefined) return undefined
+  const body = {
+    job_id: job,
+    table,
+    payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} }
+  }
+  const tried = triedFields.flatMap((name) => (name in doc ? [[name, Json.toJson(doc[name])]] : []))
+  const record = { ...(Json.toJson(doc) as { readonly [field: string]: unknown }), status: "pending" }
+  return {
+    body: plain ? body : { ...body, created_seq: created, ...Object.fromEntries(tried) },
+    change: { table, op: "UPDATE", id: job, record }
+  }
 })
 
 /** Carries the call out and answers with the events for the pool. */
@@ -180,8 +183,10 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
       )
     case "ExecuteJob":
       return Effect.map(
-        Effect.flatMap(jobBody(around, action), (body) =>
-          body === undefined ? Effect.succeed<CallOutcome>({ kind: "unreachable" }) : client.executeJob(target, body)
+        Effect.flatMap(jobOf(around, action), (job) =>
+          job === undefined
+            ? Effect.succeed<CallOutcome>({ kind: "unreachable" })
+            : client.executeJob(target, job.body, job.change)
         ),
         (outcome) => ({ tag: "JobCalled", op: action.op, job: action.job, outcome })
       )
