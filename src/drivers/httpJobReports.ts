@@ -5,7 +5,7 @@ import * as JsonText from "../core/jsonText.ts"
 import { bearerOf } from "../node/bearer.ts"
 import { JobReportFailed, JobReports } from "../ports/JobReports.ts"
 import { json, type Send } from "./shared/httpSend.ts"
-import { Schedulers } from "./shared/schedulers.ts"
+import { Schedulers, whySecret } from "./shared/schedulers.ts"
 
 const withinMs = 10_000
 
@@ -36,7 +36,7 @@ export const layer = (
       Effect.mapError(({ message }) => failed(`: ${message}`, true)),
       Effect.filterOrFail(
         ({ status }) => status >= 200 && status < 300,
-        ({ status }) => failed(` answered ${status}`, status === 503)
+        ({ status }) => failed(` answered ${status}${whySecret(status)}`, status === 503)
       ),
       Effect.asVoid
     )

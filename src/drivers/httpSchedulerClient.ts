@@ -25,7 +25,7 @@ import {
 import { exactType, feedType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
 import * as FlowText from "./shared/flowText.ts"
 import { type Transport, transportOf } from "./shared/httpSend.ts"
-import { Schedulers } from "./shared/schedulers.ts"
+import { Schedulers, whySecret } from "./shared/schedulers.ts"
 
 const timeout = Duration.seconds(10)
 /** A page of large records from a busy scheduler takes its time. */
@@ -236,7 +236,7 @@ const decodeCode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ c
 
 const refusal = ({ headers, status, text }: Answered): SchedulerError => {
   const code = Option.getOrUndefined(decodeCode(text))?.code
-  const message = `answered ${status} ${text.slice(0, 300)}`
+  const message = `answered ${status} ${text.slice(0, 300)}${whySecret(status)}`
   if (status === 409) return new SchedulerError({ reason: code === "SSP_FENCED" ? "fenced" : "conflict", message })
   if (status === 404) return new SchedulerError({ reason: "unknown", message })
   if (status === 503 && code === "SCHEDULER_CLONING") return new SchedulerError({ reason: "cloning", message })

@@ -60,17 +60,25 @@ const endsOf = ({ details }: WireError): number =>
     ? details.ends
     : 0
 
+const isUnauthorized = ({ error, status }: Answered): boolean => status === 401 || error?.code === "SCOPE_REQUIRED"
+
 /** By the table of D26. A redirect is not followed, so it is a place that does not answer. */
-const toDelivery = ({ error, status }: Answered): Answer => {
+const toDelivery = (answer: Answered): Answer => {
+  const { error, status } = answer
   if (status >= 200 && status < 300) return { kind: "applied" }
-  if (status === 401 || error?.code === "SCOPE_REQUIRED") return { kind: "unauthorized" }
+  if (isUnauthorized(answer)) return { kind: "unauthorized" }
   if (status === 409 && error?.code === "STALE_EPOCH") return { kind: "stale" }
   const expected = status === 409 ? expectedOf(error) : undefined
   if (expected !== undefined) return { kind: "gap", expected }
   return status >= 400 && status < 500 && status !== 408 && status !== 429 ? { kind: "rejected", status } : unavailable
 }
 
-const toOutcome = ({ error, status }: Answered): CallOutcome => {
+/** Of an answer that says neither yes nor no. */
+const noWord = (answer: Answered): CallOutcome =>
+  isUnauthorized(answer) ? { kind: "unreachable", secret: true } : unreachable
+
+const toOutcome = (answer: Answered): CallOutcome => {
+  const { error, status } = answer
   if (status >= 200 && status < 300) return { kind: "done" }
   if (status === 409 && error?.code === "VIEW_QUARANTINED") return { kind: "quarantined", ends: endsOf(error) }
   if (status === 503 && error?.code === "TABLES_JOINING") return { kind: "joining" }
@@ -79,19 +87,18 @@ const toOutcome = ({ error, status }: Answered): CallOutcome => {
         kind: "refused",
         details: error ?? { code: "INVALID_REQUEST", message: "the SSP refuses the registration", details: [] }
       }
-    : unreachable
+    : noWord(answer)
 }
 
 /** An SSP that drops a view and one that never had it answer alike; a refusal is not asked again either. */
-const toDropped = ({ status }: Answered): CallOutcome =>
-  status < 300 || status === 404 || status === 400 ? { kind: "done" } : unreachable
+const toDropped = (answer: Answered): CallOutcome =>
+  answer.status < 300 || answer.status === 404 || answer.status === 400 ? { kind: "done" } : noWord(answer)
 
-const toTaken = ({ error, status }: Answered): CallOutcome =>
-  status >= 200 && status < 300
-    ? { kind: "done" }
-    : status === 400 || status === 404
-      ? { kind: "refused", details: error ?? { status } }
-      : unreachable
+const toTaken = (answer: Answered): CallOutcome => {
+  const { error, status } = answer
+  if (status >= 200 && status < 300) return { kind: "done" }
+  return status === 400 || status === 404 ? { kind: "refused", details: error ?? { status } } : noWord(answer)
+}
 
 /** Undefined: it knows no such call, as an SSP of another maker (D77). */
 const toExecuted = (answered: Answered): CallOutcome | undefined =>

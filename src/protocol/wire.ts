@@ -258,7 +258,10 @@ export const Info = Schema.Array(
     entity: Schema.Literal("ssp", "scheduler"),
     id: Schema.String,
     status: Schema.String,
-    views: count
+    views: count,
+    fault: Schema.optional(Schema.String).annotations({
+      description: "Extension: why this SSP is given nothing; absent where it is well"
+    })
   })
 ).annotations({ identifier: "Info", examples: [Examples.info] })
 

@@ -42,7 +42,8 @@ export interface AppliedPosition extends Home {
 
 /**
  * How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out, but not
- * where the connection was `refused`. `lost`: the connection broke off, `late`: there was no answer in time.
+ * where the connection was `refused`. `lost`: the connection broke off, `late`: there was no answer in time. `secret`:
+ * the SSP does not take the scheduler's secret, and has carried out nothing.
  * `quarantined`: the SSP has set the query aside (D48), because so many processes ended in it. `joining`: records of
  * its tables are on their way there (D61).
  */
@@ -51,7 +52,13 @@ export type CallOutcome =
   | { readonly kind: "refused"; readonly details: unknown }
   | { readonly kind: "quarantined"; readonly ends: number }
   | { readonly kind: "joining" }
-  | { readonly kind: "unreachable"; readonly refused?: true; readonly lost?: true; readonly late?: true }
+  | {
+      readonly kind: "unreachable"
+      readonly refused?: true
+      readonly lost?: true
+      readonly late?: true
+      readonly secret?: true
+    }
 
 /** `refused`: the connection was refused, so no process listens there. */
 export type Health = "ready" | "bootstrapping" | "failed" | "unreachable" | "refused"

@@ -8,7 +8,17 @@
 import { HashMap } from "effect"
 import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Member from "./member.ts"
-import type { Action, Command, JobRow, MemberRow, QuarantineRow, StrayRow, ViewRow } from "./messages.ts"
+import type {
+  Action,
+  CallOutcome,
+  Command,
+  Home,
+  JobRow,
+  MemberRow,
+  QuarantineRow,
+  StrayRow,
+  ViewRow
+} from "./messages.ts"
 import * as Delivery from "./poolDelivery.ts"
 import * as Jobs from "./poolJobs.ts"
 import * as Members from "./poolMembers.ts"
@@ -76,6 +86,19 @@ const refused = (turn: Turn, home: { readonly ssp: string; readonly registration
 const called = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
   if (command.outcome.kind === "unreachable" && command.outcome.refused === true) refused(turn, command)
   Views.called(turn, command)
+  heard(turn, command, command.outcome)
+}
+
+const jobCalled = (turn: Turn, command: Command & { readonly tag: "JobCalled" }): void => {
+  const home = State.job(turn.state, command.job)?.home
+  Jobs.called(turn, command)
+  if (home !== undefined) heard(turn, home, command.outcome)
+}
+
+/** Behind what becomes of the call, which lets the SSP rest for a shorter time. */
+const heard = (turn: Turn, home: Home, outcome: CallOutcome): void => {
+  if (outcome.kind !== "unreachable") Members.tookSecret(turn, home, true)
+  else if (outcome.secret === true) Members.tookSecret(turn, home, false)
 }
 
 const run = (turn: Turn, command: Command): void => {
@@ -127,7 +150,7 @@ const run = (turn: Turn, command: Command): void => {
     case "JobArrived":
       return Jobs.arrived(turn, command)
     case "JobCalled":
-      return Jobs.called(turn, command)
+      return jobCalled(turn, command)
     case "JobDone":
       return Jobs.done(turn, command.job, command.created)
     case "JobAnswered":

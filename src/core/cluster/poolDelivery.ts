@@ -7,9 +7,9 @@ import { HashMap } from "effect"
 import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Member from "./member.ts"
 import type { Command } from "./messages.ts"
-import { apply, reached, refused, savePosition } from "./poolMembers.ts"
+import { apply, reached, refused, savePosition, tookSecret } from "./poolMembers.ts"
 import * as State from "./state.ts"
-import { act, log, set, setMember, type Turn } from "./turn.ts"
+import { act, set, setMember, type Turn } from "./turn.ts"
 
 /** Sends the due deliveries to an SSP, or finds that it has caught up. */
 export const deliver = (turn: Turn, ssp: string): void => {
@@ -71,13 +71,9 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
     excused(turn, member)
   )
   if (outcome.kind === "unable") return void apply(turn, member.ssp, outcome.event, outcome.reason)
-  if (outcome.kind === "retry" && outcome.unauthorized)
-    log(
-      turn,
-      "error",
-      `${member.ssp} does not take the secret at /ingest (401, or 403 where it lacks the scope ingest): SVC_AUTH_SECRET, or the secret of this SSP in SVC_AUTH_SECRETS, differs between the scheduler and this SSP`
-    )
   stands(turn, member, outcome.queue)
+  if (outcome.kind === "progress") tookSecret(turn, command, true)
+  else if (outcome.unauthorized) tookSecret(turn, command, false)
 }
 
 /** Takes over where an SSP stands now. */

@@ -88,7 +88,9 @@ export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled
   if (command.outcome.kind === "refused")
     log(turn, "warn", `${job.home?.ssp ?? ""} refuses job ${job.job}; another SSP is asked`)
   // An SSP that did not answer may have taken the job: the same SSP is asked again while it is a member.
-  setJob(turn, { ...job, op: undefined, told: false, home: command.outcome.kind === "refused" ? undefined : job.home })
+  const { outcome } = command
+  const isFree = outcome.kind === "refused" || (outcome.kind === "unreachable" && outcome.secret === true)
+  setJob(turn, { ...job, op: undefined, told: false, home: isFree ? undefined : job.home })
   set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, job.job) })
 }
 

@@ -9,7 +9,7 @@ import { HashMap, HashSet } from "effect"
 import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Freeze from "./freeze.ts"
 import * as Member from "./member.ts"
-import type { Command, SspIdentity, SspRegistration } from "./messages.ts"
+import type { Command, Home, SspIdentity, SspRegistration } from "./messages.ts"
 import * as Views from "./poolViews.ts"
 import * as SchedulerPhase from "./schedulerPhase.ts"
 import * as State from "./state.ts"
@@ -253,6 +253,15 @@ export const refused = (turn: Turn, ssp: string, again: boolean): void =>
     again ? "StillRefused" : "Refused",
     again ? "connections to it are refused, its process is gone" : "a connection to it is refused"
   )
+
+/** A call was answered: whether it takes the scheduler's secret. One that does not is called again after a while. */
+export const tookSecret = (turn: Turn, home: Home, takes: boolean): void => {
+  const member = State.at(turn.state, home)
+  if (member === undefined || (takes && !member.refusesSecret)) return
+  if (takes) return setMember(turn, { ...member, refusesSecret: false })
+  if (!member.refusesSecret || turn.now >= member.coolUntil) log(turn, "error", State.secretFault(member.ssp))
+  setMember(turn, { ...member, refusesSecret: true, coolUntil: turn.now + turn.state.config.unauthorizedMs })
+}
 
 /** An SSP that was suspected has answered. */
 export const reached = (turn: Turn, ssp: string): void => {

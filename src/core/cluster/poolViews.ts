@@ -184,11 +184,14 @@ const disinter = (turn: Turn, view: State.View): void => {
   for (const request of view.queue) requested(turn, view.view, request)
 }
 
+const takesSecret = ({ refusesSecret }: State.SspMember): boolean => !refusesSecret
+
 /** For a client: its SSP while that is there, else the next that has not been tried; 503 when none is left. */
 const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried: ReadonlyArray<string>): void => {
   const target =
     State.at(turn.state, view.home) ??
     (tried.length === 0 ? destination(turn, view.view) : undefined) ??
+    choose(turn, view.view, request.spec, State.ready(turn.state).filter(takesSecret), tried) ??
     choose(turn, view.view, request.spec, State.ready(turn.state), tried)
   if (target !== undefined) return start(turn, view, target, request, tried)
   const answer = (): void => reply(turn, request.ref, { kind: "noSsp" })
@@ -327,11 +330,11 @@ const hasDied = (turn: Turn, op: State.ViewOp, { outcome }: Command & { readonly
 }
 
 /**
- * No answer: it may hold the view or not, so it is a stray there, and the next SSP is asked, as long as not two have
- * died of it.
+ * No answer: it may hold the view or not, so it is a stray there, unless it was certainly not taken (`isHeldNot`). The
+ * next SSP is asked, as long as not two have died of it.
  */
-const unanswered = (turn: Turn, view: State.View, op: State.ViewOp, died: boolean): void => {
-  addStray(turn, op, view, undefined)
+const unanswered = (turn: Turn, view: State.View, op: State.ViewOp, died: boolean, isHeldNot = false): void => {
+  if (!isHeldNot) addStray(turn, op, view, undefined)
   const deaths = died ? Quarantine.strike(turn, view.view) : 0
   if (deaths >= Quarantine.deathsToSetAside) return setAside(turn, view, op, deaths, false)
   const homeless = { ...view, home: undefined, placed: false, op: undefined }
@@ -386,7 +389,10 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
   const gone = State.at(turn.state, op) === undefined
   endCall(turn, op, command.outcome.kind !== "unreachable", op.request === undefined)
   learn(turn, op, command.outcome.kind !== "unreachable")
-  if (gone || command.outcome.kind === "unreachable") return unanswered(turn, view, op, hasDied(turn, op, command))
+  if (gone || command.outcome.kind === "unreachable") {
+    const isHeldNot = !view.placed && command.outcome.kind === "unreachable" && command.outcome.secret === true
+    return unanswered(turn, view, op, hasDied(turn, op, command), isHeldNot)
+  }
   if (command.outcome.kind === "joining") return joining(turn, view, op)
   if (command.outcome.kind === "quarantined")
     return setAside(turn, view, op, command.outcome.ends, op.request !== undefined)

@@ -123,6 +123,8 @@ export interface SspMember extends SspRegistration {
   readonly strays: HashMap.HashMap<string, Stray>
   readonly calls: number
   readonly coolUntil: number
+  /** It did not take the scheduler's secret when it was called last. */
+  readonly refusesSecret: boolean
   /**
    * Calls it can answer in time, as far as it has shown: half after a view that it did not take in time, one more after
    * each that it took, so twice as many after each round of them.
@@ -295,6 +297,10 @@ export const ready = ({ members }: State): ReadonlyArray<SspMember> => {
   return found
 }
 
+/** What is wrong with an SSP that does not take the scheduler's secret, for a person who sets it. */
+export const secretFault = (ssp: string): string =>
+  `${ssp} does not take this scheduler's secret (401, or 403 where it lacks a scope): SVC_AUTH_SECRET, or the secret of this SSP in SVC_AUTH_SECRETS, differs between the scheduler and this SSP`
+
 /** Ready SSPs that have applied `seq` (D7). */
 export const delivered = (state: State, seq: number): number =>
   ready(state).filter((each) => each.queue.acked >= seq).length
@@ -381,6 +387,7 @@ export const nothingHeld = {
   strays: HashMap.empty<string, Stray>(),
   calls: 0,
   coolUntil: 0,
+  refusesSecret: false,
   window: firstWindow
 } as const
 

@@ -4,6 +4,7 @@
  * Refusals of the pool are replies, not errors of a service; here both end as the same kind of answer.
  */
 import type { Reply } from "../../core/cluster/messages.ts"
+import * as State from "../../core/cluster/state.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import { invalidRequest, overloaded } from "../../node/httpAnswers.ts"
 import type { NotLeader, Overloaded, ReplicaFailed } from "../errors.ts"
@@ -26,16 +27,27 @@ export const cloning = {
   message: "this scheduler still takes its copy of the database; try again when /readyz answers 200"
 }
 
-export const noSsp = { code: "NO_SSP_AVAILABLE" as const, message: "no SSP is ready to take it; see /info" }
+/** Why the SSPs that are ready are given nothing, behind another sentence. */
+const secretFaults = (state: State.State): string =>
+  State.ready(state)
+    .flatMap(({ refusesSecret, ssp }) => (refusesSecret ? [`: ${State.secretFault(ssp)}`] : []))
+    .slice(0, 1)
+    .join("")
+
+/** `of`: whose SSP it would be, where not any will do. */
+export const noSsp = (state: State.State, of = "") => ({
+  code: "NO_SSP_AVAILABLE" as const,
+  message: `no SSP is ready to take it${of}; see /info${secretFaults(state)}`
+})
 
 export const viewNotFound = (id: string) => ({
   code: "VIEW_NOT_FOUND" as const,
   message: `no view is registered under ${JSON.stringify(id.slice(0, 200))}`
 })
 
-export const viewWaits = (id: string) => ({
+export const viewWaits = (id: string, state: State.State) => ({
   code: "NO_SSP_AVAILABLE" as const,
-  message: `no SSP has the view ${JSON.stringify(id.slice(0, 200))} now; it waits for one that is ready, see /info`
+  message: `no SSP has the view ${JSON.stringify(id.slice(0, 200))} now; it waits for one that is ready, see /info${secretFaults(state)}`
 })
 
 export const viewQuarantined = (id: string, { at, ends }: { readonly at: number; readonly ends: number }) => ({

@@ -8,13 +8,14 @@
 
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Effect, Stream } from "effect"
+import { Effect, HashMap, Stream } from "effect"
 import * as State from "../../core/cluster/state.ts"
 import * as JsonText from "../../core/jsonText.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import * as Answers from "../../node/httpAnswers.ts"
 import type { JobListing } from "../../protocol/jobs.ts"
+import { SchedulerConfig } from "../Config.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as Errors from "./HttpErrors.ts"
@@ -26,6 +27,11 @@ const words = {
   Retried: ["retry", "retried: only a failed job can"],
   Cancelled: ["cancel", "cancelled: it is over"]
 } as const
+
+/** Whether any SSP that is known, or the configuration, has jobs there. */
+const isTable = (state: State.State, configured: ReadonlySet<string>, table: string): boolean =>
+  configured.has(table) ||
+  [...HashMap.values(state.members)].some(({ jobTables }) => jobTables === undefined || jobTables.includes(table))
 
 /** The SSP to ask: the owner of the job, else one that names its table, else any; the first that is ready. */
 const whom = (state: State.State, table: string, id: string | undefined): State.SspMember | undefined => {
@@ -39,6 +45,10 @@ const whom = (state: State.State, table: string, id: string | undefined): State.
 }
 
 const ok = HttpServerResponse.unsafeJson({ status: "ok" })
+
+const noTable = Answers.invalidRequest([
+  { path: "table", reason: "is a job table of no SSP, nor of this scheduler's configuration" }
+])
 
 const pathOf = (ref: RecordId, what = ""): string => `/jobs/${encodeURIComponent(ref.text)}${what}`
 
@@ -73,11 +83,20 @@ export const make = Effect.gen(function* () {
   const pool = yield* Pool
   const jobs = yield* Jobs
   const pass = yield* toSsp
-  const asked = (request: Request, table: string, id: string | undefined, path: string, as?: "GET") =>
+  const { jobTables } = yield* SchedulerConfig
+  /** `otherwise`: where no SSP has jobs in this table. */
+  const asked = <E>(request: Request, table: string, id: string | undefined, path: string, otherwise: E, as?: "GET") =>
     Effect.gen(function* () {
-      const ssp = whom(pool.state(), table, id)
-      return ssp === undefined ? yield* Effect.fail(Errors.noSsp) : yield* pass(request, ssp, path, as)
+      const state = pool.state()
+      const ssp = whom(state, table, id)
+      if (ssp !== undefined) return yield* pass(request, ssp, path, as)
+      const mayCome = HashMap.size(state.members) === 0 || isTable(state, jobTables, table)
+      return yield* mayCome
+        ? Effect.fail(Errors.noSsp(state, ` and run jobs of table ${JSON.stringify(table)}`))
+        : Effect.fail(otherwise)
     })
+  const askedOf = (request: Request, { table, text }: RecordId, path: string, as?: "GET") =>
+    asked(request, table, text, path, Errors.jobNotFound(text), as)
   const of = (id: string) =>
     Effect.fromNullable(Ids.parseLenient(id)).pipe(Effect.mapError(() => Errors.jobNotFound(id)))
   const write = (id: RecordId, event: keyof typeof words, amend: NonNullable<typeof jobs.amend>) =>
@@ -98,18 +117,18 @@ export const make = Effect.gen(function* () {
         request,
         listing.table,
         undefined,
-        `/jobs?${new URLSearchParams(Object.entries(listing).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]])))}`
+        `/jobs?${new URLSearchParams(Object.entries(listing).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]])))}`,
+        noTable
       ).pipe(Effect.flatMap((answer) => withResults(answer, jobs.resultOf))),
     look: (request: Request, id: string) =>
-      Effect.flatMap(of(id), (ref) => asked(request, ref.table, ref.text, pathOf(ref))).pipe(
+      Effect.flatMap(of(id), (ref) => askedOf(request, ref, pathOf(ref))).pipe(
         Effect.flatMap((answer) => withResults(answer, jobs.resultOf))
       ),
     amend: (request: Request, id: string, event: keyof typeof words) =>
       Effect.gen(function* () {
         const ref = yield* of(id)
-        if (jobs.amend === undefined)
-          return yield* asked(request, ref.table, ref.text, pathOf(ref, `/${words[event][0]}`))
-        const seen = yield* asked(request, ref.table, ref.text, pathOf(ref), "GET")
+        if (jobs.amend === undefined) return yield* askedOf(request, ref, pathOf(ref, `/${words[event][0]}`))
+        const seen = yield* askedOf(request, ref, pathOf(ref), "GET")
         if (seen.status !== 200) return seen
         // Only that it may be seen matters: the rest of the answer is let go.
         if (seen.body._tag === "Stream") yield* Effect.ignore(Stream.runDrain(seen.body.stream))

@@ -10,14 +10,14 @@ import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Stream } from "effect"
 import * as Bytes from "../../core/bytes.ts"
-import type * as State from "../../core/cluster/state.ts"
+import * as State from "../../core/cluster/state.ts"
 import { bearerOf } from "../../node/bearer.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import { isStep } from "../../node/streams/readTarget.ts"
 import { bytesOf, type EndReason, endOf } from "../../node/streams/viewEvent.ts"
 import { Serving } from "../../ports/Front.ts"
 import type { PassedAnswer } from "../../ports/SspClient.ts"
-import { SspClient } from "../../ports/SspClient.ts"
+import { SspClient, SspUnreachable } from "../../ports/SspClient.ts"
 import { Caller, type Sees } from "../../protocol/access.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
@@ -85,6 +85,11 @@ export const toSsp = Effect.map(
             ifNoneMatch
           })
         ).pipe(
+          Effect.filterOrFail(
+            // The caller has shown a secret that this scheduler takes.
+            ({ status }) => !isChecked || status !== 401,
+            () => new SspUnreachable({ message: `SSP ${State.secretFault(ssp.ssp)}`, refused: false })
+          ),
           Effect.map((answer) => {
             const { contentType, headers, status } = answer
             return status === 304

@@ -50,7 +50,8 @@ export const info = (state: State.State, schedulerId: string): typeof Info.Type 
     entity: "ssp" as const,
     id: member.ssp,
     status: Member.shown[member.state],
-    views: HashSet.size(member.views)
+    views: HashSet.size(member.views),
+    ...(member.refusesSecret ? { fault: State.secretFault(member.ssp) } : {})
   }))
 ]
 

@@ -46,7 +46,7 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
     /** Answers the id of the SSP. */
     readonly dispatch: (
       dispatch: Dispatch
-    ) => Effect.Effect<string, typeof noSsp | ReturnType<typeof invalidRequest> | Refusal>
+    ) => Effect.Effect<string, ReturnType<typeof noSsp> | ReturnType<typeof invalidRequest> | Refusal>
     readonly result: (result: Result) => Effect.Effect<void, Refusal>
     /** As {@link result}, of a caller known to be `ssp_id`: counts where that SSP, or no SSP, has the job. */
     readonly resultOfOne: (result: Result) => Effect.Effect<void, Refusal>
@@ -199,7 +199,7 @@ const inDatabase = (
 const dispatch = (
   parts: JobsDependencies,
   given: Dispatch
-): Effect.Effect<string, typeof noSsp | ReturnType<typeof invalidRequest> | Refusal> =>
+): Effect.Effect<string, ReturnType<typeof noSsp> | ReturnType<typeof invalidRequest> | Refusal> =>
   Effect.gen(function* () {
     const { feed, pool } = parts
     const id = Ids.parseLenient(given.job_id)
@@ -220,7 +220,8 @@ const dispatch = (
       table: id.table,
       stands: !creates
     }))
-    if (reply.kind !== "assigned") return yield* Effect.fail(noSsp)
+    if (reply.kind !== "assigned")
+      return yield* Effect.fail(noSsp(pool.state(), ` and run jobs of table ${JSON.stringify(id.table)}`))
     if (creates) {
       yield* Effect.tapError(write(parts, id, "CREATE", newRecord(given, yield* now), undefined), () =>
         pool.tell({ tag: "JobDone", job: id.text })

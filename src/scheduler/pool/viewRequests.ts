@@ -25,10 +25,10 @@ type Assigned = Pick<Reply & { readonly kind: "assigned" }, "ssp" | "url" | "ass
 
 const noKey = invalidRequest([{ path: "id", reason: "holds no key behind its prefix" }])
 
-const refusal = (id: string, reply: Reply) => {
+const refusal = (state: State.State, id: string, reply: Reply) => {
   switch (reply.kind) {
     case "noSsp":
-      return Errors.noSsp
+      return Errors.noSsp(state)
     case "overloaded":
       return Errors.busy(reply)
     case "quarantined":
@@ -87,7 +87,7 @@ export const register = (pool: PoolShape, { assignment: _, ...body }: Registrati
       view: key,
       spec: { body, ttlMs, lastActiveAt: lastActiveAtMs }
     }))
-    return reply.kind === "assigned" ? reply : yield* Effect.fail(refusal(body.id, reply))
+    return reply.kind === "assigned" ? reply : yield* Effect.fail(refusal(pool.state(), body.id, reply))
   })
 
 export const unregister = (pool: PoolShape, id: string) =>

@@ -19,5 +19,5 @@ export const of = (state: State.State, id: string): Whereabouts => {
   const owner = State.at(state, view.home)
   if (owner !== undefined) return { owner }
   const aside = Quarantine.of(state, view.spec)
-  return { refused: aside === undefined ? Errors.viewWaits(id) : Errors.viewQuarantined(id, aside) }
+  return { refused: aside === undefined ? Errors.viewWaits(id, state) : Errors.viewQuarantined(id, aside) }
 }

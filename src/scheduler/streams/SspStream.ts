@@ -5,6 +5,7 @@
  * at a time.
  */
 import { Effect } from "effect"
+import { secretFault } from "../../core/cluster/state.ts"
 import { isRefused } from "../../core/reason.ts"
 import { type CutEvent, dataOf, EventCutter } from "../../node/streams/eventCutter.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
@@ -143,7 +144,8 @@ export class SspStream {
     if (status === 400 && this.live > 1) {
       this.parts.tooMany(this.live)
       this.lose()
-    } else this.deny(`SSP ${this.target.ssp} answers ${status} to the stream that this scheduler asks it for`)
+    } else if (status === 401) this.deny(`SSP ${secretFault(this.target.ssp)}`)
+    else this.deny(`SSP ${this.target.ssp} answers ${status} to the stream that this scheduler asks it for`)
   }
 
   private deny(message: string): void {
