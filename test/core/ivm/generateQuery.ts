@@ -112,6 +112,9 @@ const graph = (g: G): string => {
     "->(SELECT w, id FROM likes ORDER BY w DESC, id LIMIT 2)",
     "id.{1..2+collect}(->knows->person)",
     "id.{..3}(->knows->person)",
+    "@.{1..3}.author",
+    "@.{2}.author",
+    "@.{1..2+collect+inclusive}.author",
     "->likes[WHERE w > 1]",
     "->knows->person.friend.n"
   ])

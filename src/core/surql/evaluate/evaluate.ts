@@ -7,7 +7,7 @@
  * canFail} says it cannot fail).
  */
 import { Either } from "effect"
-import type { BinaryOp, Expr, Idiom, Return } from "../syntax/ast.ts"
+import { type BinaryOp, type Expr, type Idiom, type Return, rowParams } from "../syntax/ast.ts"
 import { printClosure, stepsOf } from "../syntax/print.ts"
 import { makeObject } from "../values/makeObject.ts"
 import { makeSet } from "../values/makeSet.ts"
@@ -112,7 +112,7 @@ export const compile = (expr: Expr): Compiled => {
 }
 
 const param = (name: string): Compiled => {
-  if (name === "this" || name === "self") return (s) => s.doc
+  if (rowParams.has(name)) return (s) => s.doc
   if (name === "parent") return (s) => s.parent
   const builtin = name in {}
   return builtin ? (s) => (Object.hasOwn(s.params, name) ? s.params[name] : undefined) : (s) => s.params[name]
@@ -534,7 +534,7 @@ export const isConstant = (expr: Expr): boolean => {
     case "literal":
       return true
     case "param":
-      return expr.name !== "this" && expr.name !== "self" && expr.name !== "parent"
+      return !rowParams.has(expr.name) && expr.name !== "parent"
     case "call": {
       const fn = functions.get(expr.name)
       return (

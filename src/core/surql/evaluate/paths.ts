@@ -42,6 +42,9 @@ export const compileIdiom = (idiom: Idiom): Compiled => {
     return fromField(first.name, idiom.parts.slice(1))
   const steps = compileParts(idiom.parts)
   if (idiom.start === undefined) return (s) => steps(s.doc, s)
+  // `@` in front of a recursion is the record of the row, which is known again where it leads to itself.
+  const { start: from } = idiom
+  if (first?.kind === "recurse" && from.kind === "param" && from.name === "@") return (s) => steps(recordIn(s.doc), s)
   const start = compile(idiom.start)
   return (s) => steps(start(s), s)
 }
@@ -49,6 +52,9 @@ export const compileIdiom = (idiom: Idiom): Compiled => {
 /** The record a value stands for: a record id, or (D1) text of one. */
 export const recordOf = (v: Value): RecordId | undefined =>
   v instanceof RecordId ? v : typeof v === "string" && v.includes(":") ? RecordIds.parse(v) : undefined
+
+/** The record a document says it is. */
+export const recordIn = (doc: Value): RecordId | undefined => (isObj(doc) ? recordOf(field(doc, "id")) : undefined)
 
 /** The usual path: a field of the document, then perhaps more. */
 const fromField = (name: string, parts: ReadonlyArray<Part>): Compiled => {

@@ -2,7 +2,8 @@
  * Recursive paths: `{1..3}(->knows->person)`, with `+collect`, `+path` and `+shortest=record`.
  *
  * Why so: a plain recursion repeats the path on its own result and stops at a dead end, at the largest depth, or when
- * nothing changes; the others walk the graph breadth first. Depth is bounded by 256, as in the database.
+ * nothing changes; the others walk the graph breadth first. Depth is bounded by 256, as in the database; where no bound
+ * is written, a plain recursion that goes on fails there.
  */
 import type { Part } from "../syntax/ast.ts"
 import { indexKey } from "../values/key.ts"
@@ -18,6 +19,8 @@ import { make, spend } from "./scope.ts"
 type Recurse = Extract<Part, { kind: "recurse" }>
 
 const maxDepth = 256
+
+const tooDeep = (): never => raise`Exceeded the idiom recursion limit of 256.`
 
 const isFinal = (v: Value): boolean =>
   v === undefined || v === null || (Array.isArray(v) && (v as ReadonlyArray<Value>).every(isFinal))
@@ -53,7 +56,7 @@ const plain =
         if (depth > part.min) return current
         return Array.isArray(next) ? [] : undefined
       }
-      if (depth >= max) return next
+      if (depth >= max) return part.max === undefined ? tooDeep() : next
       current = next
     }
   }
@@ -139,7 +142,7 @@ const tree = (part: Recurse, body: Step): Step => {
           spend(scope.budget, 1)
           if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
           if (Array.isArray(inner)) return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!(item, scope))
-          if (depth >= maxDepth) return raise`Exceeded the idiom recursion limit of 256.`
+          if (depth >= maxDepth) return tooDeep()
           return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max)
             ? inner
             : at(depth + 1)(inner, scope)

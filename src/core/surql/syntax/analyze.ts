@@ -12,7 +12,7 @@ import type { Source } from "../evaluate/scope.ts"
 import { budget } from "../evaluate/scope.ts"
 import type { Value } from "../values/value.ts"
 import { isRecordValue, RecordId, RecordRange, Table } from "../values/value.ts"
-import type { Expr, Idiom, Part, Select, Statement } from "./ast.ts"
+import { type Expr, type Idiom, type Part, rowParams, type Select, type Statement } from "./ast.ts"
 
 export interface Facts {
   /** Tables named as sources of the query itself. */
@@ -47,7 +47,7 @@ interface Walk {
   inside?: string | undefined
 }
 
-const builtin: ReadonlySet<string> = new Set(["this", "self", "parent"])
+const builtin: ReadonlySet<string> = new Set([...rowParams, "parent"])
 
 const value = (w: Walk, v: Value): void => {
   if (isRecordValue(v)) w.referenced.add(v.table)

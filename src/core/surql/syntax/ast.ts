@@ -155,6 +155,9 @@ export type Expr =
   | { readonly kind: "table"; readonly at: number; readonly name: string }
   | Idiom
 
+/** Parameters that stand for the row; `@` is written without a dollar. */
+export const rowParams: ReadonlySet<string> = new Set(["this", "self", "@"])
+
 /** A step of a block: `LET $name: type = value`, or a value (`name` undefined). */
 export interface Step {
   readonly name: string | undefined

@@ -10,7 +10,7 @@
 import { functions } from "../evaluate/functions.ts"
 import { recordOf } from "../evaluate/paths.ts"
 import { isObj, isRecordValue, type Obj, RecordId, SetValue, Table, type Value } from "../values/value.ts"
-import type { Expr, Idiom, Part, Select } from "./ast.ts"
+import { type Expr, type Idiom, type Part, rowParams, type Select } from "./ast.ts"
 
 export interface Interest {
   readonly tables: ReadonlySet<string>
@@ -67,7 +67,7 @@ interface Walk {
   writes: boolean
 }
 
-const own: ReadonlySet<string> = new Set(["this", "self", "parent"])
+const own: ReadonlySet<string> = new Set([...rowParams, "parent"])
 /** Functions whose text may have the form of a link that no record and no query shows. */
 const writers = /^(?:string::|array::join$|type::string|value::|encoding::|crypto::|rand::|meta::id$|record::id$)/
 /** Functions that make an id or a table of text. */

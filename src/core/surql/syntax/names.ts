@@ -51,6 +51,8 @@ export const nameOf = (expr: Expr): Idiom => {
       const names = shown(expr.parts)
       // In front of graph steps only a path of this row shows.
       if (expr.start === undefined || expr.parts.some((p) => p.kind === "graph")) return path(expr.at, names)
+      if (expr.start.kind === "param" && expr.start.name === "@")
+        return path(expr.at, names.length === 0 ? [""] : names)
       if (expr.start.kind === "param") return path(expr.at, ["$" + expr.start.name, ...names])
       return path(expr.at, asPath(printName({ ...expr, parts: expr.parts.filter((p) => p.kind === "field") })))
     }

@@ -22,6 +22,7 @@ import {
   name,
   nested,
   notYet,
+  peek,
   withNames
 } from "./parser.ts"
 import { condition, limits, selectTail } from "./parseSelect.ts"
@@ -189,7 +190,11 @@ export const lookup = (p: Parser): Part => {
   advance(p)
   const fields: Array<string | undefined> = []
   if (isWord(p, "SELECT")) {
-    const query: Select = selectTail(p, (inner) => edgeTables(inner, fields))
+    const query: Select = selectTail(p, (inner) => {
+      if (isWord(inner, "ONLY") && peek(inner).kind === "ident")
+        fail("ONLY is not allowed in a graph step, which is a list: take its first with `[0]`", inner.token.at)
+      return edgeTables(inner, fields)
+    })
     return { ...base, ...subjects(query.from, fields), query, alias: closeLookup(p) }
   }
   const tables = edgeTables(p, fields)

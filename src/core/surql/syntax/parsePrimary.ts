@@ -137,7 +137,7 @@ const symbol = (p: Parser): Expr => {
     case "@":
       advance(p)
       if (p.token.kind !== "op" || !/^(\.|\[|->|<-|<->)$/.test(p.token.text)) expected(p, "a path behind `@`")
-      return { kind: "param", at: t.at, name: "this" }
+      return { kind: "param", at: t.at, name: "@" }
     default:
       return expected(p, "an expression")
   }

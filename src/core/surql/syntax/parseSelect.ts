@@ -37,7 +37,7 @@ export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): 
       const list = value ? [single(p, basicIdiom)] : fields(p)
       const omit = eatWord(p, "OMIT") ? omitted(p) : []
       expectWord(p, "FROM")
-      const only = eatWord(p, "ONLY")
+      const only = readSources === sources && eatWord(p, "ONLY")
       const from = readSources(p)
       if (eatWord(p, "WITH")) indexHint(p)
       const where = condition(p)

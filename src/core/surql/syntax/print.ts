@@ -111,7 +111,7 @@ const expr = (e: Expr, style: Style): string => {
     case "literal":
       return style === "exact" ? Text.render(e.value) : Text.renderName(e.value)
     case "param":
-      return "$" + (/^\w+$/.test(e.name) ? e.name : "`" + e.name + "`")
+      return e.name === "@" ? "@" : "$" + (/^\w+$/.test(e.name) ? e.name : "`" + e.name + "`")
     case "array":
       return `[${list(e.items)}]`
     case "set":

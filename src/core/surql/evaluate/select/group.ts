@@ -7,7 +7,7 @@
  * numerically equal keys are one group. The work is told apart into columns (per row), calls (over a column) and a
  * build (over the results), so that the engine can keep the first two while rows come and go.
  */
-import type { Expr, Field, Idiom, Part, Select } from "../../syntax/ast.ts"
+import { type Expr, type Field, type Idiom, type Part, rowParams, type Select } from "../../syntax/ast.ts"
 import { print } from "../../syntax/print.ts"
 import { type Replace, rewrite, rewriteRows } from "../../syntax/rewrite.ts"
 import { compositeKey } from "../../values/key.ts"
@@ -104,16 +104,17 @@ const someSeen = (e: Expr, is: (inner: Expr) => boolean): boolean => {
 /** True when an expression contains an aggregate call. */
 const isAggregate = (e: Expr): boolean => someSeen(e, (inner) => inner.kind === "call" && aggregates.has(inner.name))
 
-const isNamed = (e: Expr, ...names: ReadonlyArray<string>): boolean => e.kind === "param" && names.includes(e.name)
+const isThis = (e: Expr): boolean => e.kind === "param" && rowParams.has(e.name)
+
+const isParent = (e: Expr): boolean => e.kind === "param" && e.name === "parent"
 
 /** True for a subquery that depends on the row around it. */
 const isCorrelated = (query: Select): boolean => {
   const around = [...query.from, query.limit, query.start]
-  if (around.some((e) => e !== undefined && (namesRow(e) || someSeen(e, (inner) => isNamed(inner, "parent")))))
-    return true
+  if (around.some((e) => e !== undefined && (namesRow(e) || someSeen(e, isParent)))) return true
   let found = false
   rewriteRows(query, (e) => {
-    found ||= isNamed(e, "parent")
+    found ||= isParent(e)
     return undefined
   })
   return found
@@ -125,7 +126,7 @@ const namesRow = (e: Expr): boolean =>
     e,
     (inner) =>
       (inner.kind === "idiom" && inner.start === undefined) ||
-      isNamed(inner, "this", "self") ||
+      isThis(inner) ||
       (inner.kind === "subquery" && inner.query.kind === "select" && isCorrelated(inner.query))
   )
 
@@ -393,7 +394,7 @@ export interface Grouping {
 }
 
 /** Whether an expression speaks of the row it stands in, of which a group has many. */
-const namesThis = (e: Expr): boolean => someSeen(e, (inner) => isNamed(inner, "this", "self"))
+const namesThis = (e: Expr): boolean => someSeen(e, isThis)
 
 const compileBuild = (select: Select, needs: Needs): Output => {
   const outputs = select.fields.map((f): Output => {

@@ -18,6 +18,7 @@ import { keepValue } from "../charge.ts"
 import { canFail, compile, compileReturn } from "../evaluate.ts"
 import type { Failure } from "../failure.ts"
 import { EvalError, failureOf, known, raise } from "../failure.ts"
+import { recordIn } from "../paths.ts"
 import type { Budget, Compiled, Scope, Slices, Source } from "../scope.ts"
 import { beginRow, drain, endRows, keepBytes, limits, make, spend } from "../scope.ts"
 import type { Gathering } from "./group.ts"
@@ -25,7 +26,7 @@ import { compileGrouping } from "./group.ts"
 import { compileProjection } from "./project.ts"
 import { compileSort, docSplitter, fetching, rowSplitter, type Sort, sorted } from "./reshape.ts"
 import type { Item } from "./sources.ts"
-import { compileSources, inKeyOrder, inner, isId, itemOf, recordIn, rowsOf } from "./sources.ts"
+import { compileSources, inKeyOrder, inner, isId, itemOf, rowsOf } from "./sources.ts"
 
 /** A result row and the record it comes from (`undefined` for grouped rows and values that are no record). */
 export interface SelectedRow {

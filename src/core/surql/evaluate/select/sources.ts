@@ -4,7 +4,7 @@
  * Why so: what each kind of value means as a source is one rule, used by FROM and by graph steps with a SELECT of their
  * own.
  */
-import type { Expr, Select } from "../../syntax/ast.ts"
+import { type Expr, rowParams, type Select } from "../../syntax/ast.ts"
 import { decimal, isNumber, type NumberValue, toDecimal, toFloat } from "../../values/number.ts"
 import { compare, compareKeys, compareStored, isComposite } from "../../values/order.ts"
 import * as Ids from "../../values/recordId.ts"
@@ -12,7 +12,6 @@ import type { Bound, Obj, RecordKey, Value } from "../../values/value.ts"
 import {
   Datetime,
   Decimal,
-  field,
   float,
   int,
   isObj,
@@ -24,7 +23,7 @@ import {
   Table
 } from "../../values/value.ts"
 import { canFail, compile } from "../evaluate.ts"
-import { recordOf } from "../paths.ts"
+import { recordIn, recordOf } from "../paths.ts"
 import type { Compiled, Scope, Source } from "../scope.ts"
 
 /** A row on its way through the steps. */
@@ -53,9 +52,6 @@ export const itemOf = (outer: Scope, doc: Value): Item => ({
   value: undefined,
   sort: noSort
 })
-
-/** The record a document says it is. */
-export const recordIn = (doc: Value): RecordId | undefined => (isObj(doc) ? recordOf(field(doc, "id")) : undefined)
 
 /** Whether a key lies in a range of keys. */
 export const inKeys = ({ from, to }: Range, key: RecordKey): boolean => {
@@ -96,7 +92,7 @@ export const rowsOf = (source: Source, v: Value): Iterable<Value> => {
 /** True for expressions that are the same for every row: constants, parameters and paths from them. */
 export const fixed = (e: Expr): boolean =>
   e.kind === "literal" ||
-  (e.kind === "param" && e.name !== "this" && e.name !== "self") ||
+  (e.kind === "param" && !rowParams.has(e.name)) ||
   (e.kind === "idiom" && e.start !== undefined && fixed(e.start) && e.parts.every((p) => p.kind === "field"))
 
 /** The bare path `id`. */
