@@ -44,6 +44,7 @@ export class ViewTokens {
   private readonly revokedAtMs = new Map<string, number>()
   /** When tickets that were used expire, by their nonces; the order is that of use. */
   private readonly used = new Map<string, number>()
+  private lastIssuedMs = 0
   private readonly onRevoked = new Set<(subject: string) => void>()
 
   constructor(parts: ViewTokenParts) {
@@ -64,10 +65,13 @@ export class ViewTokens {
   ): { readonly token: string; readonly expires_in_ms: number } | undefined {
     const [secret] = this.signing
     if (secret === undefined) return undefined
-    const issuedAtMs = this.parts.nowMs()
+    const nowMs = this.parts.nowMs()
+    // Behind a revocation of the same moment, and of a later one where the clock was set back since.
+    const issuedAtMs = Math.max(nowMs, (subject === undefined ? 0 : (this.revokedAtMs.get(subject) ?? 0)) + 1)
+    if (issuedAtMs > this.lastIssuedMs) this.lastIssuedMs = issuedAtMs
     const forMs = Math.min(ttlMs, this.parts.ttlMs, isTicket ? ticketMs : Number.POSITIVE_INFINITY)
     const nonce = isTicket ? bytesToHex(randomBytes(16)) : undefined
-    const grant = { views, subject, issuedAtMs, expiresAtMs: issuedAtMs + forMs, nonce }
+    const grant = { views, subject, issuedAtMs, expiresAtMs: nowMs + forMs, nonce }
     return { token: ViewToken.sign(secret, grant), expires_in_ms: forMs }
   }
 
@@ -96,12 +100,19 @@ export class ViewTokens {
 
   private read(token: string): ViewToken.ViewGrant | NoLeave {
     const grant = ViewToken.read(this.signing, token)
-    if (grant === undefined) return unknown
-    const { expiresAtMs, issuedAtMs, subject } = grant
+    return grant === undefined ? unknown : this.now(grant)
+  }
+
+  /** A grant that was good when its request began, judged again. */
+  now(grant: ViewToken.ViewGrant): ViewToken.ViewGrant | NoLeave {
+    const { expiresAtMs } = grant
     if (expiresAtMs <= this.parts.nowMs()) return fault("the token has expired; ask for another")
+    return this.isRevoked(grant) ? fault("the token was revoked") : grant
+  }
+
+  private isRevoked({ issuedAtMs, subject }: ViewToken.ViewGrant): boolean {
     const revokedAtMs = subject === undefined ? undefined : this.revokedAtMs.get(subject)
-    if (revokedAtMs !== undefined && issuedAtMs <= revokedAtMs) return fault("the token was revoked")
-    return grant
+    return revokedAtMs !== undefined && issuedAtMs <= revokedAtMs
   }
 
   /** Tokens given to the subject so far are let in no more. */
@@ -112,14 +123,20 @@ export class ViewTokens {
       this.revokedAtMs.delete(each)
     }
     this.revokedAtMs.delete(subject)
-    this.revokedAtMs.set(subject, nowMs)
+    // What was given before the clock was set back was given before.
+    this.revokedAtMs.set(subject, Math.max(nowMs, this.lastIssuedMs))
     for (const each of this.onRevoked) each(subject)
   }
 
   /** Waits until what was opened with this grant is over; why it is. */
-  lapse({ expiresAtMs, subject }: ViewToken.ViewGrant): Effect.Effect<"unauthorized" | "revoked"> {
-    const expired = Effect.delay(Effect.succeed("unauthorized" as const), Math.max(0, expiresAtMs - this.parts.nowMs()))
+  lapse(grant: ViewToken.ViewGrant): Effect.Effect<"unauthorized" | "revoked"> {
+    const { expiresAtMs, subject } = grant
+    const expired = Effect.suspend(() =>
+      Effect.delay(Effect.succeed("unauthorized" as const), Math.max(0, expiresAtMs - this.parts.nowMs()))
+    )
     const revoked = Effect.async<"revoked">((resume) => {
+      // Or since the request was let in.
+      if (this.isRevoked(grant)) return resume(Effect.succeed("revoked"))
       const hear = (named: string): void => {
         if (named === subject) resume(Effect.succeed("revoked"))
       }
@@ -167,8 +184,8 @@ export const leaveFor = (
   view: string,
   token: string | undefined
 ): Leave | NoLeave => {
-  const grant = token === undefined ? caller : tokens.judge(token)
-  if (grant === undefined) return byASecret
+  if (token === undefined && caller === undefined) return byASecret
+  const grant = token === undefined ? tokens.now(caller!) : tokens.judge(token)
   if ("code" in grant) return grant
   return opens(grant, view) ? grant : notNamed
 }

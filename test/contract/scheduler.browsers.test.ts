@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { connect } from "../../src/client.ts"
 import { expectError } from "../kit/contract.ts"
 import { secret, sleep, until } from "../kit/Door.ts"
+import { endedGrantsOpenNothing } from "../kit/grants.ts"
 import { type Answer, bodyOf, request } from "../kit/http.ts"
 import { brief, eventsOf, follow as followAt, hangUp, heard, type Many, streamOf } from "../kit/manyStream.ts"
 import { type Process, ProcessCluster } from "../kit/processCluster.ts"
@@ -188,6 +189,9 @@ describe("tokens", () => {
   })
   it("GET /view/:view_id/stream?ticket= 200 D49 a ticket opens one stream of its view, once, and nothing else", async () => {
     await ticketsOpenOneStream(url, post)
+  })
+  it("POST /stream/:stream_id D49 a grant that has ended opens nothing again, whoever asks; each addition by its own", async () => {
+    await endedGrantsOpenNothing(url, post, [])
   })
   it("GET /view/:view_id D72 rows that are left out are told by kind, without ids and values, but to the scope admin", async () => {
     await unseenRowsAreNotTold(url, post, [])

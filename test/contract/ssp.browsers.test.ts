@@ -7,6 +7,7 @@ import { connect } from "../../src/client.ts"
 import { defineViews } from "../../src/views.ts"
 import { expectError, send } from "../kit/contract.ts"
 import { Door, secret, sleep, until } from "../kit/Door.ts"
+import { endedGrantsOpenNothing } from "../kit/grants.ts"
 import { type Answer, bodyOf, request } from "../kit/http.ts"
 import { brief, eventsOf, follow as followAt, hangUp, heard, type Many, streamOf } from "../kit/manyStream.ts"
 import { create, registration } from "../kit/registration.ts"
@@ -15,6 +16,7 @@ import { unseenRowsAreNotTold } from "../kit/unseen.ts"
 
 const hashed = "only-known-by-its-hash"
 const reader = "reads-and-no-more-0123456789abcdef"
+const registrar = "registers-and-no-more-0123456789ab"
 const page = "https://app.example"
 let door: Door
 const closing: Array<() => void> = []
@@ -25,7 +27,7 @@ beforeAll(async () => {
       SVC_VIEW_TOKEN_TTL: "60",
       SVC_BROWSER_ORIGINS: page,
       TTL_CLEANUP_INTERVAL_SECS: "1",
-      SVC_AUTH_SECRETS: `reader read ${reader}`
+      SVC_AUTH_SECRETS: `reader read ${reader}\nregistrar register ${registrar}`
     }
   })
   for (const [n, table] of ["a", "b", "c"].entries()) {
@@ -168,6 +170,9 @@ describe("tokens", () => {
   })
   it("GET /view/:view_id/stream?ticket= 200 D49 a ticket opens one stream of its view, once, and nothing else", async () => {
     await ticketsOpenOneStream(door.url, post)
+  })
+  it("POST /stream/:stream_id D49 a grant that has ended opens nothing again, whoever asks; each addition by its own", async () => {
+    await endedGrantsOpenNothing(door.url, post, [registrar])
   })
   it("GET /view/:view_id D72 rows that are left out are told by kind, without ids and values, but to the scope admin", async () => {
     await unseenRowsAreNotTold(door.url, post, [reader])

@@ -48,6 +48,7 @@ export class Browsers extends Context.Tag("node/streams/Browsers")<Browsers, Bro
       const nowMs = () => clock.unsafeCurrentTimeMillis()
       const tokens = new ViewTokens({ secrets, ttlMs: viewTokenTtlSecs * 1000, nowMs })
       const streams = new OpenStreams(streamViews)
+      const admit: MultiStreamParts["admit"] = (view, token, grant) => leaveFor(tokens, grant, view, token)
       const every = (work: () => void, duration: Parameters<typeof Effect.sleep>[0]) =>
         Serving.fork(Effect.forever(Effect.delay(Effect.sync(work), duration)))
       yield* every(() => streams.beat(), heartbeatEvery)
@@ -62,8 +63,7 @@ export class Browsers extends Context.Tag("node/streams/Browsers")<Browsers, Bro
         tokens,
         streams,
         open: ({ format = "rows", views }, grant, sink) => {
-          const admit: MultiStreamParts["admit"] = (view, token) => leaveFor(tokens, grant, view, token)
-          const stream = streams.open(views, { admit, follow: source(format) }, sink)
+          const stream = streams.open(views, grant, { admit, follow: source(format) }, sink)
           return { drained: stream.drained, gone: () => streams.gone(stream) }
         },
         revoke: (subject) => {

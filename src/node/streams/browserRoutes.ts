@@ -76,8 +76,8 @@ export const openStream = ({ open, streams }: BrowsersShape, opening: Opening) =
   })
 
 export const changeStream = ({ streams }: BrowsersShape, id: string, change: OpenStreams.StreamChange) =>
-  Effect.suspend(() => {
-    const changed = streams.change(id, change)
+  Effect.flatMap(Caller, ({ grant }) => {
+    const changed = streams.change(id, grant, change)
     return "code" in changed ? Effect.fail(changed) : Effect.succeed(changed)
   })
 

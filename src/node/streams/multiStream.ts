@@ -3,7 +3,12 @@
  *
  * Events are those of the view's own stream with a line `view: <place>` in front, which clients of one view pass over.
  * What a view is refused with is an event at its place, so that one view that is gone does not end the others.
+ *
+ * Nothing is written for a client that does not take its bytes: a view that is added then is not followed yet, and one
+ * that has something to tell waits with one piece. The next of them goes on when the client has taken all, in turn.
  */
+
+import type { ViewGrant } from "../../core/access/viewToken.ts"
 import * as Bytes from "../../core/bytes.ts"
 import type { Sink } from "../../ports/Front.ts"
 import type { WireError } from "../../protocol/errors.ts"
@@ -37,8 +42,8 @@ export interface NoLeave {
 }
 
 export interface MultiStreamParts {
-  /** Whether the view may be followed. */
-  readonly admit: (view: string, token: string | undefined) => Leave | NoLeave
+  /** Whether the view may be followed, by a token of its own or else by the caller's grant or secret. */
+  readonly admit: (view: string, token: string | undefined, grant: ViewGrant | undefined) => Leave | NoLeave
   readonly follow: (view: string, after: string | undefined, take: TakePieces) => Followed | WireError
 }
 
@@ -61,7 +66,9 @@ export class MultiStream {
   private readonly places: Array<Place | undefined> = []
   /** Whether the client has taken what it was given. */
   private keepsUp = true
-  /** Views that are followed. */
+  /** What places do once it has, by number; first come, first served. */
+  private readonly waiting = new Map<number, () => void>()
+  /** Views that are followed, or wait to be. */
   live = 0
   /** When the first token expires; infinity where none does. */
   private expiresAtMs = Number.POSITIVE_INFINITY
@@ -78,30 +85,15 @@ export class MultiStream {
     return this.places.length
   }
 
-  /** Follows one more; its place. A view that is refused has one too. */
-  add({ after, token, view }: AskedView): number {
+  /** Follows one more for a caller; its place. A view that is refused has one too. */
+  add({ after, token, view }: AskedView, grant: ViewGrant | undefined): number {
     const n = this.places.length
-    const leave = this.parts.admit(view, token)
+    const leave = this.parts.admit(view, token, grant)
     const place: Place = { view, leave: "code" in leave ? noLeave : leave, followed: undefined }
     this.places.push(place)
-    const head = encoder.encode(`view: ${n}\n`)
-    const followed =
-      "code" in leave
-        ? leave
-        : this.parts.follow(view, after, (pieces, isLast) => {
-            this.keepsUp = this.sink.write(Bytes.joined(pieces.flatMap((piece) => [head, piece])))
-            if (isLast) this.over(n)
-            return this.keepsUp
-          })
-    if ("code" in followed) {
-      this.places[n] = undefined
-      this.tell(n, "refused", { code: followed.code, message: followed.message })
-      return n
-    }
-    place.followed = followed
     this.live++
     this.expireBy(place.leave)
-    followed.resume()
+    this.inTurn(n, () => this.begin(n, place, after, "code" in leave ? leave : undefined))
     return n
   }
 
@@ -110,6 +102,37 @@ export class MultiStream {
     if (place === undefined) return
     this.over(n)
     place.followed?.close()
+  }
+
+  private begin(n: number, place: Place, after: string | undefined, refused: NoLeave | undefined): void {
+    const head = encoder.encode(`view: ${n}\n`)
+    const give = (pieces: ReadonlyArray<Uint8Array>, isLast: boolean): boolean => {
+      this.keepsUp = this.sink.write(Bytes.joined(pieces.flatMap((piece) => [head, piece])))
+      if (isLast) this.over(n)
+      else if (!this.keepsUp) this.waiting.set(n, () => place.followed?.resume())
+      return this.keepsUp
+    }
+    const take: TakePieces = (pieces, isLast) => {
+      if (this.keepsUp) return give(pieces, isLast)
+      this.waiting.set(n, () => {
+        if (give(pieces, isLast)) place.followed?.resume()
+      })
+      return false
+    }
+    const followed = refused ?? this.parts.follow(place.view, after, take)
+    if ("code" in followed) {
+      this.over(n)
+      this.tell(n, "refused", { code: followed.code, message: followed.message })
+      return
+    }
+    place.followed = followed
+    followed.resume()
+  }
+
+  /** At once, or when the client has taken what it was given. */
+  private inTurn(n: number, work: () => void): void {
+    if (this.keepsUp) work()
+    else this.waiting.set(n, work)
   }
 
   /** Whether a view is followed at this place. */
@@ -121,7 +144,7 @@ export class MultiStream {
   renewal(n: number, token: string): (() => void) | NoLeave | undefined {
     const place = this.places[n]
     if (place === undefined) return undefined
-    const leave = this.parts.admit(place.view, token)
+    const leave = this.parts.admit(place.view, token, undefined)
     if ("code" in leave) return leave
     return () => {
       place.leave = leave
@@ -131,7 +154,11 @@ export class MultiStream {
 
   readonly drained = (): void => {
     this.keepsUp = true
-    for (const place of this.places) place?.followed?.resume()
+    for (const [n, work] of this.waiting) {
+      if (!this.keepsUp) return
+      this.waiting.delete(n)
+      work()
+    }
   }
 
   /** The client is gone. */
@@ -181,8 +208,9 @@ export class MultiStream {
   }
 
   private over(n: number): void {
-    if (this.places[n]?.followed !== undefined) this.live--
+    if (this.places[n] !== undefined) this.live--
     this.places[n] = undefined
+    this.waiting.delete(n)
   }
 }
 

@@ -2,9 +2,11 @@
  * The streams of several views that are open on one process, by their ids (D50).
  *
  * An id is random and told to the opener only, so that a stream is changed by those who have it and a bearer that is
- * let in.
+ * let in. Each addition is judged by what its own caller shows, whoever has opened the stream: a grant that has ended
+ * opens nothing again (D49).
  */
 import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
+import type { ViewGrant } from "../../core/access/viewToken.ts"
 import type { Sink } from "../../ports/Front.ts"
 import { invalidRequest } from "../httpAnswers.ts"
 import { type AskedView, MultiStream, type MultiStreamParts, type NoLeave } from "./multiStream.ts"
@@ -41,11 +43,16 @@ export class OpenStreams {
     return views.length <= this.maxViews ? undefined : this.tooMany("views", views.length)
   }
 
-  /** Opens a stream of views that {@link refusal} lets in. */
-  open(views: ReadonlyArray<AskedView>, parts: MultiStreamParts, sink: Sink): MultiStream {
+  /** Opens a stream of views that {@link refusal} lets in, for a caller with this grant or a secret. */
+  open(
+    views: ReadonlyArray<AskedView>,
+    grant: ViewGrant | undefined,
+    parts: MultiStreamParts,
+    sink: Sink
+  ): MultiStream {
     const stream = new MultiStream(bytesToHex(randomBytes(16)), parts, sink)
     this.all.set(stream.id, stream)
-    for (const view of views) stream.add(view)
+    for (const view of views) stream.add(view, grant)
     return stream
   }
 
@@ -55,9 +62,10 @@ export class OpenStreams {
     stream.gone()
   }
 
-  /** All of a change, or none of it with the reason. */
+  /** All of a change that a caller with this grant, or a secret, asks for; or none of it with the reason. */
   change(
     id: string,
+    grant: ViewGrant | undefined,
     { add = [], drop = [], renew = [] }: StreamChange
   ): { readonly places: ReadonlyArray<number> } | Invalid | NoLeave | NoStream {
     const stream = this.all.get(id)
@@ -73,7 +81,7 @@ export class OpenStreams {
     }
     for (const take of renewals) take()
     for (const place of drop) stream.drop(place)
-    return { places: add.map((view) => stream.add(view)) }
+    return { places: add.map((view) => stream.add(view, grant)) }
   }
 
   beat(): void {
