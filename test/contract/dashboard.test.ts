@@ -71,6 +71,23 @@ const suite = (name: string, start: () => Promise<Door>): void => {
         String(Buffer.byteLength(text))
       ])
     })
+    it("D6 GET of a target that is odd 404 or 400, and the page only for its own path (RFC 9112, 3.2)", async () => {
+      const refused = ["*", "*?x", "*/", "ftp://x/", "//", "/*", "/%2A", "/%2F", "/%2e%2e/", "/./", "/%", "/\\"]
+      const broken = ["", "x:80", "docs", "?x", "#", "http:/"]
+      const statusOf = async (method: string, target: string): Promise<number | undefined> => {
+        const head = `${method} ${target} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`
+        return (await rawRequest(door.port, head))?.status
+      }
+      for (const [status, targets] of [
+        [404, refused],
+        [400, broken],
+        [200, ["/", "/?x", "/#x", "http://x/"]]
+      ] as const)
+        for (const target of targets) expect([target, await statusOf("GET", target)]).toEqual([target, status])
+      for (const method of ["POST", "OPTIONS", "CONNECT"])
+        for (const target of ["*", "/", "http://x/"])
+          expect([method, target, await statusOf(method, target)]).toEqual([method, target, 404])
+    })
     it("GET 404 NOT_FOUND for whatever is no file of the dashboard, steps out of its folder first of all", async () => {
       for (const path of [
         "/dashboard",

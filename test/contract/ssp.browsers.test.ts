@@ -171,7 +171,7 @@ describe("tokens", () => {
   it("GET /view/:view_id/stream?ticket= 200 D49 a ticket opens one stream of its view, once, and nothing else", async () => {
     await ticketsOpenOneStream(door.url, post)
   })
-  it("POST /stream/:stream_id D49 a grant that has ended opens nothing again, whoever asks; each addition by its own", async () => {
+  it("POST /stream/:stream_id D49 a grant that has ended opens nothing again; each addition is judged by its own bearer", async () => {
     await endedGrantsOpenNothing(door.url, post, [registrar])
   })
   it("GET /view/:view_id D72 rows that are left out are told by kind, without ids and values, but to the scope admin", async () => {

@@ -119,6 +119,12 @@ const noHost: Answer = {
   })
 }
 
+/** A target that is neither a path nor a whole address (RFC 9112, 3.2), which the router takes for the root. */
+const noPath = ({ method = "", url = "" }: IncomingMessage): Answer | undefined =>
+  url.startsWith("/") || /^https?:\/\//i.test(url)
+    ? undefined
+    : toAnswer({ code: "NOT_FOUND", message: `${method} ${url.slice(0, 300)}: no such route` })
+
 const tooMany = (limit: number, waitSecs: number): Answer =>
   toAnswer({
     code: "RATE_LIMITED",
@@ -302,7 +308,7 @@ const makeListener = (
     rest(request, response)
   }
   return (request, response) => {
-    const refused = admit(request, response)
+    const refused = admit(request, response) ?? noPath(request)
     if (refused !== undefined) return send(response, refused)
     const route = hot.get(`${request.method} ${request.url}`)
     if (route !== undefined) return serveHot(route, request, response, lines, onDefect)

@@ -2,8 +2,8 @@
  * The streams of several views that are open on one process, by their ids (D50).
  *
  * An id is random and told to the opener only, so that a stream is changed by those who have it and a bearer that is
- * let in. Each addition is judged by what its own caller shows, whoever has opened the stream: a grant that has ended
- * opens nothing again (D49).
+ * let in. Each addition is judged by the bearer of its own request and not by that of the opening: a grant that has
+ * ended opens nothing again (D49).
  */
 import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import type { ViewGrant } from "../../core/access/viewToken.ts"
