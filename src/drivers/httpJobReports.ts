@@ -13,6 +13,7 @@ interface Unreported {
   readonly failed: JobReportFailed
   /** Another scheduler may take it. */
   readonly passes: boolean
+  readonly refused: boolean
 }
 
 /**
@@ -28,28 +29,36 @@ export const layer = (
   const reportTo = (url: string, body: string): Effect.Effect<void, Unreported> => {
     const bearer = secret()
     const headers = { "content-type": json, ...(bearer === undefined ? {} : { authorization: bearerOf(bearer) }) }
-    const failed = (what: string, passes: boolean): Unreported => ({
+    const failed = (what: string, status?: number): Unreported => ({
       failed: new JobReportFailed({ message: `${url}/job/result${what}` }),
-      passes
+      passes: status === undefined || status === 503,
+      refused: status === 400
     })
     return send({ method: "POST", url: `${url}/job/result`, headers, body, withinMs }).pipe(
-      Effect.mapError(({ message }) => failed(`: ${message}`, true)),
+      Effect.mapError(({ message }) => failed(`: ${message}`)),
       Effect.filterOrFail(
         ({ status }) => status >= 200 && status < 300,
-        ({ status }) => failed(` answered ${status}${whySecret(status)}`, status === 503)
+        ({ status }) => failed(` answered ${status}${whySecret(status)}`, status)
       ),
       Effect.asVoid
     )
   }
   return Layer.succeed(JobReports, {
     present: true,
-    report: (report) =>
-      Effect.mapError(
+    report: ({ errors, ssp_id, ...report }) => {
+      const told = (body: object) =>
         schedulers.ask(
-          (url) => reportTo(url, JsonText.write(report)),
+          (url) => reportTo(url, JsonText.write(body)),
           ({ passes }) => passes
+        )
+      return told({ ...report, errors, ssp_id }).pipe(
+        // A scheduler that knows the specification alone may refuse a body with more than that (D77).
+        Effect.catchIf(
+          ({ refused }) => refused,
+          () => told(report)
         ),
-        ({ failed }) => failed
+        Effect.mapError(({ failed }) => failed)
       )
+    }
   })
 }

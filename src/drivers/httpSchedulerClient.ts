@@ -11,7 +11,6 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Duration, Effect, Either, Layer, Option, type Redacted, Runtime, Schema, type Scope } from "effect"
-import * as JsonText from "../core/jsonText.ts"
 import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import { bearerOf } from "../node/bearer.ts"
@@ -159,7 +158,7 @@ const asking = (transport: Transport, list: string, secret: () => Redacted.Redac
     )
   const open = opening(transport, headers)
   /** For what is said for every batch of the log: nothing but the request. */
-  const say = (path: string, body: unknown): Effect.Effect<void, SchedulerError> =>
+  const say = (path: string, body: string): Effect.Effect<void, SchedulerError> =>
     schedulers.ask(
       (url) =>
         transport
@@ -167,7 +166,7 @@ const asking = (transport: Transport, list: string, secret: () => Redacted.Redac
             method: "POST",
             url: `${url}${path}`,
             headers: { ...headers(), "content-type": "application/json" },
-            body: JsonText.write(body),
+            body,
             withinMs: Duration.toMillis(timeout)
           })
           .pipe(
@@ -188,8 +187,16 @@ const asking = (transport: Transport, list: string, secret: () => Redacted.Redac
 
 const make = ({ feed, post, say, words }: ReturnType<typeof asking>): SchedulerClientShape => {
   return {
-    register: (registration) =>
-      post("/ssp/register", registration).pipe(
+    // A scheduler that knows the specification alone may refuse a body with more than that (D77).
+    register: ({ ssp_id, url, ...extensions }) =>
+      post("/ssp/register", { ssp_id, url, ...extensions }).pipe(
+        Effect.catchIf(
+          ({ status }) => status === 400,
+          (first) =>
+            Effect.mapError(post("/ssp/register", { ssp_id, url }), (second) =>
+              second.status === 400 ? first : second
+            )
+        ),
         // Neither says more here than that the registration is not taken.
         Effect.mapError((error) =>
           error.reason === "unknown" || error.reason === "conflict"
@@ -199,7 +206,8 @@ const make = ({ feed, post, say, words }: ReturnType<typeof asking>): SchedulerC
         Effect.flatMap(registered)
       ),
     feed,
-    applied: (applied) => say("/ssp/applied", applied),
+    applied: (applied) => say("/ssp/applied", JSON.stringify(applied)),
+    ingest: (body) => say("/ingest", body),
     ...(words === undefined ? {} : { words }),
     heartbeat: (heartbeat) => Effect.asVoid(post("/ssp/heartbeat", heartbeat)),
     deregister: (goodbye) => Effect.asVoid(post("/ssp/deregister", goodbye)),
@@ -237,6 +245,7 @@ const decodeCode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ c
 const refusal = ({ headers, status, text }: Answered): SchedulerError => {
   const code = Option.getOrUndefined(decodeCode(text))?.code
   const message = `answered ${status} ${text.slice(0, 300)}${whySecret(status)}`
+  if (status === 400) return new SchedulerError({ reason: "refused", message, status })
   if (status === 409) return new SchedulerError({ reason: code === "SSP_FENCED" ? "fenced" : "conflict", message })
   if (status === 404) return new SchedulerError({ reason: "unknown", message })
   if (status === 503 && code === "SCHEDULER_CLONING") return new SchedulerError({ reason: "cloning", message })

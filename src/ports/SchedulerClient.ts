@@ -28,6 +28,8 @@ export class SchedulerError extends Data.TaggedError("SchedulerError")<{
   readonly message: string
   /** What it asked to wait. */
   readonly retryAfterMs?: number
+  /** Of the answer, where more depends on it. */
+  readonly status?: 400
 }> {}
 
 /**
@@ -79,6 +81,8 @@ export interface SchedulerClientShape {
   readonly deregister: (goodbye: typeof SspDeregistration.Type) => Effect.Effect<void, SchedulerError>
   readonly signin: Effect.Effect<void, SchedulerError>
   readonly use: Effect.Effect<void, SchedulerError>
+  /** Hands on a body of `/ingest`; absent where this client cannot. */
+  readonly ingest?: (body: string) => Effect.Effect<void, SchedulerError>
   /** Parameters are an extension (D20), and for a scheduler that answers exactly. */
   readonly query: (query: string, params?: Obj) => Effect.Effect<ProxyAnswer, SchedulerError>
   /**

@@ -33,6 +33,7 @@ const lifecycle: Lifecycle["Type"] = {
   loaded: Effect.void,
   emptying: (work) => work,
   isMeant: () => true,
+  writesHashes: () => true,
   lost: () => Effect.void,
   assignments: new Assignments()
 }
@@ -67,7 +68,7 @@ const withNode = (
                 Layer.provide([
                   Layer.succeed(Views, views),
                   Layer.succeed(Upstream, upstream),
-                  Layer.succeed(Lifecycle, { ...lifecycle, mode }),
+                  Layer.succeed(Lifecycle, { ...lifecycle, mode, writesHashes: () => mode === "standalone" }),
                   Serving.layer,
                   SspConfig.layerOf({ SSP_ID: "me", SVC_INTEGRITY_QUIET_SECS: "10", ...env })
                 ])

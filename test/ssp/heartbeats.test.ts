@@ -30,7 +30,7 @@ const scene = Effect.gen(function* () {
   const running = yield* Effect.fork(
     Heartbeats.loop(client, { count: Effect.succeed(0) }, { ssp_id: "a", incarnation: "i" }, 500, enrolled)
   )
-  enrolled.isRegistered(1500)
+  enrolled.isRegistered({ snapshot_seq: 1, heartbeat_timeout_ms: 1500 })
   yield* enrolled.tell({ tag: "Registered", attempt: 1, registration: 7 })
   yield* enrolled.tell({ tag: "Loaded", attempt: 1 })
   return { enrolled, leases, running, sent }
@@ -89,7 +89,7 @@ it.effect("a defect in one ends the loop", () =>
         enrolled
       )
     )
-    enrolled.isRegistered(undefined)
+    enrolled.isRegistered({ snapshot_seq: 1 })
     yield* TestClock.adjust("1 second")
     expect(Either.isLeft(yield* Effect.either(Effect.sandbox(Fiber.join(running))))).toBe(true)
   })

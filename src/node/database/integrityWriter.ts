@@ -2,9 +2,10 @@
  * Roots and first-level nodes of the records' Merkle trees, written to `_svc_integrity` of the database for all its
  * readers (D41).
  *
- * One writer per database: an SSP on its own writes those of its memory, in a cluster the scheduler writes those of its
- * replica. Hashes are written when a table has been quiet for a while: under steady writes they would be old by the
- * time they arrive, and cost a hash of every bucket each time.
+ * One writer per database: an SSP on its own writes those of its memory, in a cluster the scheduler writes those of
+ * its replica. Beside a scheduler that knows the specification alone each SSP does, and all hold the same records.
+ * Hashes are written when a table has been quiet for a while: under steady writes they would be old by the time they
+ * arrive, and cost a hash of every bucket each time.
  */
 import { Clock, Duration, Effect } from "effect"
 import { empty } from "../../core/integrity/merkle.ts"
@@ -119,14 +120,16 @@ class Writer<E extends { readonly message: string }> {
 
 /**
  * Looks every `quietSecs` for tables that have changed and have been quiet since the look before; for as long as it
- * runs.
+ * runs, while `isWriter`.
  */
 export const loop = <E extends { readonly message: string }>(
   trees: Trees<E>,
   upstream: UpstreamShape,
-  quietSecs: number
+  quietSecs: number,
+  isWriter: () => boolean = () => true
 ): Effect.Effect<never> =>
   Effect.suspend(() => {
     const writer = new Writer(trees, upstream)
-    return Effect.forever(Effect.zipRight(Effect.sleep(Duration.seconds(quietSecs)), writer.turn))
+    const turn = Effect.suspend(() => (isWriter() ? writer.turn : Effect.void))
+    return Effect.forever(Effect.zipRight(Effect.sleep(Duration.seconds(quietSecs)), turn))
   })

@@ -154,13 +154,15 @@ export class Integrity extends Context.Tag("ssp/database/Integrity")<Integrity, 
       Effect.gen(function* () {
         const views = yield* Views
         const upstream = yield* Upstream
-        const { loaded, mode } = yield* Lifecycle
+        const { loaded, mode, writesHashes } = yield* Lifecycle
         const { integrityQuietSecs } = yield* SspConfig
         const parts = { views, upstream, momentMs }
         // In a cluster the scheduler writes them, and compares the SSPs: each writing the same rows would only make
-        // them fight.
-        if (upstream.present && mode === "standalone" && integrityQuietSecs > 0)
-          yield* Serving.fork(Effect.zipRight(loaded, Writer.loop(treesOf(views), upstream, integrityQuietSecs)))
+        // them fight. A scheduler that knows the specification alone leaves them to the SSPs (D77).
+        if (upstream.present && integrityQuietSecs > 0)
+          yield* Serving.fork(
+            Effect.zipRight(loaded, Writer.loop(treesOf(views), upstream, integrityQuietSecs, writesHashes))
+          )
         const all = Effect.suspend(() => {
           const names = views.records.tableNames()
           return views.trees.read(names, (trees, seq) => ({

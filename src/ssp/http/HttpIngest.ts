@@ -5,6 +5,7 @@
  * request alone costs more than everything that is done here.
  */
 import { Effect, Either, Layer, Runtime } from "effect"
+import * as JsonText from "../../core/jsonText.ts"
 import * as Change from "../../core/record/change.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import * as Answers from "../../node/httpAnswers.ts"
@@ -12,6 +13,7 @@ import * as IngestRoute from "../../node/ingestRoute.ts"
 import type { Audit } from "../../ports/Audit.ts"
 import { type Answer, HotRoutes } from "../../ports/Front.ts"
 import type { IngestTimes } from "../../ports/IngestTimes.ts"
+import { SchedulerClient } from "../../ports/SchedulerClient.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
@@ -37,37 +39,56 @@ const noticed = (lifecycle: Pick<typeof Lifecycle.Service, "lost">, error: Inges
     ? lifecycle.lost(`the scheduler follows another log: ${error.message}`)
     : Effect.void
 
-/** Why an SSP that follows the feed (D61) does not take changes that are sent to it. */
-const notHeld = (
+/** An SSP that follows the feed (D61) is sent no events of the log. */
+const sent = (
   held: HeldTables | undefined,
   changes: ReadonlyArray<Change.Change>,
   figures: Views["Type"]["figures"]
-) => {
-  if (held === undefined) return undefined
-  if (changes.some(({ position }) => position !== undefined))
-    return Errors.fromWorld(
-      new SequenceGap({
-        message: "this SSP follows the scheduler's feed (SVC_CLUSTER_FEED=pull) and takes no events of its log here",
-        expected: (figures().seq ?? 0) + 1
-      })
-    )
-  const other = held.isAll ? undefined : changes.find(({ id }) => !held.tables.includes(id.table))
-  return other === undefined
+) =>
+  held === undefined || changes.every(({ position }) => position === undefined)
     ? undefined
-    : Answers.invalidRequest([
-        {
-          path: "table",
-          reason: `is ${JSON.stringify(other.id.table)}, which this SSP does not hold, because no view reads it (SVC_CLUSTER_FEED=pull): send changes to the scheduler`
-        }
-      ])
-}
+    : Errors.fromWorld(
+        new SequenceGap({
+          message: "this SSP follows the scheduler's feed (SVC_CLUSTER_FEED=pull) and takes no events of its log here",
+          expected: (figures().seq ?? 0) + 1
+        })
+      )
+
+const isHeld = (held: HeldTables | undefined, changes: ReadonlyArray<Change.Change>): boolean =>
+  held === undefined || held.isAll || changes.every(({ id }) => held.tables.includes(id.table))
+
+/**
+ * Changes of a table that this SSP does not hold, because no view reads it, are the scheduler's: whole bodies, so that
+ * nothing is half applied. What this SSP holds of them comes back by the feed.
+ */
+const handOn = ({ ingest }: Pick<typeof SchedulerClient.Service, "ingest">, body: string): Effect.Effect<Answer> =>
+  ingest === undefined
+    ? Effect.succeed(Answers.toAnswer(notTaken("send them to the scheduler")))
+    : Effect.match(ingest(body), {
+        onSuccess: () => toAnswer({ views_affected: 0, edges_updated: 0 }),
+        onFailure: ({ message, reason, retryAfterMs = 1000 }) =>
+          Answers.toAnswer(
+            reason === "refused"
+              ? notTaken(`the scheduler does not take them from this SSP: ${message}`)
+              : Answers.overloaded({
+                  message: `the scheduler, which takes changes of tables that no view here reads, ${message}`,
+                  retryAfterSecs: Math.max(1, Math.ceil(retryAfterMs / 1000))
+                })
+          )
+      })
+
+const notTaken = (why: string) =>
+  Answers.invalidRequest([
+    { path: "table", reason: `no view of this SSP reads the table (SVC_CLUSTER_FEED=pull), and ${why}` }
+  ])
 
 /** What both routes do with a body. */
-export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTypes | Lifecycle> = Effect.gen(
-  function* () {
+export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTypes | Lifecycle | SchedulerClient> =
+  Effect.gen(function* () {
     const views = yield* Views
     const types = yield* DeclaredTypes
     const lifecycle = yield* Lifecycle
+    const scheduler = yield* SchedulerClient
     const tracing = yield* Tracing
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     return (json, done, header) => {
@@ -77,8 +98,10 @@ export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTy
       const fromScheduler = lifecycle.mode === "scheduler" && changes.right[0]?.position !== undefined
       const refused = fromScheduler ? undefined : Definitions.refused(changes.right)
       if (refused !== undefined) return done(Answers.toAnswer(refused))
-      const unwanted = notHeld(views.tables.held(), changes.right, views.figures)
+      const held = views.tables.held()
+      const unwanted = sent(held, changes.right, views.figures)
       if (unwanted !== undefined) return done(Answers.toAnswer(unwanted))
+      if (!isHeld(held, changes.right)) return void runFork(Effect.map(handOn(scheduler, JsonText.write(json)), done))
       const traced = ChangeTraces.ofRequest(tracing, header, changes.right)
       views.offer(traced?.changes ?? changes.right, (answer) => {
         if (isError(answer)) runFork(noticed(lifecycle, answer))
@@ -87,13 +110,12 @@ export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTy
         done(given)
       })
     }
-  }
-)
+  })
 
 export const layerHot: Layer.Layer<
   HotRoutes,
   never,
-  Views | DeclaredTypes | Lifecycle | SspConfig | IngestTimes | Audit
+  Views | DeclaredTypes | Lifecycle | SchedulerClient | SspConfig | IngestTimes | Audit
 > = Layer.effect(
   HotRoutes,
   Effect.gen(function* () {

@@ -39,7 +39,7 @@ const advice: { readonly [R in DatabaseError["reason"]]: string } = {
 }
 
 /** What a scheduler and its calls mean to this SSP; standalone there is none, and nothing to it. */
-export interface ClusterSide extends Pick<Membership.Membership, "isMeant" | "lost"> {
+export interface ClusterSide extends Pick<Membership.Membership, "isMeant" | "lost" | "writesHashes"> {
   readonly assignments: Assignments
 }
 
@@ -80,6 +80,7 @@ const standalone = Effect.gen(function* () {
     ...life,
     mode: "standalone" as const,
     isMeant: () => true,
+    writesHashes: () => true,
     lost: () => Effect.void,
     assignments: new Assignments()
   }
@@ -88,10 +89,11 @@ const standalone = Effect.gen(function* () {
 /** Nothing is loaded: the scheduler has the records, and places the views (D20). */
 const inCluster = Effect.gen(function* () {
   const assignments = new Assignments()
-  const { isMeant, lost, phase, run } = yield* Membership.make(assignments)
+  const { isMeant, lost, phase, run, writesHashes } = yield* Membership.make(assignments)
   yield* Serving.fork(run)
   const emptying = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.zipRight(lost("it was reset"), work)
-  return { phase, mode: "scheduler" as const, loaded: Effect.void, emptying, isMeant, lost, assignments }
+  const side = { phase, isMeant, lost, writesHashes, assignments }
+  return { ...side, mode: "scheduler" as const, loaded: Effect.void, emptying }
 })
 
 const restore = (views: typeof Views.Service): Effect.Effect<void, StartFault> =>

@@ -30,6 +30,8 @@ export interface Membership {
    * over.
    */
   readonly isMeant: (registration: number | undefined) => boolean
+  /** Whether hashes of the records are this SSP's to write: its scheduler knows the specification alone. */
+  readonly writesHashes: () => boolean
   /** The records held here are of no use any more: register and pull again. */
   readonly lost: (reason: string) => Effect.Effect<void>
   /** Lives as a member until the process stops; fails when a newer process has its id, or without room. */
@@ -106,7 +108,7 @@ const makeAttempts = (
         enrolled.isAsking = true
         const registered = yield* Effect.tapError(registering, () => Effect.sync(() => (enrolled.isAsking = false)))
         const joined = Following.joinedAs(attempt, registered, wanted)
-        enrolled.isRegistered(registered.heartbeat_timeout_ms)
+        enrolled.isRegistered(registered)
         yield* enrolled.tell({ tag: "Registered", attempt, registration: registered.registration })
         yield* Progress.during("bootstrap", "the scheduler's snapshot", "records", (step) =>
           Effect.flatMap(Bootstrap.pull(client, registered, step, joined.held), (pulled) =>
@@ -144,7 +146,8 @@ export const make = (assignments: Assignments) =>
     const beats = Heartbeats.loop(client, views, identity, config.heartbeatIntervalMs, enrolled)
 
     const goodbye = Effect.suspend(() => {
-      const known = (enrolled.wasRegistered || enrolled.isAsking) && enrolled.state.step !== "fenced"
+      const known =
+        (enrolled.wasRegistered || enrolled.isAsking) && enrolled.state.step !== "fenced" && !enrolled.isPlain
       return known ? atEnd(client.deregister(identity), goodbyeWithin) : Effect.void
     }).pipe(
       Effect.catchAll(({ message }) =>
@@ -156,6 +159,7 @@ export const make = (assignments: Assignments) =>
 
     const membership: Membership = {
       phase: () => enrolled.state.phase,
+      writesHashes: () => enrolled.isPlain && enrolled.state.phase === "ready",
       isMeant: (named) => {
         const meant = Enrolment.isMeant(enrolled.state, named)
         if (!meant && named !== undefined) runFork(enrolled.tell({ tag: "Named", registration: named }))

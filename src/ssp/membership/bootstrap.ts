@@ -9,6 +9,7 @@
 
 import { Data, Effect, Schedule } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
+import { reasonOf } from "../../core/reason.ts"
 import { type Types, versionField } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
@@ -58,8 +59,8 @@ const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 
 
 const passing = ({ reason }: SchedulerError): boolean => ["unreachable", "overloaded", "notLeader"].includes(reason)
 
-const unusable = (what: string): SchedulerError =>
-  new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed` })
+const unusable = (what: string, why = ""): SchedulerError =>
+  new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed${why}` })
 
 /** The answer as values: exact ones, or JSON whose types are still to be found. */
 interface Read {
@@ -69,10 +70,21 @@ interface Read {
 
 type Ask = (query: string, params?: Obj) => Effect.Effect<Read, SchedulerError | SnapshotMoved>
 
+/**
+ * The value of the one statement that was asked, where an answer lists statements as the database does: with status,
+ * time and result. A record has an id.
+ */
+const resultOf = (answer: Value): Value => {
+  const [only, ...others]: ReadonlyArray<Value> = Array.isArray(answer) ? answer : []
+  if (!isObj(only) || others.length > 0 || typeof only["status"] !== "string" || "id" in only) return answer
+  if (only["status"] !== "OK") throw new Error(`the statement failed: ${String(only["result"])}`)
+  return only["result"]
+}
+
 const values = (query: string, { exact, text }: ProxyAnswer): Effect.Effect<Read, SchedulerError> =>
   Effect.try({
-    try: () => ({ exact, value: exact ? Encode.decode(text) : (JsonText.parse(text) as Value) }),
-    catch: () => unusable(query)
+    try: () => ({ exact, value: exact ? Encode.decode(text) : resultOf(JsonText.parse(text) as Value) }),
+    catch: (error) => unusable(query, error instanceof SyntaxError ? "" : `: ${reasonOf(error)}`)
   })
 
 const asking =

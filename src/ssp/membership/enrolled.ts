@@ -6,6 +6,7 @@
 import { Deferred, Effect, Exit, FiberId } from "effect"
 import * as Enrolment from "../../core/cluster/enrolment.ts"
 import { StartFault } from "../../ports/StartFault.ts"
+import type { SspRegistered } from "../../protocol/wire.ts"
 import type { Lease } from "./Lease.ts"
 
 export type Begin = Enrolment.Order & { readonly tag: "Begin" }
@@ -24,6 +25,8 @@ export class Enrolled {
   /** Fails when this process must end. */
   readonly stopped = Deferred.unsafeMake<never, StartFault>(FiberId.none)
   wasRegistered = false
+  /** The scheduler has named no extension, so it is told nothing beyond the specification (D77). */
+  isPlain = false
   /** A registration was sent, and may have been taken although it is not answered. */
   isAsking = false
   /** Resolved by the first registration. */
@@ -53,9 +56,9 @@ export class Enrolled {
     })
   }
 
-  /** `toldMs`: after which silence the scheduler gives an SSP up, where it says so. */
-  isRegistered(toldMs: number | undefined): void {
+  isRegistered({ snapshot_seq: _, heartbeat_timeout_ms: toldMs, ...extensions }: typeof SspRegistered.Type): void {
     this.wasRegistered = true
+    this.isPlain = toldMs === undefined && Object.keys(extensions).length === 0
     this.silenceMs = Enrolment.silenceMs(this.heartbeatIntervalMs, toldMs)
     Deferred.unsafeDone(this.registered, Exit.void)
   }

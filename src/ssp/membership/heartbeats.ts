@@ -74,7 +74,7 @@ export const loop = (
         const sentAt = enrolled.nowMs()
         const figures = yield* read
         const beating = {
-          ...identity,
+          ...(enrolled.isPlain ? { ssp_id: identity.ssp_id } : identity),
           timestamp: Math.floor(sentAt / 1000),
           views: yield* views.count,
           ...usage(before, figures, sentAt - beforeAt),
