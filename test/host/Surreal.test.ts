@@ -121,10 +121,23 @@ for (const scheme of ["ws", "http"] as const) {
     expect(outcome).toEqual(Either.right([[Ids.make("t", 1)]]))
   })
 
-  test(`D22 ${scheme}: a wrong password is told apart, at once and without being shown`, async () => {
-    const result = await use(urlOf(), (client) => client.query("RETURN 1"), { ...root, pass: Redacted.make("wr0ng") })
+  test(`D22 D75 ${scheme}: a wrong password is told apart, at once and without being shown`, async () => {
+    const said: Array<string> = []
+    const client = layerServer(serverAt(urlOf()), { ...root, pass: Redacted.make("wr0ng") }, patience)
+    const logger = Logger.replace(
+      Logger.defaultLogger,
+      Logger.make(({ message }) => void said.push(String(message)))
+    )
+    const result = await Effect.runPromise(
+      Effect.flatMap(SurrealClient, ({ query }) => query("RETURN 1")).pipe(
+        Effect.provide(client),
+        Effect.either,
+        Effect.provide(logger)
+      )
+    )
     expect(reasonOf(result)).toBe("unauthorized")
-    expect(JSON.stringify(result)).not.toContain("wr0ng")
+    expect(JSON.stringify([result, said])).not.toContain("wr0ng")
+    expect(said[0]).toMatch(/^the database at .* does not take the credentials: .*; trying again$/)
   })
 
   test(`D22 ${scheme}: users of every level are found, or taken as told`, async () => {

@@ -231,3 +231,28 @@ test("D43 D44 a read of the change table brings no more text than it may, but on
   expect(rows.at(-1), "small ones").toBeGreaterThanOrEqual(36)
   expect(read.map(([, records]) => records)).toEqual(rows)
 })
+
+test("D76 tables are read whole with no more records and text than may be; one that cannot be read is left to other ways", async () => {
+  const found = await use((upstream, client) =>
+    Effect.gen(function* () {
+      yield* client.query(
+        "FOR $n IN 1..=3 { CREATE type::record('select', $n) SET n = $n }; FOR $n IN 1..=2 { CREATE type::record('other', $n) SET n = $n }; DEFINE TABLE empty"
+      )
+      const whole = (tables: ReadonlyArray<string>, rows = 5, bytes = 10_000) =>
+        Effect.map(upstream.changes!.whole(tables, { rows, bytes }), (records) => records?.map(({ id }) => id.text))
+      return [
+        yield* whole(["select", "other", "empty"]),
+        yield* whole(["empty"]),
+        yield* whole(["select"], 3),
+        yield* whole(["select", "other"], 4),
+        yield* whole(["select"], 5, 20),
+        yield* whole(["select", "gone"])
+      ]
+    })
+  )
+  const [three, two] = [
+    [1, 2, 3],
+    [1, 2]
+  ].map((keys, i) => keys.map((key) => `${i === 0 ? "select" : "other"}:${key}`))
+  expect(found).toEqual([[...three!, ...two!], [], three, undefined, undefined, undefined])
+})

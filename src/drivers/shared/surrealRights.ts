@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { definitionsOf } from "../../core/surreal/definitions.ts"
 import * as Schema from "../../core/surreal/surrealSchema.ts"
-import { SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
+import { overConflicts, SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
 
 const sample: { readonly [table: string]: string } = {
   [Schema.queryTable]:
@@ -98,10 +98,12 @@ export const defined = (
   definitions: ReadonlyArray<Schema.Definition>,
   tables: ReadonlyArray<string>
 ): Effect.Effect<void, SurrealError> =>
-  client.query(Schema.script(definitions)).pipe(
-    Effect.asVoid,
-    Effect.catchIf(
-      ({ reason }) => reason === "forbidden",
-      () => check(client, tables)
+  overConflicts(client)
+    .query(Schema.script(definitions))
+    .pipe(
+      Effect.asVoid,
+      Effect.catchIf(
+        ({ reason }) => reason === "forbidden",
+        () => check(client, tables)
+      )
     )
-  )
