@@ -175,7 +175,7 @@ export const knobs = {
     {
       unit: "ms",
       meaning:
-        "One evaluation of a view that computes for longer is written down while it goes on, so that a restart knows it: a query in which the process ended twice is set aside. 0 writes nothing down."
+        "One evaluation of a view that computes for longer is written down while it goes on, so that a restart knows it: a query in which the process ended is set aside. 0 writes nothing down."
     }
   ),
   rowSteps: Settings.integer(
@@ -188,13 +188,24 @@ export const knobs = {
         "Most work for one row of a view, in steps (a row read, an element touched), or for a view that is run whole at each change; a row that needs more is left out and named, a whole run shows no rows and says so."
     }
   ),
+  changeSteps: Settings.integer(
+    limits.changeSteps.setting,
+    limits.changeSteps.value,
+    { min: 1000, max: 1e12 },
+    {
+      unit: "steps",
+      meaning:
+        "Most work of one change for the rows of all views, in steps; rows of up to 1000 steps do not count. A row that finds too little left is left out and named until a later change, which evaluates it again."
+    }
+  ),
   querySteps: Settings.integer(
     limits.querySteps.setting,
     limits.querySteps.value,
     { min: 1000, max: 1e12 },
     {
       unit: "steps",
-      meaning: "Most work for what is evaluated over many rows (a group, a query of its own), in steps."
+      meaning:
+        "Most work for what is evaluated over many rows (a group, a query of its own), in steps; never more than `SVC_QUERY_CHANGE_STEPS`."
     }
   ),
   queryBytes: Settings.integer(

@@ -223,6 +223,19 @@ export const tried: ReadonlyArray<Tried> = [
     exceed: async (at) => (await rows(at, 1, {}), queried(at, `SELECT ${manySteps} AS w FROM t`))
   },
   {
+    setting: "SVC_QUERY_CHANGE_STEPS",
+    on: ssp,
+    small: 4000,
+    status: 200,
+    code: undefined,
+    exceed: async (at) => {
+      const query = "SELECT array::range(0, 100).map(|$v| $v + to.n) AS w FROM t"
+      await viewed(at, 9, { to: "t:0" }, query)
+      await rows(at, 1, { to: "t:0", n: 2 })
+      return asking(at).get("/view/incantation:v")
+    }
+  },
+  {
     setting: "SVC_QUERY_STEPS",
     on: ssp,
     small: 3000,
@@ -333,7 +346,7 @@ export const shown: ReadonlyArray<Shown> = [
     on: ssp,
     does: "what is evaluated is written down, and set aside when two processes ended in it",
     file: "test/live/watchdog.test.ts",
-    test: "does not kill a third time"
+    test: "does not kill again"
   },
   {
     setting: "SVC_AUDIT_TURNED_PER_MINUTE",

@@ -25,6 +25,7 @@ const limits: ViewLimits = {
   maxTombstones: 1000,
   stateDebounceMs: 50,
   rowSteps: 1000,
+  changeSteps: 100_000,
   querySteps: 100_000,
   queryBytes: 1_000_000,
   viewBytesTotal: 0,

@@ -65,6 +65,8 @@ export interface EngineContext<V = never> {
   readonly watch: (reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>) => void
   /** Whether a row of this reader has read anything. */
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
+  /** Told of a row that one change had no steps left for: later ones evaluate it again. */
+  readonly owe: (view: V, slot: RecordSlot) => void
   /** Called when a step first changes this view. */
   readonly dirty: (view: V) => void
   /** Called when a step first touches a page, which is turned to when its stratum is due. Answers where it is noted. */

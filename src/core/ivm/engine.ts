@@ -17,6 +17,7 @@ import { encode } from "../surql/values/encode.ts"
 import { field, type Obj, type RecordId, setField, type Value } from "../surql/values/value.ts"
 import { noSlot } from "../view/watch.ts"
 import type { EngineContext, Turn, ViewSpec } from "./context.ts"
+import { Debts } from "./debts.ts"
 import { StepLog, ViewChange } from "./delta/stepLog.ts"
 import { Evaluating } from "./evaluating.ts"
 import { type Kept, shapesOf } from "./holdings.ts"
@@ -83,6 +84,7 @@ export class Engine {
   /** What the running step still has to do; empty between steps. */
   private readonly dirtyRows = new DirtyRows()
   private relistings: Relists = []
+  private readonly debts: Debts
   private readonly turns: Array<Turn> = []
   /** That of the releases. */
   private readonly idle: Releases["idle"]
@@ -105,6 +107,7 @@ export class Engine {
       const view = this.resultOf(query, scope)
       return view && { read: view, value: () => this.source.aside(() => view.value()) }
     })
+    this.debts = new Debts(this.source, this.evaluating)
     this.around = {
       store: this.store,
       source: this.source,
@@ -120,6 +123,7 @@ export class Engine {
       resultOf: (query, scope) => this.resultOf(query, scope),
       watch: (reader, text, reads) => this.dependencies.watch(reader, text, reads),
       watches: (reader, row) => this.dependencies.watches(reader, row),
+      owe: (view, slot) => this.debts.owe(view, slot),
       dirty: (view) => void (this.dirty = append(this.dirty, view)),
       turnTo: (turn) => this.turns.push(turn) - 1,
       turnAt: (place) => this.turns[place]!,
@@ -196,7 +200,7 @@ export class Engine {
     let finished = false
     try {
       while (made.filling !== undefined) {
-        this.fillOn(made)
+        this.source.within(() => this.fillOn(made))
         this.releases.fillOn()
         if (made.filling !== undefined) yield
         // Everything has been cleared meanwhile.
@@ -226,7 +230,7 @@ export class Engine {
 
   /** Forgets all records and views; what fills meanwhile has to begin again. */
   clear(): void {
-    for (const { view } of this.held.values()) this.giveBackSlot(view)
+    for (const { view } of this.held.values()) this.evaluating.release(view)
     this.held.clear()
     this.routers.clear()
     this.sharing.clear()
@@ -238,9 +242,15 @@ export class Engine {
     this.queries = new PreparedQueries()
     this.highestStratum = 0
     this.keptBytes.used = 0
+    this.debts.clear()
     // The record of the last evaluation, which holds its rows.
     this.source.scope({}, {}, undefined)
     this.store.clear()
+  }
+
+  /** Steps that evaluations of rows have taken so far. */
+  get spent(): number {
+    return this.source.spent
   }
 
   /** Why rows of this view are left out for want of room beside those of all views; undefined where none are. */
@@ -271,6 +281,7 @@ export class Engine {
     this.writes = writes.length
     this.written.all = writes
     this.around.moves.clear()
+    this.debts.begin()
     // By index: lists that are empty are of another kind to V8, and over several kinds it makes an iterator for each
     // loop.
     for (let i = 0; i < writes.length; i++) this.move(writes[i]!)
@@ -285,6 +296,7 @@ export class Engine {
       for (let i = 0; i < writes.length; i++) this.route(writes[i]!, stratum)
       if (relistings.length > 0) for (const { view, look } of relistings) if (view.stratum === stratum) look()
       dirtyRows.run(stratum)
+      this.debts.settle(stratum)
       for (let i = 0; i < this.turns.length; i++) this.turnPage(this.turns[i]!, stratum)
       touched = this.settle(relistings, touched)
     }
@@ -292,7 +304,8 @@ export class Engine {
     // One by one: to set a length is a call into the runtime.
     while (this.turns.length > 0) this.turns.pop()
     if (relistings.length > 0) this.relistings = []
-    if (!this.recomputed.empty) touched = this.runAgain(writes, touched)
+    if (!this.recomputed.empty) touched = this.debts.runAgain(this.recomputed, writes, touched)
+    this.debts.end()
     if (this.idle.length > 0) this.releases.tidy()
     this.store.forgetDeleted()
     this.written.clear()
@@ -341,16 +354,6 @@ export class Engine {
     }
     // Groups over the rows of a view are settled behind it.
     return this.settle(relistings, touched)
-  }
-
-  private runAgain(writes: ReadonlyArray<Write>, told: Told): Told {
-    let touched = told
-    for (const view of this.recomputed.of(writes.map((write) => write.id.table))) {
-      this.evaluating.begin(view.watchSlot)
-      const delta = view.recompute()
-      if (delta !== undefined) touched = append(touched, new ViewChange(view, delta))
-    }
-    return touched
   }
 
   /** The maintained result of a subquery for the row in scope, made when it is not there yet. */
@@ -504,7 +507,7 @@ export class Engine {
   }
 
   private runWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
-    const view = wholeView(original, select, params, about, this.store, this.limits, this.keptBytes)
+    const view = wholeView(original, select, params, about, this.store, this.source.runBudget, this.keptBytes)
     this.recomputed.add(view)
     const held: Held = { view, router: undefined, filling: view.fill(() => this.steps), known: [] }
     this.held.set(about.key, held)
@@ -545,11 +548,14 @@ export class Engine {
     const { router, view } = held
     if (view.uses > 0 || (view instanceof IncrementalView && (view.reader !== undefined || view.isFollowed))) return
     this.held.delete(view.key)
-    this.giveBackSlot(view)
+    this.evaluating.release(view)
     for (const forget of held.known) forget()
     this.keptBytes.used -= view.kept
     view.kept = 0
-    if (view instanceof RecomputedView) return this.recomputed.remove(view)
+    if (view instanceof RecomputedView) {
+      this.debts.forget(view)
+      return this.recomputed.remove(view)
+    }
     view.uses = -1
     if (view instanceof SharedView || view instanceof GroupedView) {
       router!.unrouted--
@@ -577,13 +583,6 @@ export class Engine {
     if (!router.isUnused) return
     this.routers.delete(router.shape.text)
     this.sharing.leave(router)
-  }
-
-  /** A view that is made to lend has the slot of the first view that it was made for, and gives it back. */
-  private giveBackSlot(view: Held["view"]): void {
-    const isOwn =
-      !(view instanceof SharedView || view instanceof GroupedView) || view.watchSlot !== view.lender.watchSlot
-    if (isOwn) this.evaluating.release(view)
   }
 }
 

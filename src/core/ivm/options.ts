@@ -19,8 +19,9 @@ export interface EngineOptions extends Partial<StepLimits>, Taking {
   readonly hashSeed?: number
 }
 
-export const limitsOf = ({ queryBytes, querySteps, rowSteps }: Partial<StepLimits>): StepLimits => ({
+export const limitsOf = ({ changeSteps, queryBytes, querySteps, rowSteps }: Partial<StepLimits>): StepLimits => ({
   rowSteps: rowSteps ?? defaultSteps.rowSteps,
+  changeSteps: changeSteps ?? defaultSteps.changeSteps,
   querySteps: querySteps ?? defaultSteps.querySteps,
   queryBytes: queryBytes ?? defaultSteps.queryBytes
 })

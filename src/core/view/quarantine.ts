@@ -1,12 +1,12 @@
 /**
- * Queries during whose evaluation a process ended abnormally, and when one of them is set aside (D48).
+ * Queries that are set aside, because a process ended abnormally while it evaluated them (D48).
+ *
+ * Once is enough: an evaluation is written down only where it takes far longer than a row may, and a process that ends
+ * again at each start serves no view.
  *
  * A query is known by its text and parameters and not by the id of a view: ids with the same query share one result, so
  * that it is unknown which of them it was, and a new id would start the count anew.
  */
-
-/** Abnormal ends of a process in the same query, after which it is set aside. */
-export const endsToSetAside = 2
 
 /** Queries that are remembered; beyond it the one that ended a process longest ago is forgotten. */
 export const mostRemembered = 1000
@@ -20,8 +20,6 @@ export interface Entry {
   /** Unix milliseconds of the last. */
   readonly last: number
 }
-
-export const isSetAside = ({ ends }: Entry): boolean => ends >= endsToSetAside
 
 /** With one more abnormal end in a query. */
 export const struck = (

@@ -95,6 +95,8 @@ const act = (finding: Finding): void => {
   }
   if (isLeaving) return
   isLeaving = true
+  // A turn of many evaluations is too long though none of them was slow.
+  if (label !== undefined && file !== undefined) writeDown(file, label, finding.computedMs)
   log(
     "error",
     `one turn of the event loop has computed for ${Math.round(finding.computedMs)} ms and goes on (SVC_MAX_TURN_MS is ${bounds.maxTurnMs}), evaluating ${whose(label)}: the process ends with exit code ${exitCode}`

@@ -1,9 +1,9 @@
 /**
- * Views that are set aside: neither filled nor maintained, because the process ended twice while it evaluated their
+ * Views that are set aside: neither filled nor maintained, because the process ended while it evaluated their
  * query (D48).
  *
  * Their registrations stay as they are stored, so that a restart knows them and an operator can free them. What is
- * counted is written down before anything is evaluated, or a process that ends again at once would never count to two.
+ * counted is written down before anything is evaluated, or a process that ends again at once would not know it.
  */
 import { Effect, Schema } from "effect"
 import * as Quarantine from "../../core/view/quarantine.ts"
@@ -53,9 +53,8 @@ export class SetAside {
       last: unfinished.since
     })
     const entry = this.entries.at(-1)!
-    const next = Quarantine.isSetAside(entry) ? "it is set aside" : "after one more its query is set aside"
     yield* Effect.logWarning(
-      `the last process ended while it evaluated view ${JSON.stringify(entry.id)} (query ${entry.query}), abnormal end ${entry.ends} in that query: ${next}`
+      `the last process ended while it evaluated view ${JSON.stringify(entry.id)} (query ${entry.query}), abnormal end ${entry.ends} in that query: it is set aside`
     )
     yield* this.save
   })
@@ -65,9 +64,7 @@ export class SetAside {
     if (this.entries.length === 0) return undefined
     const query = this.watchdog.queryOf({ params, surql })
     const entry = this.entries.find((each) => each.query === query)
-    return entry !== undefined && Quarantine.isSetAside(entry)
-      ? new ViewQuarantined({ id, ends: entry.ends, last: entry.last })
-      : undefined
+    return entry !== undefined ? new ViewQuarantined({ id, ends: entry.ends, last: entry.last }) : undefined
   }
 
   /** Keeps a stored registration aside; answers whether it is one that must be. */
@@ -121,9 +118,8 @@ export class SetAside {
 
   /** Everything set aside: each stored registration, and queries that are refused and have none. */
   get list(): ReadonlyArray<QuarantinedView> {
-    const aside = this.entries.filter(Quarantine.isSetAside)
     const views = [...this.stored.values()].map((view) => ({ view, query: this.watchdog.queryOf(view) }))
-    return aside.flatMap(({ ends, id, last, query }) => {
+    return this.entries.flatMap(({ ends, id, last, query }) => {
       const held = views.filter((each) => each.query === query).map(({ view }) => ({ id: view.id, query: view.surql }))
       return (held.length === 0 ? [{ id, query: null }] : held).map((each) => ({ ...each, ends, last: isoOf(last) }))
     })
@@ -140,9 +136,7 @@ export class SetAside {
       const stored = given ?? this.stored.get(key)
       const query = stored === undefined ? undefined : this.watchdog.queryOf(stored)
       const freed = new Set(
-        this.entries
-          .filter((entry) => Quarantine.isSetAside(entry) && (entry.query === query || viewKey(entry.id) === key))
-          .map((entry) => entry.query)
+        this.entries.filter((entry) => entry.query === query || viewKey(entry.id) === key).map((entry) => entry.query)
       )
       if (freed.size === 0) return Effect.fail(new ViewNotFound({ id }))
       this.entries = this.entries.filter((entry) => !freed.has(entry.query))

@@ -31,6 +31,8 @@ export interface ViewLimits extends StreamLimits {
   readonly maxTombstones: number
   /** Steps that one row of a view may take. */
   readonly rowSteps: number
+  /** Steps that the rows of all views may take of one change. */
+  readonly changeSteps: number
   /** Steps that a run of a whole query may take. */
   readonly querySteps: number
   /** Bytes that the evaluation of one row, or of a run of a whole query, may make. */

@@ -7,10 +7,10 @@ import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { rerun } from "../../../src/core/ivm/view/rerun.ts"
-import { defaultSteps, StoreSource } from "../../../src/core/ivm/view/source.ts"
+import { StoreSource } from "../../../src/core/ivm/view/source.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
 import { decodeChange } from "../../../src/core/record/change.ts"
-import { drain } from "../../../src/core/surql/evaluate/scope.ts"
+import { drain, rowBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
 import { toJson } from "../../../src/core/surql/values/json.ts"
 
@@ -59,9 +59,9 @@ describe("L1 L3 a fill that pauses", () => {
     }
     const view = Either.getOrThrow(step.value)
     const fresh = (): ReadonlyArray<unknown> =>
-      drain(
-        rerun(select, {}, new StoreSource(engine.store), engine.store, { ...defaultSteps, rowSteps: 1e9 })()
-      ).rows.map((row) => toJson(row.value))
+      drain(rerun(select, {}, new StoreSource(engine.store), engine.store, () => rowBudget(1e9))()).rows.map((row) =>
+        toJson(row.value)
+      )
     expect(pauses).toBeGreaterThan(2)
     expect(shown(view)).toEqual(fresh())
     expect(view.generation).toBe(1)

@@ -8,10 +8,10 @@ import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { rerun } from "../../../src/core/ivm/view/rerun.ts"
-import { defaultSteps, StoreSource } from "../../../src/core/ivm/view/source.ts"
+import { StoreSource } from "../../../src/core/ivm/view/source.ts"
 import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
 import { decodeChange } from "../../../src/core/record/change.ts"
-import { drain } from "../../../src/core/surql/evaluate/scope.ts"
+import { drain, rowBudget } from "../../../src/core/surql/evaluate/scope.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
 import { toJson } from "../../../src/core/surql/values/json.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
@@ -38,7 +38,7 @@ const desk = () => {
     const source = new StoreSource(engine.store)
     const keys = (): ReadonlyArray<string> => view.rows().map((row) => row.key)
     const check = (): void => {
-      const fresh = drain(rerun(select, params, source, engine.store, defaultSteps)())
+      const fresh = drain(rerun(select, params, source, engine.store, () => rowBudget())())
       expect(
         view.rows().map((row) => [row.key, toJson(row.value())]),
         text

@@ -27,6 +27,7 @@ const limits: ViewLimits = {
   maxTombstones: 1000,
   stateDebounceMs: 60_000,
   rowSteps: 100_000,
+  changeSteps: 1_000_000,
   querySteps: 1_000_000,
   queryBytes: 67_108_864,
   viewBytesTotal: 0,

@@ -24,6 +24,8 @@ export interface RoutedView extends CoveringView {
   update(slot: RecordSlot, doc: Obj | undefined, routed: boolean): void
   /** Forgets the row of this record, where it holds one. */
   letGo(slot: RecordSlot): void
+  /** Its engine's count of the steps that evaluations have taken. */
+  readonly around: { readonly source: { readonly spent: number } }
   /** Called once, when it has been shown all rows of its first result. */
   begin(): void
 }

@@ -20,8 +20,20 @@ import type { SecondaryIndexes } from "./secondaryIndexes.ts"
 import type { SubqueryValues } from "./subqueryValues.ts"
 import { type Candidate, ViewIndex } from "./viewIndex.ts"
 
-/** Rows looked at between two pauses of a fill. */
+/** Rows looked at, and steps of evaluating them, between two pauses of a fill. */
 export const sliceRows = 256
+const sliceSteps = 20_000
+
+/** Counts a row of a fill; true when it is time to pause. */
+export const pacing = (source: { readonly spent: number }): (() => boolean) => {
+  let rows = 0,
+    spent = source.spent
+  return () => {
+    if (++rows % sliceRows !== 0 && source.spent - spent < sliceSteps) return false
+    spent = source.spent
+    return true
+  }
+}
 
 export class ViewRouter {
   readonly shape: Shape
@@ -95,12 +107,12 @@ export class ViewRouter {
    * Shows a new view the rows it has to look at: those under its key where there is an index, else its sources. Pauses.
    */
   *fill(view: RoutedView, store: Store): Slices<void> {
-    let count = 0
+    const isDue = pacing(view.around.source)
     for (const candidate of this.candidates(view, store)) {
       // A list may change while this pauses, so that what led here need not hold any more.
       if (candidate !== undefined)
         view.update(candidate.slot, candidate.slot.doc, candidate.routed && this.shape.list === undefined)
-      if (++count % sliceRows === 0) yield
+      if (isDue()) yield
     }
     view.begin()
     this.keep(view)

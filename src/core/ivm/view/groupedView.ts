@@ -14,7 +14,7 @@ import { compareStrings } from "../../surql/values/order.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import { payWriting } from "../../surql/written/paid.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
-import { sliceRows } from "../index/router.ts"
+import { pacing } from "../index/router.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
@@ -40,10 +40,10 @@ export class GroupedView extends IncrementalView implements Sharer {
   *fillGroups(): Slices<void> {
     const rows = Array.from(this.lender.matching())
     const missed = (this.missed = new Map<RecordSlot, Obj | undefined>())
-    let looked = 0
+    const isDue = pacing(this.around.source)
     for (const { slot, sourceIndex } of rows) {
       this.exchangeEntries(this.bringing(slot, sourceIndex, undefined, missed.has(slot) ? missed.get(slot) : slot.doc))
-      if (++looked % sliceRows === 0) yield
+      if (isDue()) yield
     }
     this.missed = undefined
     for (const [slot, doc] of missed)

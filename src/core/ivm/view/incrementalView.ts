@@ -180,6 +180,11 @@ export class IncrementalView
     else if (this.around.watches(this, row)) this.update(row, row.doc, false)
   }
 
+  /** Brings a row up to date that an earlier step had no room for. */
+  settleDebt(slot: RecordSlot): void {
+    if (this.uses >= 0) this.update(slot, slot.doc, false)
+  }
+
   /** Which source a row comes from; undefined for none. */
   sourceIndexOf(slot: RecordSlot): number | undefined {
     // A shape of one whole table says so: the slots of a view stand at its end.
@@ -421,6 +426,7 @@ export class IncrementalView
     } catch (error) {
       failure = failureOf(error)
     }
+    if (around.source.isOverdrawn) around.owe(this, slot)
     this.failsWith(slot, failure ?? (this.failsAsWhole || shape.total ? undefined : row?.failure))
     if (shape.reaches) around.watch(this, slot, around.source.reads)
     return row

@@ -28,8 +28,9 @@ import { IncrementalView } from "./incrementalView.ts"
 import type { Output } from "./output.ts"
 import { isOf, PlainRow, type ViewRow } from "./viewRow.ts"
 
-/** New rows that the first fill evaluates between two pauses. */
+/** New rows that the first fill evaluates between two pauses; one of more steps counts as several. */
 const fillRows = 128
+const rowSteps = 128
 
 const none: ReadonlyArray<RecordSlot> = []
 const unbounded = { left: Infinity }
@@ -229,10 +230,17 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     if (this.around.watches(this, row)) this.touchInPlace(row)
   }
 
+  override settleDebt(slot: RecordSlot): void {
+    if (this.uses >= 0) this.touchInPlace(slot)
+  }
+
   admits(slot: RecordSlot): boolean {
     const { plainShape: shape } = this
     if (!isLive(slot) || shape.filter === undefined) return isLive(slot)
-    const found = run(shape.filter, this.around.source.scope(slot.doc, this.params, slot.id))
+    const scope = this.around.source.scope(slot.doc, this.params, slot.id)
+    // Such a filter cannot fail, so it may not for want of steps that other rows have taken.
+    scope.budget.floor = 0
+    const found = run(shape.filter, scope)
     return Either.isRight(found) && isTruthy(found.right)
   }
 
@@ -396,8 +404,9 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       else isShown = false
       const isChanged = isTouched(slot) || mayBeOther(slot, isShown)
       if (isChanged || (!isShown && passedBefore?.has(slot) !== true)) {
-        if (!isShown) budget.left--
+        const { spent } = this.around.source
         this.update(slot, slot.doc, walk === undefined || !walk.loose)
+        if (!isShown) budget.left -= 1 + Math.floor((this.around.source.spent - spent) / rowSteps)
       }
       if ((!isShown || isChanged) && slot.heldBy(this) === undefined) (this.passed ??= new Set()).add(slot)
       else {

@@ -65,7 +65,8 @@ export class RecomputedView implements View {
   /** Bytes that its rows keep. */
   kept = 0
   private readonly room: KeptBytes
-  private lastCost = 0
+  /** Steps of the last run. */
+  lastCost = 0
   private totalCost = 0
   readonly sum: Hashes.HashSum = { high: 0, low: 0 }
   /** Here the order is not always a function of what the rows show, so it is part of the hash. */

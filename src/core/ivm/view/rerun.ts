@@ -5,7 +5,7 @@
  */
 import { Either } from "effect"
 import { failureOf } from "../../surql/evaluate/failure.ts"
-import { type Budget, rowBudget, type Slices } from "../../surql/evaluate/scope.ts"
+import type { Budget, Slices } from "../../surql/evaluate/scope.ts"
 import { type SelectedRow, selectRowsSliced } from "../../surql/evaluate/select/select.ts"
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
@@ -16,7 +16,7 @@ import type { KeptBytes } from "../keptBytes.ts"
 import type { Params } from "../query/lift.ts"
 import type { Store } from "../store/store.ts"
 import { type Outcome, RecomputedView } from "./recomputedView.ts"
-import { type StepLimits, StoreSource } from "./source.ts"
+import { StoreSource } from "./source.ts"
 
 /**
  * It runs without a pause at every change, so it may take no more steps than a row. A query that fails as a whole shows
@@ -28,10 +28,10 @@ export const rerun = (
   params: { readonly [name: string]: Value },
   source: StoreSource,
   store: Store,
-  limits: StepLimits
+  budgetOf: () => Budget
 ) =>
   function* (): Slices<Outcome> {
-    const budget = rowBudget(limits.rowSteps, limits.queryBytes)
+    const budget = budgetOf()
     const selected = yield* selectRowsSliced(select, { source, params, budget, onFailure: "leaveOut" })
     const cost = budget.limit - budget.left
     if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", failure: selected.left }], cost, bytes: 0 }
@@ -94,7 +94,7 @@ export const wholeView = (
   params: Params,
   { generation, key, reason, text, watchSlot }: Rerun,
   store: Store,
-  limits: StepLimits,
+  budgetOf: () => Budget,
   room: KeptBytes
 ): RecomputedView => {
   const facts = analyze(original, params)
@@ -107,7 +107,7 @@ export const wholeView = (
     generation,
     readsAnyTable: facts.reaches || facts.computedSource
   }
-  const view = new RecomputedView(about, reason, room, rerun(select, params, new StoreSource(store), store, limits))
+  const view = new RecomputedView(about, reason, room, rerun(select, params, new StoreSource(store), store, budgetOf))
   view.watchSlot = watchSlot
   return view
 }

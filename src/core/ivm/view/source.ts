@@ -7,9 +7,9 @@
 
 import {
   type Budget,
+  budget,
   type Compiled,
   limits,
-  queryBudget,
   renew,
   rowBudget,
   type Scope,
@@ -27,6 +27,8 @@ export interface StepLimits {
   readonly rowSteps: number
   /** Steps for an evaluation over many rows. */
   readonly querySteps: number
+  /** Steps that all rows of one change may take which are no light ones ({@link lightSteps}). */
+  readonly changeSteps: number
   /** Bytes that one evaluation may make. */
   readonly queryBytes: number
 }
@@ -34,8 +36,12 @@ export interface StepLimits {
 export const defaultSteps: StepLimits = {
   rowSteps: limits.rowSteps.value,
   querySteps: limits.querySteps.value,
+  changeSteps: limits.changeSteps.value,
   queryBytes: limits.queryBytes.value
 }
+
+/** A row that takes no more steps is evaluated whatever the others of its change have taken. */
+export const lightSteps = 1000
 
 /** Names a look at a whole table. */
 export const tableRead = (table: string): string => `\u0000table ${table}`
@@ -86,13 +92,20 @@ export class TrackedSource extends StoreSource {
   private own: RecordId | undefined = undefined
   /** Of the evaluation that goes on: one object, since there is one for each changed row. */
   private readonly budget: Budget
+  /** Steps left when those taken were last counted, and those counted so far. */
+  private mark: number
+  private counted = 0
+  /** Steps of the rows of this change that were no light ones; no bound holds between changes. */
+  private heavy = 0
+  private isBound = false
   private readonly answering: Answering
   private readonly limits: StepLimits
 
   constructor(store: Store, limits: StepLimits, answering: Answering) {
     super(store)
     this.limits = limits
-    this.budget = rowBudget(limits.rowSteps, limits.queryBytes)
+    this.budget = rowBudget(limits.rowSteps, limits.queryBytes, limits.changeSteps)
+    this.mark = limits.rowSteps
     this.answering = answering
   }
 
@@ -102,16 +115,84 @@ export class TrackedSource extends StoreSource {
     this.noted = undefined
     this.count = 0
     this.own = own
+    this.tally()
     renew(this.budget)
+    this.mark = this.budget.left
+    if (this.heavy > 0) this.budget.floor = this.floorOf(this.mark)
     return { doc, params, parent: undefined, source: this, budget: this.budget }
   }
 
-  /** A scope for an evaluation over many rows: it may do as much work as a run of the whole query. */
+  private tally(): void {
+    const taken = this.mark - this.budget.left
+    this.counted += taken
+    if (taken > lightSteps && this.isBound) this.heavy += taken
+  }
+
+  private floorOf(steps: number): number {
+    return Math.max(0, steps - Math.max(lightSteps, this.limits.changeSteps - this.heavy))
+  }
+
+  /** Steps of all evaluations of rows so far. */
+  get spent(): number {
+    return this.counted + this.mark - this.budget.left
+  }
+
+  /** From here to {@link unbind} rows are evaluated in one turn, and share what one change may take. */
+  bind(): void {
+    this.tally()
+    this.mark = this.budget.left
+    this.heavy = 0
+    this.isBound = true
+  }
+
+  unbind(): void {
+    this.tally()
+    this.mark = this.budget.left
+    this.heavy = 0
+    this.isBound = false
+  }
+
+  /** The row that was evaluated last had fewer steps than it needs, because of others of its change. */
+  get isOverdrawn(): boolean {
+    return this.budget.left < this.budget.floor
+  }
+
+  /** Nothing is left of what the rows of a change may take. */
+  get isSpent(): boolean {
+    return this.heavy >= this.limits.changeSteps
+  }
+
+  /** The budget of a run of a whole query, which {@link took} counts when it is done. */
+  readonly runBudget = (): Budget => {
+    const { changeSteps, queryBytes, rowSteps } = this.limits
+    const made = rowBudget(rowSteps, queryBytes, changeSteps)
+    if (this.heavy > 0) made.floor = this.floorOf(rowSteps)
+    return made
+  }
+
+  /** Runs a slice of a fill, which is bound as a change is. */
+  within(work: () => void): void {
+    this.bind()
+    try {
+      work()
+    } finally {
+      this.unbind()
+    }
+  }
+
+  took(steps: number): void {
+    this.counted += steps
+    if (steps > lightSteps && this.isBound) this.heavy += steps
+  }
+
+  /** A scope for an evaluation over many rows: it may do as much work as a change. */
   wholeScope(params: { readonly [name: string]: Value }): Scope {
+    const { changeSteps, queryBytes, querySteps, rowSteps } = this.limits
+    const { setting } = querySteps < changeSteps ? limits.querySteps : limits.changeSteps
     return {
       ...this.scope({}, params, undefined),
       doc: undefined,
-      budget: queryBudget(this.limits.querySteps, this.limits.rowSteps, this.limits.queryBytes)
+      budget: budget(Math.min(querySteps, changeSteps), setting, rowSteps, queryBytes)
     }
   }
 
@@ -119,9 +200,13 @@ export class TrackedSource extends StoreSource {
   aside<A>(work: () => A): A {
     const { budget, count, noted, own, reads } = this
     const { bytes, floor, left } = budget
+    this.tally()
+    this.mark = left
     try {
       return work()
     } finally {
+      this.tally()
+      this.mark = left
       this.count = count
       this.noted = noted
       this.own = own

@@ -123,6 +123,12 @@ export const compared = (b: Budget, left: Value, right: Value): void => {
 /** Steps of a regular expression of so many parts over a text of so many. */
 const matching = (x: number, y: number): number => 64 * (1 + x) * (1 + y)
 
+/** The text of an id whose key is a list or an object. */
+const composite = /:\s*[[{]/
+
+/** Steps of reading the text of a record id: a key that is a list or an object is parsed. */
+export const idSteps = (text: string): number => (composite.test(text) ? 128 * text.length : text.length >> 1)
+
 /** How many comparisons or movements sorting so many takes, at most. */
 export const sortSteps = (n: number): number => (n < 2 ? n : n * Math.ceil(Math.log2(n)))
 
@@ -159,6 +165,9 @@ const conversion = (type: string): number =>
  * Pays for a cast: each option of the type is tried on each element, and a text is as long as all parts of the value.
  */
 export const cast = (b: Budget, type: string, v: Value): void => {
+  if (type.includes("record"))
+    for (const item of Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v])
+      if (typeof item === "string") spend(b, idSteps(item))
   if (typeof v === "string" ? v.length < 64 : typeof v !== "object" || v === null)
     return spend(b, 1 + (type.length >> 3))
   const span = v instanceof Range ? Number(v.to?.value ?? 0) - Number(v.from?.value ?? 0) : 0

@@ -13,25 +13,32 @@ import { field, isInt, isObj, type RecordId, RecordRange } from "../values/value
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import type { Step } from "./paths.ts"
-import { behindLink, fetch, recordOf } from "./paths.ts"
+import { behindLink, fetch, idIn } from "./paths.ts"
 import type { Scope } from "./scope.ts"
-import { make, spend, withDoc } from "./scope.ts"
+import { make, scopeSteps, spend, withDoc } from "./scope.ts"
 import { compileSelectOver } from "./select/select.ts"
 import { inKeys } from "./select/sources.ts"
 
 type Graph = Extract<Part, { kind: "graph" }>
 
 /** The record a graph step starts from: an id (or text of one), or a document with an `id`. */
-const startOf = (v: Value): RecordId | undefined => (isObj(v) ? recordOf(field(v, "id")) : recordOf(v))
+const startOf = (v: Value, s: Scope): RecordId | undefined => idIn(isObj(v) ? field(v, "id") : v, s)
 
 /** The record at the far end of an edge record, if it is one. */
 const ownEnd = (id: RecordId, direction: "out" | "in", s: Scope): RecordId | undefined => {
   const doc = fetch(id, s)
   if (!isObj(doc)) return undefined
-  const from = recordOf(field(doc, "in")),
-    to = recordOf(field(doc, "out"))
+  const from = idIn(field(doc, "in"), s),
+    to = idIn(field(doc, "out"), s)
   return from === undefined || to === undefined ? undefined : direction === "out" ? to : from
 }
+
+/** Steps of looking for the edges of a record, in one table or all, and of each edge that is found. */
+const stepSteps = 40
+const edgeSteps = 6
+
+/** Steps of a step's own SELECT, whatever it finds. */
+const querySteps = 128
 
 const neighbours = (
   id: RecordId,
@@ -40,13 +47,15 @@ const neighbours = (
   ranges: ReadonlyArray<Range | undefined>,
   s: Scope
 ): Array<RecordId> => {
+  spend(s.budget, stepSteps)
   const end = ownEnd(id, direction, s)
   const out: Array<RecordId> = []
   if (tables.length > 0) {
     tables.forEach((table, i) => {
       const range = ranges[i]
+      spend(s.budget, stepSteps)
       const add = (found: RecordId): void => {
-        spend(s.budget, 1)
+        spend(s.budget, edgeSteps)
         if (range === undefined || inKeys(range, found.key)) out.push(found)
       }
       if (end !== undefined && end.table === table) add(end)
@@ -54,7 +63,7 @@ const neighbours = (
     })
   } else {
     for (const edge of s.source.edges(id, direction, undefined)) {
-      spend(s.budget, 1)
+      spend(s.budget, edgeSteps)
       out.push(edge)
     }
     if (end !== undefined) {
@@ -62,8 +71,7 @@ const neighbours = (
       out.splice(at < 0 ? out.length : at, 0, end)
     }
   }
-  spend(s.budget, 1)
-  make(s.budget, 8 * out.length)
+  make(s.budget, 32 + 8 * out.length)
   return out
 }
 
@@ -79,6 +87,7 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
   if (part.query !== undefined) {
     const select = compileSelectOver(part.query)
     return (id, s) => {
+      spend(s.budget, querySteps)
       const rows = select(walk(id, s), s)
       return Array.isArray(rows) ? (rows as ReadonlyArray<Value>) : [rows]
     }
@@ -93,7 +102,7 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
       where === undefined
         ? walk(id, s)
         : walk(id, s).filter((target) => {
-            spend(s.budget, steps)
+            spend(s.budget, scopeSteps + steps)
             const doc = fetch(target, s)
             return doc !== undefined && isTruthy(where(withDoc(s, doc)))
           })
@@ -117,11 +126,16 @@ export const compileGraph = (
     otherwise = compileParts(rest)
   const along = behindLink([part, ...rest], (id, s) => after(walk(id as RecordId, s), s))
   // Steps from a list are a list for each of it where the path goes on, and one list where it ends.
-  const many = (items: ReadonlyArray<Value>, s: Scope): ReadonlyArray<Value> =>
-    rest.length > 0 || s.older === true ? items.map((item) => step(item, s)) : items.flatMap((item) => step(item, s))
+  const many = (items: ReadonlyArray<Value>, s: Scope): ReadonlyArray<Value> => {
+    spend(s.budget, 4 * items.length)
+    make(s.budget, 8 * items.length)
+    return rest.length > 0 || s.older === true
+      ? items.map((item) => step(item, s))
+      : items.flatMap((item) => step(item, s))
+  }
   const step: Step = (v, s) => {
     if (Array.isArray(v)) return many(v as ReadonlyArray<Value>, s)
-    const id = startOf(v)
+    const id = startOf(v, s)
     return id === undefined ? otherwise(undefined, s) : along(id, s)
   }
   return step
@@ -139,7 +153,7 @@ const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Pa
     return (v, s) =>
       after(
         (v as ReadonlyArray<Value>).filter(
-          (item) => spend(s.budget, steps) === undefined && isTruthy(condition(withDoc(s, item)))
+          (item) => spend(s.budget, scopeSteps + steps) === undefined && isTruthy(condition(withDoc(s, item)))
         ),
         s
       )
@@ -147,12 +161,14 @@ const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Pa
   if (part.kind !== "graph") return compileParts(rest)
   const walk = compileStep(part)
   const after = chain(others, compileParts)
-  return (v, s) =>
-    after(
+  return (v, s) => {
+    spend(s.budget, 4 * (v as ReadonlyArray<Value>).length)
+    return after(
       (v as ReadonlyArray<Value>).flatMap((item) => {
-        const id = startOf(item)
+        const id = startOf(item, s)
         return id === undefined ? [] : walk(id, s)
       }),
       s
     )
+  }
 }

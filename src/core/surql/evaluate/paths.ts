@@ -22,13 +22,14 @@ import {
   Special,
   setField
 } from "../values/value.ts"
+import { idSteps } from "./charge.ts"
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import { compileGraph } from "./graph.ts"
 import { callMethod } from "./methods.ts"
 import { compileRecursion } from "./recursion.ts"
 import type { Compiled, Scope } from "./scope.ts"
-import { detach, make, spend, withDoc } from "./scope.ts"
+import { detach, lookSteps, make, scopeSteps, spend, withDoc } from "./scope.ts"
 
 /** A step along a path: from a value to the value at the end of the path. */
 export type Step = (v: Value, scope: Scope) => Value
@@ -55,6 +56,15 @@ export const recordOf = (v: Value): RecordId | undefined =>
 
 /** The record a document says it is. */
 export const recordIn = (doc: Value): RecordId | undefined => (isObj(doc) ? recordOf(field(doc, "id")) : undefined)
+
+/** The same inside an evaluation, which pays for reading the text. */
+export const idIn = (v: Value, s: Scope): RecordId | undefined => {
+  if (typeof v !== "string") return v instanceof RecordId ? v : undefined
+  if (v.length > 64) spend(s.budget, v.length >> 6)
+  if (!v.includes(":")) return undefined
+  spend(s.budget, lookSteps + idSteps(v))
+  return RecordIds.parse(v)
+}
 
 /** The usual path: a field of the document, then perhaps more. */
 const fromField = (name: string, parts: ReadonlyArray<Part>): Compiled => {
@@ -120,7 +130,7 @@ const mapItems = (items: ReadonlyArray<Value>, step: Step, s: Scope): ReadonlyAr
 
 /** The document of a record, NONE when it is missing. */
 export const fetch = (id: RecordId, s: Scope): Obj | undefined => {
-  spend(s.budget, 1)
+  spend(s.budget, lookSteps)
   return s.source.record(id)
 }
 
@@ -148,7 +158,7 @@ export const behindLink = (rest: ReadonlyArray<Part>, next: Step): Step =>
 const fieldStep = (name: string, next: Step, away: Step): Step => {
   const step: Step = (v, s) => {
     if (typeof v !== "object" || v === null) {
-      const id = typeof v === "string" ? recordOf(v) : undefined
+      const id = idIn(v, s)
       return id === undefined ? next(undefined, s) : step(id, s)
     }
     if (v instanceof RecordId) {
@@ -169,12 +179,12 @@ const fieldStep = (name: string, next: Step, away: Step): Step => {
 const destructure = (entries: ReadonlyArray<Destructured>, direct: Step, away: Step): Step => {
   const compiled = entries.map((d) => [d.name, compile(d.expr)] as const)
   const step: Step = (v, s) => {
-    const id = recordOf(v)
+    const id = idIn(v, s)
     const doc = id === undefined ? v : fetch(id, s),
       next = id === undefined ? direct : away
     if (!isObj(doc)) return next(undefined, s)
-    spend(s.budget, compiled.length)
-    make(s.budget, 64 * compiled.length)
+    spend(s.budget, scopeSteps + 8 * compiled.length)
+    make(s.budget, 128 + 64 * compiled.length)
     const out: Record<string, Value> = {}
     const inner = withDoc(s, doc)
     for (const [name, read] of compiled) setField(out, name, read(inner))
@@ -215,7 +225,7 @@ const index = (at: Compiled, next: Step, parts: ReadonlyArray<Part>): Step => {
               : undefined,
         s
       )
-    const id = recordOf(v)
+    const id = idIn(v, s)
     if (id === undefined) return next(undefined, s)
     // A number counts in the key of the id, where that is a list.
     return isNumber(i) && Array.isArray(id.key)
@@ -236,7 +246,7 @@ const all = (next: Step, rest: ReadonlyArray<Part>): Step => {
         s
       )
     if (isObj(v)) return next(v, s)
-    const id = recordOf(v)
+    const id = idIn(v, s)
     return id === undefined ? next(undefined, s) : away(fetch(id, s), s)
   }
 }
@@ -261,7 +271,7 @@ const where =
   (v, s) => {
     if (s.older === true && !Array.isArray(v)) return endsAt(v) ? undefined : next(undefined, s)
     const items = Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v]
-    spend(s.budget, steps * items.length)
+    spend(s.budget, (scopeSteps + steps) * items.length)
     make(s.budget, 8 * items.length)
     return next(
       // A link is not fetched here: its fields are when they are read, and `$this` is the link.

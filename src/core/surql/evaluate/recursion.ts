@@ -9,12 +9,12 @@ import type { Part } from "../syntax/ast.ts"
 import { indexKey } from "../values/key.ts"
 import { equal, identical } from "../values/order.ts"
 import type { Value } from "../values/value.ts"
-import { walk } from "./charge.ts"
+import { compared, isSmall, walk } from "./charge.ts"
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import type { Step } from "./paths.ts"
 import type { Compiled, Scope } from "./scope.ts"
-import { make, spend } from "./scope.ts"
+import { make, scopeSteps, spend } from "./scope.ts"
 
 type Recurse = Extract<Part, { kind: "recurse" }>
 
@@ -26,22 +26,33 @@ const isFinal = (v: Value): boolean =>
   v === undefined || v === null || (Array.isArray(v) && (v as ReadonlyArray<Value>).every(isFinal))
 
 /** One level of a walk: nested lists flat, dead ends gone. */
-const level = (v: Value): ReadonlyArray<Value> =>
-  Array.isArray(v) ? (v as ReadonlyArray<Value>).flatMap(level) : v === undefined || v === null ? [] : [v]
+const level = (v: Value, out: Array<Value> = []): ReadonlyArray<Value> => {
+  if (Array.isArray(v)) for (const item of v as ReadonlyArray<Value>) level(item, out)
+  else if (v !== undefined && v !== null) out.push(v)
+  return out
+}
 
 const clean = (v: Value, s: Scope): Value => (Array.isArray(v) ? flat(v, s) : v)
 
 /** A level, paid for before it is made: this function pays for the walk, its caller for rows that it keeps. */
 const flat = (v: Value, s: Scope): ReadonlyArray<Value> => {
-  make(s.budget, 16 * (1 + walk(s.budget, v)))
+  const parts = 1 + walk(s.budget, v)
+  spend(s.budget, 2 * parts)
+  make(s.budget, 16 * parts)
   return level(v)
 }
 
 /** A path with one more record, which is a copy. */
 const longer = (path: ReadonlyArray<Value>, item: Value, s: Scope): ReadonlyArray<Value> => {
-  spend(s.budget, 1 + (path.length >> 3))
+  spend(s.budget, 4 + (path.length >> 3))
   make(s.budget, 32 + 8 * path.length)
   return [...path, item]
+}
+
+/** Tells a found value from others; making the key of a list or an object takes more than a look at its parts. */
+const keyOf = (v: Value, s: Scope): unknown => {
+  spend(s.budget, 8 + (isSmall(v) ? 0 : 24 * walk(s.budget, v)))
+  return indexKey(v)
 }
 
 const plain =
@@ -52,6 +63,7 @@ const plain =
     for (let depth = 1; ; depth++) {
       spend(s.budget, 1)
       const next = clean(body(current, s), s)
+      if (Array.isArray(next)) compared(s.budget, next, current)
       if (isFinal(next) || identical(next, current)) {
         if (depth > part.min) return current
         return Array.isArray(next) ? [] : undefined
@@ -64,14 +76,13 @@ const plain =
 const collect =
   (part: Recurse, body: Step): Step =>
   (v, s) => {
-    const seen = new Set<unknown>(part.inclusive ? [indexKey(v)] : [])
+    const seen = new Set<unknown>(part.inclusive ? [keyOf(v, s)] : [])
     const out: Array<Value> = part.inclusive ? [v] : []
     let front: ReadonlyArray<Value> = [v]
     for (let depth = 1; depth <= (part.max ?? maxDepth) && front.length > 0; depth++) {
       const next: Array<Value> = []
       for (const found of front.flatMap((item) => flat(body(item, s), s))) {
-        spend(s.budget, 1)
-        const key = indexKey(found)
+        const key = keyOf(found, s)
         if (seen.has(key)) continue
         seen.add(key)
         next.push(found)
@@ -86,34 +97,34 @@ const paths =
   (part: Recurse, body: Step): Step =>
   (v, s) => {
     const done: Array<ReadonlyArray<Value>> = []
-    let open: Array<ReadonlyArray<Value>> = [[v]]
+    let open: Array<ReadonlyArray<Value>> = [part.inclusive ? [v] : []]
     for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
       const next: Array<ReadonlyArray<Value>> = []
       for (const path of open) {
-        const found = flat(body(path[path.length - 1], s), s)
+        const found = flat(body(path.length === 0 ? v : path[path.length - 1], s), s)
         spend(s.budget, found.length + 1)
         if (found.length === 0 && depth > part.min) done.push(path)
         for (const item of found) next.push(longer(path, item, s))
       }
       open = next
     }
-    const all = [...done, ...open]
-    return part.inclusive ? all : all.map((path) => path.slice(1))
+    return done.concat(open)
   }
 
 const shortest =
   (part: Recurse, body: Step, target: Compiled): Step =>
   (v, s) => {
     const goal = target(s)
-    const seen = new Set<unknown>([indexKey(v)])
+    const seen = new Set<unknown>([keyOf(v, s)])
     let open: Array<ReadonlyArray<Value>> = [[v]]
     for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
       const next: Array<ReadonlyArray<Value>> = []
       for (const path of open) {
         for (const found of flat(body(path[path.length - 1], s), s)) {
           const extended = longer(path, found, s)
+          if (!isSmall(found)) compared(s.budget, found, goal)
           if (equal(found, goal)) return part.inclusive ? extended : extended.slice(1)
-          const key = indexKey(found)
+          const key = keyOf(found, s)
           if (seen.has(key)) continue
           seen.add(key)
           next.push(extended)
@@ -139,7 +150,7 @@ const tree = (part: Recurse, body: Step): Step => {
       body(v, {
         ...s,
         repeat: (inner, scope) => {
-          spend(scope.budget, 1)
+          spend(scope.budget, scopeSteps)
           if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
           if (Array.isArray(inner)) return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!(item, scope))
           if (depth >= maxDepth) return tooDeep()

@@ -55,6 +55,7 @@ export const drain = <A>(slices: Slices<A>): A => {
 export const limits = {
   rowSteps: { setting: "SVC_QUERY_ROW_STEPS", value: 1_000_000 },
   querySteps: { setting: "SVC_QUERY_STEPS", value: 100_000_000 },
+  changeSteps: { setting: "SVC_QUERY_CHANGE_STEPS", value: 5_000_000 },
   queryRows: { setting: "SVC_QUERY_ROWS", value: 100_000 },
   queryBytes: { setting: "SVC_QUERY_BYTES", value: 67_108_864 }
 } as const
@@ -68,6 +69,8 @@ export interface Budget {
   readonly setting: string
   /** The most that one row may take: a row is evaluated without a pause. */
   readonly rowLimit: number
+  /** What all rows of one change may take, where that is what the floor stands for. */
+  readonly shared: number | undefined
   /** Bytes that may still be made. Bytes let go again are given back row by row, see {@link keepBytes}. */
   bytes: number
   readonly byteLimit: number
@@ -78,14 +81,16 @@ export const budget = (
   limit: number,
   setting: string,
   rowLimit = Infinity,
-  byteLimit: number = limits.queryBytes.value
-): Budget => ({ left: limit, floor: 0, limit, setting, rowLimit, bytes: byteLimit, byteLimit })
+  byteLimit: number = limits.queryBytes.value,
+  shared?: number
+): Budget => ({ left: limit, floor: 0, limit, setting, rowLimit, shared, bytes: byteLimit, byteLimit })
 
 /** The budget of one row. */
 export const rowBudget = (
   rowSteps: number = limits.rowSteps.value,
-  queryBytes: number = limits.queryBytes.value
-): Budget => budget(rowSteps, limits.rowSteps.setting, Infinity, queryBytes)
+  queryBytes: number = limits.queryBytes.value,
+  shared?: number
+): Budget => budget(rowSteps, limits.rowSteps.setting, Infinity, queryBytes, shared)
 
 /** The budget of a whole query and of each of its rows. */
 export const queryBudget = (
@@ -101,10 +106,15 @@ export const renew = (b: Budget): void => {
   b.bytes = b.byteLimit
 }
 
-const exhausted = (b: Budget): never =>
-  b.left < 0
+/** What is refused is not done, and not counted. */
+const exhausted = (b: Budget): never => {
+  b.left = (b.left < 0 ? 0 : b.floor) - 1
+  return b.left < 0
     ? raise`The query needs more than ${known(b.limit)} steps; raise ${known(b.setting)} to allow it`
-    : raise`A row needs more than ${known(b.rowLimit)} steps; raise ${known(limits.rowSteps.setting)} to allow it`
+    : b.shared === undefined
+      ? raise`A row needs more than ${known(b.rowLimit)} steps; raise ${known(limits.rowSteps.setting)} to allow it`
+      : raise`The rows of one change need more than ${known(b.shared)} steps; raise ${known(limits.changeSteps.setting)} to allow it`
+}
 
 /** Takes steps from a budget; fails when it is used up. */
 export const spend = (b: Budget, steps: number): void => {
@@ -157,6 +167,12 @@ export interface Scope {
 }
 
 export type Compiled = (scope: Scope) => Value
+
+/** Steps of a scope that is made, as for each element that a path goes on from. */
+export const scopeSteps = 16
+
+/** Steps of a look at another record. */
+export const lookSteps = 8
 
 /** The same scope at another document. */
 export const withDoc = (s: Scope, doc: Value): Scope => ({ ...s, doc, detached: false })

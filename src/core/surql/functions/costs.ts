@@ -6,7 +6,7 @@
  * take, or that work more than once on each part say so here. Arguments come as they were given, before their types are
  * checked. Steps and bytes are measured and rounded up: some ten nanoseconds, and the runtime's bytes.
  */
-import { lengthOf, searched, sortSteps, walk } from "../evaluate/charge.ts"
+import { idSteps, lengthOf, searched, sortSteps, walk } from "../evaluate/charge.ts"
 import type { Budget } from "../evaluate/scope.ts"
 import { make, spend } from "../evaluate/scope.ts"
 import * as Regexes from "../regex/regex.ts"
@@ -332,6 +332,10 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ...each("geo::hash::decode", characters(8, 0)),
   ...each("geo::area geo::centroid geo::is_valid", walks(8, 64)),
   ...each("type::field type::fields", path),
+  ...each("type::record string::is_record", (b, args) => {
+    standard(b, args)
+    for (const v of args) if (typeof v === "string") spend(b, idSteps(v))
+  }),
   ...each("type::string type::string_lossy", walks(16, 64)),
   ...each("type::bytes", characters(4, 32)),
   ...each("type::array type::geometry", walks(4, 32)),

@@ -4,7 +4,7 @@
  * Why so: those that look at other records say so, so that nothing takes them for constants.
  */
 import { raise } from "../evaluate/failure.ts"
-import { recordOf } from "../evaluate/paths.ts"
+import { idIn, recordOf } from "../evaluate/paths.ts"
 import { spend } from "../evaluate/scope.ts"
 import { rowsOf } from "../evaluate/select/sources.ts"
 import type { Value } from "../values/value.ts"
@@ -20,7 +20,7 @@ export const record: Table = {
     ([id], scope) => {
       spend(scope.budget, 1)
       if (id instanceof RecordRange) {
-        for (const _ of rowsOf(scope.source, id)) return true
+        for (const _ of rowsOf(scope, id)) return true
         return false
       }
       return scope.source.record(id) !== undefined
@@ -32,7 +32,7 @@ export const record: Table = {
     ["record|string"],
     ([v], scope) => {
       if (v instanceof RecordRange) return false
-      const id = recordOf(v)
+      const id = idIn(v, scope)
       if (id === undefined) return raise`Incorrect arguments for function record::is_edge(). Expected a record ID`
       const doc = scope.source.record(id)
       return isObj(doc) && recordOf(field(doc, "in")) !== undefined && recordOf(field(doc, "out")) !== undefined

@@ -11,7 +11,7 @@ import type { Value } from "../../values/value.ts"
 import { field, isObj, RecordId, SetValue, setField } from "../../values/value.ts"
 import { lengthOf, sortSteps } from "../charge.ts"
 import { compile } from "../evaluate.ts"
-import { compileIdiom, compileParts, recordOf } from "../paths.ts"
+import { compileIdiom, compileParts, fetch, idIn } from "../paths.ts"
 import type { Budget, Compiled, Scope, Slices } from "../scope.ts"
 import { make, spend } from "../scope.ts"
 import { copyOf, mapFields, positionOf, replaceAt, setPath } from "./shape.ts"
@@ -187,16 +187,17 @@ const fetchAt = (v: Value, parts: ReadonlyArray<Part>, at: number, scope: Scope)
     const only = positionOf(part, items)
     return items.map((item, n) => (n === only ? fetchAt(item, parts, at + 1, scope) : item))
   }
-  const id = part !== undefined && isNumbered(part) ? undefined : recordOf(v)
+  const id = part !== undefined && isNumbered(part) ? undefined : idIn(v, scope)
   if (id !== undefined) {
-    spend(scope.budget, 1)
-    const doc = scope.source.record(id)
+    const doc = fetch(id, scope)
     const ends = at === 0 || parts.some((before, n) => n < at && before.kind === "index")
     return ends ? doc : fetchAt(doc, parts, at, scope)
   }
   if (!isObj(v)) return v
   if (part?.kind === "all") return mapFields(v, (item) => fetchAt(item, parts, at + 1, scope))
   if (part?.kind !== "field" || !Object.hasOwn(v, part.name)) return v
+  spend(scope.budget, 4 * lengthOf(v))
+  make(scope.budget, 32 * lengthOf(v))
   const copy = copyOf(v)
   setField(copy, part.name, fetchAt(v[part.name], parts, at + 1, scope))
   return copy

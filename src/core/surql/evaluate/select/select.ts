@@ -181,7 +181,7 @@ function* read(
   }
   if (most > 0) {
     reading: for (const v of values) {
-      for (const doc of rowsOf(outer.source, v)) {
+      for (const doc of rowsOf(outer, v)) {
         if (due(p)) yield
         if (!passes(doc)) continue
         attempt(itemOf(outer, doc))

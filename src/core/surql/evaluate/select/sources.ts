@@ -23,8 +23,8 @@ import {
   Table
 } from "../../values/value.ts"
 import { canFail, compile } from "../evaluate.ts"
-import { recordIn, recordOf } from "../paths.ts"
-import type { Compiled, Scope, Source } from "../scope.ts"
+import { idIn, recordIn } from "../paths.ts"
+import type { Compiled, Scope } from "../scope.ts"
 
 /** A row on its way through the steps. */
 export interface Item {
@@ -71,19 +71,20 @@ function* filtered(docs: Iterable<Obj>, range: Range): Iterable<Obj> {
   }
 }
 
-function* several(source: Source, items: ReadonlyArray<Value>): Iterable<Value> {
-  for (const item of items) yield* rowsOf(source, item)
+function* several(scope: Scope, items: ReadonlyArray<Value>): Iterable<Value> {
+  for (const item of items) yield* rowsOf(scope, item)
 }
 
 const nothing: ReadonlyArray<Value> = []
 
 /** The rows one source value stands for, read as they are taken. */
-export const rowsOf = (source: Source, v: Value): Iterable<Value> => {
+export const rowsOf = (scope: Scope, v: Value): Iterable<Value> => {
+  const { source } = scope
   if (v === undefined || v === null) return nothing
   if (v instanceof Table) return source.rows(v.name)
   if (v instanceof RecordRange) return source.rowsBetween?.(v.table, v.range) ?? filtered(source.rows(v.table), v.range)
-  if (Array.isArray(v)) return several(source, v as ReadonlyArray<Value>)
-  const id = recordOf(v)
+  if (Array.isArray(v)) return several(scope, v as ReadonlyArray<Value>)
+  const id = idIn(v, scope)
   if (id === undefined) return [v]
   const doc = source.record(id)
   return doc === undefined ? nothing : [doc]
@@ -176,7 +177,7 @@ const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Val
   for (const { op, value } of terms) {
     const v = value(scope)
     if (op === "=") {
-      const id = recordOf(v)
+      const id = idIn(v, scope)
       if (id !== undefined) return id.table === table.name ? id : undefined
     } else if (v instanceof RecordId && v.table === table.name) {
       const low = op.startsWith(">")

@@ -1,0 +1,83 @@
+/**
+ * Rows, and queries that are run whole, that a step had no steps of evaluation left for: each later step evaluates as
+ * many of them as it has room for.
+ */
+import { addTo, append } from "../multimap.ts"
+import { ViewChange } from "./delta/stepLog.ts"
+import type { Evaluating } from "./evaluating.ts"
+import type { RecordSlot, Write } from "./store/recordSlot.ts"
+import type { IncrementalView } from "./view/incrementalView.ts"
+import type { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
+import type { TrackedSource } from "./view/source.ts"
+import type { Told } from "./view/view.ts"
+
+type Rows = Map<IncrementalView, Set<RecordSlot>>
+
+const none: Rows = new Map()
+
+export class Debts {
+  private rows: Rows = new Map()
+  /** Those that the running step settles. */
+  private due: Rows = none
+  private readonly runs = new Set<RecomputedView>()
+  private readonly source: TrackedSource
+
+  private readonly evaluating: Evaluating
+
+  constructor(source: TrackedSource, evaluating: Evaluating) {
+    this.source = source
+    this.evaluating = evaluating
+  }
+
+  owe(view: IncrementalView, slot: RecordSlot): void {
+    addTo(this.rows, view, slot)
+  }
+
+  /** A step begins. */
+  begin(): void {
+    this.source.bind()
+    if (this.rows.size === 0) return
+    this.due = this.rows
+    this.rows = new Map()
+  }
+
+  /** Evaluates the rows of one stratum, or goes on owing them. */
+  settle(stratum: number): void {
+    if (this.due === none) return
+    for (const [view, slots] of this.due)
+      if (view.stratum === stratum)
+        for (const slot of slots) {
+          if (this.source.isSpent) this.owe(view, slot)
+          else view.settleDebt(slot)
+        }
+  }
+
+  /** Runs the queries again that writes concern, and those that are owed a run. */
+  runAgain(recomputed: RecomputedViews, writes: ReadonlyArray<Write>, told: Told): Told {
+    let touched = told
+    const due = new Set([...recomputed.of(writes.map((write) => write.id.table)), ...this.runs])
+    this.runs.clear()
+    for (const view of due) {
+      this.evaluating.begin(view.watchSlot)
+      const delta = view.recompute()
+      this.source.took(view.lastCost)
+      if (this.source.isSpent && view.errors().length > 0) this.runs.add(view)
+      if (delta !== undefined) touched = append(touched, new ViewChange(view, delta))
+    }
+    return touched
+  }
+
+  end(): void {
+    this.due = none
+    this.source.unbind()
+  }
+
+  forget(view: RecomputedView): void {
+    this.runs.delete(view)
+  }
+
+  clear(): void {
+    this.rows.clear()
+    this.runs.clear()
+  }
+}
