@@ -49,7 +49,8 @@ export const serverOn = (config: SchedulerConfigShape, port: number) =>
     setting: "SVC_SCHEDULER_INGEST_PORT",
     nodePaths,
     stoppingCode: "OVERLOADED",
-    isOpen: config.bearers === undefined
+    isOpen: config.bearers === undefined,
+    answersAnybody: config.openTo === "anybody"
   })
 
 /** Serves over stores and drivers until the process is told to stop; `before` is done when all but the server is up. */

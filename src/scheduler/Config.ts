@@ -20,6 +20,7 @@ import * as Tls from "../node/tls.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import type { StartFault } from "../ports/StartFault.ts"
 import { logKnobs } from "./logSettings.ts"
+import { openKnobs } from "./openSettings.ts"
 
 const hour = 3_600_000
 
@@ -194,13 +195,7 @@ export const knobs = {
     allowed: "hosts separated by commas",
     read: (text) => (Hosts.parseList(text) === undefined ? undefined : text)
   }),
-  hosts: Settings.text("SVC_HOSTS", {
-    meaning:
-      "Names under which a scheduler without SVC_SCHEDULER_AUTH_SECRET may be asked, beside addresses, names without dots and those below .internal, .local, .localhost and .svc; separated by commas, `*.domain` for all below it.",
-    defaultText: "none",
-    allowed: "hosts separated by commas",
-    read: (text) => (Hosts.parseList(text) === undefined ? undefined : text)
-  }),
+  ...openKnobs,
   schedulerId: Settings.text("SCHEDULER_ID", {
     meaning: "Name of this scheduler.",
     defaultText: "scheduler-<uuid>",
@@ -483,11 +478,14 @@ const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<stri
       "SVC_SCHEDULER_AUTH_SECRET_PREVIOUS is set without SVC_SCHEDULER_AUTH_SECRET: no caller is asked for a secret"
     )
   const host = values.ingestHost ?? "0.0.0.0"
-  if (
-    values.schedulerAuthSecret === undefined &&
-    values.authSecrets === undefined &&
-    (host === "0.0.0.0" || host === "::")
-  )
+  const isOpen = values.schedulerAuthSecret === undefined && values.authSecrets === undefined
+  if (values.openTo === "anybody")
+    warnings.push(
+      isOpen
+        ? `SVC_SCHEDULER_OPEN_TO=anybody: everybody who reaches port ${values.ingestPort}, and every web page that such a person opens under a name that leads there, reads and writes every record`
+        : "SVC_SCHEDULER_OPEN_TO=anybody changes nothing: this scheduler asks for a secret"
+    )
+  else if (isOpen && (host === "0.0.0.0" || host === "::"))
     warnings.push(
       `listening on all interfaces without SVC_SCHEDULER_AUTH_SECRET: anyone who reaches port ${values.ingestPort} from a loopback or private address reads and writes every record; set it here and on the SSPs, or SVC_SCHEDULER_INGEST_HOST=127.0.0.1, or keep the port in a network of its own`
     )

@@ -50,6 +50,22 @@ describe("an open scheduler", () => {
   })
 })
 
+it("D47 a scheduler that is opened to anybody is asked under any name", async () => {
+  const folder = temporaryFolder()
+  const door = await Door.spawn({
+    command: [process.execPath, "dist/scheduler.js"],
+    dataDir: folder,
+    env: { ...schedulerEnv(folder), SVC_SCHEDULER_OPEN_TO: "anybody" }
+  })
+  try {
+    const asked = () =>
+      request(door.url, { path: "/info", headers: { host: "scheduler.example.com" }, keepAlive: false })
+    expect(await until("it serves", async () => (await asked().catch(() => undefined))?.status)).toBe(200)
+  } finally {
+    await door.close()
+  }
+})
+
 describe("an SSP, which asks for its secret", () => {
   let door: Door
   beforeAll(async () => {
@@ -82,22 +98,26 @@ describe("an SSP, which asks for its secret", () => {
 describe("addresses at a server without a secret", () => {
   const rules: Callers.CallerRules = {
     isOpen: true,
+    answersAnybody: false,
     origins: { all: [], browser: [] },
     hosts: undefined,
     asksCertificates: false,
     nodePaths: [],
     staticPaths: new Set(["/docs"])
   }
-  const from = (address: string, path = "/ingest") =>
-    Callers.refusal(rules, {
-      method: "POST",
-      path,
-      host: "localhost",
-      origin: undefined,
-      contentType: "application/json",
-      address,
-      isNode: false
-    })
+  const from = (address: string, path = "/ingest", more: object = {}, host = "localhost", origin?: string) =>
+    Callers.refusal(
+      { ...rules, ...more },
+      {
+        method: "POST",
+        path,
+        host,
+        origin,
+        contentType: "application/json",
+        address,
+        isNode: false
+      }
+    )
   it("D47 loopback and private ones are answered", () => {
     for (const address of inside) expect(from(address), address).toBeUndefined()
   })
@@ -105,10 +125,20 @@ describe("addresses at a server without a secret", () => {
     for (const address of outside) {
       expect(from(address), address).toMatchObject({
         code: "FORBIDDEN",
-        message: expect.stringContaining("SVC_SCHEDULER_AUTH_SECRET")
+        message: expect.stringMatching(/SVC_SCHEDULER_AUTH_SECRET.*SVC_SCHEDULER_OPEN_TO=anybody/)
       })
       expect(from(address, "/docs"), address).toMatchObject({ code: "FORBIDDEN" })
       expect(from(address, "/readyz"), address).toBeUndefined()
     }
+  })
+  it("D47 opened to anybody every address is answered under every name; pages of other origins still may not call", () => {
+    const opened = { answersAnybody: true }
+    expect(from("127.0.0.1", "/ingest", {}, "scheduler.example.com")).toMatchObject({
+      code: "MISDIRECTED_REQUEST",
+      message: expect.stringContaining("SVC_SCHEDULER_OPEN_TO=anybody")
+    })
+    for (const address of [...inside, ...outside])
+      expect(from(address, "/ingest", opened, "scheduler.example.com"), address).toBeUndefined()
+    expect(from("192.0.2.1", "/ingest", opened, "a.example", "https://b.example")).toMatchObject({ code: "FORBIDDEN" })
   })
 })

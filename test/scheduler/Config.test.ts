@@ -253,6 +253,13 @@ describe("warnings", () => {
       []
     ])
   })
+  it("D47 opened to anybody is warned about, and where a secret makes nothing of it", () => {
+    const about = (env: { readonly [name: string]: string }) =>
+      good({ SVC_AUTH_SECRET: "x", SVC_SCHEDULER_OPEN_TO: "anybody", ...env }).warnings
+    expect(about({})).toEqual([expect.stringMatching(/SVC_SCHEDULER_OPEN_TO=anybody: everybody/)])
+    expect(about({ SVC_SCHEDULER_AUTH_SECRET: "s" })).toEqual([expect.stringContaining("changes nothing")])
+    expect(fault({ SVC_SCHEDULER_OPEN_TO: "all" }, {})).toMatch(/SVC_SCHEDULER_OPEN_TO.*private, anybody/)
+  })
   it("D15 an unset secret is warned about", () =>
     expect(good({}).warnings.join()).toContain("SVC_AUTH_SECRET is not set"))
 })

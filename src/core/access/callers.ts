@@ -16,6 +16,8 @@ import { clientOf } from "./rateLimit.ts"
 export interface CallerRules {
   /** No secret is asked for. */
   readonly isOpen: boolean
+  /** A server that asks for no secret answers any address, under any name (SVC_SCHEDULER_OPEN_TO). */
+  readonly answersAnybody: boolean
   /** Origins whose pages may call; `*` alone for any. */
   readonly origins: Cors.Origins
   /** Names an open server is asked under, beside those that cannot belong to others. */
@@ -121,18 +123,18 @@ export const refusal = (
       `this needs a client certificate of SVC_TLS_CA_FILE${rules.isOpen ? "; with SVC_SCHEDULER_AUTH_SECRET set only what nodes ask does" : ""}`
     )
   }
-  if (rules.isOpen) {
+  if (rules.isOpen && !rules.answersAnybody) {
     // A socket that takes both families gives an IPv4 caller's address as `::ffff:a.b.c.d`. `clientOf` makes it IPv4
     // again; `placeOf` alone would take it for an address behind a translator and never call it private.
     if (Hosts.placeOf(clientOf(address)) !== "inside" && Hosts.placeOf(address) !== "inside") {
       return forbidden(
-        "without SVC_SCHEDULER_AUTH_SECRET this server answers loopback and private addresses only; set it here and on the SSPs"
+        "without SVC_SCHEDULER_AUTH_SECRET this server answers loopback and private addresses only; set it here and on the SSPs, or open the server to everybody who reaches it with SVC_SCHEDULER_OPEN_TO=anybody"
       )
     }
     if (host !== undefined && !isOwnName(host, rules.hosts)) {
       return {
         code: "MISDIRECTED_REQUEST",
-        message: `the request's Host is ${shown(host)}: without SVC_SCHEDULER_AUTH_SECRET this server is asked by address, by a name without dots or by a reserved name only; list others in SVC_HOSTS`
+        message: `the request's Host is ${shown(host)}: without SVC_SCHEDULER_AUTH_SECRET this server is asked by address, by a name without dots or by a reserved name only; list others in SVC_HOSTS, or open the server to everybody who reaches it with SVC_SCHEDULER_OPEN_TO=anybody`
       }
     }
   }

@@ -60,6 +60,8 @@ export interface ListenOptions {
   readonly browserOrigins?: ReadonlyArray<string>
   /** Whether no caller is asked for a secret; false when absent. */
   readonly isOpen?: boolean
+  /** Whether an open server answers any address under any name; false when absent. */
+  readonly answersAnybody?: boolean
   /** Names under which an open server may be asked, beside addresses and reserved names. */
   readonly hosts?: ReadonlyArray<string> | undefined
   /** TLS and nothing else, where set. */
@@ -252,6 +254,7 @@ const makeAdmission = (
   limits: ConnectionLimits
 ) => {
   const {
+    answersAnybody = false,
     browserOrigins = [],
     corsOrigins = [],
     hosts,
@@ -264,7 +267,8 @@ const makeAdmission = (
   const stopping = stoppingAnswer(stoppingCode)
   const limit = rateLimit > 0 ? new RateLimit(rateLimit) : undefined
   const origins = { all: corsOrigins, browser: browserOrigins }
-  const rules = { isOpen, origins, hosts, staticPaths, nodePaths, asksCertificates: tls?.isMutual ?? false }
+  const asksCertificates = tls?.isMutual ?? false
+  const rules = { isOpen, answersAnybody, origins, hosts, staticPaths, nodePaths, asksCertificates }
   return (request: IncomingMessage, response: ServerResponse): Answer | undefined => {
     const cors = Cors.headersFor(Cors.originsFor(origins, request.url?.split("?", 1)[0] ?? ""), request.headers.origin)
     if (cors !== undefined) for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
