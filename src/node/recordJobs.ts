@@ -71,6 +71,7 @@ export const memory = (records: Iterable<Obj>): JobRecords & { readonly remove: 
 /** The row of ours, read leniently: it lies in a store that others can write to. */
 interface Row {
   readonly lease: Leases.Lease | undefined
+  /** Digests of what the pending record was whenever the job was taken up, the latest last. */
   readonly content: string | undefined
   readonly status: JobStatus | undefined
   readonly errors: ReadonlyArray<Value>
@@ -103,6 +104,16 @@ const rowDoc = (ref: RecordId, by: Leases.Holder, untilMs: number, row: Omit<Row
   errors: row.errors,
   ...(row.result === undefined ? {} : { result: row.result })
 })
+
+/** Kept for each job: one for its creation, and one for each stop or operator that put it back. */
+const maxDigests = 16
+
+const isKnown = (content: string | undefined, digest: string): boolean => content?.split(" ").includes(digest) === true
+
+const adding = (content: string | undefined, digest: string): string => {
+  const known = content?.split(" ") ?? []
+  return known.includes(digest) ? known.join(" ") : [...known, digest].slice(-maxDigests).join(" ")
+}
 
 const nobody: Leases.Holder = { holder: "", incarnation: "" }
 
@@ -151,8 +162,9 @@ const taking = (records: JobRecords, ref: RecordId, { by, isGone, leaseMs }: Cla
   const status = doc?.["status"]
   if (doc === undefined || !isStatus(status)) return leave
   if (Leases.claim(status, binding(row?.lease, isGone), by, nowMs) !== "claim") return leave
-  const content = status === "pending" ? Rows.digest(doc) : row?.content
-  const again = status === "pending" && row !== undefined && row.content === content
+  const digest = status === "pending" ? Rows.digest(doc) : undefined
+  const content = digest === undefined ? row?.content : adding(row?.content, digest)
+  const again = digest !== undefined && row !== undefined && isKnown(row.content, digest)
   if (again && (row.status === "success" || row.status === "failed"))
     return { kind: "restore", puts: [{ id: ref, was: doc, doc: jobDoc(doc, row.status, row.errors, nowMs) }] }
   const goesOn = row !== undefined && row.status === "processing" && (again || status === "processing")
@@ -219,8 +231,8 @@ const amended = (
   const rowWas = records.get(Rows.leaseId(ref))
   const row = rowOf(rowWas)
   const errors: Errors = [...(row?.status === "processing" ? row.errors : list(doc["errors"])), error]
-  // What was cancelled must not run when its change is delivered again; what shall run again must.
-  const content = status === "pending" ? undefined : (row?.content ?? Rows.digest(doc))
+  // What was cancelled must not run when its change is delivered again.
+  const content = doc["status"] === "pending" ? adding(row?.content, Rows.digest(doc)) : row?.content
   return [
     { id: ref, was: doc, doc: jobDoc(doc, status, errors, nowMs) },
     { id: Rows.leaseId(ref), was: rowWas, doc: rowDoc(ref, nobody, 0, { content, status, errors }) }

@@ -255,6 +255,21 @@ describe("D74 a job that is created again is another job", () => {
     await report(node, "job:1", "completed", { created_seq: 4, ssp_id: "b" })
     expect(await about(node, "job:1")).toEqual(["success", 1])
   })
+  it("D35 a change that is delivered again is the same job, also when a stop or an operator has put its record back meanwhile", async () => {
+    const node = await start()
+    const a = await joined(node, "a")
+    await ingest(node, [pending("job:1"), pending("job:2")])
+    await report(node, "job:1", "running", { ssp_id: "a" })
+    await report(node, "job:1", "pending", { ssp_id: "a" })
+    await report(node, "job:2", "failed", { ssp_id: "a", error: "no" })
+    expect((await node.post("/jobs/job%3A2/retry", {})).status).toBe(200)
+    await until("its event came", () => named(a).filter(([id]) => id === "job:2").length === 3)
+    for (const id of ["job:1", "job:2"]) await report(node, id, "completed", { ssp_id: "a" })
+    for (const id of ["job:1", "job:2"]) {
+      await ingest(node, pending(id))
+      expect(await about(node, id)).toEqual(["success", 0])
+    }
+  })
   it("D38 what was tried so far goes with a job that is handed over", async () => {
     const node = await start()
     await joined(node, "a")

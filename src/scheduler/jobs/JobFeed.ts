@@ -23,6 +23,7 @@ import { Pool, type PoolShape } from "../pool/Pool.ts"
 
 /** Jobs whose content is remembered, so that its delivery again does not run them again. */
 const maxRemembered = 100_000
+const maxDigests = 16
 
 /** A change to be logged, and what its record is before it. */
 export interface Changing {
@@ -68,13 +69,15 @@ export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
     )
 }
 
-/** What jobs looked like when they were taken up, of the last ones. */
+/** What jobs looked like whenever they were taken up since their creation, of the last ones. */
 class Taken {
-  private readonly digests = new Map<string, string>()
+  private readonly digests = new Map<string, ReadonlySet<string>>()
 
-  remember({ doc, id }: Change): void {
+  /** Of a job that a runner or an operator put back, what it was before is remembered too. */
+  remember({ doc, id }: Change, isCreated: boolean): void {
+    const known = isCreated ? [] : [...(this.digests.get(id.text) ?? [])]
     this.digests.delete(id.text)
-    this.digests.set(id.text, Rows.digest(doc))
+    this.digests.set(id.text, new Set([...known, Rows.digest(doc)].slice(-maxDigests)))
     if (this.digests.size > maxRemembered)
       for (const oldest of this.digests.keys()) return void this.digests.delete(oldest)
   }
@@ -84,8 +87,7 @@ class Taken {
   }
 
   is({ doc, id }: Change): boolean {
-    const known = this.digests.get(id.text)
-    return known !== undefined && known === Rows.digest(doc)
+    return this.digests.get(id.text)?.has(Rows.digest(doc)) === true
   }
 }
 
@@ -96,7 +98,8 @@ const recall = (wal: WalShape, schema: Schema, taken: Taken): Effect.Effect<void
       Effect.sync(() => {
         if (!json.includes('"job_assignee":')) return
         const read = Event.ofLine(json, schema)
-        if (Either.isRight(read) && read.right.change.jobAssignee !== undefined) taken.remember(read.right.change)
+        if (Either.isRight(read) && read.right.change.jobAssignee !== undefined)
+          taken.remember(read.right.change, false)
       })
     )
   )
@@ -182,7 +185,8 @@ const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | u
         return Effect.forEach(jobs, pool.tell, { discard: true }).pipe(
           Effect.zipRight(pool.alone(read)),
           Effect.map(() => {
-            for (const { change } of changes) if (isPending(change)) taken?.remember(change)
+            for (const { change, was } of changes)
+              if (isPending(change)) taken?.remember(change, was?.doc === undefined)
             return {
               to: (change: Change) => (isPending(change) ? to.get(change.id.text) : undefined),
               undo: restore(pool, before)

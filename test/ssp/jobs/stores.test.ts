@@ -124,6 +124,35 @@ it.effect(
     })
 )
 
+it.effect(
+  "D35 a change that is delivered again is the same job, also when a stop or an operator has put its record back meanwhile",
+  () =>
+    Effect.gen(function* () {
+      const records = Records.memory([job("stopped"), job("retried")])
+      const store = Records.make(records)
+      const all = [id("stopped"), id("retried")]
+      yield* store.claim(all, me, 40_000)
+      yield* store.write(
+        [
+          { ref: id("stopped"), event: "Released", error: undefined },
+          { ref: id("retried"), event: "GaveUp", error }
+        ],
+        me
+      )
+      yield* store.amend(id("retried"), "Retried", { ...error, attempt: 0 })
+      yield* store.claim(all, me, 40_000)
+      yield* store.write(
+        all.map((ref) => ({ ref, event: "Succeeded" as const, error: undefined })),
+        me
+      )
+      for (const key of ["stopped", "retried"]) {
+        yield* records.put([[{ id: id(key), doc: job(key), was: records.get(id(key)) }]])
+        expect(yield* store.claim([id(key)], me, 40_000)).toEqual([])
+        expect((yield* store.find(id(key)))?.status).toBe("success")
+      }
+    })
+)
+
 const error = { attempt: 1, code: 500, reason: "no", at: "2026-01-01T00:00:00Z" }
 
 /** Reports that nobody waits for have gone out; that of a job that runs goes after a while. */
