@@ -4,7 +4,7 @@
  *
  * Apart from the edges because a registration is somebody's word that a view is wanted, and two places keep it.
  */
-import { Effect, Either, Option, Stream } from "effect"
+import { Effect, Either, Fiber, Option, Stream } from "effect"
 import { expect, test } from "vitest"
 import type { StoredView } from "../../../src/ports/Database.ts"
 import type { UpstreamError } from "../../../src/ports/Upstream.ts"
@@ -243,7 +243,7 @@ test("D56 a view whose registration can be read in the database is waited for by
         )
       const gate = yield* Effect.makeLatch(false)
       /** What readers get that come while the row is there and the registration is not over. */
-      const readers = (id: string, query: string, fails: boolean) =>
+      const readers = (id: string, query: string, { fails = false, waits = true } = {}) =>
         Effect.gen(function* () {
           yield* gate.close
           let isThere = false
@@ -260,8 +260,9 @@ test("D56 a view whose registration can be read in the database is waited for by
           const looked = views.look(id, undefined, undefined, () => undefined)
           if (typeof looked === "function") looked()
           const hot = { follow: followed !== undefined, look: looked !== false, why: views.refusal(id)?._tag }
-          // Some turns for a reader that does not wait.
-          yield* Effect.sleep(10)
+          // Some turns for a reader that does not wait; one that is not to wait is waited for.
+          if (waits) yield* Effect.sleep(10)
+          else yield* Fiber.joinAll([reading, streaming] as ReadonlyArray<Fiber.Fiber<unknown>>)
           const waited = Option.isNone(yield* reading.poll) && Option.isNone(yield* streaming.poll)
           yield* gate.open
           yield* registering.await
@@ -269,11 +270,15 @@ test("D56 a view whose registration can be read in the database is waited for by
           return { ...hot, waited, read: yield* reading, stream: yield* streaming }
         })
       const waiting = { follow: false, look: false, why: undefined, waited: true }
-      expect(yield* readers("v", all, false)).toEqual({ ...waiting, read: ["item:1 v1"], stream: "snapshot" })
-      expect(yield* readers("lost", all, true)).toEqual({ ...waiting, read: "ViewNotFound", stream: "ViewNotFound" })
+      expect(yield* readers("v", all)).toEqual({ ...waiting, read: ["item:1 v1"], stream: "snapshot" })
+      expect(yield* readers("lost", all, { fails: true })).toEqual({
+        ...waiting,
+        read: "ViewNotFound",
+        stream: "ViewNotFound"
+      })
       // Another query under an id that is served; the same one again holds up no reader.
       const other = "SELECT * FROM other"
-      expect(yield* readers("v", other, false)).toEqual({ ...waiting, read: ["other:1 v1"], stream: "snapshot" })
-      expect(yield* readers("v", other, false)).toMatchObject({ follow: true, look: true, waited: false })
+      expect(yield* readers("v", other)).toEqual({ ...waiting, read: ["other:1 v1"], stream: "snapshot" })
+      expect(yield* readers("v", other, { waits: false })).toMatchObject({ follow: true, look: true, waited: false })
     })
   ))
