@@ -9,7 +9,7 @@ import * as HttpApiError from "@effect/platform/HttpApiError"
 import * as HttpServerError from "@effect/platform/HttpServerError"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Cause, Effect, ParseResult, Stream } from "effect"
+import { Cause, Effect, ParseResult, Schema, Stream } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import type { Answer } from "../ports/Front.ts"
 import type { BodyRefused } from "../ports/RequestBody.ts"
@@ -80,6 +80,14 @@ export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }
 /** A value whose integers go out with all their digits. */
 export const json = (value: unknown): HttpServerResponse.HttpServerResponse =>
   respond({ status: 200, body: JsonText.write(value) })
+
+/** The same of an endpoint's own schema; a value that breaks it is a defect, as where the platform writes it. */
+export const jsonOf = <A, I>(
+  schema: Schema.Schema<A, I>
+): ((value: A) => Effect.Effect<HttpServerResponse.HttpServerResponse>) => {
+  const encode = Schema.encodeSync(schema)
+  return (value) => Effect.sync(() => json(encode(value)))
+}
 
 export const respond = (answer: Answer): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.text(answer.body, {

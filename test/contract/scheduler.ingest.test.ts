@@ -76,7 +76,7 @@ describe("accepted", () => {
   )
   it("POST /ingest 200 D17 and they come back as they were", async () =>
     expect(JSON.stringify(await rows("proto"))).toBe(
-      '[{"id":"proto:1","_svc_rv":1,"__proto__":{"x":1},"constructor":2}]'
+      '[{"__proto__":{"x":1},"_svc_rv":1,"constructor":2,"id":"proto:1"}]'
     ))
   it("D4 versions are decided here: from 1, one more per change of content, kept over deletion, stale ones dropped", async () => {
     const version = async (...changes: ReadonlyArray<Body>): Promise<unknown> => {

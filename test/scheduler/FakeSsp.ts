@@ -139,7 +139,8 @@ export class FakeSsp {
   private usual({ json, path }: Told): Answering {
     if (path === "/health") return { status: this.health === "ready" ? 200 : 503, body: { status: this.health } }
     if (path === "/ingest") return this.apply(Array.isArray(json) ? (json as ReadonlyArray<Body>) : [json as Body])
-    return { status: 200 }
+    // A result that is whole has a tag.
+    return path.startsWith("/view/") ? { status: 200, headers: { etag: '"1"' } } : { status: 200 }
   }
 
   private apply(events: ReadonlyArray<Body>): Answering {

@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import { expect, it } from "vitest"
+import * as JsonText from "../../src/core/jsonText.ts"
 import * as Event from "../../src/core/record/event.ts"
 import * as FeedLines from "../../src/core/record/feedLines.ts"
 import * as Json from "../../src/core/surql/values/json.ts"
@@ -42,7 +43,7 @@ it("D77 a line as the specification has it holds the four fields, and the record
     const line = Event.toLine(raw, op, random.below(1e9), random.pick([undefined, '"_svc_rv":1']), random.chance(0.5))
     const trace = random.pick([undefined, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"])
     const told = Event.plainOf(random.chance(0.5) ? line : Event.forwarded(line, n, 'a "log"', 3, trace))
-    expect(told, line).toBe(JSON.stringify({ table: "t", op, id, record: op === "DELETE" ? {} : content }))
+    expect(told, line).toBe(JsonText.write({ table: "t", op, id, record: op === "DELETE" ? {} : content }))
   }
 })
 

@@ -28,6 +28,7 @@ import { Release } from "../../ports/Release.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
 import { SspClient } from "../../ports/SspClient.ts"
 import { Caller } from "../../protocol/access.ts"
+import { AssignedViews } from "../../protocol/overview.ts"
 import { taskOf } from "../../protocol/progress.ts"
 import { Cloned, SchedulerApi, SchedulerBearer } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig } from "../Config.ts"
@@ -51,6 +52,7 @@ import * as Monitor from "./monitor.ts"
 import * as Overview from "./overview.ts"
 
 const ok = { status: "ok" } as const
+const assignedViews = Answers.jsonOf(AssignedViews)
 const whole = { uninterruptible: true } as const
 
 const layerData = HttpApiBuilder.group(SchedulerApi, "data", (handlers) =>
@@ -107,7 +109,7 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
         whole
       )
       .handleRaw("views", ({ urlParams: { after, limit = 100, search, ssp } }) =>
-        Effect.sync(() => Answers.json(Overview.views(pool.state(), { after, limit, search, ssp })))
+        Effect.suspend(() => assignedViews(Overview.views(pool.state(), { after, limit, search, ssp })))
       )
       .handleRaw("view", ({ path, request, urlParams }) =>
         pass(request, path.view_id, (id) => `/view/${id}`, urlParams)

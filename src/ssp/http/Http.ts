@@ -24,6 +24,7 @@ import * as Pages from "../../ports/Pages.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { Caller, type Sees } from "../../protocol/access.ts"
+import { ListedViews } from "../../protocol/overview.ts"
 import { taskOf } from "../../protocol/progress.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
@@ -46,6 +47,7 @@ import * as Overview from "./overview.ts"
 
 const ok = { status: "ok" } as const
 const defaultListed = 100
+const listedViews = Answers.jsonOf(ListedViews)
 const whole = { uninterruptible: true } as const
 
 const levels = {
@@ -149,7 +151,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
         )
       )
       .handleRaw("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
-        Effect.map(views.list({ after, limit, search }), Answers.json)
+        Effect.flatMap(views.list({ after, limit, search }), listedViews)
       )
       .handleRaw("stream", ({ path, request, urlParams }) =>
         request.method === "HEAD"

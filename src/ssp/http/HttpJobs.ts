@@ -14,13 +14,15 @@ import * as Answers from "../../node/httpAnswers.ts"
 import * as Order from "../../node/jobOrder.ts"
 import * as Audit from "../../ports/Audit.ts"
 import type { Amended, Place, StoredJob } from "../../ports/JobStore.ts"
-import type { JobExecution, JobWords } from "../../protocol/jobs.ts"
+import { type JobExecution, JobList, type JobWords, Job as WireJob } from "../../protocol/jobs.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import type { StoreFailed } from "../views/viewTypes.ts"
 import { mapped } from "./HttpErrors.ts"
 
 const defaultLimit = 100
+const listed = Answers.jsonOf(JobList)
+const shown = Answers.jsonOf(WireJob)
 
 const wire = (
   { errors, id, lease, maxRetries, path, payload, status, strategy, table, updatedAt }: StoredJob,
@@ -128,7 +130,7 @@ export const layer = HttpApiBuilder.group(SspApi, "job", (handlers) =>
             )
           const found = yield* mapped(jobs.list(table, status, from, limit))
           const last = found.at(-1)
-          return Answers.json({
+          return yield* listed({
             jobs: found.map((job) => wire(job, jobs.resultOf(job))),
             next: found.length < limit || last === undefined ? null : Order.cursor(last)
           })
@@ -138,9 +140,8 @@ export const layer = HttpApiBuilder.group(SspApi, "job", (handlers) =>
         Effect.gen(function* () {
           const ref = refOf(jobs.tables, job_id)
           const found = ref === undefined ? undefined : yield* mapped(jobs.find(ref))
-          return found === undefined
-            ? yield* Effect.fail(notFound(job_id))
-            : Answers.json(wire(found, jobs.resultOf(found)))
+          if (found === undefined) return yield* Effect.fail(notFound(job_id))
+          return yield* shown(wire(found, jobs.resultOf(found)))
         })
       )
       .handle(
