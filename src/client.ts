@@ -8,6 +8,9 @@
  */
 import type * as Api from "./client/api.ts"
 import type { Fault } from "./client/faults.ts"
+
+export { jsonWithBigints } from "./client/json.ts"
+
 import { Followed, LiveClient, type Options } from "./client/live.ts"
 import type { State } from "./client/sharedView.ts"
 import { world } from "./client/world.ts"

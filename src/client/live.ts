@@ -4,6 +4,7 @@
  * A view is shared by all that follow it, a stream by as many views as the server takes.
  */
 import { fault } from "./faults.ts"
+import { jsonWithText, type ReadJson } from "./json.ts"
 import { type Home, SharedView, type State, type Status } from "./sharedView.ts"
 import { type NamedViews, namedSource, plainSource, type TokenOf } from "./source.ts"
 import { Stream, type StreamSetting } from "./stream.ts"
@@ -26,6 +27,8 @@ export interface Options {
   readonly touchEveryMs?: number
   /** A connection without a byte for so long is taken for broken: 45,000 ms. The server sends one every 15 s. */
   readonly silenceMs?: number
+  /** Reads what streams carry: integers beyond 2^53 as text. `jsonWithBigints` of this module makes them `bigint`. */
+  readonly json?: ReadJson
   /** Views on one connection: 100, as the server's SVC_STREAM_VIEWS. */
   readonly viewsPerStream?: number
 }
@@ -56,7 +59,12 @@ export class LiveClient {
     this.#options = options
     this.#world = world
     this.#plain = plainSource(world, options.token)
-    this.#setting = { world, silenceMs: options.silenceMs ?? 45_000, batch: (run) => this.#batch(run) }
+    this.#setting = {
+      world,
+      silenceMs: options.silenceMs ?? 45_000,
+      json: options.json ?? jsonWithText,
+      batch: (run) => this.#batch(run)
+    }
     this.#home = {
       world,
       graceMs: options.graceMs ?? 10_000,

@@ -10,11 +10,13 @@ type Fields = { [field: string]: unknown }
 
 const isObject = (value: unknown): value is Fields => typeof value === "object" && value !== null
 
+const textOfBigint = (_: string, value: unknown): unknown => (typeof value === "bigint" ? `${value}` : value)
+
 /** What finds a row or an item again: its id where it has one, else its content. */
 const keyOf = (item: unknown): unknown => {
   if (!isObject(item)) return item
   const id = Object.hasOwn(item, "id") ? item["id"] : undefined
-  return typeof id === "string" ? `id:${id}` : `is:${JSON.stringify(item)}`
+  return typeof id === "string" ? `id:${id}` : `is:${JSON.stringify(item, textOfBigint)}`
 }
 
 /**

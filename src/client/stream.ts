@@ -6,6 +6,7 @@
  * one at a time for the same reason.
  */
 import { type Fault, fault, type Refusal, refusalOf, textOf } from "./faults.ts"
+import type { ReadJson } from "./json.ts"
 import {
   backoffMs,
   type ConnectionAction,
@@ -40,6 +41,7 @@ export interface StreamSetting {
   readonly world: World
   /** So long without a byte, and the connection is taken for broken. The server sends one every 15 s. */
   readonly silenceMs: number
+  readonly json: ReadJson
   /** Runs what changes views, then tells those that look at them, once. */
   readonly batch: (run: () => void) => void
 }
@@ -266,7 +268,7 @@ export class Stream {
   #take({ data, event, id, view: place }: SseEvent): void {
     let message: unknown
     try {
-      message = JSON.parse(data)
+      message = this.#setting.json(data)
     } catch {
       return this.#broke(
         fault("MISFIT", `${this.url}/stream sent ${JSON.stringify(data.slice(0, 40))}, which is no JSON`)

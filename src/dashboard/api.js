@@ -98,8 +98,22 @@ const send = async (path, { body, door = "node", headers = {}, keepalive = false
   )
 }
 
+/**
+ * Integers beyond 2^53 as text, since as numbers they would be shown with other digits. Strings are matched too, so that
+ * nothing within one is taken for a number.
+ * @param {string} text
+ */
+export const parse = (text) =>
+  JSON.parse(
+    /\d{16}/.test(text)
+      ? text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) =>
+          /^-?\d+$/.test(token) && !Number.isSafeInteger(Number(token)) ? `"${token}"` : token
+        )
+      : text
+  )
+
 /** @param {string} path @param {Ask} [ask] @returns {Promise<any>} */
-export const call = async (path, ask = {}) => (await send(path, ask)).json()
+export const call = async (path, ask = {}) => parse(await (await send(path, ask)).text())
 
 /**
  * Follows an event stream until it ends or is aborted.
@@ -130,5 +144,5 @@ const emit = (block, onEvent) => {
     else if (line.startsWith("data: ")) data += line.slice(6)
     else if (line.startsWith("id: ")) id = line.slice(4)
   }
-  if (data !== "") onEvent(event, JSON.parse(data), id)
+  if (data !== "") onEvent(event, parse(data), id)
 }

@@ -7,14 +7,16 @@
 import type { Change, Delta, Path } from "../../src/client/delta.ts"
 import type { Rng } from "../kit/random.ts"
 
-export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [field: string]: Json }
+export type Json = null | boolean | number | bigint | string | ReadonlyArray<Json> | { readonly [field: string]: Json }
 
 /** With fields sorted, so that equal values are equal texts. */
 export const canonical = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner
+    typeof inner === "bigint"
+      ? { bigint: String(inner) }
+      : typeof inner === "object" && inner !== null && !Array.isArray(inner)
+        ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+        : inner
   )
 
 const isFields = (value: Json | undefined): value is { readonly [field: string]: Json } =>
@@ -85,7 +87,20 @@ export const diff = (random: Rng, before: ReadonlyArray<Json>, after: ReadonlyAr
 }
 
 const scalar = (random: Rng): Json =>
-  random.pick<Json>([null, true, false, 0, -0.5, 1e21, "", "a", "zwölf\n\u2028: data", "🦊", random.below(100)])
+  random.pick<Json>([
+    null,
+    true,
+    false,
+    0,
+    -0.5,
+    1e21,
+    "",
+    "a",
+    "zwölf\n\u2028: data",
+    "🦊",
+    random.below(100),
+    2n ** 53n + BigInt(random.below(3))
+  ])
 
 const value = (random: Rng, depth: number): Json => {
   if (depth > 2 || random.chance(0.5)) return scalar(random)

@@ -5,6 +5,7 @@
  * Every state that a view ever had is kept under the id of its event, so that a test can ask whether the server had the
  * rows that a client shows.
  */
+import * as JsonText from "../../src/core/jsonText.ts"
 import type { Rng } from "../kit/random.ts"
 import { canonical, diff, type Json } from "./diff.ts"
 import type { VirtualWorld } from "./virtualWorld.ts"
@@ -138,7 +139,7 @@ export class FakeServer {
   private tell(connection: Connection, place: number, event: string, data: object, id?: string, isLast = false): void {
     if (isLast) connection.places[place]!.isOver = true
     connection.send(
-      `view: ${place}\nevent: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
+      `view: ${place}\nevent: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JsonText.write(data)}\n\n`
     )
   }
 

@@ -3,6 +3,7 @@
  * one that it has.
  */
 import { describe, expect } from "vitest"
+import { jsonWithBigints } from "../../src/client/json.ts"
 import { Followed, LiveClient } from "../../src/client/live.ts"
 import { campaign, type Rng, runs, seeded } from "../kit/random.ts"
 import { canonical, type Json, row, step } from "./diff.ts"
@@ -79,7 +80,13 @@ const run = async (random: Rng, events: number): Promise<{ seen: number; statuse
   const world = new VirtualWorld(random)
   const server = new FakeServer(world, random)
   const client = new LiveClient(
-    { url: "http://server/", token: async () => server.token(), graceMs: 3000, viewsPerStream: 2 },
+    {
+      url: "http://server/",
+      token: async () => server.token(),
+      graceMs: 3000,
+      viewsPerStream: 2,
+      json: jsonWithBigints
+    },
     world
   )
   let last = 0

@@ -1,6 +1,7 @@
 /**
  * The pure parts of the client: events out of bytes, the list of rows, sharing, deltas, the tables.
  */
+
 import { describe, expect, it } from "vitest"
 import { applyDelta, Misfit, patched } from "../../src/client/delta.ts"
 import { backoffMs, connection, onEnd, onRefused, stay, view } from "../../src/client/machines.ts"
@@ -8,6 +9,7 @@ import { RowList } from "../../src/client/rowList.ts"
 import { share } from "../../src/client/share.ts"
 import { maxLine, SseParser } from "../../src/client/sse.ts"
 import { ViewRows } from "../../src/client/viewRows.ts"
+import * as JsonText from "../../src/core/jsonText.ts"
 import { rng, runs, seeded } from "../kit/random.ts"
 import { canonical, diff, type Json, step } from "./diff.ts"
 
@@ -191,7 +193,7 @@ describe("deltas", () => {
           const text = canonical(shown)
           const after = step(random, rows, () => `p:${next++}`)
           const delta = diff(random, rows, after)
-          view.delta(JSON.parse(JSON.stringify(delta)) as typeof delta, `i.${n}`)
+          view.delta(JsonText.parse(JsonText.write(delta)) as typeof delta, `i.${n}`)
           rows = after
           expect(canonical(view.rows), canonical(delta)).toBe(canonical(rows))
           expect(canonical(shown)).toBe(text)

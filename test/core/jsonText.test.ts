@@ -5,57 +5,8 @@
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
 import * as JsonText from "../../src/core/jsonText.ts"
+import { jsonValues, least, most, told } from "../kit/jsonValues.ts"
 import { campaign, runs } from "../kit/random.ts"
-
-const most = 9223372036854775807n
-const least = -9223372036854775808n
-
-const around = (at: bigint) => fc.bigInt({ min: at - 3n, max: at + 3n })
-const integers = fc
-  .oneof(
-    fc.bigInt({ min: least, max: most }),
-    ...[0n, 2n ** 53n, -(2n ** 53n)].map(around),
-    fc.bigInt({ min: most - 3n, max: most }),
-    fc.bigInt({ min: least, max: least + 3n })
-  )
-  .map((n) => (Number.isSafeInteger(Number(n)) ? Number(n) : n))
-const floats = fc
-  .oneof(
-    fc.double({ noNaN: true, noDefaultInfinity: true }),
-    fc.integer({ min: 1, max: 2000 }).map((n) => 2 ** 53 + 2 * n),
-    fc.constantFrom(2 ** 63, -(2 ** 63), 1e20, 1e21, 1e300, 0.1, 987654321987654321)
-  )
-  .map((n) => (n === 0 ? 0 : n))
-const names = fc.oneof(
-  fc.string(),
-  fc.constantFrom("__proto__", "constructor", "toJSON", "1", "01", "a b", '"', "\\", "\\u0001", "12345678901234567")
-)
-const texts = fc.oneof(names, fc.stringMatching(/^[-\d":,[\]{}\\e.]{0,40}$/))
-const { value: values } = fc.letrec((tie) => ({
-  value: fc.oneof(
-    { maxDepth: 4 },
-    fc.oneof(integers, integers, floats, texts, fc.constantFrom(null, true, false)),
-    fc.array(tie("value"), { maxLength: 4 }),
-    fc.dictionary(names, tie("value"), { maxKeys: 4 }).map((object) =>
-      // Names such as `__proto__` are the object's own.
-      Object.entries(object).reduce(
-        (out, [name, value]) =>
-          Object.defineProperty(out, name, { value, enumerable: true, configurable: true, writable: true }),
-        {}
-      )
-    )
-  )
-}))
-
-/** As text that tells a bigint from a number and 2^53 from its neighbours. */
-const told = (value: unknown): string =>
-  JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === "bigint"
-      ? ["bigint", String(inner)]
-      : typeof inner === "number" && !Number.isSafeInteger(inner)
-        ? ["float", String(inner)]
-        : inner
-  )
 
 const spaced = (text: string): string =>
   text.replace(/"(?:[^"\\]|\\.)*"|[,:[\]{}]/g, (token) => (token.length > 1 ? token : ` ${token}\n\t`))
@@ -65,7 +16,7 @@ const settings = { numRuns: runs(campaign ? 20_000 : 1_000) }
 describe("D66 JSON text", () => {
   it("comes back as it was, however it is spaced", () => {
     fc.assert(
-      fc.property(values, (value) => {
+      fc.property(jsonValues, (value) => {
         const text = JsonText.write(value)
         expect(told(JsonText.parse(text))).toBe(told(value))
         expect(told(JsonText.parse(spaced(text)))).toBe(told(value))
@@ -79,7 +30,7 @@ describe("D66 JSON text", () => {
       JSON.parse(JSON.stringify(value, (_, inner: unknown) => (typeof inner === "bigint" ? Number(inner) : inner)))
     fc.assert(
       fc.property(
-        values,
+        jsonValues,
         fc.nat(),
         fc.constantFrom("", "0", "-", ",", "]", "}", '"', "e5", ".5", " 1"),
         (value, at, put) => {

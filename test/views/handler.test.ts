@@ -104,6 +104,21 @@ describe("a view that is asked for", () => {
     const mine = { view: "mine", params: {} }
     expect(await idOf(mine)).not.toBe(await idOf(mine, "session=bob"))
   })
+  it("D66 has its integers of 64 bits with all their digits, and another id for each", async () => {
+    const handler = handlerOf()
+    const digits = ["987654321987654321", "987654321987654322"]
+    const ids = await Promise.all(
+      digits.map(async (n) => (await ask(handler, request({ view: "numbered", params: { n } }))).body["view"])
+    )
+    expect(new Set(ids).size).toBe(2)
+    const bodies = calls.filter(({ path }) => path === "/view/register").map(({ init }) => String(init.body))
+    expect(bodies.map((body) => /"params":\{"n":(\d+)\}/.exec(body)?.[1]).sort()).toEqual(digits)
+    const { body, status } = await ask(handler, request('{"view":"numbered","params":{"n":1e400}}'))
+    expect([status, body["details"]]).toEqual([
+      400,
+      [{ path: "params.n", reason: "is 1e400, which neither a 64-bit integer nor a float can hold" }]
+    ])
+  })
   it("is asked for with the secret of the moment", async () => {
     let current = "one"
     const handler = handlerOf({ secret: () => current })

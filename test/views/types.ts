@@ -20,6 +20,10 @@ export const views = defineViews({
           }
         : undefined
   },
+  numbered: {
+    params: Schema.Struct({ n: Schema.BigInt }),
+    query: ({ n }) => ({ surql: "SELECT id FROM post WHERE n = $n", params: { n } })
+  },
   mine: {
     params: Schema.Struct({}),
     query: (_, user: User) => ({ surql: "SELECT * FROM post WHERE author = $me", params: { me: user.id } })
