@@ -9,7 +9,7 @@
 import type * as Api from "./client/api.ts"
 import type { Fault } from "./client/faults.ts"
 
-export { jsonWithBigints } from "./client/json.ts"
+import * as Json from "./client/json.ts"
 
 import { Followed, LiveClient, type Options } from "./client/live.ts"
 import type { State } from "./client/sharedView.ts"
@@ -25,6 +25,9 @@ export type LiveError = Fault
 
 export type NamedTypes = Api.NamedTypes
 export type Live<Views extends NamedTypes = NamedTypes> = Api.Live<Views>
+
+/** Option `json` of {@link connect}: integers beyond 2^53 are `bigint`. Throws where the text is no JSON. */
+export const jsonWithBigints: (text: string) => unknown = Json.jsonWithBigints
 
 /**
  * A client. It opens no connection before a view is followed. Throws where the options make no sense; whatever goes

@@ -68,7 +68,11 @@ const member = (ssp: string): MemberRow => ({
 })
 const view: ViewRow = {
   view: "v",
-  spec: { body: { id: "v", params: null, deep: [{ a: "\u0000\u{1F600}" }] }, ttlMs: 5, lastActiveAt: 6 },
+  spec: {
+    body: { id: "v", params: null, deep: [{ a: "\u0000\u{1F600}", n: [987654321987654321n, 987654321987654321] }] },
+    ttlMs: 5,
+    lastActiveAt: 6
+  },
   assignment: 8,
   assignedAt: 9,
   home,

@@ -1,7 +1,9 @@
 /**
  * A view followed in format rows beside the laws: what the deltas tell is applied, and the list must be the result.
  */
+
 import type { Touched, View } from "../../../src/core/ivm/view/view.ts"
+import * as JsonText from "../../../src/core/jsonText.ts"
 import { RowList } from "../../../src/core/rows/rowList.ts"
 import { deltaText, noteTouched } from "../../../src/core/rows/rowsText.ts"
 import { drain } from "../../../src/core/surql/evaluate/scope.ts"
@@ -22,7 +24,7 @@ export class FollowedRows {
     this.tally = tally
     this.list = new RowList(view, Infinity, 0)
     drain(this.list.fill())
-    this.rows = Array.from(this.list.texts(), (text) => JSON.parse(text) as unknown)
+    this.rows = Array.from(this.list.texts(), (text) => JsonText.parse(text))
   }
 
   /** A step has changed the view. Some are told together. */
@@ -31,7 +33,7 @@ export class FollowedRows {
     if (++this.steps % 3 === 0) return
     const text = deltaText(this.list.turn(this.touched), this.view.hash(), undefined)
     this.touched = new Map()
-    const told = JSON.parse(text) as RowsDeltaJson
+    const told = JsonText.parse(text) as RowsDeltaJson
     this.rows = applied(this.rows, told)
     const { insert = [], patch = [], remove = [], update = [] } = told
     this.tally.patched += patch.length
@@ -48,7 +50,9 @@ export class FollowedRows {
 /** Fields in one order: a field that was added by path stands last. */
 const canonical = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner
+    typeof inner === "bigint"
+      ? { bigint: String(inner) }
+      : typeof inner === "object" && inner !== null && !Array.isArray(inner)
+        ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+        : inner
   ) ?? "null"

@@ -53,7 +53,17 @@ export const keys: ReadonlyArray<string> = ["1", "2", "10", "a", "Z", "`x y`", "
 /** Keys of records that nothing links to: to the database the ids of some are equal. */
 const twins: ReadonlyArray<string> = ["[2]", "[2f]", "[2dec]", "{ a: 1 }", "{ a: 1f }"]
 
-const integers: ReadonlyArray<unknown> = [0, 1, 2, 3, -1, 10]
+const small: ReadonlyArray<unknown> = [0, 1, 2, 3, -1, 10]
+/** Neighbours that a float cannot tell apart, and the ends. */
+const large: ReadonlyArray<unknown> = [
+  9007199254740992n,
+  9007199254740993n,
+  -9007199254740993n,
+  9223372036854775806n,
+  9223372036854775807n,
+  -9223372036854775808n
+]
+const integers: ReadonlyArray<unknown> = [...small, ...small, ...small, ...large]
 const floats: ReadonlyArray<unknown> = [1.5, 2.5, 0.1, 0.2, 0.3, 1e15, -0.7]
 const strings: ReadonlyArray<unknown> = [
   "",

@@ -4,9 +4,11 @@
  * Why besides the oracle: it shares the meaning of expressions with the engine; a fault in that meaning shows here, and
  * so does everything that depends on the way data came in. Queries and data are generated as for the laws.
  */
+
 import { setImmediate as breathe } from "node:timers/promises"
 import { expect } from "vitest"
 import type { View } from "../../../src/core/ivm/view/view.ts"
+import * as JsonText from "../../../src/core/jsonText.ts"
 import { encode } from "../../../src/core/surql/values/encode.ts"
 import { type Rng, runs, seeded } from "../../kit/random.ts"
 import { Desk, type Watching } from "./desk.ts"
@@ -70,7 +72,7 @@ const expectSame = (
   what: string
 ): void =>
   got.forEach((one, i) =>
-    expect(one, `${what}: ${asked[i]?.text} ${JSON.stringify(asked[i]?.params)}`).toEqual(wanted[i])
+    expect(one, `${what}: ${asked[i]?.text} ${JsonText.write(asked[i]?.params)}`).toEqual(wanted[i])
   )
 
 /** The last state of each record, with a version of its own. */
@@ -140,7 +142,7 @@ seeded(
           view = alone.watch(text, params)
         const heard = changes.map((json) => (alone.send(json), [view.delta(), view.hash(), view.view.generation]))
         deltas += heard.filter(([delta]) => delta !== undefined).length
-        expect(heard, `alone: ${text} ${JSON.stringify(params)}`).toEqual(told[i])
+        expect(heard, `alone: ${text} ${JsonText.write(params)}`).toEqual(told[i])
       })
     }
     expect(deltas).toBeGreaterThan(320)
@@ -234,7 +236,7 @@ const rename = (text: string): string =>
       `${table}:${from === undefined ? "" : (renamed[from] ?? from)}${dots}${to === undefined ? "" : dots === "" ? to : (renamed[to] ?? to)}`
   )
 
-const renameJson = <A>(json: A): A => JSON.parse(rename(JSON.stringify(json))) as A
+const renameJson = <A>(json: A): A => JsonText.parse(rename(JsonText.write(json))) as A
 
 seeded("L5 records with other ids in the same order give the same result with those ids", file, async (random) => {
   expect(Object.keys(renamed).sort()).toEqual([...keys].sort())

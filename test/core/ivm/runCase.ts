@@ -5,11 +5,13 @@
  * The laws are checked from outside: rows, keys, versions, failing records, deltas, generations and hashes as a client
  * sees them, whichever way the engine maintains a query.
  */
+
 import { Either } from "effect"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { holdingsOf } from "../../../src/core/ivm/holdings.ts"
 import type { EngineOptions } from "../../../src/core/ivm/options.ts"
 import type { Touched, View } from "../../../src/core/ivm/view/view.ts"
+import * as JsonText from "../../../src/core/jsonText.ts"
 import { type Change, decodeChange } from "../../../src/core/record/change.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
 import { fromJson } from "../../../src/core/surql/values/json.ts"
@@ -100,7 +102,7 @@ interface Watched {
 
 export const decode = (json: unknown): Change => {
   const decoded = decodeChange(json)
-  if (Either.isLeft(decoded)) throw new Error(`${JSON.stringify(json)}: ${decoded.left.message}`)
+  if (Either.isLeft(decoded)) throw new Error(`${JsonText.write(json)}: ${decoded.left.message}`)
   return decoded.right
 }
 

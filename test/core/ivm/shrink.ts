@@ -5,6 +5,7 @@
  * Why by leaving things out: every subset of a case is a case. What is left fails with the same law, so that one fault
  * is not traded for another on the way. The number of runs is bounded, so a red test stays quick.
  */
+import * as JsonText from "../../../src/core/jsonText.ts"
 import { type Case, runCase, type Step, type Violation } from "./runCase.ts"
 
 const law = (violation: Violation | undefined): string | undefined => violation?.what.split(/[ :\n]/, 2).join(" ")
@@ -99,7 +100,7 @@ const shorten = (best: () => Shrunk, attempt: (steps: Case) => boolean): void =>
 /** What a red test says: the law, the view, and the case to commit to found.ts. */
 export const report = ({ steps, violation }: Shrunk): string => {
   const query = steps.flatMap((step) =>
-    "watch" in step && step.watch === violation.view ? [`${step.query}  ${JSON.stringify(step.params ?? {})}`] : []
+    "watch" in step && step.watch === violation.view ? [`${step.query}  ${JsonText.write(step.params ?? {})}`] : []
   )[0]
-  return `${violation.what}\n  query ${query ?? "-"}\n  case\n[\n${steps.map((step) => `  ${JSON.stringify(step)}`).join(",\n")}\n]`
+  return `${violation.what}\n  query ${query ?? "-"}\n  case\n[\n${steps.map((step) => `  ${JsonText.write(step)}`).join(",\n")}\n]`
 }

@@ -13,7 +13,20 @@ export const pick = (...texts: ReadonlyArray<string>): Text => fc.constantFrom(.
 
 const scalar: Text = fc.oneof(
   { weight: 6, arbitrary: pick("0", "1", "2", "3", "-1", "10") },
-  { weight: 2, arbitrary: pick("1.0f", "1.5f", "2dec", "3dec", "-2.5f", "9007199254740993", "1e300f") },
+  {
+    weight: 2,
+    arbitrary: pick(
+      "1.0f",
+      "1.5f",
+      "2dec",
+      "3dec",
+      "-2.5f",
+      "9007199254740992",
+      "9007199254740993",
+      "9223372036854775807",
+      "1e300f"
+    )
+  },
   {
     weight: 5,
     arbitrary: pick("'a'", "'b'", "'B'", "'abc'", "''", "'10'", "'9'", "'é'", "'a b'", "'李雷'", "'Nancy'", "'09'")
