@@ -470,6 +470,17 @@ export const params = (rng: Rng, mask: Mask): Json => ({
   ids: Array.from({ length: 3 }, () => recordText(rng))
 })
 
+/** Behind a row, by a value and its id, which may be a text. */
+const keysetCondition = (g: G, field: string): string => {
+  const { rng } = g
+  const value = literal(g),
+    op = rng.pick(["<", ">"]),
+    id = `${rng.pick(tables)}:${rng.pick(keys)}`
+  if (rng.chance(0.7)) return `(${field} ${op} ${value} OR ${field} = ${value} AND id ${op} ${id})`
+  tag(g, "unlike")
+  return `(id ${op} "${id}" OR ${field} = ${value})`
+}
+
 /** A window that an index decides: equal fields, IN, a range of what is ordered by first, and fields to order by. */
 const pageQuery = (g: G): string => {
   tag(g, "windows", "order", "page")
@@ -480,6 +491,7 @@ const pageQuery = (g: G): string => {
     ...(rng.chance(0.25) ? [`${rng.pick(["m", "g"])} IN [${literal(g)}, ${literal(g)}, ${literal(g)}]`] : []),
     ...(rng.chance(0.4) ? [`${field} ${rng.pick(["<", "<=", ">", ">="])} ${literal(g)}`] : []),
     ...(rng.chance(0.15) ? [`${field} ${rng.pick(["<", ">="])} ${literal(g)}`] : []),
+    ...(rng.chance(0.2) ? [keysetCondition(g, field)] : []),
     ...(rng.chance(0.35) ? [`${path(g)} ${rng.pick(["!=", "==", "CONTAINSNOT"])} ${literal(g)}`] : [])
   ]
   const filter = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`

@@ -26,6 +26,8 @@ type Case = readonly [query: string, unlike: Unlike, answer?: string]
 const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
   "text of a record id": [
     ["RETURN 'p:1' = p:1", "both", "[true]"],
+    ["SELECT VALUE id FROM p WHERE id > 'p:2'", "both", "[[p:3]]"],
+    ["RETURN p:1 < 'p:2'", "both", "[true]"],
     ["SELECT VALUE a FROM 'p:1'", "both", "[[1]]"],
     ["RETURN { a: 'p:1' }.a.a", "both", "[1]"]
   ],

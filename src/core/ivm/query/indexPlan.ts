@@ -10,6 +10,7 @@
  */
 
 import { canFail } from "../../surql/evaluate/evaluate.ts"
+import { recordOf } from "../../surql/evaluate/paths.ts"
 import type { Expr } from "../../surql/syntax/ast.ts"
 import { Geometry, isObj, Range, SetValue, Special, Uuid, type Value } from "../../surql/values/value.ts"
 import { type KeySpec, type Keys, keyOfValues, keysOfElements, type Path, unindexable } from "../index/indexKey.ts"
@@ -264,6 +265,10 @@ export const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArr
 
 const openInterval: Interval = { from: undefined, to: undefined }
 
+/** Whether a limit is a text that is one beside text, and beside records an id (D1): no interval is both. */
+export const isTwofold = (limits: ReadonlyArray<Limit>, params: Params): boolean =>
+  limits.some(({ name }) => typeof params[name] === "string" && recordOf(params[name]) !== undefined)
+
 export const intervalOf = (limits: ReadonlyArray<Limit>, params: Params): Interval | undefined =>
   limits.length === 0
     ? undefined
@@ -281,6 +286,7 @@ export const viewKeyOf = (
   params: Params,
   live = false
 ): ViewKey | undefined => {
+  if (isTwofold(limits, params)) return undefined
   const values = equal.map(({ name }) => params[name])
   if (rangeSpec !== undefined && member!.lists.length === 1 && member!.values.length === 0) {
     const range = params[member!.lists[0]!]

@@ -11,8 +11,9 @@
 import { Either } from "effect"
 import { partsOf } from "../../surql/evaluate/charge.ts"
 import { compile, isConstant, run } from "../../surql/evaluate/evaluate.ts"
+import { idOfTable } from "../../surql/evaluate/paths.ts"
 import type { Compiled, Scope } from "../../surql/evaluate/scope.ts"
-import { inner } from "../../surql/evaluate/select/sources.ts"
+import { inner, isId } from "../../surql/evaluate/select/sources.ts"
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Expr, Select } from "../../surql/syntax/ast.ts"
 import { print } from "../../surql/syntax/print.ts"
@@ -46,16 +47,65 @@ const largestArgument = 10_000
  */
 const stays = (value: Value): boolean => partsOf(value, largestArgument) > largestArgument || holdsRegex(value)
 
-/** Puts parameters in place of constants; `take` gives the name, or `undefined` to leave one where it is. */
-const withoutConstants = (select: Select, take: (expr: Expr) => string | undefined, wholeBounds: boolean): Select => {
-  const lifted = (expr: Expr): Expr | undefined => {
-    const name = take(expr)
+type Binary = Extract<Expr, { kind: "binary" }>
+
+const argumentOf = (expr: Expr, ofTable: string | undefined): Compiled => {
+  const value = compile(expr)
+  return ofTable === undefined ? value : (scope) => idOfTable(value(scope), ofTable)
+}
+
+const isLess = ({ op }: Binary): boolean => op === "<" || op === ">"
+
+const isOrder = (op: string): boolean => /^[<>]=?$/.test(op)
+
+/** The operands of an operator that is written several times. */
+const operandsOf = (expr: Expr, op: "AND" | "OR"): ReadonlyArray<Expr> =>
+  expr.kind === "binary" && expr.op === op ? [...operandsOf(expr.left, op), ...operandsOf(expr.right, op)] : [expr]
+
+/** The same two operands. */
+const isAlike = (a: Expr, b: Binary): boolean =>
+  a.kind === "binary" && a.op === "=" && print(a.left) === print(b.left) && print(a.right) === print(b.right)
+
+/** `at <= $at`, which `at < $at OR at = $at AND id < $id` implies: a page behind another is a range of its index. */
+const impliedBy = (expr: Expr): Expr | undefined => {
+  const parts = operandsOf(expr, "OR")
+  const less = parts.find((part): part is Binary => part.kind === "binary" && isLess(part))
+  return less !== undefined &&
+    parts.length > 1 &&
+    parts.every((part) => part === less || operandsOf(part, "AND").some((each) => isAlike(each, less)))
+    ? { ...less, op: less.op === "<" ? "<=" : ">=" }
+    : undefined
+}
+
+const withImplied = (expr: Expr): Expr => {
+  if (expr.kind !== "binary" || (expr.op !== "AND" && expr.op !== "OR")) return expr
+  if (expr.op === "AND") return { ...expr, left: withImplied(expr.left), right: withImplied(expr.right) }
+  const implied = impliedBy(expr)
+  return implied === undefined ? expr : { kind: "binary", at: expr.at, op: "AND", left: implied, right: expr }
+}
+
+/**
+ * Puts parameters in place of constants; `take` gives the name, or `undefined` to leave one where it is. `ofTable`: a
+ * text is an id of this table where it is one, since it is compared with such ids.
+ */
+const withoutConstants = (
+  select: Select,
+  take: (expr: Expr, ofTable?: string) => string | undefined,
+  wholeBounds: boolean
+): Select => {
+  const [from] = select.from
+  const table = select.from.length === 1 && from?.kind === "table" ? from.name : undefined
+  const lifted = (expr: Expr, ofTable?: string): Expr | undefined => {
+    const name = take(expr, ofTable)
     return name === undefined ? undefined : { kind: "param", at: expr.at, name }
   }
-  const walk = (expr: Expr): Expr => {
-    const param = isConstant(expr) ? lifted(expr) : undefined
+  const walk = (expr: Expr, ofTable?: string): Expr => {
+    const param = isConstant(expr) ? lifted(expr, ofTable) : undefined
     if (param !== undefined) return param
-    if (expr.kind === "binary") return { ...expr, left: walk(expr.left), right: walk(expr.right) }
+    if (expr.kind === "binary") {
+      const ids = isOrder(expr.op) && (isId(expr.left) || isId(expr.right)) ? table : undefined
+      return { ...expr, left: walk(expr.left, ids), right: walk(expr.right, ids) }
+    }
     if (expr.kind === "unary") return { ...expr, operand: walk(expr.operand) }
     return expr
   }
@@ -64,7 +114,7 @@ const withoutConstants = (select: Select, take: (expr: Expr) => string | undefin
   return {
     ...select,
     from: select.from.map((source) => (source.kind === "table" ? source : bound(source)!)),
-    where: select.where && walk(select.where),
+    where: select.where && walk(withImplied(select.where)),
     limit: bound(select.limit),
     start: bound(select.start)
   }
@@ -107,8 +157,8 @@ export const lift = (select: Select, scope: Scope): Lifted => {
   let count = 0
   const lifted = withoutConstants(
     select,
-    (expr) => {
-      const value = run(compile(expr), scope)
+    (expr, ofTable) => {
+      const value = run(argumentOf(expr, ofTable), scope)
       if (Either.isLeft(value) || stays(value.right)) return undefined
       const name = `${liftedPrefix}${count++}`
       args[name] = value.right
@@ -166,9 +216,9 @@ export const liftOnce = (
 ): LiftedOnce => {
   const parents: Array<Argument> = []
   const args: Array<Argument> = []
-  const argument = (list: Array<Argument>, prefix: string, expr: Expr): string => {
+  const argument = (list: Array<Argument>, prefix: string, expr: Expr, ofTable?: string): string => {
     const name = `${prefix}${list.length}`
-    list.push({ name, value: compile(expr) })
+    list.push({ name, value: argumentOf(expr, ofTable) })
     return name
   }
   const rows = !inside
@@ -185,9 +235,9 @@ export const liftOnce = (
   let correlated = parents.length > 0
   const constant = withoutConstants(
     rows,
-    (expr) => {
+    (expr, ofTable) => {
       correlated ||= !isConstant(expr)
-      return argument(args, liftedPrefix, expr)
+      return argument(args, liftedPrefix, expr, ofTable)
     },
     inside
   )

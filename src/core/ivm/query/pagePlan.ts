@@ -22,7 +22,7 @@ import type { Interval } from "../index/intervalTree.ts"
 import type { Ordering, OrderingTerm } from "../index/orderedRows.ts"
 import type { Bounds } from "../operators/window.ts"
 import { type FiledKey, plainKey } from "../store/denseMap.ts"
-import { type IndexPlan, intervalOf, plainPath, valuesOf } from "./indexPlan.ts"
+import { type IndexPlan, intervalOf, isTwofold, plainPath, valuesOf } from "./indexPlan.ts"
 import { type Params, valueKey } from "./lift.ts"
 
 /** A page holds its rows one by one and walks over those of them that a change moved, so it has an end. */
@@ -183,7 +183,8 @@ export const pageKeysOf = (
   const found = items === undefined ? keyOfValues(values) : keysOfElements(values, items)
   if (found === unindexable) return undefined
   // Such ids are ordered otherwise than they compare.
-  if (limits.some(({ name, path }) => path[0] === "id" && isCompositeId(params[name]))) return undefined
+  if (isTwofold(limits, params) || limits.some(({ name, path }) => path[0] === "id" && isCompositeId(params[name])))
+    return undefined
   const keys: ReadonlyArray<FiledKey> = Array.isArray(found) ? distinct(found) : [found]
   return keys.length > 1 && start > maxMergedStart ? undefined : { keys, interval: intervalOf(limits, params) }
 }

@@ -20,14 +20,14 @@ import { weighed } from "../values/weigh.ts"
 import { add, divide, modulo, multiply, negate, raisePower, subtract } from "./arithmetic.ts"
 import { cast } from "./cast.ts"
 import * as Charge from "./charge.ts"
-import { added, compared, contained, isSmall, sortSteps, walk } from "./charge.ts"
+import { added, compared, contained, isSmall, ordered, sortSteps, walk } from "./charge.ts"
 import { coerce } from "./coerce.ts"
 import { allEqual, anyEqual, contains, containsAll, containsAny, intersects } from "./containment.ts"
 import type { Failure } from "./failure.ts"
 import { failureOf, known, raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import { exactKind } from "./methods.ts"
-import { compileIdiom, fetch as loaded } from "./paths.ts"
+import { compileIdiom, idOfTable, fetch as loaded } from "./paths.ts"
 import type { Budget, Compiled, Scope } from "./scope.ts"
 import { make, spend } from "./scope.ts"
 import { fetching } from "./select/reshape.ts"
@@ -146,15 +146,22 @@ export const recordKey = (v: Value): RecordKey => {
 const unary = (op: "-" | "!" | "+", operand: Compiled): Compiled =>
   op === "!" ? (s) => !isTruthy(operand(s)) : op === "-" ? (s) => negate(operand(s)) : operand
 
+/** D1: a text of the form of a record id is one where it is compared with a record of that table. */
+const beside = (v: Value, other: Value): Value => (other instanceof RecordId ? idOfTable(v, other.table) : v)
+
+/** The order that `<` and its like go by. */
+const order = (a: Value, b: Value): number =>
+  typeof a === typeof b ? compare(a, b) : compare(beside(a, b), beside(b, a))
+
 const comparisons: { readonly [op: string]: (a: Value, b: Value) => Value } = {
   "=": equal,
   "!=": (a, b) => !equal(a, b),
   "*=": allEqual,
   "?=": anyEqual,
-  "<": (a, b) => compare(a, b) < 0,
-  "<=": (a, b) => compare(a, b) <= 0,
-  ">": (a, b) => compare(a, b) > 0,
-  ">=": (a, b) => compare(a, b) >= 0,
+  "<": (a, b) => order(a, b) < 0,
+  "<=": (a, b) => order(a, b) <= 0,
+  ">": (a, b) => order(a, b) > 0,
+  ">=": (a, b) => order(a, b) >= 0,
   "+": add,
   "-": subtract,
   "*": multiply,
@@ -182,11 +189,12 @@ const chargeOf = (op: BinaryOp): ((b: Budget, left: Value, right: Value) => void
       return added
     case "=":
     case "!=":
+      return compared
     case "<":
     case "<=":
     case ">":
     case ">=":
-      return compared
+      return ordered
     case "*=":
     case "?=":
       return contained

@@ -54,9 +54,6 @@ export const compileIdiom = (idiom: Idiom): Compiled => {
 export const recordOf = (v: Value): RecordId | undefined =>
   v instanceof RecordId ? v : typeof v === "string" && v.includes(":") ? RecordIds.parse(v) : undefined
 
-/** The record a document says it is. */
-export const recordIn = (doc: Value): RecordId | undefined => (isObj(doc) ? recordOf(field(doc, "id")) : undefined)
-
 /** The same inside an evaluation, which pays for reading the text. */
 export const idIn = (v: Value, s: Scope): RecordId | undefined => {
   if (typeof v !== "string") return v instanceof RecordId ? v : undefined
@@ -65,6 +62,15 @@ export const idIn = (v: Value, s: Scope): RecordId | undefined => {
   spend(s.budget, lookSteps + idSteps(v))
   return RecordIds.parse(v)
 }
+
+/** A text that is the id of a record of a table as that id; any other value unchanged. */
+export const idOfTable = (v: Value, table: string): Value => {
+  const id = typeof v === "string" ? recordOf(v) : undefined
+  return id?.table === table ? id : v
+}
+
+/** The record a document says it is. */
+export const recordIn = (doc: Value): RecordId | undefined => (isObj(doc) ? recordOf(field(doc, "id")) : undefined)
 
 /** The usual path: a field of the document, then perhaps more. */
 const fromField = (name: string, parts: ReadonlyArray<Part>): Compiled => {

@@ -7,9 +7,11 @@
  */
 import { analyze } from "../../syntax/analyze.ts"
 import type { Expr, Select } from "../../syntax/ast.ts"
+import { isComposite } from "../../values/order.ts"
 import { isInt, type Range, RecordId, RecordRange, Table, type Value } from "../../values/value.ts"
 import { canFail, compile } from "../evaluate.ts"
 import { EvalError } from "../failure.ts"
+import { idOfTable } from "../paths.ts"
 import type { Scope } from "../scope.ts"
 import { ordersById } from "./select.ts"
 import { compileSources, conjuncts, fixed, idTerms, inKeyOrder } from "./sources.ts"
@@ -41,8 +43,8 @@ const isRange = (select: Select, table: string, scope: Scope): boolean => {
   return (
     terms.length === conjuncts(select.where).length &&
     terms.every(({ op, value }) => {
-      const bound = value(scope)
-      return op !== "=" && bound instanceof RecordId && bound.table === table
+      const bound = idOfTable(value(scope), table)
+      return op !== "=" && bound instanceof RecordId && bound.table === table && !isComposite(bound)
     })
   )
 }

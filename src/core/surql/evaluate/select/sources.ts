@@ -23,7 +23,7 @@ import {
   Table
 } from "../../values/value.ts"
 import { canFail, compile } from "../evaluate.ts"
-import { idIn, recordIn } from "../paths.ts"
+import { idIn, idOfTable, recordIn } from "../paths.ts"
 import type { Compiled, Scope } from "../scope.ts"
 
 /** A row on its way through the steps. */
@@ -175,7 +175,7 @@ const tighter = (a: Bound | undefined, b: Bound, direction: 1 | -1): Bound => {
 const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Value => {
   let from: Bound | undefined, to: Bound | undefined
   for (const { op, value } of terms) {
-    const v = value(scope)
+    const v = idOfTable(value(scope), table.name)
     if (op === "=") {
       const id = idIn(v, scope)
       if (id !== undefined) return id.table === table.name ? id : undefined
