@@ -16,6 +16,13 @@ import { registration } from "../kit/registration.ts"
 import type { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
+/** Waits until a service has noted that these are the tables. */
+const noted = (server: RpcServer, tables: ReadonlyArray<string>): Promise<unknown> =>
+  until(`${tables.join(", ")} are noted`, async () => {
+    const [seen] = await server.ask<[ReadonlyArray<unknown>]>("n", "d", "SELECT VALUE tables FROM _svc_reader")
+    return JSON.stringify(seen) === JSON.stringify([tables])
+  })
+
 const { fresh, serve, start: startNode } = besides()
 
 const start = async (server: RpcServer, env: { readonly [name: string]: string } = {}): Promise<NodeBeside> => {
@@ -63,10 +70,7 @@ test("D57 a table that is made while no service follows the database gets its ev
   const server = await serve()
   await server.ask("n", "d", `DEFINE TABLE item; DEFINE TABLE left; ${install("item")}`)
   const first = await start(server)
-  await until("what is there is noted", async () => {
-    const [noted] = await server.ask<[ReadonlyArray<unknown>]>("n", "d", "SELECT VALUE tables FROM _svc_reader")
-    return JSON.stringify(noted) === JSON.stringify([["item", "left"]])
-  })
+  await noted(server, ["item", "left"])
   await first.stop()
   await server.ask("n", "d", "DEFINE TABLE made; CREATE made:1 SET n = 1")
   const node = await start(server)
@@ -147,13 +151,16 @@ test("D76 a table that is removed and made again between two looks shows the new
 test("D76 what a transaction that began before a table had its event commits later is shown, without the compare of everything", async () => {
   const server = await serve()
   await server.ask("n", "d", `DEFINE TABLE item; ${install("item")}`)
-  const node = await start(server)
-  await register(node, "made", "SELECT VALUE n FROM made")
+  const before = await start(server)
+  await noted(server, ["item"])
+  await before.stop()
   const db = await rootClient(server)
   onTestFinished(async () => void (await db.close()))
   await db.query("DEFINE TABLE made; CREATE made:1 SET n = 1")
   const open = await db.beginTransaction()
   await open.query("CREATE made:2 SET n = 2; UPDATE made:1 SET n = 10")
+  const node = await start(server)
+  await register(node, "made", "SELECT VALUE n FROM made")
   await until("the table has its event", async () => (await events(server, "made")).length === 1)
   await shows(node, "made", [1])
   await open.commit()
