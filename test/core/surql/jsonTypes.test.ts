@@ -1,6 +1,7 @@
 /** A record that goes as JSON with its types is the record that comes out (D1). */
 import { expect, test } from "vitest"
 import * as JsonText from "../../../src/core/jsonText.ts"
+import { fromJsonTyped, toJson } from "../../../src/core/surql/values/json.ts"
 import { asSent, split } from "../../../src/core/surql/values/jsonTypes.ts"
 import { identical } from "../../../src/core/surql/values/order.ts"
 import type { Obj } from "../../../src/core/surql/values/value.ts"
@@ -21,4 +22,22 @@ test("D1 a record that goes as JSON with its types comes out as it was: exact nu
     expect(JsonText.write(JsonText.parse(JsonText.write(sent))), text).toBe(JsonText.write(sent))
     expect(identical(asSent(doc), doc), `${text}\n${JsonText.write(sent)}`).toBe(true)
   }
+})
+
+test("D66 the types of a change go before the digits of its JSON, which a sender may have rounded", () => {
+  const json = JsonText.parse(
+    '{"int":987654321987654300,"most":9223372036854776000,"float":9007199254740993,"decimal":987654321987654321,"whole":987654321987654321,"either":[987654321987654321]}'
+  )
+  const types = {
+    int: "int 987654321987654321",
+    most: "int 9223372036854775807",
+    float: "float",
+    decimal: "decimal",
+    whole: "int",
+    "either.*": "string | float"
+  }
+  const typed = fromJsonTyped(json, types, "plain")
+  const is =
+    "{ int: 987654321987654321, most: 9223372036854775807, float: 9007199254740992f, decimal: 987654321987654321dec, whole: 987654321987654321, either: [987654321987654300f] }"
+  expect(identical(typed, constant(is)), JsonText.write(toJson(typed))).toBe(true)
 })
