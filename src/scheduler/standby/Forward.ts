@@ -13,7 +13,9 @@ import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Stream } from "effect"
 import { fromBody, respond, toAnswer } from "../../node/httpAnswers.ts"
+import { Serving } from "../../ports/Front.ts"
 import { RequestBody } from "../../ports/RequestBody.ts"
+import { feedType } from "../../protocol/wire.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../http/HttpErrors.ts"
 import type { Standing } from "./Standing.ts"
@@ -43,27 +45,32 @@ const methods = { GET: "GET", HEAD: "HEAD", POST: "POST", PUT: "PUT", PATCH: "PA
 
 const isMethod = (method: string): method is keyof typeof methods => Object.hasOwn(methods, method)
 
-const answered = (response: HttpClientResponse.HttpClientResponse, isHead: boolean) => {
+/** Answers that go on until one side ends them. */
+const endless = ["text/event-stream", feedType]
+
+/** `stopping`: ends an answer that goes on, which would keep this process from stopping, or from its own term. */
+const answered = (response: HttpClientResponse.HttpClientResponse, isHead: boolean, stopping: Effect.Effect<void>) => {
   const headers = kept(response.headers)
   const { status } = response
   if (isHead || status === 204 || status === 304) return HttpServerResponse.empty({ status, headers })
   const length = Number(response.headers["content-length"])
-  return HttpServerResponse.stream(
-    response.stream.pipe(Stream.catchAll(() => Stream.dieMessage("the leader broke off its answer"))),
-    {
-      status,
-      headers,
-      contentType: response.headers["content-type"] ?? "application/json",
-      ...(Number.isSafeInteger(length) ? { contentLength: length } : {})
-    }
-  )
+  const body = response.stream.pipe(Stream.catchAll(() => Stream.dieMessage("the leader broke off its answer")))
+  const goesOn = endless.some((type) => response.headers["content-type"]?.startsWith(type))
+  return HttpServerResponse.stream(goesOn ? Stream.interruptWhen(body, stopping) : body, {
+    status,
+    headers,
+    contentType: response.headers["content-type"] ?? "application/json",
+    ...(Number.isSafeInteger(length) ? { contentLength: length } : {})
+  })
 }
 
 const notLeader = respond(toAnswer(Errors.notLeader))
 
+const needs = Effect.all([HttpClient.HttpClient, RequestBody, SchedulerConfig, Serving])
+
 /** Hands a request on, or answers 503 `NOT_LEADER`. */
 export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader" | "reach">) =>
-  Effect.map(Effect.all([HttpClient.HttpClient, RequestBody, SchedulerConfig]), ([given, body, config]) => {
+  Effect.map(needs, ([given, body, config, { stopping }]) => {
     // The caller's trace context goes on as it came, whichever client this is; a span of its own would take its place.
     const client = given.pipe(
       HttpClient.withTracerDisabledWhen(() => true),
@@ -76,7 +83,7 @@ export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader" | "rea
       const contentType = request.headers["content-type"] ?? "application/json"
       return client.execute(text === undefined ? bare : HttpClientRequest.bodyText(bare, text, contentType)).pipe(
         Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-        Effect.map((response) => answered(response, method === "HEAD"))
+        Effect.map((response) => answered(response, method === "HEAD", stopping))
       )
     }
     return (request: HttpServerRequest.HttpServerRequest): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
@@ -87,9 +94,11 @@ export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader" | "rea
         if (url === undefined || isHandedOn) return notLeader
         const hasBody = request.method !== "GET" && request.method !== "HEAD"
         const text = hasBody
-          ? yield* Effect.mapError(body.text(request, config.maxBodyBytes), (error) =>
-              fromBody(error, config.maxBodyBytes)
-            )
+          ? yield* Effect.raceFirst(
+              Effect.mapError(body.text(request, config.maxBodyBytes), (error) => fromBody(error, config.maxBodyBytes)),
+              // A body that goes on (words of an SSP) has no end to wait for.
+              Effect.zipRight(stopping, Effect.fail(Errors.notLeader))
+            ).pipe(Effect.interruptible)
           : undefined
         // A leader that stands still answers nothing; its callers are told when another one leads. Interruptible, or
         // the call that lost could not be ended within a handler that is not.
