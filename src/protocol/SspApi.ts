@@ -219,6 +219,7 @@ const progress = HttpApiEndpoint.get("progress")`/progress`
 const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .setUrlParams(Schema.Struct(Integrity.NodeQuery))
   .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node))
+  .addError(Errors.Overloaded)
   .middleware(Ready)
   .middleware(Bearer)
   .annotateContext(needs("read"))

@@ -204,8 +204,7 @@ export const knobs = {
     { min: 1000, max: 1e12 },
     {
       unit: "steps",
-      meaning:
-        "Most work for what is evaluated over many rows (a group, a query of its own), in steps; never more than `SVC_QUERY_CHANGE_STEPS`."
+      meaning: "Most work for what is evaluated over many rows (a group, a query of its own), in steps."
     }
   ),
   queryBytes: Settings.integer(

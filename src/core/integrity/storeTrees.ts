@@ -11,10 +11,13 @@
 import type { Store } from "../ivm/store/store.ts"
 import type { Slices } from "../surql/evaluate/scope.ts"
 import type { RecordId } from "../surql/values/value.ts"
-import { bucketOf, contentOf, type Leaf, leafOf, MerkleTree } from "./merkle.ts"
+import { bucketOf, buckets, contentOf, type Leaf, leafOf, MerkleTree } from "./merkle.ts"
 
 /** Records looked at between two pauses, of which some may be long. */
 const perSlice = 64
+/** What the tree of a table takes beside its records, for each of them and each bucket of which some hold any. */
+const recordBytes = 160
+const bucketBytes = 320
 /** Ids of one table that may wait to be looked at, however few records it has. */
 const fewest = 10_000
 
@@ -31,7 +34,7 @@ class TableTree {
   readonly changed = new Set<string>()
   /** Ids of each bucket's records. */
   private readonly members = new Map<number, Array<string>>()
-  private indexed = false
+  indexed = false
   private readonly store: Store
   private readonly table: string
 
@@ -151,6 +154,17 @@ export class StoreTrees {
   leaves(table: string, bucket: number): ReadonlyArray<VersionedLeaf> {
     this.settle(table)
     return this.of(table).leaves(bucket)
+  }
+
+  /** Bytes that the tree of a table is going to take which is not there yet; 0 for one that is. */
+  bytesToCome(table: string): number {
+    const size = this.store.size(table)
+    return this.tables.get(table)?.indexed === true ? 0 : recordBytes * size + bucketBytes * Math.min(size, buckets)
+  }
+
+  /** Lets the tree of a table go; it is made anew when it is asked for. */
+  drop(table: string): void {
+    this.tables.delete(table)
   }
 
   /** A number that is another one after every change of the table. */

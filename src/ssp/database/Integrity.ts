@@ -20,6 +20,7 @@ import type * as Wire from "../../protocol/integrity.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
+import type { Overloaded } from "../views/viewTypes.ts"
 
 const chunkSize = 1_000
 const lookSize = 500
@@ -37,8 +38,8 @@ export interface IntegrityShape {
    */
   readonly repairs: boolean
   /** Roots of all tables that hold records, at one position. */
-  readonly tables: Effect.Effect<typeof Wire.Tables.Type>
-  readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type>
+  readonly tables: Effect.Effect<typeof Wire.Tables.Type, Overloaded>
+  readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type, Overloaded>
   /** Whether this SSP has the records of a table. */
   readonly holds: (table: string) => boolean
   /** Names what differs between memory and the database, in one table or in all, and still does a moment later. */
@@ -60,7 +61,7 @@ const nodeOf = (
 }
 
 /** As the writer of hashes reads them. */
-const treesOf = ({ records, trees }: Views["Type"]): Writer.Trees<never> => ({
+const treesOf = ({ records, trees }: Views["Type"]): Writer.Trees<Overloaded> => ({
   tables: Effect.sync(() => records.tableNames()),
   stamp: (table) => trees.stamp(table),
   root: (table) =>

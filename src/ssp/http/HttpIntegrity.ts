@@ -52,7 +52,7 @@ export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
     const audited = yield* Audit.make(SspApi)
     return handlers
       .handle("nodes", ({ urlParams: { index = 0, level = 0, table } }) => {
-        if (table === undefined) return integrity.tables
+        if (table === undefined) return Effect.mapError(integrity.tables, fromWorld)
         if (!integrity.holds(table)) return Effect.fail(notHeld(table))
         const last = placesOn(level) - 1
         return index > last
@@ -64,7 +64,7 @@ export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
                 }
               ])
             )
-          : integrity.node(table, level, index)
+          : Effect.mapError(integrity.node(table, level, index), fromWorld)
       })
       .handle("compare", ({ urlParams: { table } }) =>
         table !== undefined && !integrity.holds(table)

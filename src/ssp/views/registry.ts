@@ -81,19 +81,23 @@ export interface Shown {
 /** Bytes that are written out, and rows that are listed, between two pauses: a few milliseconds of work. */
 const bytesPerSlice = 262_144
 const rowsPerSlice = 8_192
+/** Steps of evaluating what rows show. */
+const stepsPerSlice = 20_000
 
 /** The rows as JSON, with pauses; undefined where writing them out takes more than so many bytes. */
-function* treeOf(instance: View, most: number): Slices<ReadonlyArray<unknown> | undefined> {
+function* treeOf(instance: View, most: number, spent: () => number): Slices<ReadonlyArray<unknown> | undefined> {
   const values: Array<unknown> = []
   let left = most
-  let pauseAt = left - bytesPerSlice
+  let pauseAt = left - bytesPerSlice,
+    pausedAt = spent()
   for (const row of instance.rows()) {
     const value = row.value()
     left -= bytesWritten(value, left)
     if (left < 0) return undefined
     values.push(toJson(value))
-    if (left > pauseAt) continue
+    if (left > pauseAt && spent() - pausedAt < stepsPerSlice) continue
     pauseAt = left - bytesPerSlice
+    pausedAt = spent()
     yield
   }
   return values
@@ -110,8 +114,9 @@ function* flatOf(instance: View): Slices<ReadonlyArray<unknown>> {
 }
 
 /** What a result shows, with pauses in which it must not change. */
-function* shownIn(instance: View, format: Format, most: number): Slices<Shown> {
-  const rows = yield* format === "tree" ? treeOf(instance, most) : flatOf(instance)
+function* shownIn(instance: View, format: Format, most: number, spent: () => number): Slices<Shown> {
+  yield* instance.arrange()
+  const rows = yield* format === "tree" ? treeOf(instance, most, spent) : flatOf(instance)
   const state = { instance, generation: instance.generation, hash: instance.hash(), format, errors: instance.errors() }
   if (rows !== undefined) {
     const data = format === "tree" && instance.only ? (rows[0] ?? null) : rows
@@ -150,8 +155,14 @@ export class Registry {
   /** Of each instance, the views that are streamed: all that a change has to tell. */
   private readonly streamed = new Map<View, Set<Registered>>()
 
-  /** `resultBytes`: what writing out one result in format `tree` may take. */
-  constructor(evaluating: Evaluating, resultBytes: number) {
+  private readonly spent: () => number
+
+  /**
+   * `resultBytes`: what writing out one result in format `tree` may take. `spent`: steps that evaluations have taken so
+   * far.
+   */
+  constructor(evaluating: Evaluating, resultBytes: number, spent: () => number) {
+    this.spent = spent
     this.evaluating = evaluating
     this.resultBytes = resultBytes
   }
@@ -163,7 +174,9 @@ export class Registry {
 
   /** What a result shows now, read in one go. */
   shown(instance: View, format: Format): Shown {
-    return this.evaluating.during(instance.watchSlot, () => drain(shownIn(instance, format, this.resultBytes)))
+    return this.evaluating.during(instance.watchSlot, () =>
+      drain(shownIn(instance, format, this.resultBytes, this.spent))
+    )
   }
 
   /**
@@ -193,7 +206,7 @@ export class Registry {
   private *reading(instance: View, format: Format): Slices<Shown | undefined> {
     const generation = instance.generation
     const hash = instance.hash()
-    const slices = shownIn(instance, format, this.resultBytes)
+    const slices = shownIn(instance, format, this.resultBytes, this.spent)
     do {
       const slice = this.evaluating.during(instance.watchSlot, () => slices.next())
       if (slice.done === true) return slice.value

@@ -169,11 +169,11 @@ class ViewService {
     this.committer = committer
     this.engine = engine
     this.slicer = slicer
-    this.registry = new Registry(watchdog.evaluating, limits.resultBytes)
+    this.registry = new Registry(watchdog.evaluating, limits.resultBytes, () => engine.spent)
     this.reading = new Reading(this.registry, slicer)
     this.setAside = new SetAside(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }
-    this.trees = new RecordTrees({ committer, engine, slicer })
+    this.trees = new RecordTrees({ committer, engine, heap, slicer })
     this.tables = new ViewTables({
       committer,
       engine,

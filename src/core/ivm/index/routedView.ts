@@ -1,4 +1,6 @@
 /** A view as routers and indexes know it: what it is filed by, and how it is shown a record. */
+
+import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import type { BoundSources } from "../query/boundSources.ts"
 import type { Params } from "../query/lift.ts"
@@ -24,6 +26,8 @@ export interface RoutedView extends CoveringView {
   update(slot: RecordSlot, doc: Obj | undefined, routed: boolean): void
   /** Forgets the row of this record, where it holds one. */
   letGo(slot: RecordSlot): void
+  /** What {@link begin} has to do that takes long, with pauses. */
+  finishFill(): Slices<void>
   /** Its engine's count of the steps that evaluations have taken. */
   readonly around: { readonly source: { readonly spent: number } }
   /** Called once, when it has been shown all rows of its first result. */

@@ -114,6 +114,7 @@ export class ViewRouter {
         view.update(candidate.slot, candidate.slot.doc, candidate.routed && this.shape.list === undefined)
       if (isDue()) yield
     }
+    yield* view.finishFill()
     view.begin()
     this.keep(view)
   }

@@ -9,9 +9,10 @@
  * are put in order once.
  */
 import { Either } from "effect"
+import { mergeSort } from "../../mergeSort.ts"
 import { run } from "../../surql/evaluate/evaluate.ts"
 import { type Failure, isSame } from "../../surql/evaluate/failure.ts"
-import type { Scope } from "../../surql/evaluate/scope.ts"
+import type { Scope, Slices } from "../../surql/evaluate/scope.ts"
 import {
   type Call,
   type Contribution,
@@ -38,6 +39,9 @@ import { type Accumulating, type Accumulator, accumulating } from "./accumulator
 import { type Summing, sumInOrder } from "./floatSum.ts"
 import { type Entry, GroupScan } from "./groupScan.ts"
 import type { Kind, Showable, TakesRows } from "./resultSet.ts"
+
+/** Groups that a first fill builds between two pauses. */
+const groupsPerSlice = 256
 
 /** A group as it is shown. */
 export interface GroupRow extends Shown, Showable {
@@ -228,9 +232,9 @@ export class Groups {
    * Ends a step: builds the rows of the marked groups; `version` is for those that changed. True when other groups fail
    * now.
    */
-  settle(version: number): boolean {
-    const { dirty } = this
-    this.dirty = []
+  settle(version: number, most = Infinity): boolean {
+    const dirty = this.dirty.length > most ? this.dirty.splice(-most) : this.dirty
+    if (dirty === this.dirty) this.dirty = []
     let failuresMoved = false
     if (!this.ordered && this.needsOrder(dirty)) this.putInOrder()
     for (const group of dirty) {
@@ -251,11 +255,19 @@ export class Groups {
     return failuresMoved
   }
 
-  /** The rows of all groups, in order. */
-  rows(): ReadonlyArray<GroupRow> {
+  /** Builds the groups of a first fill with pauses, all but those that change in one of them. */
+  *settleSliced(version: number): Slices<void> {
+    while (this.dirty.length > groupsPerSlice) {
+      this.settle(version, groupsPerSlice)
+      yield
+    }
+  }
+
+  /** The rows of all groups, in order; with pauses. */
+  *rowsSliced(): Slices<ReadonlyArray<GroupRow>> {
     const rows: Array<GroupRow> = []
     for (const { row } of this.all()) if (row !== undefined) rows.push(row)
-    return rows.sort(this.plan.kind.compare)
+    return yield* mergeSort(rows, this.plan.kind.compare)
   }
 
   /** Groups that are left out because an aggregate fails over them, under one empty id. */

@@ -10,6 +10,8 @@
  * cold.
  */
 
+import { mergeSort } from "../../mergeSort.ts"
+import type { Slices } from "../../surql/evaluate/scope.ts"
 import { CountsWork } from "../workCounters.ts"
 import { few, leafOf, put, type RowOrder, rowAt, rowsOf, type SortedLeaf, swap, take } from "./sortedLeaf.ts"
 import { SortedList } from "./sortedList.ts"
@@ -102,6 +104,16 @@ export abstract class Window<T> extends CountsWork {
     if (limit === 0 || at >= end || held <= start) return
     this.entered(at < start ? this.knownAt(start)! : row)
     if (held > end) this.left(this.knownAt(end)!)
+  }
+
+  /** Sorts the loaded rows with pauses; those that come in one of them stand behind the others. */
+  protected *sortLoaded(): Slices<void> {
+    const { kind, loading } = this
+    if (loading === undefined) return
+    const count = loading.length,
+      sorted = yield* mergeSort([...loading], kind.compare)
+    // A row that changed or went in a pause has ended the fill.
+    if (this.loading === loading) this.loading = sorted.concat(loading.slice(count))
   }
 
   /** Ends the fill: sorts the loaded rows and tells of those inside. */

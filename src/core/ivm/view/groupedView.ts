@@ -45,6 +45,7 @@ export class GroupedView extends IncrementalView implements Sharer {
       this.exchangeEntries(this.bringing(slot, sourceIndex, undefined, missed.has(slot) ? missed.get(slot) : slot.doc))
       if (isDue()) yield
     }
+    yield* this.finishFill()
     this.missed = undefined
     for (const [slot, doc] of missed)
       this.exchangeEntries(

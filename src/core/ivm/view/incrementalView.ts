@@ -10,7 +10,7 @@
  * rows that match and says that it fails; a view leaves failing rows out (D2a).
  */
 import { type Failure, failureOf, isSame, raiseAgain } from "../../surql/evaluate/failure.ts"
-import type { Scope } from "../../surql/evaluate/scope.ts"
+import { drain, type Scope, type Slices } from "../../surql/evaluate/scope.ts"
 import { compareStrings } from "../../surql/values/order.ts"
 import type { Obj, Value } from "../../surql/values/value.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
@@ -32,7 +32,7 @@ import type { Read, Reader, ReaderRow, ReadResult } from "./dependencies.ts"
 import { type Matching, match } from "./evaluate.ts"
 import { madeOf, type Output } from "./output.ts"
 import type { Sharer } from "./sharer.ts"
-import { contentOf, inOrder, rankingOf, shownRows } from "./showing.ts"
+import { contentOf, inOrder, inOrderSliced, rankingOf, shownRows } from "./showing.ts"
 import { isBehindWindow, isBlind } from "./unread.ts"
 import type { PlanRow, Ranking, ResultRow, RowError, View } from "./view.ts"
 import { FullRow, PlainRow, type ViewRow } from "./viewRow.ts"
@@ -209,6 +209,11 @@ export class IncrementalView
     return true
   }
 
+  *finishFill(): Slices<void> {
+    if (this.groups !== undefined) yield* this.groups.settleSliced(this.generation)
+    yield* this.sortLoaded()
+  }
+
   /** Ends the first fill: the rows there now are no delta. */
   begin(): void {
     this.groups?.settle(this.generation)
@@ -283,6 +288,17 @@ export class IncrementalView
   takeBack(view: Sharer): void {
     if (this.followers instanceof Set && this.followers.delete(view) && this.followers.size === 0)
       this.followers = undefined
+  }
+
+  *arrange(): Slices<void> {
+    const cache = (this.cache ??= {})
+    if (cache.sorted !== undefined || this.hasWindow || this.isHeldElsewhere) return
+    const sorted =
+      this.groups !== undefined
+        ? yield* this.groups.rowsSliced()
+        : yield* inOrderSliced(this, this.matching(), this.plainShape.reaches)
+    // A change has left the cache behind.
+    if (this.cache === cache) cache.sorted = sorted
   }
 
   rows(): ReadonlyArray<ResultRow> {
@@ -506,7 +522,9 @@ export class IncrementalView
   }
 
   protected inOrder(): ReadonlyArray<Output> {
-    return this.groups !== undefined ? this.groups.rows() : inOrder(this, this.matching(), this.plainShape.reaches)
+    return this.groups !== undefined
+      ? drain(this.groups.rowsSliced())
+      : inOrder(this, this.matching(), this.plainShape.reaches)
   }
 }
 

@@ -175,6 +175,9 @@ export class RecomputedView implements View {
     return delta
   }
 
+  /** It is in order. */
+  *arrange(): Slices<void> {}
+
   rows(): ReadonlyArray<ResultRow> {
     return [...this.shown.values()].map((row) => ({ key: row.key, version: row.version, value: () => row.value }))
   }

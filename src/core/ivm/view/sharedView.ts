@@ -5,6 +5,7 @@
  * order and the projection, evaluated when it is read, and the generation. Cost of a change: to say so.
  */
 import { append } from "../../multimap.ts"
+import type { Slices } from "../../surql/evaluate/scope.ts"
 import { noSlot } from "../../view/watch.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
 import type { ChildEntry } from "../delta/delta.ts"
@@ -15,7 +16,7 @@ import type { Params } from "../query/lift.ts"
 import type { Shape } from "../query/shape.ts"
 import type { IncrementalView } from "./incrementalView.ts"
 import type { Lent, Sharer } from "./sharer.ts"
-import { inOrder, rankingOf, type Showing, shownRows } from "./showing.ts"
+import { inOrder, inOrderSliced, rankingOf, type Showing, shownRows } from "./showing.ts"
 import type { PlanRow, Ranking, ResultRow, RowError, Told, View } from "./view.ts"
 import type { ViewRow } from "./viewRow.ts"
 
@@ -69,6 +70,13 @@ export class SharedView implements View, Showing, Sharer {
 
   hash(): string {
     return hashText(this.lender)
+  }
+
+  *arrange(): Slices<void> {
+    const { generation } = this
+    if (this.sorted !== undefined) return
+    const sorted = yield* inOrderSliced(this, this.lender.matching(), false)
+    if (generation === this.generation) this.sorted = sorted
   }
 
   rows(): ReadonlyArray<ResultRow> {

@@ -2,11 +2,13 @@
  * Rows as a view shows them: put in its order and projected when they are read, and not before.
  */
 import { Either } from "effect"
+import { mergeSort } from "../../mergeSort.ts"
 import { run } from "../../surql/evaluate/evaluate.ts"
-import type { Scope } from "../../surql/evaluate/scope.ts"
+import { drain, type Scope, type Slices } from "../../surql/evaluate/scope.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import type { Value } from "../../surql/values/value.ts"
 import type { EngineContext } from "../context.ts"
+import { pacing } from "../index/router.ts"
 import { piecesOf } from "../operators/split.ts"
 import type { Params } from "../query/lift.ts"
 import { type Shape, sortValues } from "../query/shape.ts"
@@ -39,20 +41,36 @@ export const contentOf = (owner: Showing, row: Output): Value => {
   return made === undefined ? evaluated(owner, owner.plainShape.project, (row as ViewRow).slot) : made.value
 }
 
+/** A row with what it is ordered by. */
+interface Sortable extends Pick<ViewRow, "slot" | "sourceIndex" | "lead" | "sort"> {
+  readonly row: ViewRow
+}
+
 /** Rows that are not groups in the order of the view. `sorted`: they have the values that it orders by. */
-export const inOrder = (owner: Showing, rows: Iterable<ViewRow>, sorted: boolean): ReadonlyArray<ViewRow> => {
+export const inOrder = (owner: Showing, rows: Iterable<ViewRow>, sorted: boolean): ReadonlyArray<ViewRow> =>
+  drain(inOrderSliced(owner, rows, sorted))
+
+/** The same with pauses; where the rows change in one of them, what comes of it is of no use. */
+export function* inOrderSliced(
+  owner: Showing,
+  rows: Iterable<ViewRow>,
+  sorted: boolean
+): Slices<ReadonlyArray<ViewRow>> {
   const { plainShape: shape } = owner
   const viewRows = [...rows]
-  if (shape.splitting !== undefined) return viewRows.flatMap(piecesOf).sort(shape.kind.compare)
-  if (shape.sort.length === 0 || sorted) return viewRows.sort(shape.kind.compare)
-  // A plain member has its slot in the prototype, which a copy leaves behind.
-  return viewRows
-    .map((row) => ({
-      ...row,
-      sourceIndex: row.sourceIndex,
-      ...sortValues(shape, (value) => evaluated(owner, value, row.slot))
-    }))
-    .sort(shape.kind.compare)
+  if (shape.splitting !== undefined) return yield* mergeSort(viewRows.flatMap(piecesOf), shape.kind.compare)
+  if (shape.sort.length === 0 || sorted) return yield* mergeSort(viewRows, shape.kind.compare)
+  const isDue = pacing(owner.around.source),
+    sortable: Array<Sortable> = []
+  for (const row of viewRows) {
+    const { slot, sourceIndex } = row
+    if (slot.doc === undefined) continue
+    const { lead, sort } = sortValues(shape, (value) => evaluated(owner, value, slot))
+    sortable.push({ row, slot, sourceIndex, lead, sort })
+    if (isDue()) yield
+  }
+  const compare = shape.kind.compare as unknown as (a: Sortable, b: Sortable) => number
+  return (yield* mergeSort(sortable, compare)).map(({ row }) => row)
 }
 
 /** Rows as a reader is given them. */

@@ -7,9 +7,9 @@
 
 import {
   type Budget,
-  budget,
   type Compiled,
   limits,
+  queryBudget,
   renew,
   rowBudget,
   type Scope,
@@ -185,14 +185,12 @@ export class TrackedSource extends StoreSource {
     if (steps > lightSteps && this.isBound) this.heavy += steps
   }
 
-  /** A scope for an evaluation over many rows: it may do as much work as a change. */
+  /** A scope for an evaluation over many rows: it may do as much work as a run of the whole query. */
   wholeScope(params: { readonly [name: string]: Value }): Scope {
-    const { changeSteps, queryBytes, querySteps, rowSteps } = this.limits
-    const { setting } = querySteps < changeSteps ? limits.querySteps : limits.changeSteps
     return {
       ...this.scope({}, params, undefined),
       doc: undefined,
-      budget: budget(Math.min(querySteps, changeSteps), setting, rowSteps, queryBytes)
+      budget: queryBudget(this.limits.querySteps, this.limits.rowSteps, this.limits.queryBytes)
     }
   }
 

@@ -5,6 +5,7 @@
  * result, a hash and a generation that always belong together (law L3).
  */
 import type { Failure } from "../../surql/evaluate/failure.ts"
+import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
 import type { ChildEntry, Delta } from "../delta/delta.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
@@ -65,6 +66,8 @@ export interface View {
   readonly generation: number
   readonly size: number
   readonly hash: () => string
+  /** Puts the result in order with pauses, so that `rows` finds it so unless it changes in one of them. */
+  readonly arrange: () => Slices<void>
   /** The result, in order. */
   readonly rows: () => ReadonlyArray<ResultRow>
   readonly errors: () => ReadonlyArray<RowError>

@@ -3,13 +3,14 @@
  *
  * Why so: each works on whole rows with paths, so they share the reading of a path in a projected row.
  */
+import { mergeSort } from "../../../mergeSort.ts"
 import type { Expr, Idiom, OrderTerm, Part, Select } from "../../syntax/ast.ts"
 import { aliasNames } from "../../syntax/names.ts"
 import { print } from "../../syntax/print.ts"
 import { compare, compareRecords } from "../../values/order.ts"
 import type { Value } from "../../values/value.ts"
 import { field, isObj, RecordId, SetValue, setField } from "../../values/value.ts"
-import { lengthOf, sortSteps } from "../charge.ts"
+import { lengthOf } from "../charge.ts"
 import { compile } from "../evaluate.ts"
 import { compileIdiom, compileParts, fetch, idIn } from "../paths.ts"
 import type { Budget, Compiled, Scope, Slices } from "../scope.ts"
@@ -127,9 +128,6 @@ export const compileSort = (select: Select, term: OrderTerm): Sort => {
   return { ...reader, compare: descending ? (a, b) => inTableOrder(b, a) : inTableOrder }
 }
 
-/** Rows sorted, or merged, between two pauses. */
-const sortSlice = 512
-
 /**
  * Rows with their sort values, sorted; equal ones by record id, else as they came. Runs are sorted, then merged by
  * twos, with pauses.
@@ -142,33 +140,7 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: 
     }
     return a.record !== undefined && b.record !== undefined ? compareRecords(a.record, b.record) : 0
   }
-  const pay = (comparisons: number): void => spend(budget, (order.length * comparisons) >> 2)
-  if (items.length <= sortSlice) {
-    pay(sortSteps(items.length) >> 2)
-    return items.sort(compare)
-  }
-  let from: Array<Item> = []
-  for (let at = 0; at < items.length; at += sortSlice) {
-    // The runtime sorts a run as a whole; most comparisons are those of the merges.
-    pay(sortSteps(Math.min(sortSlice, items.length - at)) >> 2)
-    for (const item of items.slice(at, at + sortSlice).sort(compare)) from.push(item)
-    yield
-  }
-  for (let width = sortSlice; width < items.length; width *= 2) {
-    const to: Array<Item> = []
-    for (let at = 0; at < items.length; at += 2 * width) {
-      const middle = Math.min(at + width, items.length),
-        end = Math.min(middle + width, items.length)
-      for (let i = at, j = middle; i < middle || j < end; ) {
-        to.push(j >= end || (i < middle && compare(from[i]!, from[j]!) <= 0) ? from[i++]! : from[j++]!)
-        if (to.length % sortSlice !== 0) continue
-        pay(sortSlice)
-        yield
-      }
-    }
-    from = to
-  }
-  return from
+  return yield* mergeSort(items, compare, (comparisons) => spend(budget, (order.length * comparisons) >> 2))
 }
 
 /**
