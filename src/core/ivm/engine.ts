@@ -172,13 +172,15 @@ export class Engine {
   /**
    * {@link acquire} in slices: pauses between a few hundred rows, and changes may be applied meanwhile. Ended early, it
    * leaves nothing behind. `watchSlot`: of the view it is for (`Evaluating`); it is given back with the view, or when
-   * there is another that shows the same.
+   * there is another that shows the same. `needsRoom`: ends at the first row that there is no room for ({@link
+   * noRoomFor}), with a view that is to be released.
    */
   *acquireSliced(
     select: Select,
     params: Params,
     generation = 1,
-    watchSlot = noSlot
+    watchSlot = noSlot,
+    needsRoom = false
   ): Slices<Either.Either<View, Refused>> {
     this.evaluating.begin(watchSlot)
     const view = this.queries.view(select)
@@ -197,14 +199,16 @@ export class Engine {
     if ("reason" in made) return this.refuse(made, watchSlot)
     if (made.view.watchSlot !== watchSlot) this.evaluating.close(watchSlot)
     made.view.uses++
+    const { refused } = this.keptBytes
     let finished = false
     try {
       while (made.filling !== undefined) {
         this.source.within(() => this.fillOn(made))
         this.releases.fillOn()
+        if (needsRoom && this.keptBytes.refused > refused && this.noRoomFor(made.view) !== undefined) break
         if (made.filling !== undefined) yield
         // Everything has been cleared meanwhile.
-        if (this.held.get(key) !== made) return yield* this.acquireSliced(select, params, generation)
+        if (this.held.get(key) !== made) return yield* this.acquireSliced(select, params, generation, noSlot, needsRoom)
       }
       finished = true
     } finally {

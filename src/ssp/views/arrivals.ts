@@ -181,9 +181,11 @@ export class Arrivals {
   /** The instance, and what it shows. Where a scheduler asks, no result is answered, and none is read. */
   private *fill(registration: ViewRegistration): Slices<Either.Either<Filled, QueryRefused>> {
     const { engine, registry } = this.at
-    const acquired = yield* acquire(this.at, registration)
+    const acquired = yield* acquire(this.at, registration, 1, true)
     if (Either.isLeft(acquired)) return Either.left(acquired.left)
     const instance = acquired.right
+    // It is refused, and there is nothing to read.
+    if (engine.noRoomFor(instance) !== undefined) return Either.right({ instance, shown: undefined })
     if (registration.assignment !== undefined || registration.isRefresh === true)
       return Either.right({ instance, shown: undefined })
     let shown: Shown | undefined

@@ -132,7 +132,8 @@ export interface Filling {
 export function* acquire(
   { engine, queries, watchdog }: Filling,
   { id, params, surql }: Pick<ViewRegistration, "id" | "surql" | "params">,
-  generation = 1
+  generation = 1,
+  needsRoom = false
 ): Slices<Either.Either<View, QueryRefused>> {
   const slot = watchdog.open({ id, surql, params: JsonText.write(params) })
   const parsed = watchdog.evaluating.during(slot, () => queries.parse(surql))
@@ -147,7 +148,7 @@ export function* acquire(
     watchdog.evaluating.close(slot)
     return Either.left(new QueryRefused({ message: typed.left, line: 1, column: 1 }))
   }
-  const acquired = yield* engine.acquireSliced(parsed.right.select, typed.right, generation, slot)
+  const acquired = yield* engine.acquireSliced(parsed.right.select, typed.right, generation, slot, needsRoom)
   return Either.mapLeft(
     acquired,
     (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) })

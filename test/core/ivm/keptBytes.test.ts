@@ -6,8 +6,11 @@ import { describe, expect, it } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { keptSetting } from "../../../src/core/ivm/keptBytes.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
+import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
+import { drain } from "../../../src/core/surql/evaluate/scope.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
-import { Desk } from "./desk.ts"
+import { noSlot } from "../../../src/core/view/watch.ts"
+import { change, Desk } from "./desk.ts"
 
 const viewBytesTotal = 150_000
 
@@ -69,4 +72,26 @@ describe("what rows of views keep", () => {
       expect(engine.keptBytes.used).toBe(0)
     }
   )
+})
+
+it.each(queries.slice(0, 3))("D48 %s: a view that is to be refused is not filled to its end", (_, query) => {
+  const fill = (needsRoom: boolean): number => {
+    const counters = newWorkCounters()
+    const desk = new Desk(new Engine({ viewBytesTotal: 20_000, counters }))
+    desk.sendAll(
+      Array.from({ length: 5_000 }, (_row, n) =>
+        change(`t:${n}`, { n, tags: Array.from({ length: 50 }, (_tag, k) => k) })
+      )
+    )
+    Object.assign(counters, newWorkCounters())
+    const { engine } = desk
+    const select = Either.getOrThrow(parseSelect(query.replace("?", "0")))
+    const view = Either.getOrThrow(drain(engine.acquireSliced(select, {}, 1, noSlot, needsRoom)))
+    expect(engine.noRoomFor(view)).toContain(keptSetting)
+    engine.release(view)
+    expect(engine.keptBytes.used).toBe(0)
+    return counters.rows
+  }
+  expect(fill(false)).toBeGreaterThanOrEqual(5_000)
+  expect(fill(true)).toBeLessThan(1_000)
 })
