@@ -257,10 +257,27 @@ describe("beside others", () => {
       expect((await row("mail_job:told"))?.errors).toMatchObject([
         { attempt: 1, code: 500, reason: "the backend answered 500: once" }
       ])
+      // D74: deleted and created again as it was, done and then while it is called, long before a sweep.
+      let answer: (() => void) | undefined
+      const calls = () => backend.calls("mail_job:told").length
+      backend.reply = (_, response, n) => void (n === 3 ? (answer = () => response.end("{}")) : response.end("{}"))
+      const again = async () => {
+        await db.query("DELETE mail_job:told; CREATE mail_job:told SET path = '/send', payload = { to: 'y' }")
+        const changes = [{ ...announced, op: "DELETE", record: {} }, announced]
+        await request(door.url, { method: "POST", path: "/ingest", token: secret, body: changes })
+      }
+      await again()
+      await until("it is called again", () => answer !== undefined)
+      await again()
+      expect((await row("mail_job:told"))?.status).toBe("pending")
+      answer!()
+      await until("it is called behind that", () => calls() === 4, 20_000)
+      await until("it is done", async () => (await row("mail_job:told"))?.status === "success")
+      expect([(await row("mail_job:told"))?.errors, backend.overlaps]).toEqual([[], []])
       const figures = (await request(door.url, { path: "/metrics", token: secret })).text
       expect(figures.split("\n").filter((line) => line.startsWith("svc_ssp_job_attempts_total{"))).toEqual(
         [
-          ["success", 2],
+          ["success", 4],
           ["retry", 1],
           ["failed", 0]
         ].map(([result, n]) => `svc_ssp_job_attempts_total{table="mail_job",result="${result}"} ${n}`)
@@ -269,7 +286,7 @@ describe("beside others", () => {
         backend.calls("mail_job:told").length,
         backend.calls("mail_job:swept").length,
         (await db.query<[ReadonlyArray<unknown>]>("SELECT * FROM _svc_job"))[0]
-      ]).toEqual([2, 1, []])
+      ]).toEqual([4, 1, []])
     } finally {
       await db.close()
       await server.kill()
