@@ -4,6 +4,7 @@
  * The only place of this dashboard that changes records of the application.
  */
 // @ts-check
+import * as Address from "./address.js"
 import { call, Refused } from "./api.js"
 import { Cancelled, confirmed, unlocked } from "./dialogs.js"
 import { byId, empty, failure, h, keep, pageTurners, pill, since, tellTimes } from "./dom.js"
@@ -11,6 +12,8 @@ import { brief, count } from "./format.js"
 
 const pageSize = 50
 const everyMs = 3000
+/** Characters of a payload and of an answer. */
+const maxContent = 4000
 
 const statuses = /** @type {const} */ ([
   ["pending", "wait"],
@@ -32,6 +35,13 @@ const errorLine = (error) =>
     " ",
     h("span", { class: "note" }, typeof error?.at === "string" ? since(error.at) : null)
   )
+
+/** JSON that was sent or answered, its beginning where it is long; nothing where there is none. @param {string} word
+ * @param {unknown} json */
+const content = (word, json) =>
+  json === null || json === undefined
+    ? null
+    : h("details", {}, h("summary", {}, word), h("code", { class: "wrap" }, brief(JSON.stringify(json), maxContent)))
 
 export class Jobs {
   /** @param {"ssp" | "scheduler"} kind */
@@ -73,7 +83,7 @@ export class Jobs {
             h("th", {}, "Job"),
             h("th", {}, "State"),
             h("th", { class: "optional" }, "Path"),
-            h("th", {}, "Errors, answer"),
+            h("th", {}, "Sent, errors, answer"),
             h("th", { class: "optional" }, "Runs on"),
             h("th", { class: "num optional" }, "Changed"),
             h("th", {}, h("span", { class: "unseen" }, "Action"))
@@ -90,9 +100,21 @@ export class Jobs {
     this.showStates()
   }
 
-  /** @param {boolean} _is */
-  shown(_is) {
+  /** @param {boolean} is @param {URLSearchParams} words */
+  shown(is, words) {
     this.askedAt = Number.NEGATIVE_INFINITY
+    if (!is) return
+    const status = words.get("status")
+    if (status !== null && statuses.some(([known]) => known === status)) {
+      this.status = status
+      this.table = words.get("table") ?? this.table
+      this.behind = []
+      this.showStates()
+    } else this.tellAddress()
+  }
+
+  tellAddress() {
+    Address.write("jobs", { table: this.table ?? "", status: this.status })
   }
 
   /** @param {any} o */
@@ -178,6 +200,7 @@ export class Jobs {
     this.behind = []
     this.known = ""
     this.showStates()
+    this.tellAddress()
     void this.load()
   }
 
@@ -262,6 +285,7 @@ export class Jobs {
       h(
         "td",
         {},
+        content("payload", job.payload),
         job.errors.length === 0
           ? null
           : h(
@@ -274,16 +298,7 @@ export class Jobs {
               ),
               h("ul", { class: "errors" }, ...job.errors.map(errorLine))
             ),
-        job.result
-          ? h(
-              "details",
-              {},
-              h("summary", {}, "answer"),
-              h("code", { class: "wrap" }, brief(JSON.stringify(job.result), 4000))
-            )
-          : job.errors.length === 0
-            ? "–"
-            : null
+        content("answer", job.result)
       ),
       h("td", { class: "mono optional" }, job.holder ?? "–"),
       h("td", { class: "num optional" }, since(job.updated_at)),

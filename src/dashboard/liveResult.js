@@ -8,6 +8,7 @@
  */
 // @ts-check
 import { call, follow, Refused } from "./api.js"
+import { columnsOf, inOrder } from "./columns.js"
 import { Cancelled, unlocked } from "./dialogs.js"
 import { empty, failure, h, keep, pill, say } from "./dom.js"
 import { brief, count, duration } from "./format.js"
@@ -24,9 +25,11 @@ const passing = new Set(["moved", "rebootstrap", "shutdown", "replaced", "behind
 /** @typedef {{ key: string, cells: ReadonlyArray<unknown> }} Row */
 
 export class LiveResult {
-  /** @param {import("./api.js").Door} door */
-  constructor(door) {
+  /** @param {import("./api.js").Door} door @param {string} query */
+  constructor(door, query) {
     this.door = door
+    /** In the order of the query. */
+    this.named = columnsOf(query)
     this.state = pill("wait", "connecting")
     this.stats = h("span", { class: "note" })
     this.head = h("thead", {})
@@ -186,11 +189,8 @@ export class LiveResult {
     this.tell()
     const isObject = (/** @type {unknown} */ value) =>
       typeof value === "object" && value !== null && !Array.isArray(value)
-    const columns = [
-      ...new Set(values.slice(0, 50).flatMap((value) => (isObject(value) ? Object.keys(value) : ["value"])))
-    ]
-      .sort((a, b) => Number(b === "id") - Number(a === "id"))
-      .slice(0, maxColumns)
+    const names = new Set(values.slice(0, 50).flatMap((value) => (isObject(value) ? Object.keys(value) : ["value"])))
+    const columns = inOrder([...names], this.named).slice(0, maxColumns)
     const seen = new Map()
     const rows = values.slice(0, maxShown).map((value, i) => {
       const name = isObject(value) && typeof value.id === "string" ? value.id : String(i)

@@ -5,6 +5,7 @@
  * Nothing is asked while the tab is hidden, and one question at a time, so that a slow node is not asked twice.
  */
 // @ts-check
+import * as Address from "./address.js"
 import { call, forgetSecrets, hasSecret, Refused } from "./api.js"
 import { askSecret, Cancelled, isOpen, notice, showHelp } from "./dialogs.js"
 import { byId, empty, h, say } from "./dom.js"
@@ -22,19 +23,23 @@ const slowestMs = 10_000
 const samples = new Samples()
 /** @type {Overview} */
 let overview
-/** @type {{ [name: string]: { shown: (is: boolean) => void, told: (overview: any) => void } }} */
+/** @type {{ [name: string]: { shown: (is: boolean, words: URLSearchParams) => void, told: (overview: any) => void } }} */
 let parts = {}
 /** @type {any} */
 let latest
 let failures = 0
 
-const current = () => (sections.includes(location.hash.slice(1)) ? location.hash.slice(1) : "overview")
+const current = () => {
+  const { section } = Address.read()
+  return sections.includes(section) ? section : "overview"
+}
 
 const route = () => {
   const name = current()
+  const { words } = Address.read()
   for (const section of sections) {
     byId(section).hidden = section !== name
-    parts[section]?.shown(section === name)
+    parts[section]?.shown(section === name, words)
   }
   for (const link of document.querySelectorAll("[data-tab]")) {
     if (link.getAttribute("data-tab") === name) link.setAttribute("aria-current", "page")

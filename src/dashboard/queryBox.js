@@ -5,6 +5,7 @@
  * two minutes.
  */
 // @ts-check
+import * as Address from "./address.js"
 import { call, Refused } from "./api.js"
 import { Cancelled, unlocked } from "./dialogs.js"
 import { byId, failure, h } from "./dom.js"
@@ -46,6 +47,15 @@ export class QueryBox {
       placeholder: "SELECT * FROM …",
       on: { keydown: (event) => this.key(/** @type {KeyboardEvent} */ (event)) }
     })
+    this.params = h("textarea", {
+      id: "params",
+      rows: 2,
+      spellcheck: "false",
+      autocapitalize: "off",
+      autocomplete: "off",
+      placeholder: '{ "min": 3 }',
+      on: { keydown: (event) => this.key(/** @type {KeyboardEvent} */ (event)) }
+    })
     this.run = h("button", { type: "submit", class: "primary", title: "Ctrl + Enter" }, "Run live")
     this.stop = h("button", { type: "button", class: "ghost", hidden: true, on: { click: () => this.end() } }, "Stop")
     this.tables = h("div", { class: "chips" })
@@ -67,6 +77,8 @@ export class QueryBox {
         h("label", { for: "surql" }, "A SELECT, kept live while you look"),
         this.text,
         this.tables,
+        h("label", { for: "params" }, "Its parameters, as JSON"),
+        this.params,
         h(
           "div",
           { class: "actions" },
@@ -86,10 +98,38 @@ export class QueryBox {
     addEventListener("pagehide", () => this.end(true))
   }
 
-  /** @param {boolean} is */
-  shown(is) {
-    if (is && this.running === undefined) void this.offerTables()
-    if (!is) this.end()
+  /** What an address names is shown and not run: a link alone registers nothing. @param {boolean} is @param
+   * {URLSearchParams} words */
+  shown(is, words) {
+    if (!is) return this.end()
+    const surql = words.get("surql")
+    if (surql === null) this.tellAddress()
+    else if (this.running === undefined) {
+      this.text.value = surql
+      this.params.value = words.get("params") ?? ""
+    }
+    if (this.running === undefined) void this.offerTables()
+  }
+
+  tellAddress() {
+    Address.write("query", { surql: this.text.value.trim(), params: this.params.value.trim() })
+  }
+
+  /** The parameters that are written there; undefined, and why is shown, where they are no object. */
+  given() {
+    const text = this.params.value.trim()
+    if (text === "") return {}
+    try {
+      const json = JSON.parse(text)
+      if (typeof json === "object" && json !== null && !Array.isArray(json)) return json
+      this.message.replaceChildren(failure({ message: "The parameters must be a JSON object." }))
+    } catch (error) {
+      this.message.replaceChildren(
+        failure({ message: `The parameters are no JSON: ${/** @type {Error} */ (error).message}` })
+      )
+    }
+    this.params.focus()
+    return undefined
   }
 
   told() {}
@@ -138,16 +178,19 @@ export class QueryBox {
     const surql = this.text.value.trim()
     if (surql === "") return this.text.focus()
     this.end()
-    this.run.disabled = true
     this.message.replaceChildren()
+    const params = this.given()
+    if (params === undefined) return
+    this.tellAddress()
+    this.run.disabled = true
     const id = newId()
     this.asked = id
-    const body = { id, surql, clientId: "dashboard", ttl: timeToLive, format: "tree" }
+    const body = { id, surql, params, clientId: "dashboard", ttl: timeToLive, format: "tree" }
     const register = () => call("/view/register", { method: "POST", body })
     try {
       await unlocked(register)
       if (this.asked !== id) return takeBack(id)
-      const live = new LiveResult(this.kind === "ssp" ? "node" : "ssp")
+      const live = new LiveResult(this.kind === "ssp" ? "node" : "ssp", surql)
       this.running = { id, live, timer: setInterval(() => void register().catch(() => undefined), renewMs) }
       this.result.replaceChildren(live.element)
       this.result.hidden = false

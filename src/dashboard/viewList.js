@@ -5,6 +5,7 @@
  * never all views at once.
  */
 // @ts-check
+import * as Address from "./address.js"
 import { call, Refused } from "./api.js"
 import { Cancelled, unlocked } from "./dialogs.js"
 import { byId, empty, failure, h, keep, pageTurners, pill, say, since, tellTimes } from "./dom.js"
@@ -24,6 +25,7 @@ const columns = {
     { title: "State", read: ({ state }) => pill(states[/** @type {keyof typeof states} */ (state)] ?? "calm", state) },
     { title: "Owner", class: "mono clip", read: ({ owner }) => owner ?? "–" },
     { title: "Client", class: "clip optional", read: ({ client_id: client }) => brief(client, 40) },
+    { title: "Cost", class: "num", read: ({ total_cost: cost }) => (cost === undefined ? "–" : count(cost)) },
     { title: "TTL", class: "num optional", read: ({ ttl_seconds: seconds }) => ttl(seconds) },
     { title: "Active", class: "num optional", read: ({ last_active_at: at }) => since(at) }
   ],
@@ -61,7 +63,13 @@ export class ViewList {
     this.asking = 0
     /** @type {Map<string, { text: string, element: HTMLElement }>} */
     this.rows = new Map()
-    this.panel = new ViewPanel(kind)
+    this.panel = new ViewPanel(kind, (isOpen) => this.tellAddress(isOpen))
+    this.order = h(
+      "select",
+      { id: "order", "aria-label": "Order of the views", on: { change: () => this.again() } },
+      h("option", { value: "" }, "by id"),
+      h("option", { value: "cost" }, "by cost")
+    )
     this.search = h("input", {
       type: "search",
       id: "search",
@@ -102,6 +110,7 @@ export class ViewList {
         "div",
         { class: "bar" },
         this.search,
+        this.order,
         this.ofWhom,
         this.total,
         h("span", { class: "spacer" }),
@@ -114,10 +123,44 @@ export class ViewList {
     )
   }
 
-  /** @param {boolean} is */
-  shown(is) {
-    if (!is) this.panel.close()
+  /** @param {boolean} is @param {URLSearchParams} words */
+  shown(is, words) {
     this.askedAt = Number.NEGATIVE_INFINITY
+    const view = words.get("view")
+    if (!is || view === null) this.panel.close()
+    if (!is) return
+    // A tab's own address says nothing: what was looked for stays.
+    if (words.size > 0) {
+      this.search.value = words.get("search") ?? ""
+      this.order.value = words.get("order") ?? ""
+      this.behind = []
+      this.only(words.get("ssp") ?? "")
+    }
+    if (view !== null && !(this.panel.element.open && this.panel.id === view)) void this.open(view)
+    else if (view === null) this.tellAddress(false)
+  }
+
+  /** @param {boolean} isOpen whether a view is looked at */
+  tellAddress(isOpen) {
+    const view = isOpen ? this.panel.id : ""
+    const words = { search: this.search.value, order: this.order.value, ssp: this.ssp, view }
+    Address.write("views", words, isOpen && Address.read().words.get("view") !== view)
+  }
+
+  /** The view that an address names. @param {string} id */
+  async open(id) {
+    const words = new URLSearchParams({ search: id, limit: "500" })
+    try {
+      const { views } = await unlocked(() => call(`/views?${words}`))
+      const view = views.find((/** @type {any} */ each) => each.id === id)
+      if (Address.read().words.get("view") !== id) return
+      if (view !== undefined) return void this.panel.open(view)
+      this.message.replaceChildren(failure({ message: `No view ${brief(id, 200)} is registered here.` }))
+      this.tellAddress(false)
+    } catch (error) {
+      if (!(error instanceof Cancelled))
+        this.message.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }))
+    }
   }
 
   told() {
@@ -126,21 +169,29 @@ export class ViewList {
 
   searched() {
     clearTimeout(this.typing)
-    this.typing = setTimeout(() => {
-      this.behind = []
-      void this.load()
-    }, 200)
+    this.typing = setTimeout(() => this.again(), 200)
+  }
+
+  /** Asks anew, from the first page. */
+  again() {
+    this.behind = []
+    this.tellAddress(this.panel.element.open)
+    void this.load()
   }
 
   /** Only those of one SSP; of all with an empty name. @param {string} id */
   ofSsp(id) {
+    this.only(id)
+    this.askedAt = Number.NEGATIVE_INFINITY
+    if (!byId("views").hidden) this.again()
+  }
+
+  /** @param {string} id */
+  only(id) {
     this.ssp = id
-    this.behind = []
     this.ofWhom.hidden = id === ""
     say(this.ofWhom, `on ${id} ×`)
     this.ofWhom.setAttribute("aria-label", `Only on ${id}; show all`)
-    this.askedAt = Number.NEGATIVE_INFINITY
-    if (!byId("views").hidden) void this.load()
   }
 
   /** @param {number} step */
@@ -158,6 +209,7 @@ export class ViewList {
       limit: String(pageSize),
       ...(after === undefined ? {} : { after }),
       ...(this.search.value === "" ? {} : { search: this.search.value }),
+      ...(this.order.value === "" ? {} : { order: this.order.value }),
       ...(this.ssp === "" ? {} : { ssp: this.ssp })
     })
     try {

@@ -55,9 +55,10 @@ const planTable = (plan) =>
   )
 
 export class ViewPanel {
-  /** @param {"ssp" | "scheduler"} kind */
-  constructor(kind) {
+  /** @param {"ssp" | "scheduler"} kind @param {(isOpen: boolean) => void} changed */
+  constructor(kind, changed) {
     this.kind = kind
+    this.changed = changed
     /** @type {import("./api.js").Door} */
     this.door = kind === "ssp" ? "node" : "ssp"
     /** @type {LiveResult | undefined} */
@@ -81,7 +82,7 @@ export class ViewPanel {
   async open(view) {
     this.live?.stop()
     this.id = view.id
-    const live = new LiveResult(this.door)
+    const live = new LiveResult(this.door, view.query)
     this.live = live
     const inside = h("div", { class: "inside" })
     this.element.replaceChildren(
@@ -117,6 +118,7 @@ export class ViewPanel {
       live.element
     )
     if (!this.element.open) this.element.showModal()
+    this.changed(true)
     this.element.scrollTop = 0
     void live.start(view.id)
     await this.look(view, inside)
@@ -180,6 +182,7 @@ export class ViewPanel {
     this.live?.stop()
     this.live = undefined
     this.element.replaceChildren()
+    this.changed(false)
     // The browser has given the focus back, unless the row is another element by now. Where the focus is somewhere,
     // another user may have moved it meanwhile.
     if (document.activeElement !== null && document.activeElement !== document.body) return

@@ -17,6 +17,7 @@ import { Names } from "../ports/Names.ts"
 import { type Options, SspClient, type SspClientShape, type Target } from "../ports/SspClient.ts"
 import { isWireError, type WireError } from "../protocol/errors.ts"
 import * as Integrity from "../protocol/integrity.ts"
+import { ListedViews } from "../protocol/overview.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import { json, type Sent, type Transport, transportOf } from "./shared/httpSend.ts"
 import { isTls, makeJudge } from "./shared/judge.ts"
@@ -179,29 +180,31 @@ const makeAsking = (
     )
   }
   const get = (url: string, withinMs: number): Sent => ({ method: "GET", url, headers: {}, body: undefined, withinMs })
-  const hashes = <A, I>(
+  const read = <A, I>(
     target: Target,
     shape: Schema.Schema<A, I>,
-    wanted: { readonly [name: string]: string }
+    path: string,
+    wanted: { readonly [name: string]: string },
+    withinMs: number
   ): Effect.Effect<A | undefined> => {
     const decode = Schema.decodeUnknownOption(Schema.parseJson(shape))
-    const read = ({ status, text }: Answered): A | undefined =>
+    const decoded = ({ status, text }: Answered): A | undefined =>
       status === 200 ? Option.getOrUndefined(decode(text)) : undefined
     return told<A | undefined>(
       target,
-      get(`${target.url}/integrity?${new URLSearchParams(wanted)}`, hashesTimeoutMs),
-      read,
+      get(`${target.url}${path}?${new URLSearchParams(wanted)}`, withinMs),
+      decoded,
       () => undefined
     )
   }
-  return { asked, get, hashes, post }
+  return { asked, get, post, read }
 }
 
 const make = (transport: Transport, names: typeof Names.Service, options: Options): SspClientShape => {
   const { clientAt, send } = transport
   const { allowedHosts, isTlsOnly = false, timeoutMs } = options
   const { addressesOf, judge } = makeJudge(names, allowedHosts, isTlsOnly)
-  const { asked, get, hashes, post } = makeAsking(send, judge, options)
+  const { asked, get, post, read } = makeAsking(send, judge, options)
   return {
     check: (url) => {
       if (isTlsOnly && !isTls(url))
@@ -224,9 +227,17 @@ const make = (transport: Transport, names: typeof Names.Service, options: Option
           ? post(target, "/ingest", JsonText.write(change), toTaken, unreached)
           : Effect.succeed(outcome)
       ),
-    roots: (target) => hashes(target, Integrity.Tables, {}),
+    costliest: (target, limit, search = "") =>
+      read(target, ListedViews, "/views", { order: "cost", limit: String(limit), search }, timeoutMs),
+    roots: (target) => read(target, Integrity.Tables, "/integrity", {}, hashesTimeoutMs),
     node: (target, table, level, index) =>
-      hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),
+      read(
+        target,
+        Integrity.Node,
+        "/integrity",
+        { table, level: String(level), index: String(index) },
+        hashesTimeoutMs
+      ),
     open: SspOpen.opener(transport, judge, options),
     changeStream: ({ ssp, url }, stream, body) =>
       asked(

@@ -9,6 +9,7 @@ import { Context, Data, type Effect, type Either, type Redacted, type Stream } f
 import type { Answer } from "../core/cluster/deliveryQueue.ts"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type * as Integrity from "../protocol/integrity.ts"
+import type { ListedViews } from "../protocol/overview.ts"
 
 export interface Passed {
   readonly method: "GET" | "HEAD" | "POST"
@@ -89,6 +90,12 @@ export interface SspClientShape {
    * cannot.
    */
   readonly roots: (target: Target) => Effect.Effect<typeof Integrity.Tables.Type | undefined>
+  /** Its views that have cost most; undefined when it does not say. */
+  readonly costliest: (
+    target: Target,
+    limit: number,
+    search: string | undefined
+  ) => Effect.Effect<typeof ListedViews.Type | undefined>
   readonly node: (
     target: Target,
     table: string,

@@ -40,7 +40,13 @@ export const ViewListing = {
   limit: Schema.optional(limit).annotations({ description: "100 when absent" }),
   search: Schema.optional(string).annotations({
     description: "Part of the id, the client or the query, in any letter case"
-  })
+  }),
+  order: Schema.optional(
+    Schema.Literal("id", "cost").annotations({
+      description: "`cost`: those whose changes have cost most, most first, one page; by id when absent",
+      message: () => ({ message: "must be one of id, cost", override: true })
+    })
+  )
 }
 
 const listed = {
@@ -78,7 +84,8 @@ export const AssignedView = struct({
   state: Schema.Literal("placed", "moving", "waiting", "suspect", "quarantined").annotations({
     description: "suspect: its SSP refuses connections, and is removed if it still does"
   }),
-  assigned_at: count.annotations({ description: "Unix time, seconds" })
+  assigned_at: count.annotations({ description: "Unix time, seconds" }),
+  total_cost: Schema.optional(number).annotations({ description: "As its SSP has it, where that was asked for" })
 }).annotations({ identifier: "AssignedView" })
 
 export const AssignedViews = struct({ views: list(AssignedView), total: count, next: NullOr(string) }).annotations({

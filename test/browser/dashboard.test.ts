@@ -72,7 +72,7 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     await ask("POST /ingest", [
       create("item:1", { name: evil, n: 1 }),
       create("item:2", { name: script, n: 2 }),
-      create("mail_job:1", { path: "/send", payload: {}, status: "pending", max_retries: 0 })
+      create("mail_job:1", { path: "/send", payload: { to: "ann" }, status: "pending", max_retries: 0 })
     ])
     await ask(
       "POST /view/register",
@@ -154,6 +154,57 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect(faultsOf(seen)).toEqual([])
     await seen.close()
   })
+  it("has an address for an open view, each filter and a query, which opens it again, with columns as the query has them", async () => {
+    await ask("POST /view/register", registration("incantation:addressed", "SELECT n, name, id AS a, id FROM item"))
+    const seen = await opened("/#views")
+    const address = () => seen.page.evaluate("location.hash")
+    const head = (inside: string) => seen.page.locator(`${inside} .result th`).allInnerTexts()
+    await seen.page.locator("#search").fill("addressed")
+    await seen.page.locator("#order").selectOption("cost")
+    await until(
+      "the filters are in the address",
+      async () => (await address()) === "#views?search=addressed&order=cost"
+    )
+    await seen.page.locator("tr[data-row='incantation:addressed']").click()
+    await seen.page.locator(".panel .result td").first().waitFor()
+    expect(await head(".panel")).toEqual(["n", "name", "a", "id"])
+    const open = "#views?search=addressed&order=cost&view=incantation%3Aaddressed"
+    expect(await address()).toBe(open)
+    await seen.page.goBack()
+    await seen.page.locator(".panel").waitFor({ state: "hidden" })
+    await seen.close()
+
+    const again = await opened(`/${open}`)
+    await again.page.locator(".panel .result td").first().waitFor()
+    expect(await again.page.locator("#search").inputValue()).toBe("addressed")
+    await again.screenshot("dashboard-address")
+    await again.page.keyboard.press("Escape")
+    await until(
+      "the view is closed in the address",
+      async () => (await again.page.evaluate("location.hash")) === "#views?search=addressed&order=cost"
+    )
+    await again.close()
+
+    const query = await opened(
+      `/#query?${new URLSearchParams({ surql: "SELECT name, n FROM item WHERE n = $n", params: '{"n": 2' })}`
+    )
+    await query.page.locator("#surql").press("Control+Enter")
+    await query.page.locator("#query .failure", { hasText: "no JSON" }).waitFor()
+    await query.page.locator("#params").fill('{"n": 2}')
+    await query.page.locator("#params").press("Control+Enter")
+    await query.page.locator("#query .result td", { hasText: "script" }).waitFor()
+    expect(await query.page.locator("#query .result th").allInnerTexts()).toEqual(["name", "n"])
+    await query.screenshot("dashboard-parameters")
+    await query.close()
+
+    const jobs = await opened("/#jobs?table=mail_job&status=failed")
+    await jobs.page.locator("#jobs summary", { hasText: "payload" }).click()
+    await jobs.page.locator("#jobs code", { hasText: '{"to":"ann"}' }).waitFor()
+    await jobs.screenshot("dashboard-jobs-payload")
+    expect([again, query, jobs].flatMap(faultsOf)).toEqual([])
+    await jobs.close()
+    await ask("POST /view/unregister", { id: "incantation:addressed" })
+  })
   it("takes back a query that it left, or asked otherwise, before it had the answer to its registration", async () => {
     const ours = async () => (await views()).filter((view) => view["client_id"] === "dashboard")
     const seen = await opened("/#query")
@@ -218,7 +269,7 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     const seen = await opened("/#jobs")
     const row = seen.page.locator("tr[data-row='mail_job:1']")
     await row.waitFor()
-    await row.locator("summary").click()
+    await row.locator("summary").last().click()
     await row.getByText("attempt 1").waitFor()
     await row.getByRole("button", { name: "Retry" }).click()
     await seen.page.getByRole("button", { name: "Keep as it is" }).click()

@@ -47,6 +47,45 @@ afterAll(async () => {
 })
 
 describe("GET /views of the scheduler", () => {
+  it("GET /views 200 by cost as the SSPs say, each view from its owner; one that says nothing leaves its views out", async () => {
+    const owned = ((await node.get("/views")).json as { readonly views: ReadonlyArray<Body> }).views
+    const costs = new Map(owned.map(({ id }, i) => [id, (i * 7) % 4]))
+    const said = (total_cost: number, { id, owner: _, state: __, assigned_at: ___, ...view }: Body) => ({
+      ...view,
+      id,
+      rows: 1,
+      errors: 0,
+      generation: 1,
+      last_cost: 0,
+      total_cost,
+      streams: 0,
+      incremental: true
+    })
+    // Each says that it has all of them, but those of another cost nothing there.
+    for (const ssp of [a, b])
+      ssp.behaviour = ({ path }) =>
+        path.startsWith("/views?order=cost")
+          ? {
+              status: 200,
+              body: {
+                views: owned.map((view) => said(view["owner"] === ssp.id ? costs.get(view["id"])! : 99, view)),
+                total: 4,
+                next: null
+              }
+            }
+          : undefined
+    const found = async (words = ""): Promise<ReadonlyArray<readonly [unknown, unknown]>> =>
+      ((await node.get(`/views?order=cost${words}`)).json as { readonly views: ReadonlyArray<Body> }).views.map(
+        ({ id, total_cost }) => [id, total_cost]
+      )
+    const all = await found()
+    expect(all).toEqual([...costs].sort(([, x], [, y]) => y - x))
+    expect(await found("&limit=1")).toEqual(all.slice(0, 1))
+    b.behaviour = () => undefined
+    const ofA = owned.filter(({ owner }) => owner === "a").map(({ id }) => id)
+    expect((await found()).map(([id]) => id)).toEqual(all.map(([id]) => id).filter((id) => ofA.includes(id)))
+    a.behaviour = () => undefined
+  })
   contract(
     () => node,
     [

@@ -106,9 +106,28 @@ describe("GET /views", () => {
         status: 200,
         check: (_, body) => expect([idsOf(body), body["next"]]).toEqual([["c"], null])
       },
+      {
+        name: "GET /views 400 an order that there is not",
+        ask: "GET /views?order=name",
+        status: 400,
+        code: "INVALID_REQUEST"
+      },
       ...["0", "501", "x", "1.5"].map(limitRefused)
     ]
   )
+  it("GET /views 200 by cost, what has cost most first", async () => {
+    const listed = async (words: string) =>
+      bodyOf(await send(door, { ask: `GET /views?${words}` }))["views"] as ReadonlyArray<{
+        readonly id: string
+        readonly total_cost: number
+      }>
+    const all = await listed("")
+    const found = await listed("order=cost")
+    expect(new Set(found.map(({ total_cost }) => total_cost)).size).toBeGreaterThan(1)
+    expect(found.map(({ total_cost }) => total_cost)).toEqual(all.map((view) => view.total_cost).sort((x, y) => y - x))
+    expect(await listed("order=cost&limit=2")).toEqual(found.slice(0, 2))
+    expect((await listed("order=cost&search=ANNA")).map(({ id }) => id)).toEqual(["incantation:b"])
+  })
   it("GET /views 200 page by page shows every view once", async () => {
     const seen: Array<unknown> = []
     for (let next: unknown = ""; next !== null; ) {

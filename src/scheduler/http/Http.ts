@@ -108,8 +108,13 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
           ),
         whole
       )
-      .handleRaw("views", ({ urlParams: { after, limit = 100, search, ssp } }) =>
-        Effect.suspend(() => assignedViews(Overview.views(pool.state(), { after, limit, search, ssp })))
+      .handleRaw("views", ({ urlParams: { after, limit = 100, order, search, ssp } }) =>
+        Effect.flatMap(
+          order === "cost"
+            ? Overview.costliest(pool.state(), client, { limit, search, ssp })
+            : Effect.sync(() => Overview.views(pool.state(), { after, limit, search, ssp })),
+          assignedViews
+        )
       )
       .handleRaw("view", ({ path, request, urlParams }) =>
         pass(request, path.view_id, (id) => `/view/${id}`, urlParams)

@@ -3,7 +3,7 @@
  *
  * Pure and from memory alone, like `monitor.ts`; counts only grow and rates are the caller's business.
  */
-import { HashMap, HashSet } from "effect"
+import { Effect, HashMap, HashSet } from "effect"
 import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
@@ -11,6 +11,7 @@ import * as Waiting from "../../core/cluster/waiting.ts"
 import { mentions, page } from "../../core/listing.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
+import type { SspClientShape } from "../../ports/SspClient.ts"
 import type { AssignedView, AssignedViews, SchedulerOverview, SspSeen } from "../../protocol/overview.ts"
 import { isFormat } from "../../protocol/wire.ts"
 
@@ -171,3 +172,33 @@ export const views = (
     next: next === undefined ? null : textOf(bodyOf(items.at(-1)!)["id"])
   }
 }
+
+/** The views that have cost most, as their SSPs say; of an SSP that does not answer none is there. */
+export const costliest = (
+  state: State.State,
+  client: Pick<SspClientShape, "costliest">,
+  {
+    limit,
+    search,
+    ssp
+  }: { readonly limit: number; readonly search: string | undefined; readonly ssp: string | undefined }
+): Effect.Effect<typeof AssignedViews.Type> =>
+  Effect.map(
+    Effect.forEach(
+      State.ready(state).filter((member) => ssp === undefined || member.ssp === ssp),
+      (member) =>
+        Effect.map(client.costliest(member, limit, search), (answer) =>
+          (answer?.views ?? []).flatMap(({ id, total_cost }) => {
+            const view = State.view(state, viewKey(id) ?? "")
+            // One that has moved may still be there.
+            const isThere = view !== undefined && !view.gone && State.at(state, view.home)?.ssp === member.ssp
+            return isThere ? [{ ...assigned(state)(view), total_cost }] : []
+          })
+        ),
+      { concurrency: "unbounded" }
+    ),
+    (found) => {
+      const views = found.flat().sort((a, b) => b.total_cost - a.total_cost || (a.id < b.id ? -1 : 1))
+      return { views: views.slice(0, limit), total: HashMap.size(state.views), next: null }
+    }
+  )

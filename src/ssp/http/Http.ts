@@ -150,8 +150,8 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
           tagged(request, answer, urlParams.errors)
         )
       )
-      .handleRaw("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
-        Effect.flatMap(views.list({ after, limit, search }), listedViews)
+      .handleRaw("views", ({ urlParams: { after, limit = defaultListed, order = "id", search } }) =>
+        Effect.flatMap(views.list({ after, limit, order, search }), listedViews)
       )
       .handleRaw("stream", ({ path, request, urlParams }) =>
         request.method === "HEAD"

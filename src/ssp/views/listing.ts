@@ -6,8 +6,10 @@
 
 import type { Engine } from "../../core/ivm/engine.ts"
 import * as Holdings from "../../core/ivm/holdings.ts"
+import type { PlanRow } from "../../core/ivm/view/view.ts"
 import * as JsonText from "../../core/jsonText.ts"
 import { mentions, page } from "../../core/listing.ts"
+import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
@@ -17,11 +19,13 @@ import type { ListedView, ListedViews, Listing, ViewFigures } from "./viewTypes.
 /** Tables that an overview names. */
 const maxTables = 50
 
+// Operators that are maintained together name the same work, so the largest is the view's, not the sum.
+const costOf = (plan: ReadonlyArray<PlanRow>, cost: "last_cost" | "total_cost"): number =>
+  plan.reduce((all, row) => Math.max(all, row[cost]), 0)
+
 const listed = (view: Registered): ListedView => {
   const { instance, stored } = view
   const plan = instance.plan()
-  // Operators that are maintained together name the same work, so the largest is the view's, not the sum.
-  const most = (cost: "last_cost" | "total_cost"): number => plan.reduce((all, row) => Math.max(all, row[cost]), 0)
   return {
     id: stored.id,
     query: stored.surql,
@@ -33,8 +37,8 @@ const listed = (view: Registered): ListedView => {
     rows: instance.size,
     errors: instance.errors().length,
     generation: generationOf(view),
-    last_cost: most("last_cost"),
-    total_cost: most("total_cost"),
+    last_cost: costOf(plan, "last_cost"),
+    total_cost: costOf(plan, "total_cost"),
     streams: (view.feed?.listening ?? 0) + (view.rowsFeed?.listening ?? 0),
     incremental: plan.every(({ incremental }) => incremental)
   }
@@ -44,8 +48,34 @@ function* byKey(registry: Registry): Iterable<readonly [string, Registered]> {
   for (const view of registry.all()) yield [view.stored.key, view]
 }
 
+const isWanted =
+  (search: string | undefined) =>
+  ({ stored }: Registered): boolean =>
+    mentions(search, stored.id, stored.clientId, stored.surql)
+
+/** Views looked at between two pauses. */
+const pauseAfter = 64
+
+/** The views that have cost most; each is looked into. */
+export function* costliest(registry: Registry, { limit, search }: Listing): Slices<ListedViews> {
+  const wanted = isWanted(search)
+  let found: Array<{ readonly cost: number; readonly view: Registered }> = []
+  const cut = (): void => {
+    found = found.sort((a, b) => b.cost - a.cost || (a.view.stored.key < b.view.stored.key ? -1 : 1)).slice(0, limit)
+  }
+  let seen = 0
+  for (const view of registry.all()) {
+    if (++seen % pauseAfter === 0) yield
+    if (!wanted(view)) continue
+    found.push({ cost: costOf(view.instance.plan(), "total_cost"), view })
+    if (found.length >= 2 * limit + pauseAfter) cut()
+  }
+  cut()
+  return { views: found.map(({ view }) => listed(view)), total: registry.size, next: null }
+}
+
 export const listedViews = (registry: Registry, { after, limit, search }: Listing): ListedViews => {
-  const wanted = ({ stored }: Registered): boolean => mentions(search, stored.id, stored.clientId, stored.surql)
+  const wanted = isWanted(search)
   const { items, next } = page(byKey(registry), {
     after: after === undefined ? undefined : (viewKey(after) ?? after),
     limit,

@@ -139,11 +139,12 @@ export interface DebugDeps {
   readonly shapes: ReadonlyArray<{ readonly shape: string; readonly instances: number }>
 }
 
-/** Which registered views, in the order of their keys. */
+/** Which registered views, in the order of their keys, or by what their changes have cost. */
 export interface Listing {
   readonly after: string | undefined
   readonly limit: number
   readonly search: string | undefined
+  readonly order: "id" | "cost"
 }
 
 export interface ListedView {
