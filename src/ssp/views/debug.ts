@@ -4,12 +4,18 @@
  * Read-only and made on demand: nothing is kept for it.
  */
 import type { Engine } from "../../core/ivm/engine.ts"
+import { tablesRead } from "../../core/ivm/view/tablesRead.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { RefusedEdges } from "../edges/EdgeWriter.ts"
 import { formatNamed, generationOf, type Registered, type Registry } from "./registry.ts"
 import type { DebugDeps, DebugView } from "./viewTypes.ts"
 
-export const debugViewOf = (view: Registered, id: string, refused: RefusedEdges | undefined): DebugView => {
+export const debugViewOf = (
+  view: Registered,
+  id: string,
+  engine: Engine,
+  refused: RefusedEdges | undefined
+): DebugView => {
   const { instance } = view
   return {
     view_id: id,
@@ -18,7 +24,7 @@ export const debugViewOf = (view: Registered, id: string, refused: RefusedEdges 
     format: formatNamed(view.stored.format),
     cache: instance.rows().map((row) => ({ key: row.key, version: row.version, weight: 1 })),
     subquery_tables: instance.otherTables,
-    referenced_tables: [...new Set([...instance.mainTables, ...instance.otherTables])],
+    referenced_tables: [...tablesRead(engine.kept.dependencies, instance)],
     content_generation: generationOf(view),
     subquery_cache: subqueryCache(instance),
     plan: instance.plan(),
@@ -38,7 +44,7 @@ const subqueryCache = (instance: View): DebugView["subquery_cache"] => {
 export const debugDepsOf = (registry: Registry, engine: Engine): DebugDeps => {
   const dependencies = new Map<string, Array<string>>()
   for (const view of registry.all()) {
-    for (const table of new Set([...view.instance.mainTables, ...view.instance.otherTables])) {
+    for (const table of tablesRead(engine.kept.dependencies, view.instance)) {
       const ids = dependencies.get(table)
       if (ids === undefined) dependencies.set(table, [view.stored.id])
       else ids.push(view.stored.id)

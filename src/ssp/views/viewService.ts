@@ -496,7 +496,8 @@ class ViewService {
     Effect.suspend(() => {
       const key = viewKey(id) ?? ""
       const view = this.registry.get(key)
-      const shown = view === undefined ? this.setAside.debug(key, id) : debugViewOf(view, id, this.edges.refused(key))
+      const shown =
+        view === undefined ? this.setAside.debug(key, id) : debugViewOf(view, id, this.engine, this.edges.refused(key))
       return shown === undefined ? Effect.fail(new ViewNotFound({ id })) : Effect.succeed(shown)
     })
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))

@@ -101,6 +101,15 @@ export class Dependencies {
     return this.byReader.get(reader)?.has(row) === true
   }
 
+  /** What the rows of a reader have read, of the first `most` rows that read anything. */
+  *readsOf(reader: Reader, most: number): Iterable<Read> {
+    let seen = 0
+    for (const reads of this.byReader.get(reader)?.values() ?? []) {
+      if (++seen > most) return
+      yield* reads
+    }
+  }
+
   /**
    * Forgets everything a reader has read, row by row; it must not read again. Answers after each row how much that was.
    */

@@ -16,6 +16,7 @@ import {
   type Source
 } from "../../surql/evaluate/scope.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
+import * as Ids from "../../surql/values/recordId.ts"
 import { type Obj, type Range, type RecordId, sameRecord, type Value } from "../../surql/values/value.ts"
 import { edgeRead } from "../store/edgeIndex.ts"
 import type { Store } from "../store/store.ts"
@@ -45,6 +46,12 @@ export const lightSteps = 1000
 
 /** Names a look at a whole table. */
 export const tableRead = (table: string): string => `\u0000table ${table}`
+
+/** The table of what a text names that was read; undefined for the edges of a record over any table. */
+export const tableOfRead = (read: string): string | undefined => {
+  const [, kind = "", table = ""] = /^\u0000(table|out|in) ([^\u0000]*)/.exec(read) ?? []
+  return kind === "" ? Ids.parse(read)?.table : table === "" ? undefined : table
+}
 
 /** The store as it is, nothing noted: for runs of whole queries. */
 export class StoreSource implements Source {

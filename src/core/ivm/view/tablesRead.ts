@@ -1,0 +1,25 @@
+/**
+ * The tables that a view reads: those that its query names, and those that its rows have come to by links, which are
+ * known only once rows are there.
+ */
+import type { Dependencies, Reader } from "./dependencies.ts"
+import { tableOfRead } from "./source.ts"
+import type { View } from "./view.ts"
+
+/** Rows of a view whose reads are looked at; the rows of one view mostly link to the same tables. */
+const maxRows = 1000
+
+/** O(what those rows have read). */
+export const tablesRead = (dependencies: Dependencies, view: View): ReadonlySet<string> => {
+  const tables = new Set([...view.mainTables, ...view.otherTables])
+  const readers = new Set<unknown>([view])
+  // Results of subqueries are added on the way.
+  for (const reader of readers) {
+    for (const read of dependencies.readsOf(reader as Reader, maxRows)) {
+      const table = typeof read === "string" ? tableOfRead(read) : undefined
+      if (table !== undefined) tables.add(table)
+      if (typeof read !== "string") readers.add(read)
+    }
+  }
+  return tables
+}
