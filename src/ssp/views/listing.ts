@@ -4,6 +4,7 @@
  * Read-only and made on demand: only the views of the page are looked into.
  */
 
+import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import * as Holdings from "../../core/ivm/holdings.ts"
 import type { PlanRow } from "../../core/ivm/view/view.ts"
@@ -12,6 +13,7 @@ import { mentions, page } from "../../core/listing.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
+import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
 import type { ListedView, ListedViews, Listing, ViewFigures } from "./viewTypes.ts"
@@ -57,7 +59,7 @@ const isWanted =
 const pauseAfter = 64
 
 /** The views that have cost most; each is looked into. */
-export function* costliest(registry: Registry, { limit, search }: Listing): Slices<ListedViews> {
+function* costliest(registry: Registry, { limit, search }: Listing): Slices<ListedViews> {
   const wanted = isWanted(search)
   let found: Array<{ readonly cost: number; readonly view: Registered }> = []
   const cut = (): void => {
@@ -74,7 +76,7 @@ export function* costliest(registry: Registry, { limit, search }: Listing): Slic
   return { views: found.map(({ view }) => listed(view)), total: registry.size, next: null }
 }
 
-export const listedViews = (registry: Registry, { after, limit, search }: Listing): ListedViews => {
+const inOrder = (registry: Registry, { after, limit, search }: Listing): ListedViews => {
   const wanted = isWanted(search)
   const { items, next } = page(byKey(registry), {
     after: after === undefined ? undefined : (viewKey(after) ?? after),
@@ -87,6 +89,11 @@ export const listedViews = (registry: Registry, { after, limit, search }: Listin
     next: next === undefined ? null : (items.at(-1)?.stored.id ?? null)
   }
 }
+
+export const listedViews = (registry: Registry, slicer: Slicer, listing: Listing): Effect.Effect<ListedViews> =>
+  listing.order === "cost"
+    ? Effect.orDie(slicer.run(() => costliest(registry, listing)))
+    : Effect.sync(() => inOrder(registry, listing))
 
 const rowsOf = (registry: Registry): number => {
   let rows = 0

@@ -31,7 +31,7 @@ import { debugDepsOf, debugViewOf } from "./debug.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { joined, sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
-import { costliest, figuresOf, listedViews } from "./listing.ts"
+import { figuresOf, listedViews } from "./listing.ts"
 import { Reading } from "./reading.ts"
 import { type Filling, ParsedQueries, storedOf } from "./registering.ts"
 import { generationOf, type Registered, Registry, registeredOf } from "./registry.ts"
@@ -496,15 +496,11 @@ class ViewService {
     Effect.suspend(() => {
       const key = viewKey(id) ?? ""
       const view = this.registry.get(key)
-      const shown =
-        view === undefined ? this.setAside.debug(key, id) : debugViewOf(view, id, this.engine, this.edges.refused(key))
+      const shown = view ? debugViewOf(view, id, this.engine, this.edges.refused(key)) : this.setAside.debug(key, id)
       return shown === undefined ? Effect.fail(new ViewNotFound({ id })) : Effect.succeed(shown)
     })
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
-  readonly list: Views["Type"]["list"] = (listing) =>
-    listing.order === "cost"
-      ? Effect.orDie(this.slicer.run(() => costliest(this.registry, listing)))
-      : Effect.sync(() => listedViews(this.registry, listing))
+  readonly list: Views["Type"]["list"] = (listing) => listedViews(this.registry, this.slicer, listing)
   readonly figures: Views["Type"]["figures"] = () =>
     figuresOf(this.registry, this.engine, this.committer, this.streams, this.edges.counts().waiting, this.setAside.list)
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
