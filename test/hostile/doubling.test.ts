@@ -46,7 +46,7 @@ const viewOf = (engine: Engine, query: string) => {
 
 const put = (engine: Engine, key: number, record: Obj): number => {
   const before = engine.spent
-  const writes = engine.plan([{ op: "UPDATE", id: RecordIds.make("p", key), record } as never])
+  const writes = engine.plan([{ op: "UPDATE", id: RecordIds.make("p", key), doc: record } as never])
   engine.applyAll(writes.filter((write) => write !== undefined))
   return engine.spent - before
 }
@@ -62,7 +62,7 @@ describe("views that double", () => {
     const { most, view } = viewOf(engine, query)
     // A row of a subquery is filled in the middle of another row.
     expect(most).toBeLessThanOrEqual(rowSteps + slice + (query.includes("(SELECT") ? changeSteps : 0))
-    const taken = put(engine, layers - 1, { n: 1000, l: [] })
+    const taken = put(engine, layers - 1, { n: 1000, l: [], t: "p:1" })
     expect(taken).toBeLessThanOrEqual(changeSteps + rowSteps + light * 2 * layers)
     for (const { failure } of view.errors()) expect(failure.reason).toMatch(/SVC_QUERY_(ROW_STEPS|CHANGE_STEPS|BYTES)/)
   })
@@ -75,7 +75,7 @@ describe("views that double", () => {
     ]
     const [few, all] = [viewOf(bounded, query).view, viewOf(free, query).view]
     expect(shown(few)).toEqual(shown(all))
-    for (const engine of [bounded, free]) put(engine, layers - 1, { n: 1000, l: [] })
+    for (const engine of [bounded, free]) put(engine, layers - 1, { n: 1000, l: [], t: "p:1" })
     const edges = (engine: Engine) =>
       engine.applyAll(
         engine
@@ -97,7 +97,7 @@ describe("views that double", () => {
       for (const engine of [bounded, free])
         engine.applyAll(
           engine
-            .plan([{ op: "CREATE", id: RecordIds.make("other", i), record: {} } as never])
+            .plan([{ op: "CREATE", id: RecordIds.make("other", i), doc: {} } as never])
             .filter((write) => write !== undefined)
         )
     expect(shown(few)).toEqual(shown(all))
