@@ -5,10 +5,12 @@
  * A report costs the work an addition; the display reads it by itself, so that a million records cost a million
  * additions and one line. As `ports/Meters` it has a default that shows nothing.
  */
+
 import { Clock, Context, Duration, Effect, Exit, Layer, Queue } from "effect"
 import { type TaskKind, taskKinds } from "../core/telemetry/metrics.ts"
 import { line, type Task } from "../core/telemetry/progress.ts"
 import { Meters } from "./Meters.ts"
+import { steadyOf } from "./Turn.ts"
 
 /** The work's side. */
 export interface Step {
@@ -52,7 +54,7 @@ export class ProgressDisplay extends Context.Reference<ProgressDisplay>()("ports
 
 type Ended = (kind: TaskKind, seconds: number, ended: boolean) => void
 
-const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape => {
+const make = (nowMs: () => number, begun: () => void, over: Ended): ProgressShape => {
   const running = new Set<{
     kind: TaskKind
     what: string
@@ -68,7 +70,7 @@ const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape
     tasks: () =>
       Array.from(running, ({ from, ...task }) => ({
         ...task,
-        elapsedMs: Math.max(0, clock.unsafeCurrentTimeMillis() - from)
+        elapsedMs: Math.max(0, nowMs() - from)
       })),
     open: (kind, what, unit) => {
       const task = {
@@ -78,7 +80,7 @@ const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape
         at: undefined as string | undefined,
         done: 0,
         total: undefined as number | undefined,
-        from: clock.unsafeCurrentTimeMillis()
+        from: nowMs()
       }
       running.add(task)
       begun()
@@ -89,7 +91,7 @@ const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape
         at: (now) => void (task.at = now),
         close: (well) => {
           if (!running.delete(task)) return
-          const now = clock.unsafeCurrentTimeMillis()
+          const now = nowMs()
           if (well) ended.set(kind, now)
           over(kind, Math.max(0, now - task.from) / 1000, well)
         }
@@ -102,7 +104,7 @@ const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape
 export class Progress extends Context.Reference<Progress>()("ports/Progress", {
   defaultValue: (): ProgressShape =>
     make(
-      Clock.make(),
+      steadyOf(Clock.make()),
       () => {},
       () => {}
     )
@@ -114,7 +116,7 @@ export class Progress extends Context.Reference<Progress>()("ports/Progress", {
       const { everyMs, show } = yield* ProgressDisplay
       const begun = yield* Queue.sliding<void>(1)
       const progress = make(
-        yield* Effect.clock,
+        steadyOf(yield* Effect.clock),
         () => begun.unsafeOffer(undefined),
         (kind, seconds, ended) => (ended ? taskDuration[kind].observe(seconds) : taskFailures[kind].add())
       )

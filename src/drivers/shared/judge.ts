@@ -5,9 +5,11 @@
  * The answer carries the addresses that were judged, because a name may resolve to others a moment later: the caller
  * connects to those addresses and does not look the name up again.
  */
-import { Clock, Effect } from "effect"
+
+import { Effect } from "effect"
 import * as Hosts from "../../core/access/hosts.ts"
 import type { Names } from "../../ports/Names.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 
 /** How long an answer to "what is this name" holds, and how long it holds that the name is unknown. */
 const resolvedForMs = 10_000
@@ -33,7 +35,7 @@ export const makeJudge = (
 ) => {
   const known = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<string> }>()
   const resolve = Effect.fnUntraced(function* (host: string) {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* steadyMs
     const last = known.get(host)
     if (last !== undefined && now < last.until) return last.addresses
     const found = yield* names.resolve(host)

@@ -280,7 +280,7 @@ const makeAdmission = (
         return toAnswer({ code: "OVERLOADED", message: beyond, retryAfterSecs: 1 })
     }
     if (limit !== undefined && !Callers.probes.has(request.url ?? "")) {
-      const waitSecs = limit.take(clientOf(request.socket.remoteAddress ?? ""), Date.now())
+      const waitSecs = limit.take(clientOf(request.socket.remoteAddress ?? ""), performance.now())
       if (waitSecs > 0) return tooMany(rateLimit, waitSecs)
     }
     if (request.headers.host === undefined && request.httpVersion === "1.1") return noHost

@@ -7,12 +7,14 @@
  * answer in time gives up the whole connection: the server drops what it still does for it, so that nothing of it is
  * applied behind a request sent later.
  */
-import { Clock, Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
+
+import { Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
 import { ceilingMs } from "../../core/backoff.ts"
 import type { EmbeddedStore, ServerStore } from "../../core/settings/address.ts"
 import { Uuid, type Value } from "../../core/surql/values/value.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 import { type Bindings, fromAsk, SurrealClient, SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import { type Access, type AuthLevel, embeddedEngines, type Patience, SurrealLink } from "./SurrealLink.ts"
 import { failureOf } from "./surrealFailures.ts"
 
@@ -100,7 +102,7 @@ class Line {
         this.link = undefined
         yield* Effect.logWarning(`the connection to the database at ${this.address.url} is lost; making a new one`)
       }
-      const pauseMs = this.notBeforeMs - (yield* Clock.currentTimeMillis)
+      const pauseMs = this.notBeforeMs - (yield* steadyMs)
       if (pauseMs > 0) yield* Effect.sleep(Duration.millis(pauseMs))
       const made = yield* Effect.either(this.connect())
       if (Either.isRight(made)) {
@@ -117,7 +119,7 @@ class Line {
         yield* Effect.logWarning(`the database at ${this.address.url} ${what}: ${message}; trying again`)
       this.lastFailure = message
       this.notBeforeMs =
-        (yield* Clock.currentTimeMillis) +
+        (yield* steadyMs) +
         (yield* Random.next) * ceilingMs({ baseMs: pauseBaseMs, capMs: this.patience.maxPauseMs }, this.failures)
       return yield* made.left
     })

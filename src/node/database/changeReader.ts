@@ -11,6 +11,7 @@
  * 2.5 times with the event alone). So it is there only after some seconds without many rows; until then the reads
  * follow each other closely without it.
  */
+
 import { Duration, Effect, Either } from "effect"
 import { stretchSize } from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
@@ -18,6 +19,7 @@ import { compareKey } from "../../core/surreal/surrealChanges.ts"
 import { changeTable, isOwn, queryTable } from "../../core/surreal/surrealSchema.ts"
 import type { Readings } from "../../core/telemetry/meters.ts"
 import { Progress, type ProgressShape } from "../../ports/Progress.ts"
+import { steadyOf } from "../../ports/Turn.ts"
 import {
   type ChangeRow,
   type ChangesRead,
@@ -189,7 +191,7 @@ export class ChangeReader<E extends { readonly message: string }> {
           )
         : Effect.sleep(closedMs)
       return Effect.zipRight(
-        Effect.clockWith((clock) => this.watch(open, clock.unsafeCurrentTimeMillis())),
+        Effect.clockWith((clock) => this.watch(open, steadyOf(clock)())),
         next
       )
     })
@@ -363,7 +365,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     this.failedInARow = 0
     return Effect.zipRight(
       recovered,
-      Effect.clockWith((clock) => this.rest(read, clock.unsafeCurrentTimeMillis()))
+      Effect.clockWith((clock) => this.rest(read, steadyOf(clock)()))
     )
   }
 
@@ -387,7 +389,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     if (this.listening) return Effect.void
     this.listening = true
     this.heard = { sinceMs: 0, count: 0 }
-    const listening = Effect.clockWith((clock) => this.table.listen(() => this.wake(clock.unsafeCurrentTimeMillis())))
+    const listening = Effect.clockWith((clock) => this.table.listen(() => this.wake(steadyOf(clock)())))
     return this.sink.fork(
       Effect.ensuring(
         Effect.catchAll(listening, (error) => this.deaf(error)),

@@ -4,11 +4,13 @@
  * The database keeps them in the transaction that writes their sources, so a read behind the change finds them as they
  * are. One reading at a time, and no more than half of the time: the next one finds the writes made meanwhile.
  */
-import { Clock, Duration, Effect, Either } from "effect"
+
+import { Duration, Effect, Either } from "effect"
 import { analyze } from "../../core/surql/syntax/analyze.ts"
 import { parseSelect } from "../../core/surql/syntax/parse.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import type { TableDefinition } from "../../core/surreal/databaseSchema.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 
 type Derived = Pick<TableDefinition, "name" | "view">
 
@@ -60,14 +62,14 @@ export class DerivedTables {
       this.bell.unsafeClose()
       const tables = new Set(this.due)
       this.due.clear()
-      const fromMs = yield* Clock.currentTimeMillis
+      const fromMs = yield* steadyMs
       const tried = yield* Effect.either(this.refresh(tables))
       if (Either.isLeft(tried)) {
         yield* this.failed([...tables], tried.left.message)
         for (const name of tables) if (this.sources.has(name)) this.due.add(name)
         if (this.due.size > 0) this.bell.unsafeOpen()
       } else this.isFailing = false
-      const tookMs = (yield* Clock.currentTimeMillis) - fromMs
+      const tookMs = (yield* steadyMs) - fromMs
       yield* Effect.sleep(Duration.millis(this.isFailing ? 1_000 : Math.max(pauseMs, tookMs)))
     })
   )

@@ -7,9 +7,11 @@
  * Hashes are written when a table has been quiet for a while: under steady writes they would be old by the time they
  * arrive, and cost a hash of every bucket each time.
  */
-import { Clock, Duration, Effect } from "effect"
+
+import { Duration, Effect } from "effect"
 import { empty } from "../../core/integrity/merkle.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import type { IntegrityNode, UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
 import type * as Wire from "../../protocol/integrity.ts"
 
@@ -81,7 +83,7 @@ class Writer<E extends { readonly message: string }> {
     return Effect.gen(this, function* () {
       const stamp = this.trees.stamp(table)
       if (stamp === progress.wrote) return
-      const nowMs = yield* Clock.currentTimeMillis
+      const nowMs = yield* steadyMs
       if (progress.seen === undefined || progress.seen === progress.wrote) progress.sinceMs = nowMs
       const quiet = progress.seen === stamp
       progress.seen = stamp

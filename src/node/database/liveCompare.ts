@@ -7,12 +7,14 @@
  * time the repair is applied. What was repaired is looked at some more times: an event may have announced what a long
  * transaction had yet to commit.
  */
-import { Clock, Duration, Effect, Fiber } from "effect"
+
+import { Duration, Effect, Fiber } from "effect"
 import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId, RecordKey } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import type { UpstreamError, UpstreamShape, UpstreamTable } from "../../ports/Upstream.ts"
 
 /** A difference with the state the own side was in when it was seen. */
@@ -191,7 +193,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
         suspects = []
         return Effect.map(this.lookAgain(batch), (ids) => void repaired.push(...ids))
       })
-      let lastMs = yield* Clock.currentTimeMillis
+      let lastMs = yield* steadyMs
       const compared = yield* this.each(
         (effect) => effect,
         (differences) =>
@@ -199,8 +201,8 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
             suspects.push(...differences)
             if (suspects.length >= lookSize) yield* look
             // No more than half of the database's time, and of ours.
-            yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - lastMs))
-            lastMs = yield* Clock.currentTimeMillis
+            yield* Effect.sleep(Duration.millis((yield* steadyMs) - lastMs))
+            lastMs = yield* steadyMs
           }),
         step,
         only

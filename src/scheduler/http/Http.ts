@@ -3,6 +3,7 @@
  *
  * Kept uninterruptible where the pool is asked: a client that hangs up must not leave a registration half made.
  */
+
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
@@ -27,6 +28,7 @@ import { Progress } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
 import { SspClient } from "../../ports/SspClient.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import { Caller } from "../../protocol/access.ts"
 import { AssignedViews } from "../../protocol/overview.ts"
 import { taskOf } from "../../protocol/progress.ts"
@@ -296,7 +298,7 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
     const nodeFigures = yield* NodeFigures
     const { tasks } = yield* Progress
     const leadership = yield* Leadership
-    const startedAt = yield* Clock.currentTimeMillis
+    const startedAt = yield* steadyMs
     const overview = yield* HttpOverview.make(startedAt)
     return handlers
       .handleRaw("metrics", ({ request, urlParams }) =>
@@ -304,9 +306,7 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
           ? Effect.map(nodeFigures, (families) =>
               HttpServerResponse.text(Text.render(families), { contentType: Text.contentType })
             )
-          : Effect.map(Clock.currentTimeMillis, (now) =>
-              HttpServerResponse.unsafeJson(Monitor.metrics(pool.state(), now, startedAt))
-            )
+          : Effect.map(steadyMs, (now) => HttpServerResponse.unsafeJson(Monitor.metrics(pool.state(), now, startedAt)))
       )
       .handle("health", () =>
         Effect.sync(() =>

@@ -2,12 +2,14 @@
  * What the overview of a scheduler is made of besides the pool: its identity, what it has used, how long its answers
  * took.
  */
-import { Clock, Effect } from "effect"
+
+import { Effect } from "effect"
 import { warningsOf } from "../../node/database/schemaWatch.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Declared } from "../ingest/Declared.ts"
 import { JobFeed } from "../jobs/JobFeed.ts"
@@ -32,7 +34,7 @@ export const make = (startedAt: number) =>
     const leadership = yield* Leadership
     return Effect.gen(function* () {
       const used = yield* figures
-      return Overview.overview(pool.state(), yield* Clock.currentTimeMillis, {
+      return Overview.overview(pool.state(), yield* steadyMs, {
         id,
         version,
         ...pool.identity,

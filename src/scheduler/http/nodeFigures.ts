@@ -4,7 +4,8 @@
  * From memory but for the disk's free space and the replica's position, so that looking at a scheduler in trouble costs
  * it nothing. SSPs are labels: there are a few, and those that are gone are gone here too.
  */
-import { Clock, Effect, HashMap, HashSet, Layer, Option } from "effect"
+
+import { Effect, HashMap, HashSet, Layer, Option } from "effect"
 import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
 import type * as State from "../../core/cluster/state.ts"
 import * as Waiting from "../../core/cluster/waiting.ts"
@@ -20,6 +21,7 @@ import { Progress, running } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { Replica } from "../../ports/Replica.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import { Wal } from "../../ports/Wal.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Ingest } from "../ingest/Ingest.ts"
@@ -85,7 +87,7 @@ const make = Effect.gen(function* () {
     return { walBytes: usage?.bytes, walFree: usage?.freeBytes, replicaSeq: applied }
   })
   return Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* steadyMs
     const compared = progress.endedAt("reconcile")
     return Core.families("scheduler", meters, {
       ...ofProcess(yield* process),

@@ -23,7 +23,7 @@ import { Meters } from "../../ports/Meters.ts"
 import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Replica, type ReplicaError, type ReplicaRecord } from "../../ports/Replica.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
-import { Turn } from "../../ports/Turn.ts"
+import { steadyOf, Turn } from "../../ports/Turn.ts"
 import { Wal, type WalFailed } from "../../ports/Wal.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
 import * as Errors from "../errors.ts"
@@ -457,7 +457,7 @@ const make: Effect.Effect<
     Runtime.runFork(runtime)(Effect.catchAllCause(finished, (cause) => serving.crash(cause)))
   }
   const listeners: Array<Moved> = []
-  const waiters = new Waiters(pool, config.deliveryWaitMs, () => clock.unsafeCurrentTimeMillis(), run)
+  const waiters = new Waiters(pool, config.deliveryWaitMs, steadyOf(clock), run)
   const pipeline = new Pipeline({
     config,
     pool,

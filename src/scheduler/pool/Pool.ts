@@ -6,7 +6,7 @@
  * have arrived, before anything that depends on it goes out. Calls are started and not awaited; each comes back as a
  * command.
  */
-import { Clock, Context, Duration, Effect, Exit, FiberSet, Layer, Queue, Schedule, type Scope } from "effect"
+import { Context, Duration, Effect, Exit, FiberSet, Layer, Queue, Schedule, type Scope } from "effect"
 import type { Strategy } from "../../core/cluster/balance.ts"
 import type { Action, Command, Reply } from "../../core/cluster/messages.ts"
 import * as Decisions from "../../core/cluster/pool.ts"
@@ -21,7 +21,7 @@ import { Replica, type ReplicaShape, startFault } from "../../ports/Replica.ts"
 import { SspClient } from "../../ports/SspClient.ts"
 import { exitCodeOf, StartFault } from "../../ports/StartFault.ts"
 import { Tracing } from "../../ports/Tracing.ts"
-import { Turn } from "../../ports/Turn.ts"
+import { steadyMs, steadyOf, Turn } from "../../ports/Turn.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { Wal, type WalShape } from "../../ports/Wal.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
@@ -150,7 +150,7 @@ const checkpoint = (parts: ShellDependencies, keepFrom: number): Effect.Effect<v
   const { queue, replica, wal } = parts
   return replica.sync.pipe(
     Effect.zipRight(wal.dropBefore(keepFrom)),
-    Effect.zipRight(Effect.map(Clock.currentTimeMillis, (now) => void (parts.checkpointedAt = now))),
+    Effect.zipRight(Effect.map(steadyMs, (now) => void (parts.checkpointedAt = now))),
     Effect.catchAll((error) => Effect.logError(`the checkpoint failed: ${error.message}`)),
     Effect.zipRight(wal.keptAfter),
     Effect.flatMap((kept) => queue.offerAll([{ tag: "Trimmed", first: kept + 1 }, { tag: "Checkpointed" }]))
@@ -395,6 +395,8 @@ const make: Effect.Effect<
   const turned = Effect.async<void>((resume) => turn.next(() => resume(Effect.void)))
   const heard = Effect.repeatN(turned, turnsToHear - 1)
   const start = (effect: Effect.Effect<void>): void => void fibers(Serving.guard(serving, effect))
+  // Ages and times to live of SSPs and views are measured by time that goes by (D73).
+  const nowMs = steadyOf(clock)
   const parts: ShellDependencies = {
     config,
     wal,
@@ -406,7 +408,7 @@ const make: Effect.Effect<
     heard,
     replies: new Map(),
     listeners: [],
-    checkpointedAt: clock.unsafeCurrentTimeMillis(),
+    checkpointedAt: nowMs(),
     activity: new Activity(upstream, (command) => queue.offer(command), start),
     clearing: new Clearing(upstream, config.schedulerId, (command) => queue.offer(command), start),
     calls: {
@@ -418,8 +420,8 @@ const make: Effect.Effect<
     }
   }
   const initial = State.initial({ ...limits(config, yield* Balance), database: upstream.present }, epoch, log, cloned)
-  const [state, actions] = Decisions.restore(initial, yield* Clock.currentTimeMillis, saved)
-  const shell = new Shell(parts, state, () => clock.unsafeCurrentTimeMillis())
+  const [state, actions] = Decisions.restore(initial, nowMs(), saved)
+  const shell = new Shell(parts, state, nowMs)
   yield* shell.carryOut(actions)
   yield* Serving.fork(shell.loop)
   yield* Effect.addFinalizer(() => close(parts, shell))

@@ -4,6 +4,7 @@
  * The body goes to the SSP as it came; only its times are read here, because the scheduler expires assignments by them
  * (D14).
  */
+
 import { Clock, Effect, Either, HashMap, ParseResult, Schema } from "effect"
 import type { Reply, ViewSpec } from "../../core/cluster/messages.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
@@ -15,6 +16,7 @@ import * as ViewTimes from "../../core/view/viewTimes.ts"
 import { invalidRequest, overloaded } from "../../node/httpAnswers.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import type { SspClientShape } from "../../ports/SspClient.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import type { QueryRegistration } from "../../protocol/schedulerWire.ts"
 import { ViewRegistration } from "../../protocol/wire.ts"
 import * as Errors from "../http/HttpErrors.ts"
@@ -75,9 +77,12 @@ export const register = (pool: PoolShape, { assignment: _, ...body }: Registrati
   Effect.gen(function* () {
     const key = viewKey(body.id)
     if (key === undefined) return yield* Effect.fail(noKey)
-    const times = ViewTimes.read(body, yield* Clock.currentTimeMillis)
+    const dayMs = yield* Clock.currentTimeMillis
+    const times = ViewTimes.read(body, dayMs)
     if (Either.isLeft(times)) return yield* Effect.fail(invalidRequest(times.left))
     const { lastActiveAtMs, ttlMs } = times.right
+    // The pool measures by time that goes by, from which a clock that was set stands apart.
+    const apartMs = Math.round((yield* steadyMs) - dayMs)
     const memory = (yield* Heap).memory()
     if (memory.isFull && !HashMap.has(pool.state().views, key))
       return yield* Effect.fail(overloaded({ message: fullMessage(memory, "deletes"), retryAfterSecs: 5 }))
@@ -85,7 +90,7 @@ export const register = (pool: PoolShape, { assignment: _, ...body }: Registrati
       tag: "RegisterView",
       ref,
       view: key,
-      spec: { body, ttlMs, lastActiveAt: lastActiveAtMs }
+      spec: { body, ttlMs, lastActiveAt: lastActiveAtMs + apartMs }
     }))
     return reply.kind === "assigned" ? reply : yield* Effect.fail(refusal(pool.state(), body.id, reply))
   })

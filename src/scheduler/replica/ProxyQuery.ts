@@ -34,7 +34,7 @@ import { Datetime, type Value } from "../../core/surql/values/value.ts"
 import { Slicer } from "../../node/Slicer.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Replica, ReplicaError } from "../../ports/Replica.ts"
-import { Turn } from "../../ports/Turn.ts"
+import { steadyOf, Turn } from "../../ports/Turn.ts"
 import { exactType } from "../../protocol/wire.ts"
 import { QueryBusy, QueryRoom, type TotalLimits } from "./queryRoom.ts"
 import { answer } from "./queryRun.ts"
@@ -106,7 +106,7 @@ const make = (limits: TotalLimits) =>
   Effect.gen(function* () {
     const replica = yield* Replica
     const clock = yield* Effect.clock
-    const slicer = new Slicer(yield* Turn, () => clock.unsafeCurrentTimeMillis())
+    const slicer = new Slicer(yield* Turn, steadyOf(clock))
     yield* Effect.addFinalizer(() => Effect.sync(() => slicer.close()))
     const room = new QueryRoom(limits, (yield* yield* ProcessFigures)?.heapLimitBytes)
     const now = Effect.map(

@@ -5,7 +5,8 @@
  * Whatever is offered is tried, the best first. A snapshot that is of another log, or ends before the log begins, is
  * refused before a byte of it is read.
  */
-import { Clock, Duration, Effect, Stream } from "effect"
+
+import { Duration, Effect, Stream } from "effect"
 import { Progress } from "../../ports/Progress.ts"
 import type { LogRow } from "../../ports/SharedLog.ts"
 import {
@@ -15,6 +16,7 @@ import {
   SnapshotFailed,
   type SnapshotsShape
 } from "../../ports/Snapshots.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 
 export interface RestoringOptions {
   readonly logId: string
@@ -45,13 +47,13 @@ export const make = ({ logId, own, snapshots, timeoutMs }: RestoringOptions) => 
       const snapshot = yield* offer.open
       const fault = faultOf(snapshot, logId, row)
       if (fault !== undefined) return yield* new SnapshotFailed({ reason: "failed", message: fault })
-      const begunAt = yield* Clock.currentTimeMillis
+      const begunAt = yield* steadyMs
       yield* Progress.during("recovery", `the replica from ${offer.from}`, "bytes", (step) => {
         step.expect(snapshot.bytes)
         const content = Stream.tap(snapshot.content, (piece) => Effect.sync(() => step.add(piece.length)))
         return own.restore({ ...snapshot, content })
       })
-      const ms = (yield* Clock.currentTimeMillis) - begunAt
+      const ms = (yield* steadyMs) - begunAt
       yield* Effect.logInfo(
         `restored the replica from ${offer.from}: ${snapshot.bytes} bytes at seq ${snapshot.seq} in ${ms} ms`
       )

@@ -4,11 +4,13 @@
  * It takes versions from the log's lines and decides none. One that is behind the log's beginning is restored from a
  * snapshot first.
  */
-import { Clock, Effect } from "effect"
+
+import { Effect } from "effect"
 import { type Replica, startFault } from "../../ports/Replica.ts"
 import type { LogRow, SharedLogShape } from "../../ports/SharedLog.ts"
 import type { ReplicaFileShape, SnapshotsShape } from "../../ports/Snapshots.ts"
 import { StartFault } from "../../ports/StartFault.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import { type Replay, replaying } from "../ingest/recovery.ts"
 import * as Restoring from "./restoring.ts"
 import type { Following } from "./Standing.ts"
@@ -94,7 +96,7 @@ class Tail implements Following {
 
   private readonly sync = Effect.suspend(() =>
     Effect.gen(this, function* () {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* steadyMs
       const { applied, synced } = this.at
       if (synced === applied || now - this.syncedAt < syncMs) return
       yield* Effect.mapError(this.replica.sync, startFault)
@@ -106,7 +108,7 @@ class Tail implements Following {
   /** Gets a snapshot, where one is due; false: not yet. */
   private restored(row: LogRow): Effect.Effect<boolean, StartFault> {
     return Effect.gen(this, function* () {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* steadyMs
       if (this.lacking !== undefined && now < this.lacking.nextAt) return false
       const lacking = yield* this.restore(row)
       if (lacking !== undefined) return yield* this.lacks(row, lacking, now)
@@ -122,7 +124,7 @@ class Tail implements Following {
   private lacks(row: LogRow, { faults, isFull }: Restoring.Lacking, now: number): Effect.Effect<boolean, StartFault> {
     return Effect.gen(this, function* () {
       const { canClone, leaseMs, replicaDbPath } = this.options
-      const triedAt = yield* Clock.currentTimeMillis
+      const triedAt = yield* steadyMs
       const room = isFull ? `. Make room in ${replicaDbPath} (SVC_SCHEDULER_REPLICA_DB_PATH)` : ""
       const why = `the replica in ${replicaDbPath} stands at seq ${this.at.applied}, but the log at ${this.log.shown} begins at ${row.keptAfter + 1}: what lies between is not in it any more, and no snapshot can be had (${faults.join("; ")})${room}`
       if (this.lacking === undefined || (isFull && !this.lacking.saidFull)) {
@@ -149,5 +151,5 @@ export const make = (
   Effect.gen(function* () {
     const applied = yield* Effect.mapError(replica.applied, startFault)
     const replays = yield* replaying(log.shown, replica)
-    return new Tail(log, replica, options, applied, replays, yield* Clock.currentTimeMillis)
+    return new Tail(log, replica, options, applied, replays, yield* steadyMs)
   })

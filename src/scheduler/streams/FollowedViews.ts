@@ -2,12 +2,14 @@
  * The views that clients of this scheduler follow, wherever in the cluster they are (D50): each comes once from its
  * SSP, over few connections.
  */
+
 import { Context, Duration, Effect, FiberSet, Layer } from "effect"
 import * as State from "../../core/cluster/state.ts"
 import type { Following, Taker } from "../../node/streams/feed.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
 import { Serving } from "../../ports/Front.ts"
 import { SspClient, type Target } from "../../ports/SspClient.ts"
+import { steadyOf } from "../../ports/Turn.ts"
 import type { WireError } from "../../protocol/errors.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../http/HttpErrors.ts"
@@ -112,7 +114,7 @@ export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews"
       const serving = yield* Serving
       const fibers = yield* FiberSet.makeRuntime<never>()
       const start = (work: Effect.Effect<void>): void => void fibers(Serving.guard(serving, work))
-      const nowMs = () => clock.unsafeCurrentTimeMillis()
+      const nowMs = steadyOf(clock)
       const streams = new SspStreams(
         {
           client,

@@ -6,7 +6,8 @@
  * ordinary changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it
  * counts by the rules of `node/database/liveCompare.ts`, which the scheduler's replica shares.
  */
-import { Clock, Context, Effect, Either, Layer, Schedule } from "effect"
+
+import { Context, Effect, Either, Layer, Schedule } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
 import { backoff } from "../../core/cluster/enrolment.ts"
 import * as Phase from "../../core/cluster/phase.ts"
@@ -30,6 +31,7 @@ import { Serving } from "../../ports/Front.ts"
 import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
 import { StartFault } from "../../ports/StartFault.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import { type ChangeRow, Upstream, UpstreamError } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
@@ -244,13 +246,13 @@ class Work {
       yield* patiently(this.defined)
       yield* patiently(this.keepAboveLost)
       if (position !== undefined && (yield* patiently(this.caughtUp(position)))) return
-      const startMs = yield* Clock.currentTimeMillis
+      const startMs = yield* steadyMs
       for (let pass = 1; pass <= maxPasses; pass++) {
         const { compared, written } = yield* this.pass(patiently, step)
         if (pass === 1) yield* patiently(this.registrations.restore)
         const count = (yield* views.registrations).length
         yield* Effect.logInfo(
-          `compared ${compared} records with the database, ${written} differed; ${count} views, ${(yield* Clock.currentTimeMillis) - startMs} ms so far`
+          `compared ${compared} records with the database, ${written} differed; ${count} views, ${(yield* steadyMs) - startMs} ms so far`
         )
         if (pass > 1 && written === 0) break
       }

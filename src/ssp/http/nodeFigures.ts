@@ -3,7 +3,8 @@
  *
  * From memory alone; the one thing that costs more than a look is the number of rows, a pass over the views.
  */
-import { Clock, Effect, Layer } from "effect"
+
+import { Effect, Layer } from "effect"
 import * as Latency from "../../core/telemetry/latency.ts"
 import * as Core from "../../core/telemetry/meters.ts"
 import { declared } from "../../core/telemetry/metrics.ts"
@@ -14,6 +15,7 @@ import { NodeFigures, ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
 import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Progress, running } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import { SspConfig } from "../Config.ts"
 import { ChangeFeed } from "../database/ChangeFeed.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
@@ -54,7 +56,7 @@ const make = Effect.gen(function* () {
     }
   }
   return Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* steadyMs
     const compared = progress.endedAt("reconcile")
     const figures = views.figures()
     const held = figures.held()

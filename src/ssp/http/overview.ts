@@ -3,11 +3,13 @@
  *
  * Counts that only grow, and current figures. Readers derive rates themselves, so no state is kept per reader.
  */
-import { Clock, Effect } from "effect"
+
+import { Effect } from "effect"
 import { warningsOf } from "../../node/database/schemaWatch.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import type { SspOverview } from "../../protocol/overview.ts"
 import { SspConfig } from "../Config.ts"
 import { ChangeFeed } from "../database/ChangeFeed.ts"
@@ -28,7 +30,7 @@ export const make = Effect.gen(function* () {
   const types = yield* DeclaredTypes
   const feed = yield* ChangeFeed
   const figures = yield* ProcessFigures
-  const startedAt = yield* Clock.currentTimeMillis
+  const startedAt = yield* steadyMs
   const store = storeText(config)
   return Effect.gen(function* () {
     const used = yield* figures
@@ -46,7 +48,7 @@ export const make = Effect.gen(function* () {
       status: phase(),
       mode,
       store,
-      uptime_seconds: ((yield* Clock.currentTimeMillis) - startedAt) / 1000,
+      uptime_seconds: ((yield* steadyMs) - startedAt) / 1000,
       used:
         used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 },
       ingest: latency.snapshot(),

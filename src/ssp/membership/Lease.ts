@@ -5,7 +5,9 @@
  * clock that others have taken over, before it is told. Standalone it always may. A service without needs, so
  * that what reads it does not depend on what renews it.
  */
+
 import { Context, Effect, Layer } from "effect"
+import { steadyOf } from "../../ports/Turn.ts"
 import { SspConfig } from "../Config.ts"
 
 export class Lease extends Context.Tag("ssp/membership/Lease")<
@@ -13,7 +15,7 @@ export class Lease extends Context.Tag("ssp/membership/Lease")<
   {
     /** To be asked right before each deed. */
     readonly held: () => boolean
-    /** Unix milliseconds; whatever was before is forgotten. */
+    /** Milliseconds of `steadyOf`; whatever was before is forgotten. */
     readonly holdUntil: (ms: number) => void
   }
 >() {
@@ -21,9 +23,9 @@ export class Lease extends Context.Tag("ssp/membership/Lease")<
     Lease,
     Effect.gen(function* () {
       const { mode } = yield* SspConfig
-      const clock = yield* Effect.clock
+      const nowMs = steadyOf(yield* Effect.clock)
       let until = mode === "standalone" ? Infinity : 0
-      return { held: () => clock.unsafeCurrentTimeMillis() < until, holdUntil: (ms: number) => void (until = ms) }
+      return { held: () => nowMs() < until, holdUntil: (ms: number) => void (until = ms) }
     })
   )
 }

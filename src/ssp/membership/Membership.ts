@@ -5,6 +5,7 @@
  * over is interrupted wherever it stands; only the swap is always finished. The waits have full jitter, so that a
  * cluster that comes back is not met by all SSPs at once.
  */
+
 import { Deferred, Duration, Effect, Random, Runtime } from "effect"
 import * as Enrolment from "../../core/cluster/enrolment.ts"
 import type { Phase } from "../../core/cluster/phase.ts"
@@ -12,6 +13,7 @@ import { atEnd, Serving } from "../../ports/Front.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { SchedulerClient, type SchedulerError } from "../../ports/SchedulerClient.ts"
 import { StartFault } from "../../ports/StartFault.ts"
+import { steadyOf } from "../../ports/Turn.ts"
 import { SspConfig, type SspConfigShape } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import * as Following from "../tables/following.ts"
@@ -140,7 +142,7 @@ export const make = (assignments: Assignments) =>
     const clock = yield* Effect.clock
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const identity = { ssp_id: config.sspId, incarnation: yield* hex }
-    const enrolled = new Enrolled(() => clock.unsafeCurrentTimeMillis(), yield* Lease, config.heartbeatIntervalMs)
+    const enrolled = new Enrolled(steadyOf(clock), yield* Lease, config.heartbeatIntervalMs)
     let stops = false
     const attempts = yield* makeAttempts(enrolled, identity, assignments, () => stops)
     const beats = Heartbeats.loop(client, views, identity, config.heartbeatIntervalMs, enrolled)

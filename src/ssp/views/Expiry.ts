@@ -3,9 +3,11 @@
  *
  * A store that fails is tried again at the next turn; a defect ends the process.
  */
+
 import { Clock, Duration, Effect, Layer } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
 import { Serving } from "../../ports/Front.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "./Views.ts"
@@ -13,7 +15,7 @@ import { Views } from "./Views.ts"
 const sweep = Effect.gen(function* () {
   const views = yield* Views
   const { assignments } = yield* Lifecycle
-  const expired = yield* views.expire(yield* Clock.currentTimeMillis)
+  const expired = yield* views.expire(yield* Clock.currentTimeMillis, yield* steadyMs)
   for (const id of expired) assignments.forget(viewKey(id) ?? id)
   if (expired.length > 0)
     yield* Effect.logInfo(`${expired.length} views expired`).pipe(Effect.annotateLogs("views", expired.slice(0, 20)))

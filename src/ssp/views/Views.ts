@@ -163,8 +163,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly figures: () => ViewFigures
     /** Registered view ids. */
     readonly count: Effect.Effect<number>
-    /** Removes what expired by `nowMs`; answers the ids removed (D14). */
-    readonly expire: (nowMs: number) => Effect.Effect<ReadonlyArray<string>, StoreFailed>
+    /** Removes what expired; answers the ids removed (D14). `steadyMs`: by a clock that is not set (D73). */
+    readonly expire: (nowMs: number, steadyMs?: number) => Effect.Effect<ReadonlyArray<string>, StoreFailed>
   }
 >() {
   /** Ends all streams with `shutdown` and saves state when its scope closes. */

@@ -223,6 +223,13 @@ export class Registry {
     return this.byKey.get(key)
   }
 
+  /** Of the time known here and the one stored in the database the later counts (D14). */
+  seenActive(key: string, lastActiveAtMs: number): void {
+    const view = this.byKey.get(key)
+    if (view !== undefined && view.stored.lastActiveAtMs < lastActiveAtMs)
+      view.stored = { ...view.stored, lastActiveAtMs }
+  }
+
   /** Tables that the view reads; none where no view stands for the key. */
   tablesOf(key: string): ReadonlyArray<string> {
     const instance = this.byKey.get(key)?.instance

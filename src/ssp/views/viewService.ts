@@ -10,6 +10,7 @@ import type { Later } from "../../core/ivm/releases.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
+import { Deadlines } from "../../core/view/deadlines.ts"
 import { isAgain } from "../../core/view/saidAgain.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
@@ -21,7 +22,7 @@ import { Meters } from "../../ports/Meters.ts"
 import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import type { SavedState } from "../../ports/SavedState.ts"
-import type { Turn } from "../../ports/Turn.ts"
+import { steadyOf, type Turn } from "../../ports/Turn.ts"
 import { Watchdog } from "../../ports/Watchdog.ts"
 import { RecordTrees } from "../database/recordTrees.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
@@ -75,7 +76,7 @@ export const makeViews = (
       }
     }
     const guardedTurn: Turn["Type"] = { next: (run) => turn.next(() => guarded(run)) }
-    const slicer = new Slicer(guardedTurn, () => clock.unsafeCurrentTimeMillis())
+    const slicer = new Slicer(guardedTurn, steadyOf(clock))
     // Closed means that the process is on its way down.
     const later: Later = (work) =>
       void slicer.start(work, (done) => Exit.isFailure(done) && Cause.isDie(done.cause) && crash(done.cause))
@@ -94,7 +95,7 @@ export const makeViews = (
     const views = new ViewService(
       limits,
       {
-        clock: () => clock.unsafeCurrentTimeMillis(),
+        clock: steadyOf(clock),
         committer,
         database,
         edges,
@@ -123,6 +124,7 @@ class ViewService {
   private readonly engine: Engine
   private readonly slicer: Slicer
   private readonly turns = new KeyTurns()
+  private readonly deadlines = new Deadlines()
   private readonly watchers: Array<ViewsWatcher> = []
   private readonly registry: Registry
   private readonly reading: Reading
@@ -419,22 +421,26 @@ class ViewService {
     )
   }
 
-  readonly expire: Views["Type"]["expire"] = (nowMs) => {
+  readonly expire: Views["Type"]["expire"] = (nowMs, steadyMs = nowMs) => {
     const expired = () =>
-      [...Array.from(this.registry.all(), ({ stored }) => stored), ...this.setAside.all()]
-        .filter((view) => ViewTimes.expiresAtMs(view) <= nowMs && !this.turns.has(view.key))
-        .map((view) => view.key)
+      [...Array.from(this.registry.all(), ({ stored }) => stored), ...this.setAside.all()].filter(
+        (view) => this.deadlines.isOver(view, nowMs, steadyMs) && !this.turns.has(view.key)
+      )
     return Effect.suspend(() => {
-      const keys = expired()
-      if (keys.length === 0) return Effect.succeed([])
+      const views = expired()
+      if (views.length === 0) return Effect.succeed([])
+      const keys = views.map(({ key }) => key)
+      // The database judges by the time of day, which may have been set back.
+      const byDay = Math.max(nowMs, ...views.map(ViewTimes.expiresAtMs))
       const stillThere = this.edges.present
-        ? Effect.mapError(this.edges.expire(keys, nowMs), databaseAway)
+        ? Effect.mapError(this.edges.expire(keys, byDay), databaseAway)
         : Effect.succeed([])
       return Effect.flatMap(stillThere, (kept) => {
-        for (const { key, lastActiveAtMs } of kept) this.seenActive(key, lastActiveAtMs)
+        for (const { key, lastActiveAtMs } of kept) this.registry.seenActive(key, lastActiveAtMs)
         // The edge writer finds those that another SSP has taken over.
         const others = new Set(kept.map(({ key }) => key))
-        return this.remove(() => expired().filter((key) => keys.includes(key) && !others.has(key)), "expired")
+        const left = () => expired().flatMap(({ key }) => (keys.includes(key) && !others.has(key) ? [key] : []))
+        return this.remove(left, "expired")
       })
     })
   }
@@ -530,13 +536,6 @@ class ViewService {
         ? Effect.fail(this.setAside.why(key, id) ?? new ViewNotFound({ id }))
         : Effect.succeed(view)
     })
-  }
-
-  /** Of the time known here and the one stored in the database the later counts (D14). */
-  private seenActive(key: string, lastActiveAtMs: number): void {
-    const view = this.registry.get(key)
-    if (view !== undefined && view.stored.lastActiveAtMs < lastActiveAtMs)
-      view.stored = { ...view.stored, lastActiveAtMs }
   }
 
   /** Tells all followers of the views the deltas of applied changes. */
