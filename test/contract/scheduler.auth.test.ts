@@ -97,7 +97,9 @@ describe("a scheduler with a secret of its own", () => {
     expect([endpoints.length > 20, asked.length]).toEqual([true, endpoints.length - open.length]))
 
   const register = (secret?: string) =>
-    Effect.flatMap(SchedulerClient, (client) => client.register({ ssp_id: "s", url: "http://127.0.0.1:1" })).pipe(
+    Effect.flatMap(SchedulerClient, (client) =>
+      client.register({ ssp_id: "s", url: "http://127.0.0.1:1", batch: true })
+    ).pipe(
       Effect.either,
       Effect.provide(
         HttpSchedulerClient.layer(node.url, () => (secret === undefined ? undefined : Redacted.make(secret)))

@@ -133,7 +133,11 @@ const timed = () => {
       Effect.sync(() => {
         ahead += ms
       }),
-    clock: { ...real, currentTimeMillis: Effect.map(real.currentTimeMillis, (now) => now + ahead) }
+    clock: {
+      ...real,
+      currentTimeMillis: Effect.map(real.currentTimeMillis, (now) => now + ahead),
+      unsafeCurrentTimeNanos: () => real.unsafeCurrentTimeNanos() + BigInt(ahead) * 1_000_000n
+    }
   }
 }
 

@@ -33,12 +33,14 @@ describe("SSPs that hold the tables of their views", () => {
     expect([...a, ...b].sort()).toEqual(tables)
     expect([a.length, b.length]).toEqual([2, 2])
   })
-  it("D61 an SSP takes no change of a table that it does not hold, nor events of the log, and says where they go", async () => {
+  it("D61 D77 an SSP hands a change of a table that it does not hold on to the scheduler, and takes no events of the log", async () => {
     const [ssp] = cluster.ssps as readonly [Process]
     const foreign = await foreignTo(ssp)
     const change = create(`${foreign}:2`, { n: 2 })
-    const refused = await post(ssp, "/ingest", change)
-    expect([refused?.status, refused?.text]).toEqual([400, expect.stringMatching(/does not hold.*to the scheduler/)])
+    const handedOn = await post(ssp, "/ingest", change)
+    expect([handedOn?.status, handedOn?.json]).toEqual([200, { views_affected: 0, edges_updated: 0 }])
+    const query = { query: `SELECT VALUE n FROM ${foreign}:2` }
+    expect((await post(cluster.scheduler, "/proxy/query", query))?.json).toEqual([2])
     const event = await post(ssp, "/ingest", { ...change, seq: 99, log_id: "log", epoch: 1 })
     expect([event?.status, event?.text]).toEqual([409, expect.stringMatching(/follows the scheduler's feed/)])
   })

@@ -35,6 +35,7 @@ import { taskOf } from "../../protocol/progress.ts"
 import { Cloned, SchedulerApi, SchedulerBearer } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as HttpFeed from "../feed/HttpFeed.ts"
+import { JobFeed } from "../jobs/JobFeed.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 import * as Speaking from "../pool/speaking.ts"
@@ -184,6 +185,7 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
     const audited = yield* Audit.make(SchedulerApi)
     const speakingFor = yield* Speaking.make
     const feed = yield* HttpFeed.handlers
+    const jobs = yield* JobFeed
     return handlers
       .handleRaw("feed", ({ urlParams }) => feed.feed(urlParams))
       .handle("applied", ({ payload }) => feed.applied(payload))
@@ -207,6 +209,8 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
                 }
                 const reply = yield* pool.ask((ref) => ({ tag: "Register", ref, registration }))
                 if (reply.kind !== "registered") return yield* Effect.fail(joinRefusal(reply))
+                // Its records are jobs from now on, though it may be gone when the first one comes.
+                for (const table of job_tables ?? []) jobs.learn(table)
                 return registeredAs(registration, reply, pool.identity, config)
               })
             )

@@ -99,7 +99,7 @@ describe("rows that are read", () => {
     ["SELECT id FROM t ORDER BY id DESC LIMIT 5", size],
     ["SELECT n AS id FROM t ORDER BY id LIMIT 5", size],
     ["SELECT count() FROM t GROUP ALL LIMIT 1", size],
-    ["SELECT * FROM t WHERE id > 't:5' LIMIT 2000", size],
+    ["SELECT * FROM t WHERE id > 'u:5' LIMIT 2000", size],
     ["SELECT VALUE n FROM t WHERE n = 3 OR id < t:2", size],
     ["SELECT VALUE n FROM t WHERE id < t:5 OR id > t:990", size]
   ])("%s reads %i rows of tables", (text, expected) => {
