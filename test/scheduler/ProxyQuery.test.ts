@@ -51,7 +51,7 @@ const proxy = (given: Partial<typeof limits> = {}) =>
 const restless = (): Clock.Clock => {
   const clock = Clock.make()
   let at = 0
-  return Object.assign(clock, { unsafeCurrentTimeMillis: () => (at += 20) })
+  return Object.assign(clock, { unsafeCurrentTimeNanos: () => BigInt((at += 20)) * 1_000_000n })
 }
 
 /** The replica with what each snapshot of it has read. */

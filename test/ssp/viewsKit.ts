@@ -87,18 +87,23 @@ export interface Kit {
   readonly stop: Effect.Effect<void>
 }
 
-/** A clock that moves 11 ms at every look: a slice is over at its first pause, however fast the machine is. */
+/**
+ * A clock that moves 11 ms at every look, at either of its times: a slice is over at its first pause, however fast the
+ * machine is.
+ */
 export const ticking = (): Clock.Clock => {
   let now = 0
   const clock = Clock.make()
+  const millis = () => (now += 11)
+  const nanos = () => BigInt(millis()) * 1_000_000n
   return {
     ...clock,
     [Clock.ClockTypeId]: Clock.ClockTypeId,
-    unsafeCurrentTimeMillis: () => (now += 11),
-    currentTimeMillis: Effect.sync(() => (now += 11)),
+    unsafeCurrentTimeMillis: millis,
+    currentTimeMillis: Effect.sync(millis),
     sleep: clock.sleep,
-    unsafeCurrentTimeNanos: clock.unsafeCurrentTimeNanos,
-    currentTimeNanos: clock.currentTimeNanos
+    unsafeCurrentTimeNanos: nanos,
+    currentTimeNanos: Effect.sync(nanos)
   }
 }
 
