@@ -1,7 +1,6 @@
 /**
  * The parts of a scheduler's process: the drivers below its composition, and the server in front of it.
  */
-
 import { Effect, Layer } from "effect"
 import * as Names from "./host/http/names.ts"
 import { layerNode } from "./host/http/readBody.ts"

@@ -3,7 +3,6 @@
  *
  * The program loads this only to serve: help, version and faults of the configuration are answered without it.
  */
-
 import { Effect, Layer, Redacted } from "effect"
 import * as HttpSchedulerClient from "./drivers/httpSchedulerClient.ts"
 import * as BackendClient from "./host/http/backendClient.ts"

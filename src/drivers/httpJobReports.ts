@@ -1,5 +1,4 @@
 /** Word of jobs to a scheduler over HTTP. */
-
 import { Effect, Layer, type Redacted } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import { bearerOf } from "../node/bearer.ts"

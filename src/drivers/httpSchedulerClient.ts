@@ -5,7 +5,6 @@
  * Answers are told apart by status, and by the code in the body only where the specification has no status of its own:
  * a scheduler that knows nothing but the specification must do.
  */
-
 import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"

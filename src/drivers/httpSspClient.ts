@@ -4,7 +4,6 @@
  * A name is looked up once for each call: the connection goes to the address that was judged, since a name
  * server could give one address to the judge and another to the connection.
  */
-
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
 import * as Hosts from "../core/access/hosts.ts"

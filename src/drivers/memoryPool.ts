@@ -1,5 +1,4 @@
 /** The pool of a scheduler in the process's memory and nowhere else. */
-
 import { Effect, Layer } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import { PoolStore, type PoolStoreShape } from "../ports/PoolStore.ts"

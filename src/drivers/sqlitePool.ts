@@ -1,5 +1,4 @@
 /** The pool of a scheduler in one SQLite file behind the generic `SqlClient`; the host picks the driver. */
-
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Layer } from "effect"
 import * as JsonText from "../core/jsonText.ts"

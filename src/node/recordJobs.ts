@@ -7,7 +7,6 @@
  * deletes the job, so that one created again under its id is another job. A claim changes both or neither, and only
  * what has not changed meanwhile.
  */
-
 import { Clock, Effect, Layer } from "effect"
 import * as Leases from "../core/job/lease.ts"
 import * as Result from "../core/job/result.ts"

@@ -3,7 +3,6 @@
  *
  * Over HTTP and not in the database, because only the SSP knows the jobs of an embedded store, and can cut off a call.
  */
-
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Console, Effect, Redacted } from "effect"

@@ -5,7 +5,6 @@
  * A report costs the work an addition; the display reads it by itself, so that a million records cost a million
  * additions and one line. As `ports/Meters` it has a default that shows nothing.
  */
-
 import { Clock, Context, Duration, Effect, Exit, Layer, Queue } from "effect"
 import { type TaskKind, taskKinds } from "../core/telemetry/metrics.ts"
 import { line, type Task } from "../core/telemetry/progress.ts"

@@ -5,7 +5,6 @@
  * the user that the application knows. A view's id is a hash of query and values, so that users with the same query
  * share one view, and a token opens nothing but what its user's own query reads.
  */
-
 import { Either, ParseResult, Schema } from "effect"
 import { hashOf } from "../core/access/scopedSecrets.ts"
 import * as JsonText from "../core/jsonText.ts"

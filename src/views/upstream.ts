@@ -4,7 +4,6 @@
  * What comes back is the page's only where it helps there. Whatever names the query, the secret or the address is a
  * line for the operator.
  */
-
 import { Either, Schema } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import * as Errors from "../protocol/errors.ts"

@@ -1,7 +1,6 @@
 /**
  * The pure parts of the client: events out of bytes, the list of rows, sharing, deltas, the tables.
  */
-
 import { describe, expect, it } from "vitest"
 import { applyDelta, Misfit, patched } from "../../src/client/delta.ts"
 import { backoffMs, connection, onEnd, onRefused, stay, view } from "../../src/client/machines.ts"

@@ -3,7 +3,6 @@
  *
  * Why it keeps all of them: the law about deltas is checked by replaying a stream from its first event.
  */
-
 import { type ClientRequest, type IncomingMessage, request } from "node:http"
 import * as JsonText from "../../src/core/jsonText.ts"
 import { until } from "./Door.ts"
@@ -76,6 +75,19 @@ export class EventStream {
       outgoing.on("error", failed)
       outgoing.end()
     })
+  }
+
+  /** How many rows a stream of a flat view has shown, of an empty view first: one figure for each delta from here on. */
+  sizes(): ReadonlyArray<number> {
+    const sizes: Array<number> = []
+    const shown = new Set<string>()
+    this.heard = ({ data, event }) => {
+      if (event !== "delta") return
+      for (const [id] of data["additions"] as ReadonlyArray<readonly [string]>) shown.add(id)
+      for (const id of data["removals"] as ReadonlyArray<string>) shown.delete(id)
+      sizes.push(shown.size)
+    }
+    return sizes
   }
 
   #read(chunk: string): void {

@@ -3,7 +3,6 @@
  *
  * Why it notes overlaps itself: that no job runs twice at once can only be seen where the calls arrive.
  */
-
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import * as JsonText from "../../src/core/jsonText.ts"

@@ -4,7 +4,6 @@
  * Why our own: the contract is about exact headers, exact bodies and malformed requests, which `fetch` will not send.
  * Connections are kept alive and shared, because thousands of requests are made.
  */
-
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http"
 import { request as httpsRequest } from "node:https"
 import { connect } from "node:net"

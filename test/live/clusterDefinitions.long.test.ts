@@ -154,18 +154,11 @@ test("D76 in a cluster tables that one transaction makes and fills, or removes a
   const owner = { SVC_SCHEDULER_DB_USERNAME: "root", SVC_SCHEDULER_DB_PASSWORD: "root" }
   const beside = await startClusterBeside(1, { scheduler: { SVC_SCHEMA_INTERVAL_MS: "100", ...owner } })
   const { ask, cluster, server } = beside
-  const sizes: Array<number> = []
-  const shown = new Set<string>()
   expect((await register(beside, "made", "SELECT id, n FROM made"))?.status).toBe(200)
   expect((await register(beside, "items", "SELECT VALUE n FROM item"))?.status).toBe(200)
   const stream = await EventStream.open(cluster.ssps[0]!.url, "/view/made/stream", secret)
   onTestFinished(() => stream.close())
-  stream.heard = ({ data, event }) => {
-    if (event !== "delta") return
-    for (const [id] of data["additions"] as ReadonlyArray<readonly [string]>) shown.add(id)
-    for (const id of data["removals"] as ReadonlyArray<string>) shown.delete(id)
-    sizes.push(shown.size)
-  }
+  const sizes = stream.sizes()
   await stream.atLeast(1)
   const fill = (count: number, by: number): string =>
     `DEFINE TABLE made; FOR $n IN 0..${count} { CREATE type::record('made', $n * ${by}) SET n = $n };`

@@ -83,15 +83,8 @@ test("D57 a table that is made while no service follows the database gets its ev
 
 /** Every state that a stream of these views has shown, by view: the keys of its rows. */
 const states = async (node: NodeBeside, view: string): Promise<ReadonlyArray<number>> => {
-  const sizes: Array<number> = []
   const stream = await node.follow(view)
-  const shown = new Set<string>()
-  stream.heard = ({ data, event }) => {
-    if (event !== "delta") return
-    for (const [id] of data["additions"] as ReadonlyArray<readonly [string]>) shown.add(id)
-    for (const id of data["removals"] as ReadonlyArray<string>) shown.delete(id)
-    sizes.push(shown.size)
-  }
+  const sizes = stream.sizes()
   await stream.atLeast(1)
   onTestFinished(() => stream.close())
   return sizes

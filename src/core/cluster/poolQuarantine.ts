@@ -5,7 +5,6 @@
  * every view that was is a suspect, and of suspects an SSP gets one at a time: the second death says which it was. One
  * that is taken is none.
  */
-
 import { HashMap } from "effect"
 import * as JsonText from "../jsonText.ts"
 import type { QuarantineRow, ViewSpec } from "./messages.ts"

@@ -6,7 +6,6 @@
  * is checked as text, and the resolved URL is checked again, because URL parsers are more forgiving than any list of
  * rules.
  */
-
 import { Either } from "effect"
 import * as JsonText from "../jsonText.ts"
 import { shown } from "../shown.ts"

@@ -4,7 +4,6 @@
  * Why by hand and not by a Schema: this is the hottest decoder of the service, and its faults must name every wrong
  * field at once. `protocol/wire.ts` declares the same shape; a test holds the two together.
  */
-
 import { Either } from "effect"
 import * as JsonText from "../jsonText.ts"
 import * as Docs from "../surql/values/docs.ts"

@@ -5,7 +5,6 @@
  * Made by joining texts: the record is written once, when it arrives, and the position is added to the line it became,
  * so that delivering an event a hundred times costs no encoding.
  */
-
 import { Either } from "effect"
 import * as JsonText from "../jsonText.ts"
 import { type Change, type ChangeRefused, decodeChange, type Schema, versionField } from "./change.ts"

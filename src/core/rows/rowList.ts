@@ -7,7 +7,6 @@
  * queries that are run whole, the order is read anew: O(rows shown), of which only those that were touched are
  * evaluated.
  */
-
 import type { RankedRow, Ranking, ResultRow, View } from "../ivm/view/view.ts"
 import * as JsonText from "../jsonText.ts"
 import { longestRun } from "../longestRun.ts"

@@ -5,7 +5,6 @@
  * Nothing is ever written whole: the rows that were written longest ago go out again with later writes, so that the
  * frames that count stay few and the stream can be cut behind them.
  */
-
 import { Effect, Schedule } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
 import { DatabaseError } from "../../ports/Database.ts"

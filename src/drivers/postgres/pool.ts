@@ -4,7 +4,6 @@
  * Each write moves a counter, in its own term and from the number it expects. So a write whose answer was lost is
  * either there or not, and one that arrives late changes nothing.
  */
-
 import { Effect, Schedule } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
 import { DatabaseError } from "../../ports/Database.ts"

@@ -5,7 +5,6 @@
  * The answer carries the addresses that were judged, because a name may resolve to others a moment later: the caller
  * connects to those addresses and does not look the name up again.
  */
-
 import { Effect } from "effect"
 import * as Hosts from "../../core/access/hosts.ts"
 import type { Names } from "../../ports/Names.ts"

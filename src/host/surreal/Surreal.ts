@@ -7,7 +7,6 @@
  * answer in time gives up the whole connection: the server drops what it still does for it, so that nothing of it is
  * applied behind a request sent later.
  */
-
 import { Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
 import { ceilingMs } from "../../core/backoff.ts"
 import type { EmbeddedStore, ServerStore } from "../../core/settings/address.ts"

@@ -11,7 +11,6 @@
  * 2.5 times with the event alone). So it is there only after some seconds without many rows; until then the reads
  * follow each other closely without it.
  */
-
 import { Duration, Effect, Either } from "effect"
 import { stretchSize } from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"

@@ -4,7 +4,6 @@
  * The database keeps them in the transaction that writes their sources, so a read behind the change finds them as they
  * are. One reading at a time, and no more than half of the time: the next one finds the writes made meanwhile.
  */
-
 import { Duration, Effect, Either } from "effect"
 import { analyze } from "../../core/surql/syntax/analyze.ts"
 import { parseSelect } from "../../core/surql/syntax/parse.ts"

@@ -7,7 +7,6 @@
  * Hashes are written when a table has been quiet for a while: under steady writes they would be old by the time they
  * arrive, and cost a hash of every bucket each time.
  */
-
 import { Duration, Effect } from "effect"
 import { empty } from "../../core/integrity/merkle.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"

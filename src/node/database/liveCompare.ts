@@ -7,7 +7,6 @@
  * time the repair is applied. What was repaired is looked at some more times: an event may have announced what a long
  * transaction had yet to commit.
  */
-
 import { Duration, Effect, Fiber } from "effect"
 import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId, RecordKey } from "../../core/surql/values/value.ts"

@@ -7,7 +7,6 @@
  * Nothing is written for a client that does not take its bytes: a view that is added then is not followed yet, and one
  * that has something to tell waits with one piece. The next of them goes on when the client has taken all, in turn.
  */
-
 import type { ViewGrant } from "../../core/access/viewToken.ts"
 import * as Bytes from "../../core/bytes.ts"
 import type { Sink } from "../../ports/Front.ts"

@@ -2,7 +2,6 @@
  * The events of a view's stream (D11, D50), and their bytes as `text/event-stream`: made once per event, however many
  * clients follow.
  */
-
 import * as Bytes from "../../core/bytes.ts"
 import * as JsonText from "../../core/jsonText.ts"
 

@@ -3,7 +3,6 @@
  *
  * Kept uninterruptible where the pool is asked: a client that hangs up must not leave a registration half made.
  */
-
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"

@@ -5,7 +5,6 @@
  * The SSP checks the caller's secret each time, also before the scheduler writes by itself: an open scheduler must not
  * let every caller cancel.
  */
-
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, HashMap, Stream } from "effect"

@@ -2,7 +2,6 @@
  * What the overview of a scheduler is made of besides the pool: its identity, what it has used, how long its answers
  * took.
  */
-
 import { Effect } from "effect"
 import { warningsOf } from "../../node/database/schemaWatch.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"

@@ -4,7 +4,6 @@
  * From memory but for the disk's free space and the replica's position, so that looking at a scheduler in trouble costs
  * it nothing. SSPs are labels: there are a few, and those that are gone are gone here too.
  */
-
 import { Effect, HashMap, HashSet, Layer, Option } from "effect"
 import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
 import type * as State from "../../core/cluster/state.ts"

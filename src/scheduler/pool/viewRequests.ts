@@ -4,7 +4,6 @@
  * The body goes to the SSP as it came; only its times are read here, because the scheduler expires assignments by them
  * (D14).
  */
-
 import { Clock, Effect, Either, HashMap, ParseResult, Schema } from "effect"
 import type { Reply, ViewSpec } from "../../core/cluster/messages.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"

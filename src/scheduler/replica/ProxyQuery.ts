@@ -23,7 +23,6 @@
  * 1000` with `$last` a record id (exact; text compares as text, as in the database), and ranges written out, which
  * plain clients can use: `SELECT * FROM t:⟨last⟩>.. LIMIT 1000`, `SELECT * FROM t:1..1000`.
  */
-
 import { Clock, Context, Data, Effect, Either, Layer, type Scope } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
 import type { Statement } from "../../core/surql/syntax/ast.ts"

@@ -5,7 +5,6 @@
  * Whatever is offered is tried, the best first. A snapshot that is of another log, or ends before the log begins, is
  * refused before a byte of it is read.
  */
-
 import { Duration, Effect, Stream } from "effect"
 import { Progress } from "../../ports/Progress.ts"
 import type { LogRow } from "../../ports/SharedLog.ts"

@@ -4,7 +4,6 @@
  * It takes versions from the log's lines and decides none. One that is behind the log's beginning is restored from a
  * snapshot first.
  */
-
 import { Effect } from "effect"
 import { type Replica, startFault } from "../../ports/Replica.ts"
 import type { LogRow, SharedLogShape } from "../../ports/SharedLog.ts"

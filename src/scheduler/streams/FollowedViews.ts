@@ -2,7 +2,6 @@
  * The views that clients of this scheduler follow, wherever in the cluster they are (D50): each comes once from its
  * SSP, over few connections.
  */
-
 import { Context, Duration, Effect, FiberSet, Layer } from "effect"
 import * as State from "../../core/cluster/state.ts"
 import type { Following, Taker } from "../../node/streams/feed.ts"

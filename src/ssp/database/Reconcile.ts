@@ -6,7 +6,6 @@
  * ordinary changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it
  * counts by the rules of `node/database/liveCompare.ts`, which the scheduler's replica shares.
  */
-
 import { Context, Effect, Either, Layer, Schedule } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
 import { backoff } from "../../core/cluster/enrolment.ts"

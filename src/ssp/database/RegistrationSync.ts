@@ -5,7 +5,6 @@
  * Apart from the records, because a registration has an owner: one that another SSP has taken over is that one's, and
  * the edge writer drops its view.
  */
-
 import { Duration, Effect, Either } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
 import type { OwnedRegistration, Upstream, UpstreamError } from "../../ports/Upstream.ts"

@@ -3,7 +3,6 @@
  *
  * Kept uninterruptible where they write: a client that hangs up must not leave a registration half made.
  */
-
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"

@@ -3,7 +3,6 @@
  *
  * From memory alone; the one thing that costs more than a look is the number of rows, a pass over the views.
  */
-
 import { Effect, Layer } from "effect"
 import * as Latency from "../../core/telemetry/latency.ts"
 import * as Core from "../../core/telemetry/meters.ts"

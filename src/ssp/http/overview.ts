@@ -3,7 +3,6 @@
  *
  * Counts that only grow, and current figures. Readers derive rates themselves, so no state is kept per reader.
  */
-
 import { Effect } from "effect"
 import { warningsOf } from "../../node/database/schemaWatch.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"

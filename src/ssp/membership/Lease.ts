@@ -5,7 +5,6 @@
  * clock that others have taken over, before it is told. Standalone it always may. A service without needs, so
  * that what reads it does not depend on what renews it.
  */
-
 import { Context, Effect, Layer } from "effect"
 import { steadyOf } from "../../ports/Turn.ts"
 import { SspConfig } from "../Config.ts"

@@ -5,7 +5,6 @@
  * over is interrupted wherever it stands; only the swap is always finished. The waits have full jitter, so that a
  * cluster that comes back is not met by all SSPs at once.
  */
-
 import { Deferred, Duration, Effect, Random, Runtime } from "effect"
 import * as Enrolment from "../../core/cluster/enrolment.ts"
 import type { Phase } from "../../core/cluster/phase.ts"

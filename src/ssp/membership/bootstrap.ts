@@ -6,7 +6,6 @@
  * over. Where the heap has no room for the rest the process ends (D43): it says what it lacks and begins again with an
  * empty heap, where V8 would end it without a word.
  */
-
 import { Data, Effect, Schedule } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
 import { reasonOf } from "../../core/reason.ts"

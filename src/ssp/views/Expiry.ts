@@ -3,7 +3,6 @@
  *
  * A store that fails is tried again at the next turn; a defect ends the process.
  */
-
 import { Clock, Duration, Effect, Layer } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
 import { Serving } from "../../ports/Front.ts"

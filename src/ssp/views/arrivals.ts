@@ -2,7 +2,6 @@
  * A registration on its way (D8, D9): filled slice by slice, told to the database beside this node, made durable, put
  * in place.
  */
-
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
 import * as JsonText from "../../core/jsonText.ts"

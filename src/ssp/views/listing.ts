@@ -3,7 +3,6 @@
  *
  * Read-only and made on demand: only the views of the page are looked into.
  */
-
 import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import * as Holdings from "../../core/ivm/holdings.ts"

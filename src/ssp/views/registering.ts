@@ -1,7 +1,6 @@
 /**
  * What becomes of a registration: the row that is stored, and the instance its query stands for.
  */
-
 import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { View } from "../../core/ivm/view/view.ts"

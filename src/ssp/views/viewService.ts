@@ -3,7 +3,6 @@
  *
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
-
 import { Cause, Effect, Either, Exit, Random, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../../core/ivm/engine.ts"
 import type { Later } from "../../core/ivm/releases.ts"

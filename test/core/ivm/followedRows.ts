@@ -1,7 +1,6 @@
 /**
  * A view followed in format rows beside the laws: what the deltas tell is applied, and the list must be the result.
  */
-
 import type { Touched, View } from "../../../src/core/ivm/view/view.ts"
 import * as JsonText from "../../../src/core/jsonText.ts"
 import { RowList } from "../../../src/core/rows/rowList.ts"

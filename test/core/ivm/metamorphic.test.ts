@@ -4,7 +4,6 @@
  * Why besides the oracle: it shares the meaning of expressions with the engine; a fault in that meaning shows here, and
  * so does everything that depends on the way data came in. Queries and data are generated as for the laws.
  */
-
 import { setImmediate as breathe } from "node:timers/promises"
 import { expect } from "vitest"
 import type { View } from "../../../src/core/ivm/view/view.ts"

@@ -5,7 +5,6 @@
  * The laws are checked from outside: rows, keys, versions, failing records, deltas, generations and hashes as a client
  * sees them, whichever way the engine maintains a query.
  */
-
 import { Either } from "effect"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { holdingsOf } from "../../../src/core/ivm/holdings.ts"

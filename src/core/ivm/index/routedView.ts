@@ -1,5 +1,4 @@
 /** A view as routers and indexes know it: what it is filed by, and how it is shown a record. */
-
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import type { BoundSources } from "../query/boundSources.ts"

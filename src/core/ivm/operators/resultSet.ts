@@ -5,7 +5,6 @@
  * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
-
 import { plainly } from "../../surql/evaluate/failure.ts"
 import { noSlot } from "../../view/watch.ts"
 import type { DeltaBuilder, MovedChild, Shown } from "../delta/delta.ts"
