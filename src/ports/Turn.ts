@@ -30,3 +30,9 @@ export class Turn extends Context.Tag("ports/Turn")<
 export const steadyOf = (clock: Clock.Clock) => (): number => Number(clock.unsafeCurrentTimeNanos() / 1_000_000n)
 
 export const steadyMs: Effect.Effect<number> = Effect.clockWith((clock) => Effect.sync(steadyOf(clock)))
+
+/**
+ * By how much time that goes by is ahead of the time of day, in milliseconds: none until the clock is set, but for a
+ * millisecond of rounding.
+ */
+export const aheadMs = (clock: Clock.Clock): number => steadyOf(clock)() - clock.unsafeCurrentTimeMillis()

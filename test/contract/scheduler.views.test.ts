@@ -6,6 +6,7 @@
  * not.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import { Clock, Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { contract, expectError, faultsOf, type Row, send } from "../kit/contract.ts"
 import { Door, secret, until } from "../kit/Door.ts"
@@ -435,6 +436,36 @@ describe("POST /view/register of the scheduler", () => {
     await node.post("/view/register", body)
     expect(told("repeated")).toBe(before + 1)
     await node.post("/view/unregister", { id: "repeated" })
+  })
+  it("POST /view/register 200 D63 D73 what changes nothing is known by whatever the time of day is", async () => {
+    // The time of day, which a test sets, is rounded otherwise at every other look.
+    const real = Clock.make()
+    let setMs = 0
+    let looks = 0
+    const millis = () => real.unsafeCurrentTimeMillis() + setMs + (looks++ % 2)
+    const clock: Clock.Clock = Object.assign(Object.create(real), {
+      unsafeCurrentTimeMillis: millis,
+      currentTimeMillis: Effect.sync(millis)
+    })
+    const scheduler = await Node.start({ clock })
+    const ssp = await FakeSsp.start("s")
+    try {
+      await ssp.join(scheduler)
+      const calls = () => ssp.calls("/view/register").length
+      for (const hours of [0, 1, -1]) {
+        setMs = hours * 3_600_000
+        const id = `set${hours}`
+        const body = registration(id, "SELECT * FROM other", { lastActiveAt: "2100-01-01T00:00:00Z" })
+        await scheduler.post("/view/register", body)
+        const before = calls()
+        for (const path of Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? "/view/register" : "/view/register?")))
+          await scheduler.post(path, body)
+        expect(calls(), `${hours} h`).toBe(before)
+      }
+    } finally {
+      await ssp.close()
+      await scheduler.close()
+    }
   })
   it("POST /view/register 200 D63 of those that come together one is carried out", async () => {
     const body = registration("together", "SELECT * FROM other", { lastActiveAt: "2100-01-01T00:00:00Z" })

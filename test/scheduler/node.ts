@@ -6,7 +6,7 @@
  */
 
 import { join } from "node:path"
-import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
+import { type Clock, Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import * as MemoryPool from "../../src/drivers/memoryPool.ts"
 import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import * as Names from "../../src/host/http/names.ts"
@@ -57,6 +57,8 @@ export interface Options {
   readonly stores?: Stored
   /** How long a call to an SSP may take; a test whose SSP hangs wants less than the usual. */
   readonly callTimeoutMs?: number | undefined
+  /** The clock that it reads; the machine's by default. */
+  readonly clock?: Clock.Clock
 }
 
 export class Node {
@@ -86,7 +88,7 @@ export class Node {
     this.close = close
   }
 
-  static start({ callTimeoutMs = 10_000, env = {}, stores = inMemory }: Options = {}): Promise<Node> {
+  static start({ callTimeoutMs = 10_000, clock, env = {}, stores = inMemory }: Options = {}): Promise<Node> {
     const logs: Array<string> = []
     const annotated: Array<{ readonly [name: string]: unknown }> = []
     const log = Layer.merge(
@@ -128,7 +130,8 @@ export class Node {
     return Effect.gen(function* () {
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(whole, scope).pipe(
-        Effect.tapErrorCause(() => Scope.close(scope, Exit.void))
+        Effect.tapErrorCause(() => Scope.close(scope, Exit.void)),
+        clock === undefined ? (effect) => effect : Effect.withClock(clock)
       )
       const port = yield* Context.get(context, Serving).port
       return new Node(port, Context.get(context, Pool), Context.get(context, Ingest), logs, annotated, () =>

@@ -28,9 +28,12 @@ const graceMs = (ttlMs: number): number => Math.min(ttlMs / 16, mostGraceMs)
  */
 export const expiresAtMs = ({ lastActiveAtMs, ttlMs }: ViewTimes): number => lastActiveAtMs + ttlMs + graceMs(ttlMs)
 
-/** Whether an activity is not worth a write: the view expires no earlier without it. */
+/** How far a time may move, in milliseconds, where the time of day is read as time that goes by: both are rounded. */
+export const roundingMs = 2
+
+/** Whether an activity is not worth a write: the view expires no earlier without it, and no later than by rounding. */
 export const isWithinGrace = ({ lastActiveAtMs, ttlMs }: ViewTimes, activeAtMs: number): boolean =>
-  activeAtMs >= lastActiveAtMs && activeAtMs <= lastActiveAtMs + graceMs(ttlMs)
+  activeAtMs >= lastActiveAtMs - roundingMs && activeAtMs <= lastActiveAtMs + graceMs(ttlMs)
 
 /** Date and time with an offset; date alone is midnight UTC. */
 const iso = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i

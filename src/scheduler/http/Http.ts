@@ -6,7 +6,7 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
-import { Clock, Effect, Either, Layer } from "effect"
+import { Effect, Either, Layer } from "effect"
 import type { Reply, SspRegistration } from "../../core/cluster/messages.ts"
 import * as State from "../../core/cluster/state.ts"
 import * as Text from "../../core/telemetry/metricText.ts"
@@ -27,7 +27,7 @@ import { Progress } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
 import { SspClient } from "../../ports/SspClient.ts"
-import { steadyMs } from "../../ports/Turn.ts"
+import { aheadMs, steadyMs } from "../../ports/Turn.ts"
 import { Caller } from "../../protocol/access.ts"
 import { AssignedViews } from "../../protocol/overview.ts"
 import { taskOf } from "../../protocol/progress.ts"
@@ -83,10 +83,10 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
       .handle(
         "register",
         ({ payload }) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            const said = SaidAgain.read(payload, now)
+          Effect.clockWith((clock) => {
+            const said = SaidAgain.read(payload, clock.unsafeCurrentTimeMillis())
             const known = (again: SaidAgain.Said) => {
-              const at = Views.known(pool.state(), again)
+              const at = Views.known(pool.state(), again, aheadMs(clock))
               return at && Effect.succeed(at)
             }
             const placing = underWay.once(said, known, audited(payload.id)(Views.register(pool, payload)))

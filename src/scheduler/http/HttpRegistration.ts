@@ -4,6 +4,7 @@ import { makeJudge } from "../../node/bearer.ts"
 import * as Repeated from "../../node/repeatedRegistrations.ts"
 import { HotRepeats } from "../../ports/Front.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
+import { aheadMs } from "../../ports/Turn.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
@@ -25,7 +26,7 @@ export const layerHot: Layer.Layer<HotRepeats, never, Pool | Repeated.UnderWay |
       isTaking: mayAnswer,
       answer: (said, reply) => {
         // Another scheduler may lead since the request was let in.
-        const known = mayAnswer() ? Views.known(pool.state(), said) : undefined
+        const known = mayAnswer() ? Views.known(pool.state(), said, aheadMs(clock)) : undefined
         if (known === undefined) return false
         reply.json({}, [Buffer.from(JSON.stringify(Views.placingOf(said.id, known)))])
         return true

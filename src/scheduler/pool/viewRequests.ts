@@ -4,7 +4,7 @@
  * The body goes to the SSP as it came; only its times are read here, because the scheduler expires assignments by them
  * (D14).
  */
-import { Clock, Effect, Either, HashMap, ParseResult, Schema } from "effect"
+import { Effect, Either, HashMap, ParseResult, Schema } from "effect"
 import type { Reply, ViewSpec } from "../../core/cluster/messages.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
@@ -15,7 +15,7 @@ import * as ViewTimes from "../../core/view/viewTimes.ts"
 import { invalidRequest, overloaded } from "../../node/httpAnswers.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import type { SspClientShape } from "../../ports/SspClient.ts"
-import { steadyMs } from "../../ports/Turn.ts"
+import { aheadMs } from "../../ports/Turn.ts"
 import type { QueryRegistration } from "../../protocol/schedulerWire.ts"
 import { ViewRegistration } from "../../protocol/wire.ts"
 import * as Errors from "../http/HttpErrors.ts"
@@ -52,14 +52,18 @@ const saidOf = (spec: ViewSpec): SaidAgain.Said | undefined => {
   return said
 }
 
-/** Where the view of a registration is that changes nothing (D63); undefined where there is more to do. */
-export const known = (state: State.State, said: SaidAgain.Said): Assigned | undefined => {
+/**
+ * Where the view of a registration is that changes nothing (D63); undefined where there is more to do. The pool's times
+ * are `aheadMs` ahead of the ones that registrations name.
+ */
+export const known = (state: State.State, said: SaidAgain.Said, aheadMs: number): Assigned | undefined => {
   const view = State.view(state, viewKey(said.id) ?? "")
   // What is on its way comes first, and may change the view.
   if (view === undefined || view.op !== undefined || view.gone || !view.placed) return undefined
   const owner = State.at(state, view.home)
   const before = saidOf(view.spec)
-  if (owner?.state !== "Ready" || before === undefined || !SaidAgain.isAgain(before, said)) return undefined
+  const again = { ...said, lastActiveAtMs: said.lastActiveAtMs + aheadMs }
+  if (owner?.state !== "Ready" || before === undefined || !SaidAgain.isAgain(before, again)) return undefined
   if (Quarantine.of(state, view.spec) !== undefined) return undefined
   return { ssp: owner.ssp, url: owner.url, assignedAt: view.assignedAt }
 }
@@ -76,12 +80,10 @@ export const register = (pool: PoolShape, { assignment: _, ...body }: Registrati
   Effect.gen(function* () {
     const key = viewKey(body.id)
     if (key === undefined) return yield* Effect.fail(noKey)
-    const dayMs = yield* Clock.currentTimeMillis
-    const times = ViewTimes.read(body, dayMs)
+    const clock = yield* Effect.clock
+    const times = ViewTimes.read(body, clock.unsafeCurrentTimeMillis())
     if (Either.isLeft(times)) return yield* Effect.fail(invalidRequest(times.left))
     const { lastActiveAtMs, ttlMs } = times.right
-    // The pool measures by time that goes by, from which a clock that was set stands apart.
-    const apartMs = Math.round((yield* steadyMs) - dayMs)
     const memory = (yield* Heap).memory()
     if (memory.isFull && !HashMap.has(pool.state().views, key))
       return yield* Effect.fail(overloaded({ message: fullMessage(memory, "deletes"), retryAfterSecs: 5 }))
@@ -89,7 +91,7 @@ export const register = (pool: PoolShape, { assignment: _, ...body }: Registrati
       tag: "RegisterView",
       ref,
       view: key,
-      spec: { body, ttlMs, lastActiveAt: lastActiveAtMs + apartMs }
+      spec: { body, ttlMs, lastActiveAt: lastActiveAtMs + aheadMs(clock) }
     }))
     return reply.kind === "assigned" ? reply : yield* Effect.fail(refusal(pool.state(), body.id, reply))
   })
