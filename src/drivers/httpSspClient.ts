@@ -60,7 +60,8 @@ const endsOf = ({ details }: WireError): number =>
     ? details.ends
     : 0
 
-const isUnauthorized = ({ error, status }: Answered): boolean => status === 401 || error?.code === "SCOPE_REQUIRED"
+const isUnauthorized = ({ error, status }: Pick<Answered, "error" | "status">): boolean =>
+  status === 401 || error?.code === "SCOPE_REQUIRED"
 
 /** By the table of D26. A redirect is not followed, so it is a place that does not answer. */
 const toDelivery = (answer: Answered): Answer => {
@@ -127,7 +128,8 @@ const jsonOf = (text: string): unknown => {
 const makeAsking = (
   send: Transport["send"],
   judge: ReturnType<typeof makeJudge>["judge"],
-  { secret, timeoutMs }: Options
+  { secret, timeoutMs }: Options,
+  denied: (ssp: string) => void
 ) => {
   const ask = <A>(request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
     Effect.match(send(request), {
@@ -151,11 +153,21 @@ const makeAsking = (
       return ask({ ...request, headers, addresses }, read, failed)
     })
   const told = <A>(
-    target: Target,
+    target: Pick<Target, "ssp" | "url">,
     request: Sent,
     read: (answer: Answered) => A,
     failed: (error: unknown) => A
-  ): Effect.Effect<A> => asked(target, request, secret(target.ssp), read, failed)
+  ): Effect.Effect<A> =>
+    asked(
+      target,
+      request,
+      secret(target.ssp),
+      (answer) => {
+        if (isUnauthorized(answer)) denied(target.ssp)
+        return read(answer)
+      },
+      failed
+    )
   const post = <A>(
     target: Target,
     path: string,
@@ -178,8 +190,15 @@ const makeAsking = (
       failed
     )
   }
-  const get = (url: string, withinMs: number): Sent => ({ method: "GET", url, headers: {}, body: undefined, withinMs })
-  const read = <A, I>(
+  return { asked, post, told }
+}
+
+const get = (url: string, withinMs: number): Sent => ({ method: "GET", url, headers: {}, body: undefined, withinMs })
+
+/** Reads what an SSP says of itself; undefined where it says nothing that can be read. */
+const reading =
+  (told: ReturnType<typeof makeAsking>["told"]) =>
+  <A, I>(
     target: Target,
     shape: Schema.Schema<A, I>,
     path: string,
@@ -189,22 +208,20 @@ const makeAsking = (
     const decode = Schema.decodeUnknownOption(Schema.parseJson(shape))
     const decoded = ({ status, text }: Answered): A | undefined =>
       status === 200 ? Option.getOrUndefined(decode(text)) : undefined
-    return told<A | undefined>(
-      target,
-      get(`${target.url}${path}?${new URLSearchParams(wanted)}`, withinMs),
-      decoded,
-      () => undefined
-    )
+    const url = `${target.url}${path}?${new URLSearchParams(wanted)}`
+    return told<A | undefined>(target, get(url, withinMs), decoded, () => undefined)
   }
-  return { asked, get, post, read }
-}
 
 const make = (transport: Transport, names: typeof Names.Service, options: Options): SspClientShape => {
   const { clientAt, send } = transport
   const { allowedHosts, isTlsOnly = false, timeoutMs } = options
   const { addressesOf, judge } = makeJudge(names, allowedHosts, isTlsOnly)
-  const { asked, get, post, read } = makeAsking(send, judge, options)
+  let heard: (ssp: string) => void = () => {}
+  const denied = (ssp: string): void => heard(ssp)
+  const { asked, post, told } = makeAsking(send, judge, options, denied)
+  const read = reading(told)
   return {
+    watchSecrets: (by) => void (heard = by),
     check: (url) => {
       if (isTlsOnly && !isTls(url))
         return Effect.succeed(Either.left("must be an https:// address where SVC_TLS_CA_FILE is set"))
@@ -237,18 +254,17 @@ const make = (transport: Transport, names: typeof Names.Service, options: Option
         { table, level: String(level), index: String(index) },
         hashesTimeoutMs
       ),
-    open: SspOpen.opener(transport, judge, options),
-    changeStream: ({ ssp, url }, stream, body) =>
-      asked(
-        { url },
+    open: SspOpen.opener(transport, judge, options, denied),
+    changeStream: (target, stream, body) =>
+      told(
+        target,
         {
           method: "POST",
-          url: `${url}/stream/${encodeURIComponent(stream)}`,
+          url: `${target.url}/stream/${encodeURIComponent(stream)}`,
           headers: { "content-type": json },
           body,
           withinMs: timeoutMs
         },
-        options.secret(ssp),
         ({ status }) => status === 200,
         () => false
       ),

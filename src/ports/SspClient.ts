@@ -74,6 +74,8 @@ export interface Target {
 }
 
 export interface SspClientShape {
+  /** Has the names heard of SSPs that do not take the scheduler's secret, at each call of any kind that finds it. */
+  readonly watchSecrets?: (heard: (ssp: string) => void) => void
   /** The address an SSP may register, or why not (D15). */
   readonly check: (url: string) => Effect.Effect<Either.Either<string, string>>
   readonly health: (target: Target) => Effect.Effect<Health>

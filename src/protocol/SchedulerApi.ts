@@ -151,13 +151,14 @@ const free = HttpApiEndpoint.post("free")`/view/free`
   .setPayload(Own.ViewFreed)
   .addSuccess(Wire.Ok)
   .addError(Errors.ViewNotFound)
+  .addError(Errors.SspUnreachable)
   .middleware(JsonBody)
   .middleware(SchedulerBearer)
   .annotateContext(audits("view.free", "admin"))
   .annotateContext(
     doc(
       "Free a view that is set aside (extension)",
-      "Lets its query be placed again (D48), under every id that has it, and frees it at the SSPs; 404 where nothing of this id is set aside."
+      "Lets its query be placed again (D48), under every id that has it, and frees it at the SSPs; 404 where nothing of this id is set aside, 502 where an SSP does not take the scheduler's secret."
     )
   )
 

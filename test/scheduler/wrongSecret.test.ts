@@ -85,11 +85,54 @@ describe("an SSP that does not take the scheduler's secret", () => {
     first.behaviour = () => undefined
     await second.close()
     await second.shown(at, undefined)
+    // A delivery that it takes says so before the time is over for which it rests.
+    await at.post("/ingest", create("t:1"))
     await until(
       "it is given one",
       async () => (await at.post("/view/register", registration("y", "SELECT * FROM t"))).status === 200
     )
     expect(await faultsIn(at)).toEqual([])
+  })
+
+  it("the only one is asked once for all registrations that come while it rests", async () => {
+    const at = await node()
+    const ssp = await joined(at, "a")
+    refusing(ssp)
+    for (const id of ["v", "w", "x", "v"]) {
+      const answer = await at.post("/view/register", registration(id, "SELECT * FROM t"))
+      expect([answer.status, bodyOf(answer)["message"]]).toEqual([503, expect.stringMatching(setting)])
+    }
+    expect(ssp.calls("/view/register").length).toBe(1)
+  })
+
+  for (const [what, status, body] of [
+    ["401", 401, {}],
+    ["403 for a scope", 403, scope]
+  ] as const)
+    it(`${what} to the comparison of records is said in the log and in /info`, async () => {
+      const at = await node({ SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS: "1" })
+      const ssp = await joined(at, "a")
+      refusing(ssp, status, body)
+      await until("it is said", () => said(at) === 1)
+      expect(await faultsIn(at)).toEqual([["a", expect.stringMatching(setting)]])
+      expect(ssp.told.filter(({ path }) => path !== "/health").every(({ path }) => path.startsWith("/integrity"))).toBe(
+        true
+      )
+    })
+
+  it("a view that is set aside is not freed where the SSP refuses, and its caller is told why", async () => {
+    const at = await node()
+    const ssp = await joined(at, "a")
+    ssp.behaviour = ({ path }) =>
+      path === "/view/register"
+        ? { status: 409, body: { code: "VIEW_QUARANTINED", message: "set aside", details: { ends: 2 } } }
+        : undefined
+    expect((await at.post("/view/register", registration("v", "SELECT * FROM t"))).status).toBe(409)
+    refusing(ssp)
+    const answer = await at.post("/view/free", { id: "incantation:v" })
+    expect(bodyOf(answer)).toEqual({ code: "SSP_UNREACHABLE", message: expect.stringMatching(setting) })
+    ssp.behaviour = () => undefined
+    expect((await at.post("/view/free", { id: "incantation:v" })).status).toBe(200)
   })
 
   it("events that it refuses, and jobs that it is to take over, say the same once", async () => {

@@ -101,6 +101,8 @@ export type Command =
   | ({ readonly tag: "Followed"; readonly tables: ReadonlyArray<string> } & Home)
   /** A request that was forwarded to an SSP failed: the connection was refused. */
   | { readonly tag: "Refused"; readonly ssp: string; readonly registration: number }
+  /** A call that is no command's has found that an SSP does not take the scheduler's secret. */
+  | { readonly tag: "SecretRefused"; readonly ssp: string }
   /** An answer to `/ingest` has waited its time for `seq`: SSPs that have not applied it are late. */
   | { readonly tag: "WaitedEnough"; readonly seq: number }
   /** The SSP's root differs from the replica's at the same position (D41). */

@@ -127,6 +127,8 @@ const run = (turn: Turn, command: Command): void => {
       return Delivery.applied(turn, command)
     case "Followed":
       return Delivery.followed(turn, command)
+    case "SecretRefused":
+      return Members.refusedSecret(turn, command.ssp)
     case "Refused":
       return refused(turn, command)
     case "WaitedEnough":

@@ -13,7 +13,7 @@ import type { Command, Home, SspIdentity, SspRegistration } from "./messages.ts"
 import * as Views from "./poolViews.ts"
 import * as SchedulerPhase from "./schedulerPhase.ts"
 import * as State from "./state.ts"
-import { act, log, reply, serial, set, setMember, type Turn } from "./turn.ts"
+import { act, log, reply, serial, set, setMember, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
 export const phase = (turn: Turn, event: SchedulerPhase.SchedulerEvent): void => {
@@ -259,8 +259,19 @@ export const tookSecret = (turn: Turn, home: Home, takes: boolean): void => {
   const member = State.at(turn.state, home)
   if (member === undefined || (takes && !member.refusesSecret)) return
   if (takes) return setMember(turn, { ...member, refusesSecret: false })
-  if (!member.refusesSecret || turn.now >= member.coolUntil) log(turn, "error", State.secretFault(member.ssp))
-  setMember(turn, { ...member, refusesSecret: true, coolUntil: turn.now + turn.state.config.unauthorizedMs })
+  refusedSecret(turn, home.ssp)
+  updateAt(turn, home, (refusing) => ({
+    ...refusing,
+    coolUntil: turn.now + turn.state.config.unauthorizedMs
+  }))
+}
+
+/** The same of a call that gives the SSP nothing: the next one that does decides whether it rests. */
+export const refusedSecret = (turn: Turn, ssp: string): void => {
+  const member = State.member(turn.state, ssp)
+  if (member === undefined || member.refusesSecret) return
+  log(turn, "error", State.secretFault(ssp))
+  setMember(turn, { ...member, refusesSecret: true })
 }
 
 /** An SSP that was suspected has answered. */

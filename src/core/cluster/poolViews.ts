@@ -184,15 +184,19 @@ const disinter = (turn: Turn, view: State.View): void => {
   for (const request of view.queue) requested(turn, view.view, request)
 }
 
-const takesSecret = ({ refusesSecret }: State.SspMember): boolean => !refusesSecret
-
-/** For a client: its SSP while that is there, else the next that has not been tried; 503 when none is left. */
+/**
+ * For a client: its SSP while that is there, else the next that has not been tried; 503 when none is left. An SSP that
+ * refuses the scheduler's secret is asked last, and once in each time that it rests.
+ */
 const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried: ReadonlyArray<string>): void => {
+  const ready = State.ready(turn.state)
+  const open = ready.filter(({ refusesSecret }) => !refusesSecret)
+  const awake = ready.filter(({ coolUntil, refusesSecret }) => refusesSecret && coolUntil <= turn.now)
   const target =
     State.at(turn.state, view.home) ??
     (tried.length === 0 ? destination(turn, view.view) : undefined) ??
-    choose(turn, view.view, request.spec, State.ready(turn.state).filter(takesSecret), tried) ??
-    choose(turn, view.view, request.spec, State.ready(turn.state), tried)
+    choose(turn, view.view, request.spec, open, tried) ??
+    choose(turn, view.view, request.spec, awake, tried)
   if (target !== undefined) return start(turn, view, target, request, tried)
   const answer = (): void => reply(turn, request.ref, { kind: "noSsp" })
   if (!view.settled && HashMap.has(turn.state.views, view.view)) return forget(turn, view, true, answer)

@@ -24,7 +24,8 @@ export const opener =
   (
     { open }: Pick<Transport, "open">,
     judge: (url: string) => Effect.Effect<Judged>,
-    { secret, timeoutMs }: Pick<Options, "secret" | "timeoutMs">
+    { secret, timeoutMs }: Pick<Options, "secret" | "timeoutMs">,
+    denied: (ssp: string) => void
   ): SspClientShape["open"] =>
   ({ ssp, url }, asked, heard) =>
     Effect.flatMap(judge(url), ({ addresses, mayHear, refused }) => {
@@ -47,7 +48,13 @@ export const opener =
             silenceMs: Duration.toMillis(silence),
             addresses
           },
-          heard
+          {
+            ...heard,
+            head: (status, headers) => {
+              if (status === 401) denied(ssp)
+              heard.head(status, headers)
+            }
+          }
         )
       )
     })

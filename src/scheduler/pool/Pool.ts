@@ -419,6 +419,7 @@ const make: Effect.Effect<
       tracing: yield* Tracing
     }
   }
+  parts.calls.client.watchSecrets?.((ssp) => queue.unsafeOffer({ tag: "SecretRefused", ssp }))
   const initial = State.initial({ ...limits(config, yield* Balance), database: upstream.present }, epoch, log, cloned)
   const [state, actions] = Decisions.restore(initial, nowMs(), saved)
   const shell = new Shell(parts, state, nowMs)

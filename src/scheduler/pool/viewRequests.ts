@@ -113,8 +113,14 @@ export const free = (pool: PoolShape, client: Pick<SspClientShape, "freeView">, 
   Effect.gen(function* () {
     const key = viewKey(id)
     if (key === undefined) return yield* Effect.fail(Errors.viewNotFound(id))
+    const freedAt = (ssp: State.SspMember, query: object) =>
+      Effect.flatMap(client.freeView(ssp, { id, ...query }), (outcome) =>
+        outcome.kind === "unreachable" && outcome.secret === true
+          ? Effect.fail(Errors.unreachable({ message: `SSP ${State.secretFault(ssp.ssp)}` }))
+          : Effect.void
+      )
     for (const query of Quarantine.under(pool.state(), key))
-      yield* Effect.forEach(State.ready(pool.state()), (ssp) => client.freeView(ssp, { id, ...query }), {
+      yield* Effect.forEach(State.ready(pool.state()), (ssp) => freedAt(ssp, query), {
         concurrency: "unbounded",
         discard: true
       })
