@@ -35,7 +35,7 @@ export class Debts {
 
   /** A step begins. */
   begin(): void {
-    this.source.bind()
+    this.source.bind(true)
     if (this.rows.size === 0) return
     this.due = this.rows
     this.rows = new Map()
@@ -69,7 +69,7 @@ export class Debts {
 
   end(): void {
     this.due = none
-    this.source.unbind()
+    this.source.bind(false)
   }
 
   forget(view: RecomputedView): void {

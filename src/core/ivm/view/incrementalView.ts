@@ -442,10 +442,15 @@ export class IncrementalView
     } catch (error) {
       failure = failureOf(error)
     }
-    if (around.source.isOverdrawn) around.owe(this, slot)
-    this.failsWith(slot, failure ?? (this.failsAsWhole || shape.total ? undefined : row?.failure))
+    if (!shape.total || failure !== undefined || this.failing !== undefined) this.judge(slot, row, failure)
     if (shape.reaches) around.watch(this, slot, around.source.reads)
     return row
+  }
+
+  /** Notes whether a row fails that was evaluated just now. Apart: V8 takes evaluations into what routes a change. */
+  private judge(slot: RecordSlot, row: ViewRow | undefined, failure: Failure | undefined): void {
+    if (this.around.source.isOverdrawn) this.around.owe(this, slot)
+    this.failsWith(slot, failure ?? (this.failsAsWhole || this.plainShape.total ? undefined : row?.failure))
   }
 
   protected failsWith({ id }: RecordSlot, failure: Failure | undefined): void {

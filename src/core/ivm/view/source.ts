@@ -99,8 +99,7 @@ export class TrackedSource extends StoreSource {
   private own: RecordId | undefined = undefined
   /** Of the evaluation that goes on: one object, since there is one for each changed row. */
   private readonly budget: Budget
-  /** Steps left when those taken were last counted, and those counted so far. */
-  private mark: number
+  /** Steps counted so far, without those of the evaluation that goes on. */
   private counted = 0
   /** Steps of the rows of this change that were no light ones; no bound holds between changes. */
   private heavy = 0
@@ -112,7 +111,6 @@ export class TrackedSource extends StoreSource {
     super(store)
     this.limits = limits
     this.budget = rowBudget(limits.rowSteps, limits.queryBytes, limits.changeSteps)
-    this.mark = limits.rowSteps
     this.answering = answering
   }
 
@@ -122,16 +120,27 @@ export class TrackedSource extends StoreSource {
     this.noted = undefined
     this.count = 0
     this.own = own
-    this.tally()
-    renew(this.budget)
-    this.mark = this.budget.left
-    if (this.heavy > 0) this.budget.floor = this.floorOf(this.mark)
+    const taken = this.tally()
+    if (taken > lightSteps || this.heavy > 0) this.share(taken)
     return { doc, params, parent: undefined, source: this, budget: this.budget }
   }
 
-  private tally(): void {
-    const taken = this.mark - this.budget.left
+  /** Counts the steps of the evaluation that ends, and puts them back. As small as it can be: each row comes here. */
+  private tally(): number {
+    const { budget } = this
+    const taken = budget.limit - budget.left
     this.counted += taken
+    renew(budget)
+    return taken
+  }
+
+  /** Of a change in which a row took many steps: the next one may not take all there are. */
+  private share(taken: number): void {
+    this.weigh(taken)
+    if (this.heavy > 0) this.budget.floor = this.floorOf(this.budget.limit)
+  }
+
+  private weigh(taken: number): void {
     if (taken > lightSteps && this.isBound) this.heavy += taken
   }
 
@@ -141,22 +150,14 @@ export class TrackedSource extends StoreSource {
 
   /** Steps of all evaluations of rows so far. */
   get spent(): number {
-    return this.counted + this.mark - this.budget.left
+    return this.counted + this.budget.limit - this.budget.left
   }
 
-  /** From here to {@link unbind} rows are evaluated in one turn, and share what one change may take. */
-  bind(): void {
+  /** While this is so, rows are evaluated in one turn, and share what one change may take. */
+  bind(isBound: boolean): void {
     this.tally()
-    this.mark = this.budget.left
     this.heavy = 0
-    this.isBound = true
-  }
-
-  unbind(): void {
-    this.tally()
-    this.mark = this.budget.left
-    this.heavy = 0
-    this.isBound = false
+    this.isBound = isBound
   }
 
   /** The row that was evaluated last had fewer steps than it needs, because of others of its change. */
@@ -179,17 +180,17 @@ export class TrackedSource extends StoreSource {
 
   /** Runs a slice of a fill, which is bound as a change is. */
   within(work: () => void): void {
-    this.bind()
+    this.bind(true)
     try {
       work()
     } finally {
-      this.unbind()
+      this.bind(false)
     }
   }
 
   took(steps: number): void {
     this.counted += steps
-    if (steps > lightSteps && this.isBound) this.heavy += steps
+    this.weigh(steps)
   }
 
   /** A scope for an evaluation over many rows: it may do as much work as a run of the whole query. */
@@ -205,13 +206,13 @@ export class TrackedSource extends StoreSource {
   aside<A>(work: () => A): A {
     const { budget, count, noted, own, reads } = this
     const { bytes, floor, left } = budget
-    this.tally()
-    this.mark = left
+    // Steps taken before are put back below, and counted at the end.
+    const taken = this.tally()
+    this.counted -= taken
     try {
       return work()
     } finally {
-      this.tally()
-      this.mark = left
+      this.weigh(this.tally())
       this.count = count
       this.noted = noted
       this.own = own

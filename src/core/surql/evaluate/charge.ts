@@ -128,8 +128,9 @@ const composite = /:\s*[[{]/
 
 /** As {@link compared}; a text beside a record id is read as one. */
 export const ordered = (b: Budget, left: Value, right: Value): void => {
-  if (typeof left === "string" && right instanceof RecordId) spend(b, idSteps(left))
-  if (typeof right === "string" && left instanceof RecordId) spend(b, idSteps(right))
+  if (typeof left === "string") {
+    if (right instanceof RecordId) spend(b, idSteps(left))
+  } else if (typeof right === "string" && left instanceof RecordId) spend(b, idSteps(right))
   compared(b, left, right)
 }
 

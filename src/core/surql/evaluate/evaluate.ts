@@ -151,7 +151,7 @@ const beside = (v: Value, other: Value): Value => (other instanceof RecordId ? i
 
 /** The order that `<` and its like go by. */
 const order = (a: Value, b: Value): number =>
-  typeof a === typeof b ? compare(a, b) : compare(beside(a, b), beside(b, a))
+  typeof a === "string" || typeof b === "string" ? compare(beside(a, b), beside(b, a)) : compare(a, b)
 
 const comparisons: { readonly [op: string]: (a: Value, b: Value) => Value } = {
   "=": equal,
