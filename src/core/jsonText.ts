@@ -32,17 +32,32 @@ const anyLevels = 1_000
 
 const unsafe = 2 ** 53
 
-/** Whether a value holds a number that the native parser and writer may change. Throws {@link TooDeep}. */
-const isChanged = (value: unknown, left: number): boolean => {
-  if (typeof value === "bigint") return true
-  if (typeof value === "number") return !(value > -unsafe && value < unsafe) || Object.is(value, -0)
-  if (typeof value !== "object" || value === null) return false
+const isChangedNumber = (value: unknown): boolean =>
+  typeof value === "number"
+    ? !(value > -unsafe && value < unsafe) || (value === 0 && 1 / value < 0)
+    : typeof value === "bigint"
+
+/**
+ * Whether a list or an object holds a number that the native parser and writer may change. Each body comes here: only
+ * lists and objects are worth a call, one for each text and number costs as much as a tenth of the parse. Throws {@link
+ * TooDeep}.
+ */
+const holdsChanged = (value: object, left: number): boolean => {
   if (left === 0) throw new TooDeep()
   let found = false
-  if (Array.isArray(value)) for (const item of value) found = isChanged(item, left - 1) || found
-  else for (const key in value) found = isChanged((value as { [key: string]: unknown })[key], left - 1) || found
+  if (Array.isArray(value)) {
+    for (const item of value)
+      if (typeof item === "object" ? item !== null && holdsChanged(item, left - 1) : isChangedNumber(item)) found = true
+  } else
+    for (const key in value) {
+      const item = (value as { readonly [key: string]: unknown })[key]
+      if (typeof item === "object" ? item !== null && holdsChanged(item, left - 1) : isChangedNumber(item)) found = true
+    }
   return found
 }
+
+const isChanged = (value: unknown, left: number): boolean =>
+  typeof value === "object" ? value !== null && holdsChanged(value, left) : isChangedNumber(value)
 
 /**
  * The integer is the 64-bit one, and beyond that the float that is equal or is written with these digits. JSON does not
