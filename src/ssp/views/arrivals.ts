@@ -14,6 +14,7 @@ import { UpstreamError } from "../../ports/Upstream.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import type { Committer, Surroundings } from "./committer.ts"
 import type { Reading } from "./reading.ts"
+import { Refusals } from "./refusals.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
 import { formatGiven, formatNamed, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import { fullHeap } from "./viewLimits.ts"
@@ -53,6 +54,7 @@ export interface Place extends Filling {
   readonly heap: HeapShape
   readonly maxViews: number
   readonly databaseWaitMs: number
+  readonly nowMs: () => number
   readonly put: (stored: StoredView, instance: View, assignment: number) => Registered
   /** Lets go of a view that another takes the place of. */
   readonly replace: (view: Registered) => void
@@ -76,6 +78,7 @@ export class Arrivals {
   private arriving = 0
   /** Open once the view is in place, or is not to be: the database may show its registration before. */
   private readonly announced = new Map<string, Effect.Latch>()
+  private readonly refusals = new Refusals()
 
   constructor(place: Place) {
     this.at = place
@@ -153,14 +156,22 @@ export class Arrivals {
    * leaves nothing.
    */
   private open(registration: ViewRegistration, key: string): Answer {
-    const { slicer } = this.at
+    const { engine, nowMs, slicer } = this.at
     return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
+      const begun = { sinceMs: nowMs(), used: engine.keptBytes.used }
+      // A view that is served is not refused.
+      const known = registration.isRefresh === true ? undefined : this.refusedBefore(registration, begun)
+      if (known !== undefined) return resume(Effect.fail(known))
+      const refuse = (error: QueryRefused | Overloaded): void => {
+        this.refusals.add(this.askedBy(registration), error, begun, nowMs())
+        resume(Effect.fail(error))
+      }
       const abandon = slicer.start(
         () => this.fill(registration),
         (filled) => {
           if (Exit.isSuccess(filled)) {
             if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
-            else this.filled(registration, key, filled.value.right, resume)
+            else this.filled(registration, key, filled.value.right, resume, refuse)
           } else if (Cause.isDie(filled.cause)) resume(Effect.failCause(Cause.die(Cause.squash(filled.cause))))
           else
             resume(
@@ -175,6 +186,19 @@ export class Arrivals {
       )
       return Effect.sync(abandon)
     })
+  }
+
+  private refusedBefore(
+    registration: ViewRegistration,
+    { sinceMs, used }: { readonly sinceMs: number; readonly used: number }
+  ): QueryRefused | Overloaded | undefined {
+    return this.refusals.isEmpty ? undefined : this.refusals.of(this.askedBy(registration), sinceMs, used)
+  }
+
+  /** Its query, and in which format the result is asked for. */
+  private askedBy({ assignment, format, params, surql }: ViewRegistration): string {
+    const query = this.at.watchdog.queryOf({ surql, params: JsonText.write(params) })
+    return `${assignment === undefined ? (format ?? "flat") : ""} ${query}`
   }
 
   /** The instance, and what it shows. Where a scheduler asks, no result is answered, and none is read. */
@@ -202,18 +226,19 @@ export class Arrivals {
     registration: ViewRegistration,
     key: string,
     { instance, shown }: Filled,
-    resume: Arrival["resume"]
+    resume: Arrival["resume"],
+    refuse: (error: QueryRefused | Overloaded) => void
   ): void {
     const noRoom = this.at.engine.noRoomFor(instance)
     if (noRoom !== undefined) {
       this.at.engine.release(instance)
-      return resume(Effect.fail(new Overloaded({ message: noRoom, retryAfterSecs: 60 })))
+      return refuse(new Overloaded({ message: noRoom, retryAfterSecs: 60 }))
     }
     const stored = storedOf(registration, key)
     const arrival: Arrival = { registration, stored, instance, resets: this.at.resets(), shown, resume }
     if (shown?.tooLarge === undefined) return this.announce(arrival)
     this.release(arrival)
-    resume(Effect.fail(new QueryRefused({ message: shown.tooLarge, line: 1, column: 1 })))
+    refuse(new QueryRefused({ message: shown.tooLarge, line: 1, column: 1 }))
   }
 
   /**

@@ -124,7 +124,7 @@ export interface Filling {
   readonly engine: Engine
   readonly queries: ParsedQueries
   /** Told which view is evaluated. */
-  readonly watchdog: Pick<WatchdogShape, "evaluating" | "open">
+  readonly watchdog: Pick<WatchdogShape, "evaluating" | "open" | "queryOf">
 }
 
 /** Fills the instance of a view's query, with pauses in which changes may be applied. */

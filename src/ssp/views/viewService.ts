@@ -207,6 +207,7 @@ class ViewService {
       heap,
       maxViews: limits.maxViews,
       databaseWaitMs: limits.databaseWaitMs,
+      nowMs: clock,
       put: (stored, instance, assignment) => this.put(stored, instance, 1, assignment),
       replace: (view) => this.drop(view, "replaced"),
       resets: () => this.resets
