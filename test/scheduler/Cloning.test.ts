@@ -83,6 +83,7 @@ const compare = (upstream: UpstreamShape, replica: ReplicaShape, lines: Array<st
     new LiveCompare({
       upstream,
       momentMs: 0,
+      together: 1_000,
       side: sideOf(replica, chunkSize, ingest(replica, lines)),
       fork: () => Effect.void
     }).now,

@@ -344,6 +344,22 @@ describe("the compare while changes flow", () => {
     })
   )
 
+  withNode("D76 what one compare finds is shown as one step, whatever it was read in", (node) =>
+    Effect.gen(function* () {
+      const { database, reconcile, views } = node
+      fill(database, "item", 3)
+      yield* settled(node)
+      database.register("v", "SELECT * FROM item", { owner: "me" })
+      yield* views.register(registration("v", "SELECT * FROM item"))
+      fill(database, "item", 1_300)
+      expect((yield* elapse(reconcile.now)).repaired.length).toBe(1_297)
+      expect(yield* views.read("v", undefined)).toMatchObject({
+        content_generation: 2,
+        result_data: { length: 1_300 }
+      })
+    })
+  )
+
   withNode("D20 a difference that is gone at the second look is none", (node) =>
     Effect.gen(function* () {
       const { database, reconcile, store, views } = node

@@ -8,6 +8,7 @@
  * transaction had yet to commit.
  */
 import { Duration, Effect, Fiber } from "effect"
+import { chunksOf } from "../../core/chunksOf.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId, RecordKey } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
@@ -40,7 +41,7 @@ export interface Side<K extends Compare.Known, S, R, W> {
   readonly unmoved: (before: K | undefined, now: K | undefined) => boolean
   /** Beyond what a record loses on its way to this side. */
   readonly differs: (difference: Compare.Difference<K>) => boolean
-  /** Makes them what the database has where the state still is what it was; answers which were. */
+  /** Makes them what the database has as one step, where the state still is what it was; answers which were. */
   readonly repair: (suspects: ReadonlyArray<Suspect<K, S>>) => Effect.Effect<ReadonlyArray<RecordId>, W>
 }
 
@@ -58,8 +59,10 @@ interface Failed {
 
 /** How long after the first look comes the second. */
 export const defaultMomentMs = 1_000
-/** Differences looked at a second time together. */
+/** Records that a second look asks the database for at once. */
 const lookSize = 500
+/** How much text records may have that are repaired as one step; more are several. */
+const togetherBytes = 8 * Compare.stretchBytes
 /** Repaired records are looked at again after these many moments. */
 const laterLooks = [2, 4, 8, 16, 32]
 const maxLater = 10_000
@@ -124,10 +127,16 @@ export const withoutStrays = <K extends Compare.Known, E>(
   })
 }
 
+/** About how much text these records have, here or in the database. */
+const textOf = (differences: ReadonlyArray<Compare.Difference<Compare.Known>>): number =>
+  Compare.textBytes(differences.flatMap(({ found, known }) => found ?? known ?? []))
+
 export interface LiveCompareOptions<K extends Compare.Known, S, R, W> {
   readonly upstream: UpstreamShape
   readonly side: Side<K, S, R, W>
   readonly momentMs: number
+  /** Records that are repaired as one step at most: what was committed at once is seen at once (D76). */
+  readonly together: number
   /** Starts what goes on after the compare. */
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
 }
@@ -185,11 +194,14 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
     only: ReadonlySet<string> | undefined
   ): Effect.Effect<Compared, UpstreamError | R | W> =>
     Effect.gen(this, function* () {
+      const { together } = this.parts
       const repaired: Array<RecordId> = []
       let suspects: Array<Compare.Difference<K>> = []
+      let bytes = 0
       const look = Effect.suspend(() => {
         const batch = suspects
         suspects = []
+        bytes = 0
         return Effect.map(this.lookAgain(batch), (ids) => void repaired.push(...ids))
       })
       let lastMs = yield* steadyMs
@@ -198,7 +210,8 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
         (differences) =>
           Effect.gen(function* () {
             suspects.push(...differences)
-            if (suspects.length >= lookSize) yield* look
+            bytes += textOf(differences)
+            if (suspects.length >= together || bytes >= togetherBytes) yield* look
             // No more than half of the database's time, and of ours.
             yield* Effect.sleep(Duration.millis((yield* steadyMs) - lastMs))
             lastMs = yield* steadyMs
@@ -252,10 +265,8 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
       const unmoved = suspects
         .filter(({ id, known }) => side.unmoved(known, this.knownAs(states.get(id.text))))
         .map(({ id }) => id)
-      const repaired: Array<RecordId> = []
-      for (let i = 0; i < unmoved.length; i += lookSize)
-        repaired.push(...(yield* Effect.flatMap(this.look(unmoved.slice(i, i + lookSize)), side.repair)))
-      return repaired
+      const parts = yield* Effect.forEach(chunksOf(unmoved, lookSize), (part) => this.look(part))
+      return yield* side.repair(parts.flat())
     })
   }
 

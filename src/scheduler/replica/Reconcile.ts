@@ -8,7 +8,6 @@
  * at the door.
  */
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
-import { chunksOf } from "../../core/chunksOf.ts"
 import type * as Compare from "../../core/record/reconcile.ts"
 import type * as Version from "../../core/record/version.ts"
 import { identical } from "../../core/surql/values/order.ts"
@@ -33,8 +32,6 @@ import { Following } from "./Following.ts"
 const soonSecs = 30
 /** Pauses after failures of the first compare begin with this and double. */
 const retryMs = 500
-/** Changes offered in one go: others have their turn between them. */
-const partSize = 200
 
 type Alive = Compare.Known
 
@@ -53,7 +50,8 @@ export const sideOf = (
   chunkSize: number,
   ingest: Ingest["Type"]["ingest"]
 ): Side<Alive, ReplicaRecord, ReplicaError, Refusal | ReplicaError> => {
-  const repairSome = (suspects: ReadonlyArray<Suspect<Alive, ReplicaRecord>>) => {
+  const repair = (suspects: ReadonlyArray<Suspect<Alive, ReplicaRecord>>) => {
+    if (suspects.length === 0) return Effect.succeed([])
     const repairs = suspects.map(repairOf)
     const states = new Map(suspects.map(({ id, state }) => [id.text, state]))
     const made: Array<RecordId> = []
@@ -65,7 +63,8 @@ export const sideOf = (
           const holds = same(states.get(id.text), was)
           if (holds) made.push(id)
           return holds
-        }
+        },
+        asOne: true
       }
     ).pipe(Effect.as(made))
   }
@@ -82,10 +81,7 @@ export const sideOf = (
     known: alive,
     unmoved: same,
     differs: reallyDiffers,
-    repair: (suspects) => {
-      const parts = chunksOf(suspects, partSize)
-      return Effect.map(Effect.forEach(parts, repairSome), (made) => made.flat())
-    }
+    repair
   }
 }
 
@@ -146,7 +142,7 @@ export const layerOf = (
       const serving = yield* Serving
       const scope = yield* Effect.scope
       const { ingest } = yield* Ingest
-      const { bootstrapChunkSize, reconcileIntervalSecs } = yield* SchedulerConfig
+      const { bootstrapChunkSize, changesPerRead, maxPendingChanges, reconcileIntervalSecs } = yield* SchedulerConfig
       if (!upstream.present) return nothing
       const following = yield* Following
       const { withPermits } = yield* Effect.makeSemaphore(1)
@@ -154,6 +150,7 @@ export const layerOf = (
       const comparing = new LiveCompare({
         upstream,
         momentMs,
+        together: Math.min(changesPerRead, maxPendingChanges),
         side,
         fork: (later) => Effect.asVoid(Effect.forkIn(Serving.guard(serving, later), scope))
       })

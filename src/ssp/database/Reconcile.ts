@@ -45,7 +45,7 @@ type Difference = Compare.Difference<Row>
 
 /** Records read at once at most: a few milliseconds of the database's time, and of ours. */
 const chunkSize = 1_000
-/** Changes applied in one go: several of these share a commit, and others have their turn between them. */
+/** Changes of a start applied in one go: several of these share a commit, and others have their turn between them. */
 const partSize = 200
 /**
  * Compares of the whole before the node is ready: as long as the last one found something, but not for ever under heavy
@@ -207,6 +207,7 @@ class Work {
     this.live = new LiveCompare({
       upstream,
       momentMs,
+      together: parts.changesPerRead,
       fork,
       side: {
         chunkSize,
@@ -414,10 +415,7 @@ class Work {
     if (full !== undefined) return Effect.fail(full)
     const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
     const still = ({ id }: Change): boolean => Compare.same(records.get(id), known.get(id.text))
-    return Effect.map(
-      Effect.forEach(chunksOf(changes, partSize), (part) => repair(part, still)),
-      (applied) => applied.flat().map(({ id }) => id)
-    )
+    return Effect.map(repair(changes, still), (applied) => applied.map(({ id }) => id))
   }
 
   tables(names: ReadonlySet<string>): Effect.Effect<Compared, Failure> {
