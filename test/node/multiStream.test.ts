@@ -3,7 +3,7 @@
  * what it was given, whatever is added and dropped meanwhile, and what it follows in the end is told whole and in order.
  */
 import { describe, expect, it } from "vitest"
-import type { MultiStreamParts, TakePieces } from "../../src/node/streams/multiStream.ts"
+import { followedLater, type MultiStreamParts, type TakePieces } from "../../src/node/streams/multiStream.ts"
 import { OpenStreams } from "../../src/node/streams/openStreams.ts"
 import { runs, seeded } from "../kit/random.ts"
 
@@ -49,13 +49,19 @@ const opened = (maxViews: number) => {
   const sources: Array<Source> = []
   const written: Array<string> = []
   const held = { bytes: 0 }
+  /** Views whose names begin so are being registered while this is open. */
+  const coming = { open: true, waiting: [] as Array<() => void> }
   const parts: MultiStreamParts = {
     admit: () => ({ expiresAtMs: undefined, subject: undefined }),
     follow: (view, _, take) => {
-      if (view === "gone") return { code: "VIEW_NOT_FOUND", message: "no such view" }
-      const source = new Source(3, take)
-      sources.push(source)
-      return source
+      const follow = (): ReturnType<MultiStreamParts["follow"]> => {
+        if (view.endsWith("gone")) return { code: "VIEW_NOT_FOUND", message: "no such view" }
+        const source = new Source(3, take)
+        sources.push(source)
+        return source
+      }
+      const isComing = view.startsWith("coming")
+      return followedLater(follow, take, (done) => isComing && coming.open && coming.waiting.push(done) > 0) ?? follow()
     }
   }
   const sink = {
@@ -72,7 +78,7 @@ const opened = (maxViews: number) => {
     held.bytes = 0
     stream.drained()
   }
-  return { stream, sources, written, held, change, drain }
+  return { stream, sources, written, held, change, drain, coming }
 }
 
 describe("a client that takes nothing", () => {
@@ -96,6 +102,31 @@ describe("a client that takes nothing", () => {
     change({ add })
     expect(change({ add: [{ view: "a" }] })).toMatchObject({ code: "INVALID_REQUEST" })
     expect(change({ drop: [1], add: [{ view: "a" }] })).toEqual({ places: [3] })
+  })
+})
+
+describe("a view whose registration is on its way", () => {
+  const settle = ({ coming }: ReturnType<typeof opened>, open: boolean): void => {
+    coming.open = open
+    for (const done of coming.waiting.splice(0)) done()
+  }
+  it("is followed once that is over, and refused where it came to nothing", () => {
+    const node = opened(9)
+    expect(node.change({ add: [{ view: "coming" }, { view: "coming gone" }] })).toEqual({ places: [0, 1] })
+    settle(node, true)
+    expect([node.sources.length, node.stream.live, node.written.length]).toEqual([0, 2, 1])
+    settle(node, false)
+    for (let n = 0; n < 4; n++) node.drain()
+    expect([node.sources.length, node.stream.live]).toEqual([1, 1])
+    expect(node.written.filter((text) => text.startsWith("view: 0\nid:")).length).toBe(3)
+    expect(node.written.find((text) => text.startsWith("view: 1\n"))).toContain("VIEW_NOT_FOUND")
+  })
+  it("is not followed when it was dropped meanwhile", () => {
+    const node = opened(9)
+    node.change({ add: [{ view: "coming" }] })
+    node.change({ drop: [0] })
+    settle(node, false)
+    expect([node.sources.length, node.stream.live, node.written.length]).toEqual([0, 0, 1])
   })
 })
 

@@ -82,6 +82,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     isKnown: () => false,
     touch: () => Effect.succeed(true),
     refusal: () => undefined,
+    whenSettled: () => false,
     written: (answer, sees) => Effect.sync(() => drain(AnswerBytes.written(answer, sees))),
     watch: () => {},
     ingest: (changes) =>

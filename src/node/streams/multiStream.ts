@@ -46,6 +46,34 @@ export interface MultiStreamParts {
   readonly follow: (view: string, after: string | undefined, take: TakePieces) => Followed | WireError
 }
 
+/**
+ * A view that is followed once it can be told whether it is there; undefined where that is known now, as `wait` answers
+ * with false.
+ */
+export const followedLater = (
+  follow: () => Followed | WireError,
+  take: TakePieces,
+  wait: (done: () => void) => boolean
+): Followed | undefined => {
+  let followed: Followed | undefined
+  let isClosed = false
+  const begin = (): void => {
+    if (isClosed || wait(begin)) return
+    const now = follow()
+    if ("code" in now) return void take([refusal(now)], true)
+    followed = now
+    followed.resume()
+  }
+  if (!wait(begin)) return undefined
+  return {
+    resume: () => followed?.resume(),
+    close: () => {
+      isClosed = true
+      followed?.close()
+    }
+  }
+}
+
 interface Place {
   readonly view: string
   leave: Leave
@@ -56,6 +84,8 @@ const encoder = new TextEncoder()
 
 export const event = (name: string, data: unknown): Uint8Array =>
   encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+
+const refusal = ({ code, message }: WireError | NoLeave): Uint8Array => event("refused", { code, message })
 
 export class MultiStream {
   readonly id: string
@@ -121,7 +151,7 @@ export class MultiStream {
     const followed = refused ?? this.parts.follow(place.view, after, take)
     if ("code" in followed) {
       this.over(n)
-      this.tell(n, "refused", { code: followed.code, message: followed.message })
+      this.tell(n, refusal(followed))
       return
     }
     place.followed = followed
@@ -199,11 +229,11 @@ export class MultiStream {
 
   private endOne(n: number, reason: string): void {
     this.drop(n)
-    this.tell(n, "end", { reason })
+    this.tell(n, event("end", { reason }))
   }
 
-  private tell(n: number, name: string, data: object): void {
-    this.keepsUp = this.sink.write(Bytes.joined([encoder.encode(`view: ${n}\n`), event(name, data)]))
+  private tell(n: number, told: Uint8Array): void {
+    this.keepsUp = this.sink.write(Bytes.joined([encoder.encode(`view: ${n}\n`), told]))
   }
 
   private over(n: number): void {

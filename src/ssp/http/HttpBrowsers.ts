@@ -8,11 +8,12 @@ import * as Guard from "../../node/guard.ts"
 import * as Answers from "../../node/httpAnswers.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
-import type { MultiStreamParts } from "../../node/streams/multiStream.ts"
+import { type Followed, followedLater, type MultiStreamParts } from "../../node/streams/multiStream.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
 import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { HotStreams, type Serving } from "../../ports/Front.ts"
+import type { WireError } from "../../protocol/errors.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
@@ -27,13 +28,13 @@ export const layerBrowsers: Layer.Layer<Browsers, never, SspConfig | Views | Ser
     const source =
       (format: StreamFormat): MultiStreamParts["follow"] =>
       (view, after, take) => {
-        const following = views.follow(view, format, after, {
-          take: (events) => take(events.map(bytesOf), isLast(events[events.length - 1]!))
-        })
-        // What cannot be followed has a reason; where it came only in between, it comes again.
-        return (
-          following ?? fromWorld(views.refusal(view) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 }))
-        )
+        const follow = (): Followed | WireError =>
+          views.follow(view, format, after, {
+            take: (events) => take(events.map(bytesOf), isLast(events[events.length - 1]!))
+          }) ??
+          // Where the reason came only in between, the client comes again.
+          fromWorld(views.refusal(view) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 }))
+        return followedLater(follow, take, (done) => views.whenSettled(view, done)) ?? follow()
       }
     return Browsers.make({ ...config, secrets: config.bearers, source })
   })

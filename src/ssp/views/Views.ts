@@ -136,6 +136,11 @@ export class Views extends Context.Tag("ssp/views/Views")<
       lastEventId: string | undefined,
       taker: Taker
     ) => Following | undefined
+    /**
+     * Calls back when no registration of this view is on its way any more, which {@link stream} waits for; false: none
+     * is now.
+     */
+    readonly whenSettled: (id: string, done: () => void) => boolean
     /** Why a view cannot be followed now; undefined where it can. */
     readonly refusal: (id: string) => ViewNotFound | ViewQuarantined | Overloaded | undefined
     /**

@@ -89,6 +89,13 @@ export class Arrivals {
     return this.announced.size > 0 && this.announced.has(key)
   }
 
+  /** Calls back when none is; false: none is now. */
+  whenSettled(key: string, done: () => void): boolean {
+    const latch = this.announced.get(key)
+    if (latch !== undefined) this.at.run(latch.await, done)
+    return latch !== undefined
+  }
+
   /** Waits until none is. */
   settled(key: string): Effect.Effect<void> {
     return Effect.suspend(() => this.announced.get(key)?.await ?? Effect.void)

@@ -482,6 +482,8 @@ class ViewService {
       : this.streams.follow(view, id, format, lastEventId, taker)
   }
 
+  readonly whenSettled: Views["Type"]["whenSettled"] = (id, done) => this.arrivals.whenSettled(viewKey(id) ?? "", done)
+
   readonly refusal: Views["Type"]["refusal"] = (id) => {
     const key = viewKey(id) ?? ""
     return this.registry.get(key) === undefined && !this.arrivals.isComing(key)

@@ -259,13 +259,17 @@ test("D56 a view whose registration can be read in the database is waited for by
           followed?.close()
           const looked = views.look(id, undefined, undefined, () => undefined)
           if (typeof looked === "function") looked()
+          let isSettled = false
+          const settles = views.whenSettled(id, () => void (isSettled = true))
           const hot = { follow: followed !== undefined, look: looked !== false, why: views.refusal(id)?._tag }
           // Some turns for a reader that does not wait; one that is not to wait is waited for.
           if (waits) yield* Effect.sleep(10)
           else yield* Fiber.joinAll([reading, streaming] as ReadonlyArray<Fiber.Fiber<unknown>>)
-          const waited = Option.isNone(yield* reading.poll) && Option.isNone(yield* streaming.poll)
+          const waited =
+            settles && !isSettled && Option.isNone(yield* reading.poll) && Option.isNone(yield* streaming.poll)
           yield* gate.open
           yield* registering.await
+          yield* until("who asked to be told is", () => isSettled === settles)
           beside.afterRegister = Effect.void
           return { ...hot, waited, read: yield* reading, stream: yield* streaming }
         })
