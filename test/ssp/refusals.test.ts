@@ -5,14 +5,14 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { expect } from "vitest"
-import { Refusals } from "../../src/ssp/views/refusals.ts"
+import { Refusals } from "../../src/core/view/refusals.ts"
 import { QueryRefused } from "../../src/ssp/views/viewTypes.ts"
 import { change, registration, ticking, withViews } from "./viewsKit.ts"
 
 const error = new QueryRefused({ message: "too large", line: 1, column: 1 })
 
 it("D81 a refusal counts for ten times as long as it took to find, and a minute at most", () => {
-  const refusals = new Refusals()
+  const refusals = new Refusals<QueryRefused>()
   refusals.add("q", error, { sinceMs: 100, used: 5 }, 200)
   expect([refusals.of("q", 1_199, 5), refusals.of("other", 1_199, 5)]).toEqual([error, undefined])
   expect(refusals.of("q", 1_200, 5)).toBeUndefined()
@@ -22,13 +22,13 @@ it("D81 a refusal counts for ten times as long as it took to find, and a minute 
 })
 
 it("D81 it does not count once rows of views keep less than when it was found", () => {
-  const refusals = new Refusals()
+  const refusals = new Refusals<QueryRefused>()
   refusals.add("q", error, { sinceMs: 0, used: 5 }, 100)
   expect([refusals.of("q", 101, 6), refusals.of("q", 102, 4)]).toEqual([error, undefined])
 })
 
 it("D81 no more than a thousand are remembered, the latest", () => {
-  const refusals = new Refusals()
+  const refusals = new Refusals<QueryRefused>()
   for (let n = 0; n <= 1_000; n++) refusals.add(`q${n}`, error, { sinceMs: 0, used: 0 }, 100)
   expect([refusals.of("q0", 101, 0), refusals.of("q1", 101, 0)]).toEqual([undefined, error])
 })

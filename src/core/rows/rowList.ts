@@ -82,7 +82,7 @@ export class RowList {
   *fill(): Slices<void> {
     const items: Array<Item> = []
     let pauseAt = charsPerSlice
-    for (const row of this.view.rows()) {
+    for (const row of this.view.each()) {
       items.push(this.itemOf(row, this.ranking?.of(row.key)))
       if (this.chars < pauseAt && items.length % rowsPerSlice !== 0) continue
       pauseAt = this.chars + charsPerSlice

@@ -6,6 +6,7 @@ import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
 import * as JsonText from "../../core/jsonText.ts"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
+import { Refusals } from "../../core/view/refusals.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
@@ -14,7 +15,6 @@ import { UpstreamError } from "../../ports/Upstream.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import type { Committer, Surroundings } from "./committer.ts"
 import type { Reading } from "./reading.ts"
-import { Refusals } from "./refusals.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
 import { formatGiven, formatNamed, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import { fullHeap } from "./viewLimits.ts"
@@ -78,7 +78,7 @@ export class Arrivals {
   private arriving = 0
   /** Open once the view is in place, or is not to be: the database may show its registration before. */
   private readonly announced = new Map<string, Effect.Latch>()
-  private readonly refusals = new Refusals()
+  private readonly refusals = new Refusals<QueryRefused | Overloaded>()
 
   constructor(place: Place) {
     this.at = place

@@ -90,7 +90,7 @@ function* treeOf(instance: View, most: number, spent: () => number): Slices<Read
   let left = most
   let pauseAt = left - bytesPerSlice,
     pausedAt = spent()
-  for (const row of instance.rows()) {
+  for (const row of instance.each()) {
     const value = row.value()
     left -= bytesWritten(value, left)
     if (left < 0) return undefined
@@ -106,7 +106,7 @@ function* treeOf(instance: View, most: number, spent: () => number): Slices<Read
 /** Rows as key and version, with pauses. */
 function* flatOf(instance: View): Slices<ReadonlyArray<unknown>> {
   const pairs: Array<readonly [string, number]> = []
-  for (const { key, version } of instance.rows()) {
+  for (const { key, version } of instance.each()) {
     pairs.push([key, version])
     if (pairs.length % rowsPerSlice === 0) yield
   }

@@ -24,10 +24,12 @@ const kinds: ReadonlyArray<readonly [query: string, fill: number, order: number]
   ["SELECT * FROM t", filling, sorting],
   ["SELECT * FROM t WHERE n >= 0 ORDER BY name, n", filling, sorting],
   ["SELECT *, n * -1 AS m FROM t ORDER BY m, name", filling, sorting],
-  ["SELECT *, n * -1 AS m FROM t ORDER BY m LIMIT 3000", filling + sorting, 0],
+  ["SELECT *, n * -1 AS m FROM t ORDER BY m LIMIT 3000", filling + sorting + 1, 0],
   ["SELECT * FROM t WHERE n > 1 ORDER BY name, n LIMIT 10", filling, 0],
   ["SELECT n, count() AS c FROM t GROUP BY n", filling + building - 1, sorting],
   ["SELECT n, count() AS c FROM t GROUP BY n ORDER BY c, n DESC LIMIT 2000", filling + building - 1, 0],
+  // Few groups of many rows.
+  ["SELECT name, array::group(tags) AS all FROM t GROUP BY name", filling + 1, 0],
   ["SELECT n, tags FROM t SPLIT tags", filling, sorting],
   ["SELECT *, o.n AS m FROM t ORDER BY m, n", filling, sorting],
   ["SELECT * FROM t, o WHERE n >= 0 ORDER BY n LIMIT 2000", filling + sorting, 0]
@@ -61,7 +63,7 @@ const stepped = <A>(slices: Slices<A>, pause: (pauses: number) => void = () => {
 const acquired = (desk: Desk, query: string) =>
   desk.engine.acquireSliced(Either.getOrThrow(parseSelect(query)), {}) as Slices<Either.Either<View, unknown>>
 
-const shown = (view: View) => view.rows().map(({ key, value }) => [key, toJson(value())])
+const shown = (view: View) => Array.from(view.each(), ({ key, value }) => [key, toJson(value())])
 
 test.each(kinds)(
   "D48 %s is filled and put in order with pauses, and is right whatever comes in them",

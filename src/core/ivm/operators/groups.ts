@@ -40,8 +40,9 @@ import { type Summing, sumInOrder } from "./floatSum.ts"
 import { type Entry, GroupScan } from "./groupScan.ts"
 import type { Kind, Showable, TakesRows } from "./resultSet.ts"
 
-/** Groups that a first fill builds between two pauses. */
+/** Groups that a first fill builds between two pauses, and rows of them. */
 const groupsPerSlice = 256
+const rowsPerSlice = 2_048
 
 /** A group as it is shown. */
 export interface GroupRow extends Shown, Showable {
@@ -257,8 +258,13 @@ export class Groups {
 
   /** Builds the groups of a first fill with pauses, all but those that change in one of them. */
   *settleSliced(version: number): Slices<void> {
-    while (this.dirty.length > groupsPerSlice) {
-      this.settle(version, groupsPerSlice)
+    for (;;) {
+      const { dirty } = this
+      let most = 0
+      for (let rows = 0; most < dirty.length && most < groupsPerSlice && rows < rowsPerSlice; most++)
+        rows += dirty[dirty.length - 1 - most]!.count
+      if (most === dirty.length) return
+      this.settle(version, most)
       yield
     }
   }

@@ -9,6 +9,7 @@
  * Why not a tree of a library: it compares rows, which a change finds cold one by one, and the neighbours at the edges
  * are more searches. Leads beside the rows take two thirds of the time.
  */
+import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
 import {
   few,
@@ -30,12 +31,15 @@ const scant = few / 4
 /** Rows of a chunk at first: room for as many that come. */
 const packed = (few * 3) / 4
 
+/** Chunks that are made between two pauses. */
+const chunksPerSlice = 64
+
 export class SortedList<T> {
   size: number
   private readonly order: RowOrder<T>
   private readonly start: number
   private readonly end: number
-  private readonly chunks: Array<SortedLeaf<T>> = []
+  private readonly chunks: Array<SortedLeaf<T>>
   /** The first row of each chunk. */
   private readonly heads: SortedLeaf<T>
   /**
@@ -45,15 +49,24 @@ export class SortedList<T> {
   private first = 0
   private before = 0
 
-  /** Takes over rows in order. Positions from `end` on need not be known. */
-  constructor(rows: ReadonlyArray<T>, order: RowOrder<T>, start: number, end: number) {
+  private constructor(chunks: Array<SortedLeaf<T>>, size: number, order: RowOrder<T>, start: number, end: number) {
     this.order = order
     this.start = start
     this.end = end
-    this.size = rows.length
-    for (let i = 0; i < rows.length; i += packed) this.chunks.push(leafOf(rows.slice(i, i + packed), order))
-    this.heads = this.chunks.flatMap((cells) => [cells[0] as Value, cells[1] as T])
+    this.size = size
+    this.chunks = chunks
+    this.heads = chunks.flatMap((cells) => [cells[0] as Value, cells[1] as T])
     this.find()
+  }
+
+  /** Of rows in order, with pauses. Positions from `end` on need not be known. */
+  static *of<T>(rows: ReadonlyArray<T>, order: RowOrder<T>, start: number, end: number): Slices<SortedList<T>> {
+    const chunks: Array<SortedLeaf<T>> = []
+    for (let i = 0; i < rows.length; i += packed) {
+      chunks.push(leafOf(rows.slice(i, i + packed), order))
+      if (chunks.length % chunksPerSlice === 0) yield
+    }
+    return new SortedList(chunks, rows.length, order, start, end)
   }
 
   /** Puts a row in its place. Answers its position: any before `start` or from `end` on stands for all of those. */

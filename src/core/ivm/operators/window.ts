@@ -11,7 +11,7 @@
  */
 
 import { mergeSort } from "../../mergeSort.ts"
-import type { Slices } from "../../surql/evaluate/scope.ts"
+import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import { CountsWork } from "../workCounters.ts"
 import { few, leafOf, put, type RowOrder, rowAt, rowsOf, type SortedLeaf, swap, take } from "./sortedLeaf.ts"
 import { SortedList } from "./sortedList.ts"
@@ -106,14 +106,21 @@ export abstract class Window<T> extends CountsWork {
     if (held > end) this.left(this.knownAt(end)!)
   }
 
-  /** Sorts the loaded rows with pauses; those that come in one of them stand behind the others. */
+  /** Sorts the loaded rows with pauses and ends the fill; those that came in one of them are put in at the end. */
   protected *sortLoaded(): Slices<void> {
     const { kind, loading } = this
     if (loading === undefined) return
     const count = loading.length,
       sorted = yield* mergeSort([...loading], kind.compare)
+    const list = count > few ? yield* this.listOf(sorted) : undefined
     // A row that changed or went in a pause has ended the fill.
-    if (this.loading === loading) this.loading = sorted.concat(loading.slice(count))
+    if (this.loading !== loading) return
+    const later = loading.slice(count)
+    if (list === undefined) return this.settle()
+    for (const row of later) list.put(row)
+    this.loading = undefined
+    this.many = list
+    for (const row of this.inside()) this.entered(row)
   }
 
   /** Ends the fill: sorts the loaded rows and tells of those inside. */
@@ -160,9 +167,13 @@ export abstract class Window<T> extends CountsWork {
   }
 
   private fill(rows: ReadonlyArray<T>): void {
+    this.many = rows.length > few ? drain(this.listOf(rows)) : undefined
+    this.cells = this.many === undefined ? leafOf(rows, this.kind) : []
+  }
+
+  private listOf(rows: ReadonlyArray<T>): Slices<SortedList<T>> {
     const { kind, limit, start } = this
-    this.many = rows.length > few ? new SortedList(rows, kind, start, start + limit) : undefined
-    this.cells = this.many === undefined ? leafOf(rows, kind) : []
+    return SortedList.of(rows, kind, start, start + limit)
   }
 }
 

@@ -32,7 +32,7 @@ import type { Read, Reader, ReaderRow, ReadResult } from "./dependencies.ts"
 import { type Matching, match } from "./evaluate.ts"
 import { madeOf, type Output } from "./output.ts"
 import type { Sharer } from "./sharer.ts"
-import { contentOf, inOrder, inOrderSliced, rankingOf, shownRows } from "./showing.ts"
+import { contentOf, eachShown, inOrder, inOrderSliced, rankingOf, shownRows } from "./showing.ts"
 import { isBehindWindow, isBlind } from "./unread.ts"
 import type { PlanRow, Ranking, ResultRow, RowError, View } from "./view.ts"
 import { FullRow, PlainRow, type ViewRow } from "./viewRow.ts"
@@ -303,6 +303,10 @@ export class IncrementalView
 
   rows(): ReadonlyArray<ResultRow> {
     return shownRows(this, this.ordered())
+  }
+
+  each(): Iterable<ResultRow> {
+    return eachShown(this, this.ordered())
   }
 
   errors(): ReadonlyArray<RowError> {

@@ -179,7 +179,11 @@ export class RecomputedView implements View {
   *arrange(): Slices<void> {}
 
   rows(): ReadonlyArray<ResultRow> {
-    return [...this.shown.values()].map((row) => ({ key: row.key, version: row.version, value: () => row.value }))
+    return [...this.each()]
+  }
+
+  *each(): Generator<ResultRow, void, void> {
+    for (const { key, value, version } of this.shown.values()) yield { key, version, value: () => value }
   }
 
   errors(): ReadonlyArray<RowError> {

@@ -16,7 +16,7 @@ import type { Params } from "../query/lift.ts"
 import type { Shape } from "../query/shape.ts"
 import type { IncrementalView } from "./incrementalView.ts"
 import type { Lent, Sharer } from "./sharer.ts"
-import { inOrder, inOrderSliced, rankingOf, type Showing, shownRows } from "./showing.ts"
+import { eachShown, inOrder, inOrderSliced, rankingOf, type Showing, shownRows } from "./showing.ts"
 import type { PlanRow, Ranking, ResultRow, RowError, Told, View } from "./view.ts"
 import type { ViewRow } from "./viewRow.ts"
 
@@ -80,7 +80,15 @@ export class SharedView implements View, Showing, Sharer {
   }
 
   rows(): ReadonlyArray<ResultRow> {
-    return shownRows(this, (this.sorted ??= inOrder(this, this.lender.matching(), false)))
+    return shownRows(this, this.ordered())
+  }
+
+  each(): Iterable<ResultRow> {
+    return eachShown(this, this.ordered())
+  }
+
+  private ordered(): ReadonlyArray<ViewRow> {
+    return (this.sorted ??= inOrder(this, this.lender.matching(), false))
   }
 
   errors(): ReadonlyArray<RowError> {

@@ -75,15 +75,22 @@ export function* inOrderSliced(
 
 /** Rows as a reader is given them. */
 export const shownRows = (owner: Showing, rows: ReadonlyArray<Output>): ReadonlyArray<ResultRow> =>
-  rows.map((row) => {
-    const { key, version } = row,
-      made = madeOf(row)
-    if (made !== undefined) return { key, version, value: () => made.value }
-    // When the value is asked for, the record may have moved on, and the row may show another one.
-    const { slot } = row as ViewRow,
-      { doc } = slot
-    return { key, version, value: () => evaluated(owner, owner.plainShape.project, slot, doc) }
-  })
+  rows.map((row) => shownRow(owner, row))
+
+/** The same, each made when it is asked for. */
+export function* eachShown(owner: Showing, rows: ReadonlyArray<Output>): Generator<ResultRow, void, void> {
+  for (const row of rows) yield shownRow(owner, row)
+}
+
+const shownRow = (owner: Showing, row: Output): ResultRow => {
+  const { key, version } = row,
+    made = madeOf(row)
+  if (made !== undefined) return { key, version, value: () => made.value }
+  // When the value is asked for, the record may have moved on, and the row may show another one.
+  const { slot } = row as ViewRow,
+    { doc } = slot
+  return { key, version, value: () => evaluated(owner, owner.plainShape.project, slot, doc) }
+}
 
 /** The order of a view whose rows are put in order when they are read. */
 export const rankingOf = (owner: Showing, sourceIndexOf: (slot: RecordSlot) => number): Ranking => ({

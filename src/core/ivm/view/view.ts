@@ -70,6 +70,8 @@ export interface View {
   readonly arrange: () => Slices<void>
   /** The result, in order. */
   readonly rows: () => ReadonlyArray<ResultRow>
+  /** The same, each row made when it is asked for: for a reader that pauses, and stops when the result changes then. */
+  readonly each: () => Iterable<ResultRow>
   readonly errors: () => ReadonlyArray<RowError>
   readonly plan: () => ReadonlyArray<PlanRow>
   /** The rows of the subqueries shown, by alias and row: `[alias, row key, keys of the rows]`. */
