@@ -11,6 +11,17 @@ export interface CommandEnd {
   readonly fault: string | undefined
 }
 
+/** The options of a command with which none are given. */
+export const noOptions: DatabaseSetup.SetupOptions = {
+  mode: undefined,
+  tables: undefined,
+  url: undefined,
+  withSecret: false,
+  openToRecordUsers: false,
+  leastPrivilege: false,
+  create: false
+}
+
 export const setupCommand = async (
   settings: SspConfigShape,
   command: DatabaseSetup.Command,

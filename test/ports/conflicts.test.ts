@@ -11,6 +11,7 @@ import { SurrealClient, SurrealError, type SurrealShape } from "../../src/ports/
 import { Upstream, type UpstreamShape } from "../../src/ports/Upstream.ts"
 import { read } from "../../src/ssp/Config.ts"
 import * as DatabaseSetup from "../../src/ssp/commands/DatabaseSetup.ts"
+import { noOptions } from "../kit/setupCommand.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
@@ -119,19 +120,10 @@ const commands = async (database: string, times: number) => {
     read({ env, file: undefined, readText: () => ({ fault: "" }), hostName: "h" }, "u")
   )
   const settings = { ...config, storeAddr: server.url, storeServicePass: Redacted.make("p") }
-  const options: DatabaseSetup.SetupOptions = {
-    mode: "changes",
-    tables: undefined,
-    url: undefined,
-    withSecret: false,
-    openToRecordUsers: false,
-    leastPrivilege: false,
-    create: false
-  }
   const ends = await Promise.all(
     given.map(([command, more]) =>
       inside(database, times, ({ client, upstream }) =>
-        Effect.either(DatabaseSetup.run(settings, command, { ...options, ...more })).pipe(
+        Effect.either(DatabaseSetup.run(settings, command, { ...noOptions, ...more })).pipe(
           Effect.provide(Layer.succeed(SurrealClient, client)),
           Effect.provide(Layer.succeed(Upstream, upstream))
         )

@@ -8,6 +8,7 @@ import { expect, test } from "vitest"
 import { Release } from "../../src/ports/Release.ts"
 import { read } from "../../src/ssp/Config.ts"
 import * as Cli from "../../src/ssp/commands/Cli.ts"
+import { noOptions } from "../kit/setupCommand.ts"
 
 const setupOf = (...args: ReadonlyArray<string>) =>
   Either.getOrThrowWith(Cli.parse(args), ({ message }) => new Error(message)).setup
@@ -18,23 +19,12 @@ const faultOf = (...args: ReadonlyArray<string>): string | undefined =>
   })
 
 test("options of the setup are read with their values, behind = or as the next word, in any order", () => {
-  expect(setupOf("--print-database-setup")).toEqual({
-    mode: undefined,
-    tables: undefined,
-    url: undefined,
-    withSecret: false,
-    openToRecordUsers: false,
-    leastPrivilege: false,
-    create: false
-  })
+  expect(setupOf("--print-database-setup")).toEqual(noOptions)
   expect(setupOf("--async", "--install-database-setup", "--tables", "a, b", "--url=db.example:8667")).toEqual({
+    ...noOptions,
     mode: "async",
     tables: ["a", "b"],
-    url: "http://db.example:8667",
-    withSecret: false,
-    openToRecordUsers: false,
-    leastPrivilege: false,
-    create: false
+    url: "http://db.example:8667"
   })
   expect(
     [["--feed=events"], ["--feed", "changes"], ["--async", "--feed", "events"]].map(

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { secretPlaceholder } from "../../src/core/surreal/databaseSetup.ts"
 import { read } from "../../src/ssp/Config.ts"
 import type * as DatabaseSetup from "../../src/ssp/commands/DatabaseSetup.ts"
-import { setupCommand } from "../kit/setupCommand.ts"
+import { noOptions, setupCommand } from "../kit/setupCommand.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
@@ -40,16 +40,6 @@ afterAll(async () => {
 })
 
 const receiverUrl = (): string => `http://127.0.0.1:${(http.address() as AddressInfo).port}`
-
-const defaults: DatabaseSetup.SetupOptions = {
-  mode: "sync",
-  tables: undefined,
-  url: undefined,
-  withSecret: false,
-  openToRecordUsers: false,
-  leastPrivilege: false,
-  create: false
-}
 
 /** A database of its own, and the commands on it; each answers what it printed, and its fault if there was one. */
 const database = async (
@@ -87,7 +77,7 @@ const database = async (
       storePass: Redacted.make("root"),
       storeAuthLevel: undefined
     }
-    return setupCommand(settings, command, { ...defaults, ...options })
+    return setupCommand(settings, command, { ...noOptions, mode: "sync", ...options })
   }
   /** Everything that is defined, but for the secret and the order of events. */
   const state = async (): Promise<string> => {

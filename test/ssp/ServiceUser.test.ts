@@ -13,7 +13,7 @@ import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { read } from "../../src/ssp/Config.ts"
 import type * as DatabaseSetup from "../../src/ssp/commands/DatabaseSetup.ts"
-import { setupCommand } from "../kit/setupCommand.ts"
+import { noOptions, setupCommand } from "../kit/setupCommand.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 
 const password = "it's a password"
@@ -24,15 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-const options: DatabaseSetup.SetupOptions = {
-  mode: "sync",
-  tables: undefined,
-  url: undefined,
-  withSecret: false,
-  openToRecordUsers: false,
-  leastPrivilege: true,
-  create: true
-}
+const options: DatabaseSetup.SetupOptions = { ...noOptions, mode: "sync", leastPrivilege: true, create: true }
 
 const jobFile = {
   path: "svc.yml",
