@@ -9,7 +9,7 @@ import { crc32 as reference } from "node:zlib"
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Format from "../../src/core/wal/walFormat.ts"
-import { type Rng, runs, seeded } from "../kit/random.ts"
+import { type Rng, rounds, seeded } from "../kit/random.ts"
 
 const file = "test/core/walFormat.test.ts"
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
@@ -86,7 +86,7 @@ describe("the WAL's format", () => {
         expect(scan(bytes.subarray(0, end), 0, true).fault?.kind, "in a complete file").toBe("damaged")
     }
   })
-  const flips = runs(200)
+  const flips = rounds(200)
   seeded(
     `every bit of ${flips} random records flipped is damage at that record, in the last one too`,
     file,

@@ -206,11 +206,12 @@ for (const scheme of ["ws", "http"] as const) {
   })
 
   test(`D75 ${scheme}: a server of another version is a fault that names it and those that do`, async () => {
+    onTestFinished(() => void (shared.version = undefined))
     const faultOf = async (version: string) => {
-      const server = await serve({ version })
+      shared.version = version
       const asked = await Effect.runPromiseExit(
         Effect.flatMap(SurrealClient, (client) => client.query("RETURN 1")).pipe(
-          Effect.provide(layerServer(serverAt(urlOf(server)), inOwn(), patience)),
+          Effect.provide(layerServer(serverAt(urlOf()), inOwn(), patience)),
           Logger.withMinimumLogLevel(LogLevel.None)
         )
       )

@@ -53,6 +53,9 @@ export const isDrawn = seed !== usualSeed
 /** `count` times `SVC_RUNS`. */
 export const runs = (count: number): number => Math.max(1, Math.round(count * Number(process.env["SVC_RUNS"] ?? "1")))
 
+/** Rounds of a costly test: half of them in a default run, all in `npm run test:long` and in campaigns. */
+export const rounds = (count: number): number => runs(long ? count : Math.ceil(count / 2))
+
 /** A test that draws from a seed; when it fails, the message ends with the line that replays it. */
 export const seeded = (
   name: string,

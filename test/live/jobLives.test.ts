@@ -16,10 +16,10 @@ import * as SchedulerMemory from "../../src/scheduler/Memory.ts"
 import * as SspMemory from "../../src/ssp/Memory.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import { secret, sleep, until } from "../kit/Door.ts"
-import { type Rng, runs, seeded } from "../kit/random.ts"
+import { type Rng, rounds, seeded } from "../kit/random.ts"
 
 const file = "test/live/jobLives.test.ts"
-const steps = runs(60)
+const steps = rounds(60)
 const keys = ["job:1", "job:2", "job:3", "job:4"] as const
 
 type Key = (typeof keys)[number]

@@ -5,7 +5,7 @@
  * Each seed is a day of its own; the campaign draws new ones.
  */
 import { describe, expect, it } from "vitest"
-import { campaign, runs, seed, seeded } from "../kit/random.ts"
+import { campaign, long, runs, seed, seeded } from "../kit/random.ts"
 import { type Feed, live } from "./cluster.ts"
 
 const days = campaign ? runs(40) : runs(1)
@@ -37,15 +37,16 @@ describe("a cluster whose SSPs follow tables", () => {
     },
     1_800_000
   )
-  seeded(
-    `D61 ${days} days beside an SSP that is sent every event`,
-    "test/sim/tables.test.ts",
-    async () => {
-      const counts = await lived("mixed", seed + 150)
-      expect(counts.get("joins at position")).toBeGreaterThan(0)
-    },
-    1_800_000
-  )
+  if (long)
+    seeded(
+      `D61 ${days} days beside an SSP that is sent every event`,
+      "test/sim/tables.test.ts",
+      async () => {
+        const counts = await lived("mixed", seed + 150)
+        expect(counts.get("joins at position")).toBeGreaterThan(0)
+      },
+      1_800_000
+    )
   it("D61 the tables of days without a blow are let go when no view reads them, and joined again", async () => {
     const { counts, logs } = await live(seed + 250, 0, "pull")
     expect(counts.get("views that came") ?? 0).toBeGreaterThanOrEqual(0)

@@ -122,7 +122,7 @@ export const simulate = (seed: number): World => {
 it("D26 D31 a cluster under loss, delay, repetition and death keeps its promises and heals", () => {
   const replay = process.env["SVC_SEED"] !== undefined
   const total: Record<string, number> = {}
-  const count = replay ? 1 : Random.runs(40)
+  const count = replay ? 1 : Random.rounds(40)
   for (let i = 0; i < count; i++)
     for (const [what, n] of Object.entries(simulate(Random.seed + i).counts)) total[what] = (total[what] ?? 0) + n
   if (process.env["SVC_SHOW"] !== undefined) process.stdout.write(`${JSON.stringify(total)}\n`)

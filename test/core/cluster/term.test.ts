@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest"
 import * as Term from "../../../src/core/cluster/term.ts"
-import { campaign, type Rng, rng, runs, seeded } from "../../kit/random.ts"
+import { campaign, type Rng, rng, rounds, seeded } from "../../kit/random.ts"
 import { leaseMs, type Report, type Weather, World } from "./termWorld.ts"
 
 const rules: Term.Rules = { self: "me", leaseMs }
@@ -122,7 +122,7 @@ const total = (reports: ReadonlyArray<Report>, of: (report: Report) => number): 
   reports.reduce((sum, report) => sum + of(report), 0)
 
 describe("schedulers over one log", () => {
-  const seeds = runs(campaign ? 2000 : 600)
+  const seeds = rounds(campaign ? 2000 : 600)
 
   seeded(
     "D60 never two writers in one epoch, no acknowledged event missing, none twice, and all are served in the end",

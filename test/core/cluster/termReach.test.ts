@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import * as Term from "../../../src/core/cluster/term.ts"
-import { type Rng, rng, runs, seeded } from "../../kit/random.ts"
+import { type Rng, rng, rounds, seeded } from "../../kit/random.ts"
 
 const leaseMs = 3000
 const rules: Term.Rules = { self: "me", leaseMs }
@@ -240,7 +240,7 @@ describe("D70 schedulers whose networks break while their log is reached", () =>
     "test/core/cluster/termReach.test.ts",
     (random) => {
       let [given, kept] = [0, 0]
-      for (let i = 0; i < runs(300); i++) {
+      for (let i = 0; i < rounds(300); i++) {
         const own = random.below(2 ** 31)
         const seed = rng(own)
         const [schedulers, ssps] = [2 + seed.below(4), seed.below(4)]

@@ -6,7 +6,7 @@
  * What is held against the engine after each step stands in runCase.ts; a failure prints a case that was cut down.
  */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { runs, seeded } from "../../kit/random.ts"
+import { rounds, seeded } from "../../kit/random.ts"
 import { type Engines, start } from "../surql/database.ts"
 import { found } from "./found.ts"
 import type { Tag } from "./generateQuery.ts"
@@ -69,7 +69,7 @@ seeded(
   "test/core/ivm/laws.test.ts",
   async (random) => {
     const totals = newTotals()
-    const times = runs(10)
+    const times = rounds(10)
     for (let run = 0; run < times; run++) {
       const wrong = await lawRun(random, engines, totals)
       if (wrong !== undefined) expect.fail(wrong)

@@ -9,7 +9,7 @@ import { expect } from "vitest"
 import type { View } from "../../../src/core/ivm/view/view.ts"
 import * as JsonText from "../../../src/core/jsonText.ts"
 import { encode } from "../../../src/core/surql/values/encode.ts"
-import { type Rng, runs, seeded } from "../../kit/random.ts"
+import { type Rng, rounds, seeded } from "../../kit/random.ts"
 import { Desk, type Watching } from "./desk.ts"
 import { body, history, type Json, keys, type Mask, swarm, tables } from "./generateData.ts"
 import { comparisons, type Query, queries } from "./generateQuery.ts"
@@ -97,7 +97,7 @@ seeded(
   file,
   async (random) => {
     let rows = 0
-    for (let round = 0; round < runs(12); round++) {
+    for (let round = 0; round < rounds(12); round++) {
       await breathe()
       const { asked, changes } = setting(random, 60, 8, 4)
       const records = finals(changes)
@@ -117,7 +117,7 @@ seeded(
       sendAll(amid, order.slice(order.length / 2))
       expectSame(asked, results(some), wanted, "registered amid the data")
     }
-    expect(rows).toBeGreaterThan(140)
+    expect(rows).toBeGreaterThan(11 * rounds(12))
   }
 )
 
@@ -126,7 +126,7 @@ seeded(
   file,
   async (random) => {
     let deltas = 0
-    for (let round = 0; round < runs(6); round++) {
+    for (let round = 0; round < rounds(6); round++) {
       await breathe()
       const { asked, changes } = setting(random, 120, 8, 1)
       const together = new Desk(),
@@ -144,7 +144,7 @@ seeded(
         expect(heard, `alone: ${text} ${JsonText.write(params)}`).toEqual(told[i])
       })
     }
-    expect(deltas).toBeGreaterThan(320)
+    expect(deltas).toBeGreaterThan(53 * rounds(6))
   }
 )
 
@@ -153,7 +153,7 @@ seeded(
   file,
   async (random) => {
     let moved = 0
-    for (let round = 0; round < runs(10); round++) {
+    for (let round = 0; round < rounds(10); round++) {
       await breathe()
       const { asked, changes, mask } = setting(random, 80, 8, 2)
       const desk = new Desk(),
@@ -175,7 +175,7 @@ seeded(
         expectSame(asked, results(held), before, `after ${id} came and went`)
       }
     }
-    expect(moved).toBeGreaterThan(80)
+    expect(moved).toBeGreaterThan(7 * rounds(10))
   }
 )
 
@@ -184,7 +184,7 @@ seeded(
   file,
   async (random) => {
     let batches = 0
-    for (let round = 0; round < runs(7); round++) {
+    for (let round = 0; round < rounds(7); round++) {
       await breathe()
       const { asked, changes } = setting(random, 120, 8, 1)
       const one = new Desk(),
@@ -209,7 +209,7 @@ seeded(
       whole.sendAll(changes)
       expectSame(asked, results(atOnce), results(single), "all at once")
     }
-    expect(batches).toBeGreaterThan(40)
+    expect(batches).toBeGreaterThan(5 * rounds(7))
   }
 )
 
@@ -240,7 +240,7 @@ const renameJson = <A>(json: A): A => JsonText.parse(rename(JsonText.write(json)
 seeded("L5 records with other ids in the same order give the same result with those ids", file, async (random) => {
   expect(Object.keys(renamed).sort()).toEqual([...keys].sort())
   let rows = 0
-  for (let round = 0; round < runs(10); round++) {
+  for (let round = 0; round < rounds(10); round++) {
     await breathe()
     const { asked, changes } = setting(random, 100, 8, 2)
     const desk = new Desk(),
@@ -261,12 +261,12 @@ seeded("L5 records with other ids in the same order give the same result with th
       })
     }
   }
-  expect(rows).toBeGreaterThan(240)
+  expect(rows).toBeGreaterThan(24 * rounds(10))
 })
 
 seeded("L1 LIMIT n is a prefix of LIMIT n+1, and START cuts off its beginning", file, async (random) => {
   let full = 0
-  for (let round = 0; round < runs(10); round++) {
+  for (let round = 0; round < rounds(10); round++) {
     await breathe()
     const { asked, changes } = setting(random, 60, 6, 3, ["windows", "only"])
     const desk = new Desk()
@@ -288,7 +288,7 @@ seeded("L1 LIMIT n is a prefix of LIMIT n+1, and START cuts off its beginning", 
       })
     }
   }
-  expect(full).toBeGreaterThan(140)
+  expect(full).toBeGreaterThan(14 * rounds(10))
 })
 
 seeded(
@@ -296,7 +296,7 @@ seeded(
   file,
   async (random) => {
     let split = 0
-    for (let round = 0; round < runs(12); round++) {
+    for (let round = 0; round < rounds(12); round++) {
       await breathe()
       const { asked, changes, mask } = setting(random, 100, 1, 2, ["group", "split", "sources", "only", "value"])
       const desk = new Desk()
@@ -321,6 +321,6 @@ seeded(
         }
       }
     }
-    expect(split).toBeGreaterThan(400)
+    expect(split).toBeGreaterThan(33 * rounds(12))
   }
 )

@@ -10,7 +10,7 @@ import { PagedView } from "../../../src/core/ivm/view/pagedView.ts"
 import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
 import { Regex, type Value } from "../../../src/core/surql/values/value.ts"
-import { type Rng, runs, seeded } from "../../kit/random.ts"
+import { type Rng, rounds, runs, seeded } from "../../kit/random.ts"
 import { change, Desk, type Watching } from "./desk.ts"
 import type { Json } from "./generateData.ts"
 import { reachable } from "./reachable.ts"
@@ -296,7 +296,7 @@ seeded(
   "L7 an index is built in slices, and whatever comes, changes and goes meanwhile is in it once",
   "test/core/ivm/pages.test.ts",
   (random) => {
-    for (let run = 0; run < runs(6); run++) {
+    for (let run = 0; run < rounds(6); run++) {
       const on = new Desk()
       // Keys that few rows have come and go with them; every other id is of text.
       const idOf = (i: number): string => (i % 2 === 0 ? `t:${i}` : `t:x${i}`)
@@ -459,7 +459,7 @@ describe("L7 a filter that few rows pass", () => {
     "test/core/ivm/pages.test.ts",
     (random) => {
       const ways = new Set<string>()
-      for (let run = 0; run < runs(4); run++) {
+      for (let run = 0; run < rounds(4); run++) {
         const on = new Desk()
         let share = 0
         const rows = new Map<number, Pick<Row, "id" | "at" | "list">>()

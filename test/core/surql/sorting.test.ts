@@ -10,7 +10,7 @@ import { compareTerm } from "../../../src/core/surql/evaluate/select/sorting.ts"
 import { compareStrings } from "../../../src/core/surql/values/order.ts"
 import { collated, slug } from "../../../src/core/surql/values/transliterate.ts"
 import type { Rng } from "../../kit/random.ts"
-import { runs, seeded } from "../../kit/random.ts"
+import { rounds, seeded } from "../../kit/random.ts"
 import { embedded } from "./embedded.ts"
 
 const db = embedded()
@@ -105,7 +105,7 @@ describe("COLLATE and NUMERIC", () => {
     "test/core/surql/evaluate/sorting.test.ts",
     async (random) => {
       let differing = 0
-      for (let round = 0; round < runs(10); round++) {
+      for (let round = 0; round < rounds(10); round++) {
         // Texts that share beginnings, because that is where a comparison gets difficult.
         const roots = Array.from({ length: 40 }, () => textOf(random))
         const lists = Array.from({ length: 100 }, () => {
@@ -120,7 +120,7 @@ describe("COLLATE and NUMERIC", () => {
           (list) => String(list.slice().sort(forms.sort_lexical)) !== String(list.slice().sort(compareStrings))
         ).length
       }
-      expect(differing).toBeGreaterThan(runs(10) * 50)
+      expect(differing).toBeGreaterThan(rounds(10) * 50)
     },
     60_000
   )

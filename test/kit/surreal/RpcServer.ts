@@ -26,8 +26,6 @@ export interface ServerOptions {
   readonly sessionFor?: string
   /** The engine's capabilities: `{ network_targets: true }` lets events post. */
   readonly capabilities?: object
-  /** What it says its version is; the engine's own when absent. */
-  readonly version?: string
 }
 
 interface Socket {
@@ -63,7 +61,8 @@ export class RpcServer {
   readonly user: string
   readonly pass: string
   readonly #engine: NativeEngine
-  readonly #version: string | undefined
+  /** What it says its version is; the engine's own when absent. */
+  version: string | undefined = undefined
   readonly #http: Server
   readonly #connections = new Set<Connection>()
   readonly #sockets = new Set<Duplex>()
@@ -74,9 +73,8 @@ export class RpcServer {
   /** Requests answered, by method. */
   readonly calls = new Map<string, number>()
 
-  private constructor(engine: NativeEngine, http: Server, user: string, pass: string, version: string | undefined) {
+  private constructor(engine: NativeEngine, http: Server, user: string, pass: string) {
     this.#engine = engine
-    this.#version = version
     this.#http = http
     this.user = user
     this.pass = pass
@@ -114,7 +112,7 @@ export class RpcServer {
       throw new Error(`the root user cannot be defined: ${String(defined?.result)}`)
     const http = createServer()
     await new Promise<void>((listening, failed) => http.once("error", failed).listen(port, "127.0.0.1", listening))
-    return new RpcServer(engine, http, user, pass, options.version)
+    return new RpcServer(engine, http, user, pass)
   }
 
   /** For the SDK over WebSocket. */
@@ -174,7 +172,7 @@ export class RpcServer {
     query: string,
     bindings: { readonly [name: string]: unknown } = {}
   ): Promise<A> {
-    const session = await Session.attach(this.#engine, this.#version)
+    const session = await Session.attach(this.#engine, this.version)
     await session.ask("signin", { user: this.user, pass: this.pass })
     await session.ask("use", namespace, database)
     const answers = await session.ask<ReadonlyArray<{ readonly status: string; readonly result: unknown }>>(
@@ -201,7 +199,7 @@ export class RpcServer {
     socket.on("error", () => socket.terminate())
     const connection: Connection = {
       socket,
-      own: await Session.attach(this.#engine, this.#version),
+      own: await Session.attach(this.#engine, this.version),
       attached: new Map()
     }
     this.#connections.add(connection)
@@ -250,7 +248,7 @@ export class RpcServer {
     txn: Uint8Array | undefined
   ) {
     if (method === "attach" && named !== undefined) {
-      attached.set(named, await Session.attach(this.#engine, this.#version))
+      attached.set(named, await Session.attach(this.#engine, this.version))
       return { failed: false, bytes: Frames.none }
     }
     const session = named === undefined ? own : attached.get(named)
@@ -279,9 +277,9 @@ export class RpcServer {
     if (this.#stopped) return
     const route = `${request.method} ${new URL(request.url ?? "/", "http://any").pathname}`
     if (route === "GET /health" || route === "GET /status") return void response.writeHead(200).end()
-    if (route === "GET /version") return void response.writeHead(200).end(`surrealdb-${this.#version ?? "3.0.2"}`)
+    if (route === "GET /version") return void response.writeHead(200).end(`surrealdb-${this.version ?? "3.0.2"}`)
     if (route !== "POST /rpc" && route !== "POST /sql") return void response.writeHead(404).end()
-    const session = await Session.attach(this.#engine, this.#version)
+    const session = await Session.attach(this.#engine, this.version)
     try {
       await this.#introduce(session, request.headers)
       await (route === "POST /rpc"
