@@ -170,7 +170,14 @@ export const snapshotSeqHeader = "svc-snapshot-seq"
 export const exactType = "application/vnd.svc+json"
 
 /** Extension (D31). */
-export const SspDeregistration = Schema.Struct({ ssp_id: filled, incarnation }).annotations({
+export const SspDeregistration = Schema.Struct({
+  ssp_id: filled,
+  incarnation,
+  calling: Schema.optional(Schema.Array(filled)).annotations({
+    description:
+      "Extension: jobs whose calls are under way; another SSP is given them when they are reported, or after 20 s (fixed)"
+  })
+}).annotations({
   ...every,
   identifier: "SspDeregistration",
   examples: [Examples.sspDeregistration]

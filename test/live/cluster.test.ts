@@ -232,6 +232,8 @@ describe("a cluster of processes", () => {
       await cluster.settled()
       await registerViews(cluster, scale.views)
       expect([await second!.stop(), await third!.stop()]).toEqual([0, 0])
+      for (const { name } of [second!, third!])
+        expect(cluster.scheduler.logs).toContain(`${name} is removed: it deregistered`)
       await until("all views on the twin", async () =>
         (await Promise.all(viewIds(scale.views).map((id) => twin.ask({ path: `/view/${id}` })))).every(
           (answer) => answer?.status === 200

@@ -218,4 +218,37 @@ describe("jobs on a cluster of processes", () => {
     },
     2 * scale.endMs + 120_000
   )
+  seeded(
+    "D80 200 jobs on SSPs of which two are told to stop one after the other: each is called once, and none is left",
+    file,
+    async (random) => {
+      const folder = temporaryFolder()
+      const { backend, cluster } = await startField(folder)
+      const ids = Array.from({ length: 200 }, (_, n) => `mail_job:${n}`)
+      backend.reply = (_, response) => void setTimeout(() => response.end("{}"), 20 + random.below(500))
+      try {
+        const record = { path: "/send", payload: {}, status: "pending", max_retries: 0 }
+        const body = ids.map((id) => ({ table: "mail_job", op: "CREATE", id, record }))
+        expect((await cluster.scheduler.ask({ method: "POST", path: "/ingest", body }, 20_000))?.status).toBe(200)
+        for (const ssp of cluster.ssps.slice(0, 2)) {
+          const goal = backend.received.length + 10 + random.below(30)
+          await until("jobs are called", () => backend.received.length >= goal)
+          expect(await ssp.stop()).toBe(0)
+          expect(cluster.scheduler.logs).toContain(`${ssp.name} is removed: it deregistered`)
+        }
+        const isOver = async () => {
+          const found = await cluster.query("SELECT VALUE status FROM mail_job")
+          return found.filter((status) => String(status) === "success").length === ids.length
+        }
+        await until("none is left", isOver, scale.endMs)
+        expect(backend.overlaps).toEqual([])
+        expect(ids.filter((id) => backend.calls(id).length !== 1)).toEqual([])
+      } finally {
+        await cluster.close()
+        await backend.close()
+        removeFolder(folder)
+      }
+    },
+    2 * scale.endMs + 120_000
+  )
 })

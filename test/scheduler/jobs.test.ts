@@ -121,6 +121,23 @@ describe("D35 the assignment of jobs", () => {
     await until("b has it", () => b.calls("/job/execute").length === 1)
     expect([executed(a), executed(b), await running(node)]).toEqual([[], [body("job:3", 3)], 3])
   })
+  it("D80 a job that an SSP is calling at its goodbye is its until it reports: its failure counts, and what it puts back goes on", async () => {
+    const node = await start()
+    const [a, b] = [await joined(node, "a"), await joined(node, "b")]
+    await ingest(node, [pending("job:1"), pending("job:2"), pending("job:3"), pending("job:4"), pending("job:5")])
+    await node.post("/ssp/deregister", { ssp_id: "a", calling: ["job:1", "job:3"] })
+    await until("b has what was not called", () => b.calls("/job/execute").length === 1)
+    await report(node, "job:1", "failed", { ssp_id: "a", error: "it failed" })
+    await report(node, "job:3", "pending", { ssp_id: "a" })
+    await until("b has what was put back", () => b.calls("/job/execute").length === 2)
+    const told = executed(b).map((job) => (job as Body)["job_id"])
+    expect([executed(a), told, (await row(node, "job:1"))["status"], await running(node)]).toEqual([
+      [],
+      ["job:5", "job:3"],
+      "failed",
+      4
+    ])
+  })
   it("D35 jobs that were there before their table was known to hold jobs are found and handed over", async () => {
     const node = await start()
     await ingest(node, [

@@ -15,7 +15,7 @@ const scene = Effect.gen(function* () {
   const leases: Array<number> = []
   const enrolled = new Enrolled(
     () => clock.unsafeCurrentTimeMillis(),
-    { held: () => true, holdUntil: (ms: number) => void leases.push(ms) },
+    { holdUntil: (ms: number) => void leases.push(ms) },
     500
   )
   const sent: Array<{ readonly at: number; readonly answer: Deferred.Deferred<void, SchedulerError> }> = []
@@ -75,11 +75,7 @@ it.effect(
 it.effect("a defect in one ends the loop", () =>
   Effect.gen(function* () {
     const clock = yield* Effect.clock
-    const enrolled = new Enrolled(
-      () => clock.unsafeCurrentTimeMillis(),
-      { held: () => true, holdUntil: () => undefined },
-      500
-    )
+    const enrolled = new Enrolled(() => clock.unsafeCurrentTimeMillis(), { holdUntil: () => undefined }, 500)
     const running = yield* Effect.fork(
       Heartbeats.loop(
         { heartbeat: () => Effect.dieMessage("broken") },

@@ -85,7 +85,13 @@ export type Command =
       readonly cpu: number | undefined
       readonly memory: number | undefined
     }
-  | { readonly tag: "Deregister"; readonly ref: number; readonly from: SspIdentity }
+  /** `calling`: jobs that it calls at this moment. */
+  | {
+      readonly tag: "Deregister"
+      readonly ref: number
+      readonly from: SspIdentity
+      readonly calling?: ReadonlyArray<string> | undefined
+    }
   | { readonly tag: "Polled"; readonly ssp: string; readonly registration: number; readonly health: Health }
   /** `jitter`: 0 <= x < 1, drawn by the shell. */
   | {
@@ -142,6 +148,8 @@ export type Command =
   | { readonly tag: "JobCalled"; readonly op: number; readonly job: string; readonly outcome: CallOutcome }
   /** Where `created` is named, only the job that is from there is done, and none that has its id since. */
   | { readonly tag: "JobDone"; readonly job: string; readonly created?: number | undefined }
+  /** The SSP that ran it until now puts it back. */
+  | { readonly tag: "JobReleased"; readonly job: string }
   /** The kept part of a job's answer; undefined: nothing any more. Answered, if asked, when that is on disk. */
   | {
       readonly tag: "JobAnswered"

@@ -54,6 +54,7 @@ const tick = (turn: Turn): void => {
     Members.sweep(turn, ssp)
     Delivery.deliver(turn, ssp)
   }
+  Jobs.expire(turn)
   Views.expire(turn)
   Views.pump(turn)
   Views.rebalance(turn)
@@ -153,6 +154,8 @@ const run = (turn: Turn, command: Command): void => {
       return Jobs.arrived(turn, command)
     case "JobCalled":
       return jobCalled(turn, command)
+    case "JobReleased":
+      return Jobs.released(turn, command.job)
     case "JobDone":
       return Jobs.done(turn, command.job, command.created)
     case "JobAnswered":

@@ -4,7 +4,7 @@
  *
  * The assignment travels with the change that announces the job; only a job that changes hands later is told by a call.
  */
-import { HashSet } from "effect"
+import { HashMap, HashSet } from "effect"
 import type { Command } from "./messages.ts"
 import * as State from "./state.ts"
 import { act, dropJob, log, reply, serial, set, setJob, type Turn, updateAt } from "./turn.ts"
@@ -83,6 +83,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled
     calls: Math.max(0, member.calls - 1),
     coolUntil: failed ? turn.now + turn.state.config.coolMs : member.coolUntil
   }))
+  if (HashMap.has(turn.state.endingJobs, job.job)) return setJob(turn, { ...job, op: undefined })
   if (!failed && State.at(turn.state, job.home) !== undefined)
     return persist(turn, { ...job, op: undefined, told: true })
   if (command.outcome.kind === "refused")
@@ -92,6 +93,32 @@ export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled
   const isFree = outcome.kind === "refused" || (outcome.kind === "unreachable" && outcome.secret === true)
   setJob(turn, { ...job, op: undefined, told: false, home: isFree ? undefined : job.home })
   set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, job.job) })
+}
+
+/**
+ * An SSP says goodbye that is calling these: given to another at once they would be called twice at the same time, so
+ * their reports are waited for.
+ */
+export const ending = (turn: Turn, member: State.SspMember, calling: ReadonlyArray<string>): void => {
+  const its = calling.filter((id) => HashSet.has(member.jobs, id))
+  if (its.length === 0) return
+  const until = turn.now + turn.state.config.callsEndMs
+  set(turn, { endingJobs: its.reduce((all, id) => HashMap.set(all, id, until), turn.state.endingJobs) })
+  updateAt(turn, member, (leaving) => ({ ...leaving, jobs: HashSet.difference(leaving.jobs, its) }))
+}
+
+/** Its call is over without an end: it waits for another SSP. */
+export const released = (turn: Turn, id: string): void => {
+  if (!HashMap.has(turn.state.endingJobs, id)) return
+  set(turn, {
+    endingJobs: HashMap.remove(turn.state.endingJobs, id),
+    waitingJobs: Waiting.add(turn.state.waitingJobs, id)
+  })
+}
+
+/** Reports that have not come in time are not waited for any more. */
+export const expire = (turn: Turn): void => {
+  for (const [id, until] of turn.state.endingJobs) if (until <= turn.now) released(turn, id)
 }
 
 /** Hands waiting jobs to SSPs with room. O(calls allowed). */

@@ -10,6 +10,7 @@ import * as DeliveryQueue from "./deliveryQueue.ts"
 import * as Freeze from "./freeze.ts"
 import * as Member from "./member.ts"
 import type { Command, Home, SspIdentity, SspRegistration } from "./messages.ts"
+import * as Jobs from "./poolJobs.ts"
 import * as Views from "./poolViews.ts"
 import * as SchedulerPhase from "./schedulerPhase.ts"
 import * as State from "./state.ts"
@@ -220,8 +221,10 @@ const sameProcess = (member: SspIdentity, from: SspIdentity): boolean =>
 /** A goodbye of an older process must not take the newer one along. */
 export const deregister = (turn: Turn, command: Command & { readonly tag: "Deregister" }): void => {
   const member = State.member(turn.state, command.from.ssp)
-  if (member !== undefined && sameProcess(member, command.from))
+  if (member !== undefined && sameProcess(member, command.from)) {
+    Jobs.ending(turn, member, command.calling ?? [])
     apply(turn, command.from.ssp, "Deregistered", "it deregistered")
+  }
   reply(turn, command.ref, { kind: "ok" })
 }
 

@@ -59,6 +59,8 @@ export interface Config extends DeliveryQueue.Limits {
   readonly unevenMs: number
   /** How long an SSP that did not answer a call gets no other of the scheduler's own accord. */
   readonly coolMs: number
+  /** Longer than an SSP takes to stop, calls that are under way included. */
+  readonly callsEndMs: number
   /** A registration that an SSP dies of has been under way for so long at least (D48). */
   readonly slowCallMs: number
   /** Requests waiting per view. */
@@ -89,6 +91,7 @@ export const defaults: Config = {
   movesPerSecond: 50,
   unevenMs: 3000,
   coolMs: 1000,
+  callsEndMs: 20_000,
   slowCallMs: 250,
   maxQueue: 16,
   maxExpiries: 256,
@@ -211,6 +214,8 @@ export interface State {
   readonly struck: HashMap.HashMap<string, number>
   readonly jobs: HashMap.HashMap<string, Job>
   readonly waitingJobs: Waiting.Waiting
+  /** Jobs that an SSP was calling when it said goodbye, and until when their reports are waited for. */
+  readonly endingJobs: HashMap.HashMap<string, number>
   /** Registrations, assignments, freezes and calls are numbered by one counter that grows over restarts. */
   readonly serial: number
   readonly lastPicked: string | undefined
@@ -241,6 +246,7 @@ export const initial = (config: Config, epoch: number, log: DeliveryQueue.Log, c
   quarantined: HashMap.empty(),
   struck: HashMap.empty(),
   jobs: HashMap.empty(),
+  endingJobs: HashMap.empty(),
   waitingJobs: Waiting.none,
   serial: epoch * perEpoch,
   lastPicked: undefined,

@@ -108,6 +108,7 @@ export const dropJob = (turn: Turn, job: State.Job): void => {
   updateAt(turn, job.home, (member) => ({ ...member, jobs: HashSet.remove(member.jobs, job.job) }))
   set(turn, {
     jobs: HashMap.remove(turn.state.jobs, job.job),
+    endingJobs: HashMap.remove(turn.state.endingJobs, job.job),
     waitingJobs: Waiting.remove(turn.state.waitingJobs, job.job)
   })
 }

@@ -237,12 +237,12 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
       )
       .handle(
         "leave",
-        ({ payload: { incarnation, ssp_id } }) =>
+        ({ payload: { calling, incarnation, ssp_id } }) =>
           Effect.zipRight(
             speakingFor(ssp_id),
             audited(ssp_id)(
               Effect.as(
-                pool.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: ssp_id, incarnation } })),
+                pool.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: ssp_id, incarnation }, calling })),
                 ok
               )
             )

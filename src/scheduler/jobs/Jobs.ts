@@ -268,18 +268,24 @@ const record = (
     })
   })
 
+/** The SSP that has a job: at its goodbye it keeps those that it is calling until the calls have ended. */
+const holderOf = ({ pool }: JobsDependencies, job: State.Job): string | undefined => {
+  const state = pool.state()
+  return HashMap.has(state.endingJobs, job.job) ? job.home?.ssp : State.at(state, job.home)?.ssp
+}
+
 /** A former owner of a job may only report `completed`; failures count only from the current owner. */
-const counts = ({ pool }: JobsDependencies, job: State.Job, { ssp_id, status }: Result): boolean =>
-  status === "completed" || ssp_id === undefined || State.at(pool.state(), job.home)?.ssp === ssp_id
+const counts = (parts: JobsDependencies, job: State.Job, { ssp_id, status }: Result): boolean =>
+  status === "completed" || ssp_id === undefined || holderOf(parts, job) === ssp_id
 
 /** Of the job that has the id now, and not of one that was deleted. */
 const isOfThis = (job: State.Job, { created_seq: created }: Result): boolean =>
   created === undefined || job.created === undefined || created === job.created
 
 /** One SSP cannot decide the jobs of another, however well it says they ended. */
-const countsOfOne: typeof counts = ({ pool }, job, { ssp_id }) => {
-  const holder = State.at(pool.state(), job.home)
-  return holder === undefined || holder.ssp === ssp_id
+const countsOfOne: typeof counts = (parts, job, { ssp_id }) => {
+  const holder = holderOf(parts, job)
+  return holder === undefined || holder === ssp_id
 }
 
 /** On disk before the report is answered, and before the job is over: a question about it is answered from there. */
@@ -297,6 +303,7 @@ const result = (parts: JobsDependencies, given: Result, isHeard: typeof counts):
     yield* keep(parts, id.text, status === "success" ? (given.result ?? undefined) : undefined)
     if (parts.writes) yield* record(parts, id, status, given, job)
     if (isOver(status)) yield* parts.pool.tell({ tag: "JobDone", job: id.text, created: job.created })
+    else if (status === "pending") yield* parts.pool.tell({ tag: "JobReleased", job: id.text })
   })
 
 /** What an operator asks for, as an ordinary change: a retried job is pending again and is assigned as any other. */

@@ -151,6 +151,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
           ...(own ? { deletes: ({ id }) => ViewRecords.deletion(Rows.leaseId(id)) } : {})
         })
         yield* Serving.fork(loaded.pipe(Effect.zipRight(prepared(store)), Effect.zipRight(runner.run)))
+        lease.atEnd(() => runner.close())
         yield* Effect.addFinalizer(() => runner.stop)
       }
       return service(intake.tables, store, { assignments, created }, runner, results)

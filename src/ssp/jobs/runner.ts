@@ -81,6 +81,8 @@ export interface Runner {
   /** Lets go of everything that is not running now. */
   readonly forget: () => void
   readonly figures: () => ReadonlyArray<Figures>
+  /** Begins nothing new from here on; answers the jobs whose calls are under way, which go to their ends. */
+  readonly close: () => ReadonlyArray<string>
   /** Sweeps, claims, calls and renews for as long as it runs. */
   readonly run: Effect.Effect<never>
   /** Begins nothing new, gives what runs its time, releases the rest. */
@@ -182,8 +184,15 @@ class JobRunner implements Runner {
     ).pipe(Effect.zipRight(Effect.never))
   }
 
-  readonly stop: Effect.Effect<void> = Effect.gen(this, function* () {
+  close(): ReadonlyArray<string> {
     this.closing = true
+    return [...this.works.values()].flatMap(({ lane }) =>
+      [...lane.known.values()].flatMap(({ ref, state }) => (state === "running" ? [ref.text] : []))
+    )
+  }
+
+  readonly stop: Effect.Effect<void> = Effect.gen(this, function* () {
+    this.close()
     const held = [...this.works.values()].flatMap(({ lane }) =>
       [...lane.known.values()].filter((entry) => entry.state !== "running" && entry.heldUntilMs !== undefined)
     )

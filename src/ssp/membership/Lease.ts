@@ -16,6 +16,10 @@ export class Lease extends Context.Tag("ssp/membership/Lease")<
     readonly held: () => boolean
     /** Milliseconds of `steadyOf`; whatever was before is forgotten. */
     readonly holdUntil: (ms: number) => void
+    /** Has no job begun any more, for the goodbye; answers those whose calls are under way. */
+    readonly end: () => ReadonlyArray<string>
+    /** What {@link end} asks. */
+    readonly atEnd: (answer: () => ReadonlyArray<string>) => void
   }
 >() {
   static readonly layer: Layer.Layer<Lease, never, SspConfig> = Layer.effect(
@@ -24,7 +28,13 @@ export class Lease extends Context.Tag("ssp/membership/Lease")<
       const { mode } = yield* SspConfig
       const nowMs = steadyOf(yield* Effect.clock)
       let until = mode === "standalone" ? Infinity : 0
-      return { held: () => nowMs() < until, holdUntil: (ms: number) => void (until = ms) }
+      let calling = (): ReadonlyArray<string> => []
+      return {
+        held: () => nowMs() < until,
+        holdUntil: (ms: number) => void (until = ms),
+        end: () => calling(),
+        atEnd: (answer: typeof calling) => void (calling = answer)
+      }
     })
   )
 }

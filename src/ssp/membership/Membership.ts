@@ -141,7 +141,8 @@ export const make = (assignments: Assignments) =>
     const clock = yield* Effect.clock
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const identity = { ssp_id: config.sspId, incarnation: yield* hex }
-    const enrolled = new Enrolled(steadyOf(clock), yield* Lease, config.heartbeatIntervalMs)
+    const lease = yield* Lease
+    const enrolled = new Enrolled(steadyOf(clock), lease, config.heartbeatIntervalMs)
     let stops = false
     const attempts = yield* makeAttempts(enrolled, identity, assignments, () => stops)
     const beats = Heartbeats.loop(client, views, identity, config.heartbeatIntervalMs, enrolled)
@@ -149,7 +150,9 @@ export const make = (assignments: Assignments) =>
     const goodbye = Effect.suspend(() => {
       const known =
         (enrolled.wasRegistered || enrolled.isAsking) && enrolled.state.step !== "fenced" && !enrolled.isPlain
-      return known ? atEnd(client.deregister(identity), goodbyeWithin) : Effect.void
+      if (!known) return Effect.void
+      const calling = lease.end()
+      return atEnd(client.deregister({ ...identity, ...(calling.length === 0 ? {} : { calling }) }), goodbyeWithin)
     }).pipe(
       Effect.catchAll(({ message }) =>
         Effect.logWarning(

@@ -32,12 +32,12 @@ export class Enrolled {
   /** Resolved by the first registration. */
   readonly registered = Deferred.unsafeMake<void>(FiberId.none)
   readonly nowMs: () => number
-  private readonly lease: Lease["Type"]
+  private readonly lease: Pick<Lease["Type"], "holdUntil">
   private readonly heartbeatIntervalMs: number
   private heardAt = -Infinity
   private silenceMs: number
 
-  constructor(nowMs: () => number, lease: Lease["Type"], heartbeatIntervalMs: number) {
+  constructor(nowMs: () => number, lease: Pick<Lease["Type"], "holdUntil">, heartbeatIntervalMs: number) {
     this.nowMs = nowMs
     this.lease = lease
     this.heartbeatIntervalMs = heartbeatIntervalMs

@@ -380,4 +380,22 @@ describe("jobs", () => {
     pool.ready("a").do({ tag: "JobCalled", op: call!.op, job: "j1", outcome: { kind: "unreachable" } })
     expect(pool.at(11).found("ExecuteJob")).toMatchObject([{ ssp: "b" }])
   })
+  it("D80 jobs that its goodbye names as called go to another when they are put back, or after a while; one that ends to none", () => {
+    const pool = new Drive({ callsEndMs: 500, heartbeatTimeoutMs: 1e9 }).ready("a")
+    for (const job of ["j1", "j2", "j3", "j4"]) arrive(pool, job)
+    pool.ready("b").do({
+      tag: "Deregister",
+      ref: 9,
+      from: { ssp: "a", incarnation: undefined },
+      calling: ["j1", "j2", "j3", "unknown"]
+    })
+    const told = () => pool.found("ExecuteJob").map(({ job, ssp }) => [job, ssp])
+    expect(told()).toEqual([["j4", "b"]])
+    expect(pool.at(499).found("ExecuteJob")).toEqual([])
+    pool.do({ tag: "JobDone", job: "j1" }).do({ tag: "JobReleased", job: "j2" })
+    expect(told()).toEqual([["j2", "b"]])
+    pool.at(500)
+    expect(told()).toEqual([["j3", "b"]])
+    expect(pool.at(5000).found("ExecuteJob")).toEqual([])
+  })
 })

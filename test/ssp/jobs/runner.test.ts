@@ -299,6 +299,17 @@ describe("leases, restarts and stops", () => {
         kit.calls.length
       ]).toEqual(["success", "pending", 1, false, 2])
     }))
+  test("D80 what it calls is named at the goodbye, and nothing is begun after it", () =>
+    Effect.gen(function* () {
+      const kit = yield* start([pending("slow"), pending("waits", { max_retries: 3 })], (call) =>
+        call.headers["idempotency-key"] === "job:slow" ? Effect.delay(answer(200), "4 seconds") : answer(500)
+      )
+      yield* pass(100)
+      expect(kit.runner.close()).toEqual(["job:slow"])
+      expect(kit.runner.offer(ref("late"))).toBe(false)
+      yield* pass(60_000)
+      expect([kit.calls.length, (yield* kit.job("slow")).status]).toEqual([2, "success"])
+    }))
   test("D38 a wait that was begun is kept over a stop and over a crash: the next runner calls at the time that was set, and counts on", () =>
     Effect.gen(function* () {
       const store = memoryStore([pending("asked"), pending("crashed")])
