@@ -27,6 +27,7 @@ import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
 import { replica } from "./replica.ts"
 import { arrival } from "./streams/arrival.ts"
 import { streams } from "./streams/run.ts"
+import { turns } from "./turns.ts"
 import { wal } from "./wal.ts"
 
 interface Target {
@@ -209,6 +210,7 @@ const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } =
   ...failover,
   database,
   faults,
+  turns,
   jobs,
   client,
   ...streams,
