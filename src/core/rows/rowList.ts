@@ -80,16 +80,18 @@ export class RowList {
 
   /** Reads the view whole, with pauses in which it must not change. */
   *fill(): Slices<void> {
+    yield* this.view.arrange()
     const items: Array<Item> = []
     let pauseAt = charsPerSlice
     for (const row of this.view.each()) {
-      items.push(this.itemOf(row, this.ranking?.of(row.key)))
+      const item = this.itemOf(row, this.ranking?.of(row.key))
+      items.push(item)
+      this.byKey.set(item.key, item)
       if (this.chars < pauseAt && items.length % rowsPerSlice !== 0) continue
       pauseAt = this.chars + charsPerSlice
       yield
     }
     this.items = new ChunkedList(items)
-    for (const item of items) this.byKey.set(item.key, item)
   }
 
   /** Follows a step that has ended, or several. */

@@ -8,6 +8,7 @@ import { Either } from "effect"
 import { expect, test } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
+import { RowList } from "../../../src/core/rows/rowList.ts"
 import type { Slices } from "../../../src/core/surql/evaluate/scope.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
 import { toJson } from "../../../src/core/surql/values/json.ts"
@@ -86,3 +87,10 @@ test.each(kinds)(
     expect(one.hash()).toBe(Either.getOrThrow(anew).hash())
   }
 )
+
+test("D50 the list behind streams of rows puts its view in order with pauses", () => {
+  const [, query] = kinds.map(([text]) => text)
+  const [view] = stepped(acquired(world(), query!))
+  const [, pauses] = stepped(new RowList(Either.getOrThrow(view), Number.POSITIVE_INFINITY).fill())
+  expect(pauses).toBeGreaterThanOrEqual(sorting)
+})
