@@ -18,32 +18,8 @@ import { SspApi } from "../../src/protocol/SspApi.ts"
 import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { type Answer, type Body, bodyOf, request } from "../kit/http.ts"
 import { listen, shut } from "../kit/listening.ts"
+import { begunStream, bodiesOf, examplesIn, type Operation, operationsOf, pathOf } from "../kit/operations.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
-
-interface Content {
-  readonly [type: string]: {
-    readonly example?: unknown
-    readonly examples?: { readonly [name: string]: { readonly value: unknown } }
-  }
-}
-
-interface Operation {
-  readonly operationId: string
-  readonly method: string
-  readonly path: string
-  readonly parameters: ReadonlyArray<{
-    readonly name: string
-    readonly in: string
-    readonly required: boolean
-    readonly example?: unknown
-  }>
-  readonly requestBody?: { readonly content: Content }
-  readonly responses: { readonly [status: string]: { readonly content?: Content } }
-}
-
-interface Document {
-  readonly paths: { readonly [path: string]: { readonly [method: string]: Omit<Operation, "method" | "path"> } }
-}
 
 /** Schemas of an operation as the code declares them. */
 interface Declared {
@@ -68,55 +44,10 @@ const declared = (api: typeof SspApi | typeof SchedulerApi): ReadonlyMap<string,
   return all
 }
 
-const operationsOf = (document: Document): ReadonlyArray<Operation> =>
-  Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path }))
-  )
-
-const examplesIn = (content: Content | undefined): ReadonlyArray<unknown> =>
-  Object.values(content ?? {}).flatMap((one) =>
-    "example" in one ? [one.example] : Object.values(one.examples ?? {}).map(({ value }) => value)
-  )
-
-/** Path with the examples of its parameters, and of those in the query that must be there. */
-const pathOf = ({ parameters, path }: Operation): string => {
-  const missing = parameters.filter(({ example, required }) => required && example === undefined)
-  expect(missing.map(({ name }) => `${path} ${name}`)).toEqual([])
-  const query = new URLSearchParams(
-    parameters
-      .filter((one) => one.in === "query" && one.required)
-      .map(({ example, name }) => [name, String(example)] as [string, string])
-  )
-  return (
-    parameters
-      .filter((one) => one.in === "path")
-      .reduce((text, { example, name }) => text.replace(`{${name}}`, encodeURIComponent(String(example))), path) +
-    (query.size === 0 ? "" : `?${query}`)
-  )
-}
-
 /** Names of an object's fields, or of those of what a list holds. */
 const keysOf = (value: unknown): unknown => {
   const one: unknown = Array.isArray(value) ? value[0] : value
   return typeof one === "object" && one !== null ? Object.keys(one).sort() : typeof one
-}
-
-/** A stream goes on for ever: its beginning. */
-const begunStream = async (url: string, path: string, body: unknown): Promise<Answer> => {
-  const abort = new AbortController()
-  const answer = await fetch(url + path, {
-    headers: { authorization: `Bearer ${secret}` },
-    signal: abort.signal,
-    ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
-  })
-  const { value } = await answer.body!.getReader().read()
-  abort.abort()
-  return {
-    status: answer.status,
-    headers: { "content-type": answer.headers.get("content-type") ?? "" },
-    text: new TextDecoder().decode(value),
-    json: undefined
-  }
 }
 
 /**
@@ -244,12 +175,14 @@ const suite = (
       const mail = await backend(which)
       hang = mail.hang
       url = await start(mail.config)
-      operations = operationsOf((await request(url, { path: "/openapi.json" })).json as Document)
+      operations = operationsOf((await request(url, { path: "/openapi.json" })).json)
     })
 
     it("are there for every body, every parameter that must be, and every answer, and each is read by its schema", () => {
       expect(operations.map(({ operationId }) => operationId).sort()).toEqual([...orders[which]].sort())
       for (const operation of operations) {
+        const missing = operation.parameters.filter(({ example, required }) => required && example === undefined)
+        expect(missing.map(({ name }) => `${operation.path} ${name}`)).toEqual([])
         const { payload, successes } = schemas.get(operation.operationId)!
         const bodies = examplesIn(operation.requestBody?.content)
         expect([operation.operationId, bodies.length > 0]).toEqual([operation.operationId, payload !== undefined])
@@ -283,9 +216,7 @@ const suite = (
               "failed"
           )
         if (id === "job.retry") hang()
-        for (const body of operation.requestBody === undefined
-          ? [undefined]
-          : examplesIn(operation.requestBody.content)) {
+        for (const body of bodiesOf(operation)) {
           const answer =
             id === "view.stream" || id === "browser.openStream"
               ? await begunStream(url, path, body)

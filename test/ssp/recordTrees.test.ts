@@ -16,17 +16,21 @@ const records = 2000
 /** Trees beside a heap that is looked at with `memory`. */
 const treesIn = (memory: () => Memory) => {
   const engine = new Engine()
-  for (let n = 0; n < records; n++) {
-    const id = RecordIds.make("t", n)
-    engine.load(id, 1, { id, n })
+  const load = (from: number, to: number): void => {
+    for (let n = from; n < to; n++) {
+      const id = RecordIds.make("t", n)
+      engine.load(id, 1, { id, n })
+    }
   }
+  load(0, records)
   const committer = { alone: <A>(work: Effect.Effect<A>) => work, position: { seq: 7 } }
-  return new RecordTrees({
+  const trees = new RecordTrees({
     engine,
     heap: { memory, measured: memory, released: () => {} },
     committer: committer as unknown as Committer,
     slicer: new Slicer({ next: (then) => void setImmediate(then) }, () => 0)
   })
+  return Object.assign(trees, { load })
 }
 
 const mebi = 2 ** 20
@@ -56,6 +60,20 @@ it.effect("D43 are let go where the heap fills while they are made, and are made
     const trees = treesIn(() => (++looks === 3 ? full : roomy))
     expect(yield* Effect.flip(roots(trees))).toMatchObject(isRefused)
     expect(yield* roots(trees)).toEqual([7, records])
+  })
+)
+
+it.effect("D43 are refused where records that came since would leave no room", () =>
+  Effect.gen(function* () {
+    let memory = roomy
+    const trees = treesIn(() => memory)
+    yield* roots(trees)
+    // The heap fills with the same records that the tree has yet to take in.
+    trees.load(records, 2 * records)
+    memory = full
+    expect(yield* Effect.flip(roots(trees))).toMatchObject(isRefused)
+    memory = roomy
+    expect(yield* roots(trees)).toEqual([7, 2 * records])
   })
 )
 

@@ -34,6 +34,7 @@ class TableTree {
   readonly changed = new Set<string>()
   /** Ids of each bucket's records. */
   private readonly members = new Map<number, Array<string>>()
+  private placed = 0
   indexed = false
   private readonly store: Store
   private readonly table: string
@@ -80,6 +81,12 @@ class TableTree {
     }
   }
 
+  /** Bytes that it takes once it holds so many records, beyond those that it takes now. */
+  bytesToCome(size: number): number {
+    const coming = Math.max(0, size - this.placed)
+    return recordBytes * coming + bucketBytes * Math.min(coming, buckets - this.members.size)
+  }
+
   /** Puts an id where it belongs, or takes it out when its record is gone. */
   private place(id: string): void {
     const bucket = bucketOf(id)
@@ -87,6 +94,8 @@ class TableTree {
     const known = ids?.indexOf(id) ?? -1
     const exists = this.store.byText(this.table, id) !== undefined
     this.tree.mark(bucket)
+    if (exists && known < 0) this.placed++
+    else if (!exists && known >= 0) this.placed--
     if (exists && ids === undefined) this.members.set(bucket, [id])
     else if (exists && known < 0) ids!.push(id)
     else if (!exists && known >= 0) {
@@ -156,10 +165,9 @@ export class StoreTrees {
     return this.of(table).leaves(bucket)
   }
 
-  /** Bytes that the tree of a table is going to take which is not there yet; 0 for one that is. */
+  /** Bytes that the tree of a table is going to take, in all or for records that came since; 0 for a whole one. */
   bytesToCome(table: string): number {
-    const size = this.store.size(table)
-    return this.tables.get(table)?.indexed === true ? 0 : recordBytes * size + bucketBytes * Math.min(size, buckets)
+    return this.of(table).bytesToCome(this.store.size(table))
   }
 
   /** Lets the tree of a table go; it is made anew when it is asked for. */
