@@ -178,6 +178,16 @@ export const knobs = {
         "One evaluation of a view that computes for longer is written down while it goes on, so that a restart knows it: a query in which the process ended is set aside. 0 writes nothing down."
     }
   ),
+  rowErrorsPerMinute: Settings.integer(
+    "SVC_ROW_ERRORS_PER_MINUTE",
+    60,
+    { min: 0, max: 1_000_000 },
+    {
+      unit: "lines",
+      meaning:
+        "Most lines a minute about rows that views leave out, one for each kind of failure in a view, with the first row and its values; the rest are counted, and the count is a line."
+    }
+  ),
   rowSteps: Settings.integer(
     limits.rowSteps.setting,
     limits.rowSteps.value,

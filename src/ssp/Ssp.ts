@@ -29,6 +29,7 @@ import * as HttpIngest from "./http/HttpIngest.ts"
 import * as HttpReads from "./http/HttpReads.ts"
 import * as HttpRegistration from "./http/HttpRegistration.ts"
 import * as Figures from "./http/nodeFigures.ts"
+import * as RowErrorLog from "./http/rowErrorLog.ts"
 import { JobIntake } from "./jobs/JobIntake.ts"
 import { Jobs } from "./jobs/Jobs.ts"
 import { Lease } from "./membership/Lease.ts"
@@ -48,6 +49,7 @@ export const layerOver = Layer.mergeAll(
   HttpBrowsers.layerHot,
   HttpRegistration.layerHot,
   Expiry.layer,
+  RowErrorLog.layer,
   Reconciling.layer,
   SchemaFollowing.layer
 ).pipe(

@@ -356,6 +356,13 @@ export const shown: ReadonlyArray<Shown> = [
     test: "D53 a flood of guesses writes no more lines than are allowed"
   },
   {
+    setting: "SVC_ROW_ERRORS_PER_MINUTE",
+    on: ssp,
+    does: "lines beyond it are counted, and the count is a line",
+    file: "test/ssp/rowErrors.test.ts",
+    test: "D79 a view of which every row fails is a line for each kind of failure"
+  },
+  {
     setting: "SVC_STREAM_BUFFER",
     on: both,
     does: "a follower beyond it is told `end`, `behind`",

@@ -78,6 +78,7 @@ const snapshot: ViewEvent = { event: "snapshot", id: "a.0", data: { text: "two\n
 /** What a test may watch or replace. */
 export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<Views> =>
   Layer.sync(Views, () => ({
+    failing: () => [],
     restore: Effect.succeed({ records: 0, views: 0 }),
     isKnown: () => false,
     touch: () => Effect.succeed(true),

@@ -3,10 +3,13 @@
  * rows is told the same of both, byte for byte, in answers, snapshots and deltas.
  */
 import { it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, HashMap, Logger, Option } from "effect"
 import { describe, expect } from "vitest"
 import { bytesOf } from "../../src/node/streams/viewEvent.ts"
-import type { Views } from "../../src/ssp/views/Views.ts"
+import * as RowErrorLog from "../../src/ssp/http/rowErrorLog.ts"
+import { debugToldOf } from "../../src/ssp/views/debug.ts"
+import { Views } from "../../src/ssp/views/Views.ts"
+import type { DebugView } from "../../src/ssp/views/viewTypes.ts"
 import { change, registration, withViews } from "./viewsKit.ts"
 
 const marks = ["qzxvkw", "wkvxzq"] as const
@@ -108,4 +111,73 @@ describe("D72 rows that are left out", () => {
         expect(named).toBeGreaterThan(8)
       })
     )
+})
+
+/** Lines of the log while something runs, each with what it says of its view and record. */
+const logged = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ annotations, message }) => {
+      const about = ["view", "record"].map((name) => Option.getOrElse(HashMap.get(annotations, name), () => "-"))
+      lines.push(`${about.join(" ")}: ${String(message)}`)
+    })
+    return Effect.as(work, lines).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
+  })
+
+describe("D79 the log", () => {
+  const many = (count: number, from = 0) =>
+    Array.from({ length: count }, (_, n) => change(`pay:${from + n}`, { n: "text", owner: n === 7 ? 1 : "me" }))
+  const both = "SELECT id FROM pay WHERE n + 1 > 0 OR string::lowercase(owner) = 'x'"
+
+  it.live("D79 a view of which every row fails is a line for each kind of failure, and others are counted", () =>
+    withViews(({ views }) =>
+      Effect.gen(function* () {
+        const look = RowErrorLog.look(2)
+        const lines = logged(Effect.provideService(look, Views, views))
+        yield* views.register(registration("sum", "SELECT id FROM pay WHERE n + 1 > 0"))
+        yield* views.register(registration("again", "SELECT id FROM pay WHERE n + 1 > 0"))
+        yield* views.ingest(many(3_000))
+        expect(yield* lines).toEqual([
+          "sum pay:0: view sum leaves 3000 rows out: Cannot perform addition with 'text' and '1'"
+        ])
+        yield* views.ingest(many(10, 3_000))
+        expect(yield* lines, "known").toEqual([])
+        // Gone, and there again.
+        yield* views.ingest(Array.from({ length: 3_010 }, (_, n) => change(`pay:${n}`, { n: 1 }, {}, "UPDATE")))
+        expect(yield* lines).toEqual([])
+        yield* views.ingest(many(1))
+        expect(yield* lines).toEqual([
+          "sum pay:0: view sum leaves a row out: Cannot perform addition with 'text' and '1'"
+        ])
+        yield* views.register(registration("other", "SELECT id, n FROM pay WHERE n + 1 > 0"))
+        expect(yield* lines, "two a minute").toEqual([])
+        const minute = yield* Effect.forEach(Array.from({ length: 60 }), () => lines)
+        expect(minute.flat()).toEqual([expect.stringMatching(/^- -: 1 more failures .*SVC_ROW_ERRORS_PER_MINUTE/)])
+      })
+    )
+  )
+
+  it.live("D79 a view that shows nothing, as several failing rows would have to be one, has a line of its own", () =>
+    withViews(({ views }) =>
+      Effect.gen(function* () {
+        yield* views.ingest(many(20))
+        yield* views.register(registration("both", both))
+        yield* views.register(registration("sums", "SELECT owner, math::sum(n + 1) AS s FROM pay GROUP BY owner"))
+        const lines = yield* logged(Effect.provideService(RowErrorLog.look(60), Views, views))
+        expect(lines.map((line) => line.replace(/ leaves .*/, ""))).toEqual([
+          "both pay:0: view both",
+          "sums pay:0: view sums"
+        ])
+      })
+    )
+  )
+})
+
+it("D79 edges that the database refuses are told without its words, but to the scope admin", () => {
+  const debug = (reason: string) =>
+    ({ errors: [], edges_refused: { count: 2, edge: "pay:1", reason } }) as unknown as DebugView
+  const [one, other] = marks.map((mark) => debugToldOf(debug(`Found '${mark}' for field version`), "kinds"))
+  expect(one).toEqual(other)
+  expect(one).toMatchObject({ edges_refused: { count: 2, edge: "pay:1", reason: expect.not.stringContaining("qz") } })
+  expect(debugToldOf(debug(marks[0]), "whole")).toMatchObject({ edges_refused: { reason: marks[0] } })
 })

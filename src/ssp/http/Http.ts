@@ -29,8 +29,8 @@ import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
 import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
-import { toldOf } from "../views/answerBytes.ts"
 import * as Assigned from "../views/assigned.ts"
+import { debugToldOf } from "../views/debug.ts"
 import * as ResultTag from "../views/resultTag.ts"
 import { Views } from "../views/Views.ts"
 import type { ViewAnswer, ViewPlaced } from "../views/viewTypes.ts"
@@ -187,8 +187,8 @@ const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
         ])
       )
       .handle("debugView", ({ path, urlParams }) =>
-        Effect.zipWith(mapped(views.debugView(path.view_id)), Caller, ({ errors, ...debug }, { sees }) =>
-          warned(path.view_id, { ...debug, errors: toldOf(errors, urlParams.errors ?? sees) })
+        Effect.zipWith(mapped(views.debugView(path.view_id)), Caller, (debug, { sees }) =>
+          warned(path.view_id, debugToldOf(debug, urlParams.errors ?? sees))
         )
       )
       .handle("debugDeps", () => views.debugDeps)

@@ -6,6 +6,7 @@
 
 import { Context, Effect, Layer, type Stream } from "effect"
 import type { Store } from "../../core/ivm/store/store.ts"
+import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import type { Said } from "../../core/view/saidAgain.ts"
@@ -159,6 +160,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     /** The tables that a view reads; none where there is no such view. */
     readonly tablesOf: (id: string) => ReadonlyArray<string>
     /** Body of `/debug/view/:view_id` (D13). */
+    /** The views whose failing rows may be others since the last call, each under one of its ids. */
+    readonly failing: () => Iterable<readonly [id: string, view: View]>
     readonly debugView: (id: string) => Effect.Effect<DebugView, ViewNotFound>
     /** Body of `/debug/deps`. */
     readonly debugDeps: Effect.Effect<DebugDeps>

@@ -6,7 +6,9 @@
 import type { Engine } from "../../core/ivm/engine.ts"
 import { tablesRead } from "../../core/ivm/view/tablesRead.ts"
 import type { View } from "../../core/ivm/view/view.ts"
+import type { Sees } from "../../protocol/access.ts"
 import type { RefusedEdges } from "../edges/EdgeWriter.ts"
+import { toldOf } from "./answerBytes.ts"
 import { formatNamed, generationOf, type Registered, type Registry } from "./registry.ts"
 import type { DebugDeps, DebugView } from "./viewTypes.ts"
 
@@ -32,6 +34,17 @@ export const debugViewOf = (
     ...(refused === undefined ? {} : { edges_refused: refused })
   }
 }
+
+const unseen = "the database refuses it; the log and the scope admin have its words"
+
+/** As a caller is told: the database's words quote values of records, as failures of rows do (D72). */
+export const debugToldOf = ({ edges_refused, errors, ...debug }: DebugView, sees: Sees) => ({
+  ...debug,
+  errors: toldOf(errors, sees),
+  ...(edges_refused === undefined
+    ? {}
+    : { edges_refused: sees === "whole" ? edges_refused : { ...edges_refused, reason: unseen } })
+})
 
 /** Rows of the subqueries by alias and parent; names that objects have of themselves are plain data. */
 const subqueryCache = (instance: View): DebugView["subquery_cache"] => {

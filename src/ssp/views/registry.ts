@@ -148,6 +148,8 @@ export const answerOf = (view: Registered, id: string, shown: Shown): ViewAnswer
 }
 
 export class Registry {
+  /** Whether views may have other failing rows than when {@link failing} was last asked. */
+  moved = false
   private readonly evaluating: Evaluating
   private readonly resultBytes: number
   private readonly byKey = new Map<string, Registered>()
@@ -245,6 +247,13 @@ export class Registry {
     return this.byInstance.get(instance)?.size ?? 0
   }
 
+  /** Each instance under one of its views' ids; none where nothing has moved since the last call. */
+  *failing(): Iterable<readonly [id: string, instance: View]> {
+    if (!this.moved) return
+    this.moved = false
+    for (const [instance, [first]] of this.byInstance) if (first !== undefined) yield [first.stored.id, instance]
+  }
+
   /** The views that show this instance. */
   showing(instance: View): Iterable<Registered> {
     return this.byInstance.get(instance) ?? []
@@ -264,6 +273,7 @@ export class Registry {
   }
 
   put(view: Registered): void {
+    this.moved = true
     this.byKey.set(view.stored.key, view)
     addTo(this.byInstance, view.instance, view)
   }

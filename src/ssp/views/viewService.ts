@@ -499,6 +499,7 @@ class ViewService {
 
   readonly tablesOf: Views["Type"]["tablesOf"] = (id) => this.registry.tablesOf(viewKey(id) ?? "")
 
+  readonly failing: Views["Type"]["failing"] = () => this.registry.failing()
   readonly debugView: Views["Type"]["debugView"] = (id) =>
     Effect.suspend(() => {
       const key = viewKey(id) ?? ""
@@ -541,6 +542,7 @@ class ViewService {
 
   /** Tells all followers of the views the deltas of applied changes. */
   private tell(applied: ReadonlyArray<AppliedChange>): void {
+    this.registry.moved = true
     this.streams.publish(applied)
     if (!this.edges.present) return
     for (const { touched } of applied) {

@@ -10,7 +10,6 @@
 import { isSmall } from "../../surql/evaluate/charge.ts"
 import { type Failure, failureOf } from "../../surql/evaluate/failure.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
-import { compareStrings } from "../../surql/values/order.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import { payWriting } from "../../surql/written/paid.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
@@ -135,9 +134,9 @@ export class GroupedView extends IncrementalView implements Sharer {
     }
   }
 
-  override errors(): ReadonlyArray<RowError> {
-    const rows = [...super.errors(), ...this.lender.errors()]
-    return rows.sort((a, b) => compareStrings(a.id, b.id))
+  override *failures(): Iterable<RowError> {
+    yield* super.failures()
+    yield* this.lender.failures()
   }
 
   /** It keeps none. */

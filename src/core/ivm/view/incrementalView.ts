@@ -310,12 +310,13 @@ export class IncrementalView
   }
 
   errors(): ReadonlyArray<RowError> {
-    const several = this.several ? [{ id: "", failure: severalRows }] : []
-    if (several.length > 0) return several
-    return [
-      ...(this.groups?.errors() ?? []),
-      ...Array.from(this.failing ?? [], ([id, failure]) => ({ id, failure })).sort((a, b) => compareStrings(a.id, b.id))
-    ]
+    return [...this.failures()].sort((a, b) => compareStrings(a.id, b.id))
+  }
+
+  *failures(): Iterable<RowError> {
+    if (this.several) return yield { id: "", failure: severalRows }
+    yield* this.groups?.errors() ?? []
+    for (const [id, failure] of this.failing ?? []) yield { id, failure }
   }
 
   plan(): ReadonlyArray<PlanRow> {

@@ -190,6 +190,10 @@ export class RecomputedView implements View {
     return this.failing
   }
 
+  failures(): Iterable<RowError> {
+    return this.failing
+  }
+
   plan(): ReadonlyArray<PlanRow> {
     return [
       {

@@ -95,6 +95,10 @@ export class SharedView implements View, Showing, Sharer {
     return this.lender.errors()
   }
 
+  failures(): Iterable<RowError> {
+    return this.lender.failures()
+  }
+
   plan(): ReadonlyArray<PlanRow> {
     const { around, lender, plainShape } = this
     return planOf(plainShape, { ...lender.figures(), declined: around.declined })

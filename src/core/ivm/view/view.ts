@@ -73,6 +73,8 @@ export interface View {
   /** The same, each row made when it is asked for: for a reader that pauses, and stops when the result changes then. */
   readonly each: () => Iterable<ResultRow>
   readonly errors: () => ReadonlyArray<RowError>
+  /** The same in no order, one by one: of a large view they are walked with pauses. */
+  readonly failures: () => Iterable<RowError>
   readonly plan: () => ReadonlyArray<PlanRow>
   /** The rows of the subqueries shown, by alias and row: `[alias, row key, keys of the rows]`. */
   readonly children: () => Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]>

@@ -1,0 +1,90 @@
+/**
+ * Rows that views leave out, written to the log (D79): of each kind of failure in a view one row, with its id and the
+ * whole reason, and how many rows fail alike.
+ *
+ * A line for each row would be a flood, as a type that changes makes all rows of a table fail at once. So a kind is
+ * written when it comes to a view, and again when it was gone in between. Lines of all views are bounded for a minute;
+ * what is beyond is counted, and `/debug/view` has it. The loop looks at views that may have moved, and pauses: changes
+ * pay nothing for it.
+ */
+import { Duration, Effect, Layer } from "effect"
+import type { RowError, View } from "../../core/ivm/view/view.ts"
+import { Serving } from "../../ports/Front.ts"
+import { SspConfig } from "../Config.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import { Views } from "../views/Views.ts"
+
+const lookMs = 1_000
+/** Looks of one minute. */
+const looksAMinute = 60
+/** Failing rows and views that are looked at between two turns of the event loop. */
+const perTurn = 2_000
+
+class RowErrorLog {
+  private readonly told = new WeakMap<View, ReadonlySet<string>>()
+  private readonly most: number
+  private lines = 0
+  private leftOut = 0
+  private looks = 0
+  private walked = 0
+
+  constructor(most: number) {
+    this.most = most
+  }
+
+  readonly look = Effect.gen(this, function* () {
+    if (++this.looks % looksAMinute === 0) yield* this.endMinute
+    for (const [id, view] of (yield* Views).failing()) {
+      const kinds = new Map<string, { readonly first: RowError; count: number }>()
+      yield* this.pause
+      for (const error of view.failures()) {
+        const { kind } = error.failure
+        const alike = kinds.get(kind)
+        if (alike === undefined) kinds.set(kind, { first: error, count: 1 })
+        else alike.count++
+        yield* this.pause
+      }
+      const before = this.told.get(view)
+      if (kinds.size > 0) this.told.set(view, new Set(kinds.keys()))
+      else this.told.delete(view)
+      for (const [kind, { count, first }] of kinds) if (before?.has(kind) !== true) yield* this.line(id, first, count)
+    }
+  })
+
+  private readonly pause = Effect.suspend(() => (++this.walked % perTurn === 0 ? Effect.sleep(0) : Effect.void))
+
+  private line(view: string, { failure, id }: RowError, count: number): Effect.Effect<void> {
+    if (++this.lines > this.most) {
+      this.leftOut++
+      return Effect.void
+    }
+    const rows = count === 1 ? "a row" : `${count} rows`
+    return Effect.logWarning(`view ${view} leaves ${rows} out: ${failure.reason}`).pipe(
+      Effect.annotateLogs({ view, ...(id === "" ? {} : { record: id }) })
+    )
+  }
+
+  private readonly endMinute = Effect.suspend(() => {
+    const { leftOut } = this
+    this.lines = this.leftOut = 0
+    return leftOut === 0
+      ? Effect.void
+      : Effect.logWarning(
+          `${leftOut} more failures of rows are not written, as ${this.most} lines a minute are (SVC_ROW_ERRORS_PER_MINUTE); GET /debug/view/:view_id has them`
+        )
+  })
+}
+
+/** One look at the views; `most`: lines a minute. */
+export const look = (most: number): Effect.Effect<void, never, Views> => new RowErrorLog(most).look
+
+export const layer: Layer.Layer<never, never, Views | Lifecycle | SspConfig | Serving> = Layer.scopedDiscard(
+  Effect.gen(function* () {
+    const { rowErrorsPerMinute } = yield* SspConfig
+    const { loaded } = yield* Lifecycle
+    const again = look(rowErrorsPerMinute)
+    yield* Serving.fork(
+      Effect.zipRight(loaded, Effect.forever(Effect.zipRight(again, Effect.sleep(Duration.millis(lookMs)))))
+    )
+  })
+)
