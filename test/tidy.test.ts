@@ -93,6 +93,23 @@ const cases: { readonly [what: string]: Case } = {
       ["src/ssp.ts", `import { x } from "@effect/platform-node"`]
     ]
   },
+  "the time of day is read where others read it, and ages are of time that goes by": {
+    rule: Rules.timeOfDay,
+    broken: [
+      ["src/host/a.ts", "export const a = Date.now()"],
+      ["src/host/a.ts", "export const a = new Date()"],
+      ["src/host/a.ts", "export const a = Date()"],
+      ["src/ssp/a.ts", "export const a = Clock.currentTimeMillis"],
+      ["src/ssp/a.ts", "export const a = (yield* Effect.clock).unsafeCurrentTimeMillis()"],
+      ["src/node/a.ts", "export const a = DateTime.now"],
+      ["src/ssp/views/Expiry.ts", "export const a = steadyMs"]
+    ],
+    kept: [
+      ["src/ssp/views/Expiry.ts", "export const a = Clock.currentTimeMillis"],
+      ["src/host/a.ts", "export const a = new Date(5)"],
+      ["src/testing/a.ts", "export const a = Date.now()"]
+    ]
+  },
   "no clock, randomness, console, timers or environment outside host": {
     rule: Rules.banned,
     broken: [

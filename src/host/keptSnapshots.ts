@@ -117,7 +117,8 @@ class KeptSnapshots implements SnapshotsShape {
     Effect.gen(this, function* () {
       const found = yield* this.newest
       const now = yield* Clock.currentTimeMillis
-      const isDue = found === undefined || now - found.writtenAt >= this.options.intervalMs
+      // One from a time to come was written before the clock was set back.
+      const isDue = found === undefined || Math.abs(now - found.writtenAt) >= this.options.intervalMs
       // While an SSP loads the replica's file is busy: then the log waits, too.
       if (isDue && (found?.seq ?? 0) + 1 < wanted)
         yield* Effect.catchIf(

@@ -7,6 +7,6 @@ import type { World } from "./upstream.ts"
 
 export const worldOf = (log: (line: string) => void = (line) => console.warn(line)): World => ({
   fetch: (address, init) => globalThis.fetch(address, init),
-  now: () => Date.now(),
+  now: () => performance.now(),
   say: (line) => log(`views: ${line}`)
 })

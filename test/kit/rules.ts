@@ -293,6 +293,61 @@ export const banned: Rule = each((file, fault) => {
   }
 })
 
+/** Places that read the time of day, and what for: times that others read, compare or have set. */
+const ofTheDay: { readonly [file: string]: string } = {
+  "src/drivers/nats/objects.ts": "times of the NATS server, and one that is kept there",
+  "src/host/http/tlsFiles.ts": "a certificate's days",
+  "src/host/keptSnapshots.ts": "times of snapshots, which other schedulers write too",
+  "src/host/process/processFigures.ts": "when the process began, once, as Prometheus asks for it",
+  "src/host/process/watchdogThread.ts": "times in the log, and of a turn that the next process reads",
+  "src/host/snapshotFolder.ts": "times of files",
+  "src/node/recordJobs.ts": "claims of jobs in records, for a process that starts again, and times of jobs",
+  "src/node/reportedJobs.ts": "claims of jobs as /jobs shows them; renewed by time that goes by",
+  "src/node/streams/Browsers.ts": "ends of tokens, looked at each second",
+  "src/scheduler/http/Http.ts": "last activity of a view",
+  "src/scheduler/http/HttpRegistration.ts": "last activity of a view",
+  "src/scheduler/jobs/Jobs.ts": "times in job records",
+  "src/scheduler/pool/viewRequests.ts": "last activity of a view, moved to time that goes by",
+  "src/ssp/database/viewCalls.ts": "last activity of a view",
+  "src/ssp/http/HttpBrowsers.ts": "last activity of a view",
+  "src/ssp/http/HttpRegistration.ts": "last activity of a view",
+  "src/ssp/jobs/Jobs.ts": "times in job records",
+  "src/ssp/jobs/runner.ts": "times in job records: of an attempt, and before which there is no next one",
+  "src/ssp/views/Expiry.ts": "last activity of a view, where a process sees it first",
+  "src/ssp/views/viewService.ts": "a name for this start that no other has"
+}
+
+/** Reads the time of day: of the runtime, or of the Clock service. */
+const readsTheDay = (node: ts.Node): boolean => {
+  if (ts.isNewExpression(node)) return node.expression.getText() === "Date" && (node.arguments?.length ?? 0) === 0
+  if (ts.isCallExpression(node) && node.expression.getText() === "Date") return true
+  return (
+    ts.isPropertyAccessExpression(node) &&
+    /^(Date\.now|DateTime\.(now|unsafeNow)|performance\.timeOrigin|.*\.(unsafeC|c)urrentTimeMillis)$/.test(
+      node.getText()
+    )
+  )
+}
+
+/**
+ * Ages, lags and deadlines are measured by time that goes by (`ports/Turn.ts`), which nobody sets (D73). A place that is
+ * named and reads no time of day is a fault, too.
+ */
+export const timeOfDay: Rule = (files) => {
+  const faults: Array<string> = []
+  const reading = new Set<string>()
+  for (const file of files) {
+    if (!file.path.startsWith("src/") || isTest(file.path)) continue
+    visit(file.tree, (node) => {
+      if (!readsTheDay(node)) return
+      reading.add(file.path)
+      if (ofTheDay[file.path] === undefined) faults.push(`${file.path}:${lineOf(file, node)} reads the time of day`)
+    })
+  }
+  const stale = files.map(({ path }) => path).filter((path) => ofTheDay[path] !== undefined && !reading.has(path))
+  return [...faults, ...stale.map((path) => `${path}:1 is named in ofTheDay and reads no time of day`)]
+}
+
 export const maxFileLines = 600
 export const maxColumns = 120
 /** Lines as the formatter writes them. A test tells one story from the first line to the last and may be longer. */

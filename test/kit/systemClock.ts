@@ -1,35 +1,20 @@
 /**
- * The time of day as one process reads it, moved by a test: libfaketime answers what any thread and any library in it
- * asks the C library. Time that goes by, which timers count, is left alone.
- *
- * Debian has it as `libfaketime`; where it is not to be had, tests are skipped and say so.
+ * The time of day as one process of ours reads it, moved by a test. Time that goes by, which timers count, is left alone.
  */
-import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs"
+import { renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { pathToFileURL } from "node:url"
 import { removeFolder, temporaryFolder } from "./Door.ts"
-
-const folders = (): ReadonlyArray<string> => {
-  const all = "/usr/lib"
-  const ofMachines = existsSync(all) ? readdirSync(all).filter((name) => name.includes("-linux-")) : []
-  return [...ofMachines.map((name) => join(all, name)), all, "/usr/local/lib"]
-}
-
-const library = folders()
-  .map((folder) => join(folder, "faketime/libfaketimeMT.so.1"))
-  .find((file) => existsSync(file))
-
-/** Why there is none; undefined: there is one. */
-export const lacking = library === undefined ? "no libfaketime" : undefined
+import { root } from "./source.ts"
 
 export class SystemClock {
   private readonly folder = temporaryFolder()
   private readonly file = join(this.folder, "time")
-  /** Environment of the process whose clock it is; a change of the clock is seen there within a second. */
+  private text = ""
+  /** Environment of the process whose clock it is. */
   readonly env: { readonly [name: string]: string } = {
-    LD_PRELOAD: library ?? "",
-    FAKETIME_TIMESTAMP_FILE: this.file,
-    FAKETIME_CACHE_DURATION: "1",
-    FAKETIME_DONT_FAKE_MONOTONIC: "1"
+    NODE_OPTIONS: `--import=${pathToFileURL(join(root, "test/kit/setClock.mjs"))}`,
+    SVC_TEST_CLOCK: this.file
   }
 
   constructor() {
@@ -42,8 +27,17 @@ export class SystemClock {
    */
   set(aheadSecs: number, rate = 1): void {
     // Never half a file: it is read at any moment.
-    writeFileSync(`${this.file}.new`, `${aheadSecs < 0 ? "" : "+"}${aheadSecs} x${rate}\n`)
+    this.text = JSON.stringify({ aheadSecs, rate })
+    writeFileSync(`${this.file}.new`, this.text)
     renameSync(`${this.file}.new`, this.file)
+  }
+
+  /** Whether a process with this output goes by the clock as it was set last. */
+  isSeenIn(logs: string): boolean {
+    return (
+      logs.lastIndexOf("clock set: ") >= 0 &&
+      logs.slice(logs.lastIndexOf("clock set: ")).startsWith(`clock set: ${this.text}\n`)
+    )
   }
 
   close(): void {

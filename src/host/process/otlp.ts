@@ -24,6 +24,7 @@ import { Meters } from "../../ports/Meters.ts"
 import { NodeFigures } from "../../ports/NodeFigures.ts"
 import { Release } from "../../ports/Release.ts"
 import { Tracing, type TracingShape } from "../../ports/Tracing.ts"
+import { steadyOf } from "../../ports/Turn.ts"
 import type { Identity } from "./telemetry.ts"
 
 /** At a stop the rest is sent within this time. */
@@ -56,14 +57,14 @@ const toConsole = HttpClient.make((request) =>
 const clientOf = (signal: Signal, { maxBatches, to }: Sending) =>
   Effect.gen(function* () {
     const { exportFailures } = yield* Meters
-    const clock = yield* Effect.clock
+    const steady = steadyOf(yield* Effect.clock)
     const client = to.kind === "console" ? toConsole : yield* HttpClient.HttpClient
     let underWay = 0
     let complainedAt = Number.NEGATIVE_INFINITY
     const failed = (why: string): Effect.Effect<void> =>
       Effect.suspend(() => {
         exportFailures[signal].add()
-        const now = clock.unsafeCurrentTimeMillis()
+        const now = steady()
         if (now - complainedAt < complainMs) return Effect.void
         complainedAt = now
         return Effect.logWarning(

@@ -9,6 +9,7 @@ import type { Command } from "../../core/cluster/messages.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import { Datetime } from "../../core/surql/values/value.ts"
 import { queryTable } from "../../core/surreal/surrealSchema.ts"
+import { aheadMs } from "../../ports/Turn.ts"
 import type { UpstreamShape } from "../../ports/Upstream.ts"
 import { ViewQueue } from "./ViewQueue.ts"
 
@@ -45,8 +46,10 @@ export class Activity {
   private readonly answer: Effect.Effect<void> = Effect.suspend(() => {
     const views = [...this.asked.waiting]
     return this.upstream.find(views.map(([view]) => Ids.make(queryTable, view))).pipe(
-      Effect.flatMap((found) => {
-        const times = new Map(found.map(({ doc, id }) => [id.text, millis(doc["lastActiveAt"])]))
+      Effect.zip(Effect.map(Effect.clock, aheadMs)),
+      // The database has times of day, the pool goes by time that goes by.
+      Effect.flatMap(([found, apart]) => {
+        const times = new Map(found.map(({ doc, id }) => [id.text, millis(doc["lastActiveAt"]) + apart]))
         return Effect.forEach(
           views,
           ([view, known]) =>

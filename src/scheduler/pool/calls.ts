@@ -6,7 +6,7 @@
  */
 import { Effect, Random } from "effect"
 import type { Answer } from "../../core/cluster/deliveryQueue.ts"
-import type { Action, CallOutcome, Command, ToSsp, ViewSpec } from "../../core/cluster/messages.ts"
+import type { Action, CallOutcome, Command } from "../../core/cluster/messages.ts"
 import * as Event from "../../core/record/event.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
@@ -16,6 +16,7 @@ import { isoOf } from "../../core/view/viewTimes.ts"
 import type { ReplicaShape } from "../../ports/Replica.ts"
 import type { SspClientShape, Target } from "../../ports/SspClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
+import { aheadMs } from "../../ports/Turn.ts"
 import type { Events } from "../ingest/Events.ts"
 
 export interface Surroundings {
@@ -104,10 +105,15 @@ const idOf = (view: string): string => `incantation:${view}`
 const specified = ["surql", "clientId", "ttl", "params", "lastActiveAt", "format"] as const
 
 /**
- * The registration as it came, with the assignment, and with the last activity where that is known to be later. An SSP
- * that knows the specification alone knows a view by one id only.
+ * The registration as it came, with the assignment, and with the last activity, as a time of day, where that is known
+ * to be later. An SSP that knows the specification alone knows a view by one id only.
  */
-const registrationBody = ({ plain }: ToSsp, view: string, { body, lastActiveAt }: ViewSpec, assignment: number) => {
+const registrationBody = (
+  { assignment, plain, spec, view }: Action & { readonly tag: "CallRegister" },
+  apart: number
+) => {
+  const { body } = spec
+  const lastActiveAt = spec.lastActiveAt - apart
   const given = body as { readonly [field: string]: unknown }
   const known = typeof given["lastActiveAt"] === "string" ? Date.parse(given["lastActiveAt"]) : undefined
   const later = known === undefined || known < lastActiveAt
@@ -163,7 +169,9 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
       }))
     case "CallRegister":
       return Effect.map(
-        client.registerView(target, registrationBody(action, action.view, action.spec, action.assignment)),
+        Effect.flatMap(Effect.map(Effect.clock, aheadMs), (apart) =>
+          client.registerView(target, registrationBody(action, apart))
+        ),
         (outcome) => ({
           tag: "ViewCalled",
           op: action.op,

@@ -16,6 +16,7 @@ import type { BackendShape } from "../../ports/Backend.ts"
 import { atEnd } from "../../ports/Front.ts"
 import type { JobStoreError, JobStoreShape, StoredJob } from "../../ports/JobStore.ts"
 import type { RetryPolicyShape } from "../../ports/RetryPolicy.ts"
+import { steadyMs } from "../../ports/Turn.ts"
 import type { SspConfigShape } from "../Config.ts"
 import { type Known, Lane } from "./lane.ts"
 import * as Writer from "./writer.ts"
@@ -240,7 +241,7 @@ class JobRunner implements Runner {
     return Effect.gen(this, function* () {
       const { lane, leaseMs } = work
       const entries = lane.take()
-      const nowMs = yield* Clock.currentTimeMillis
+      const nowMs = yield* steadyMs
       const won = yield* Effect.either(
         this.options.store.claim(
           entries.map(({ ref }) => ref),
@@ -384,7 +385,7 @@ class JobRunner implements Runner {
   private readonly sweepLoop: Effect.Effect<never> = Effect.forever(
     Effect.gen(this, function* () {
       for (const work of this.works.values()) {
-        const nowMs = yield* Clock.currentTimeMillis
+        const nowMs = yield* steadyMs
         const { lane } = work
         if (
           nowMs - work.sweptAtMs < this.options.sweepMs &&
@@ -412,7 +413,7 @@ class JobRunner implements Runner {
     Effect.gen(this, function* () {
       yield* Effect.sleep(Duration.millis(renewMs))
       for (const { counts, lane, leaseMs } of this.works.values()) {
-        const nowMs = yield* Clock.currentTimeMillis
+        const nowMs = yield* steadyMs
         const due = [...lane.known.values()].filter(
           ({ heldUntilMs }) => heldUntilMs !== undefined && Leases.isDue(heldUntilMs, leaseMs, nowMs)
         )
