@@ -18,6 +18,24 @@ it("D73 a view ends after its time to live has gone by, wherever the clock was s
   }
 })
 
+it("D73 a view that came before the clock was set, and is looked at behind it, has all of its time", () => {
+  for (const setByMs of [-3_600_000, 3_600_000]) {
+    const deadlines = new Deadlines()
+    deadlines.isOver({ lastActiveAtMs: 10_000_000, ttlMs: 1_000 }, 10_000_000, 0)
+    const [before, behind] = [10_000_500, 10_000_500 + setByMs].map((lastActiveAtMs) => ({
+      lastActiveAtMs,
+      ttlMs: 60_000
+    }))
+    const ends = (atMs: number) =>
+      [before!, behind!].map((view) => deadlines.isOver(view, 10_000_000 + setByMs + atMs, atMs))
+    expect([1_000, 60_000, 63_000].map(ends)).toEqual([
+      [false, false],
+      [false, false],
+      [true, true]
+    ])
+  }
+})
+
 it("D73 what is left after a restart is by the time of day, and never more than all of it", () => {
   const view = { lastActiveAtMs: 1_000_000, ttlMs: 60_000 }
   const endOf = (nowMs: number): number => {

@@ -2,16 +2,15 @@
  * Loaded before a program (`--import`): SIGUSR2 fills its heap until 97 % of what V8 allows are in use, whatever the
  * program itself would have refused.
  *
- * Objects and not buffers, because the collector must count them.
+ * Lists and not buffers, because V8 must count them.
  */
 import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 
 const share = 0.97
-/** Objects that come at once: little beside what is left in the smallest heap of a test. */
-const atOnce = 1_000
-/** What an object with its place in a list takes, at least. */
-const objectBytes = 48
+/** Numbers of one list, and its bytes: small beside a page of V8's, so that little of a page is left to others. */
+const numbers = 1_000
+const listBytes = 8 * numbers + 64
 
 setFlagsFromString("--expose-gc")
 const collect = runInNewContext("gc")
@@ -30,8 +29,8 @@ process.on("SIGUSR2", () => {
   collect()
   for (let left = share * limit - used(); left > 0; left = share * limit - used()) {
     // Half of what is left at a time, since a collection takes long in a full heap, and the last step must not burst it.
-    const count = Math.max(atOnce, Math.floor(left / 2 / objectBytes))
-    for (let n = 0; n < count; n += atOnce) held.push(Array.from({ length: atOnce }, (_, i) => ({ i })))
+    for (let n = Math.max(1, Math.floor(left / 2 / listBytes)); n > 0; n--)
+      held.push(Array.from({ length: numbers }, (_, i) => i + 0.5))
     collect()
   }
   process.stdout.write(`ballast: ${Math.round((100 * used()) / limit)} % of the heap are in use\n`)

@@ -151,9 +151,9 @@ const jobsFile = async (shop: ReturnType<typeof workshop>, finished: (end: () =>
  * Full of records and of ballast, asked for everything, and left to its timers. Asked before, too: what code takes that
  * runs for the first time is no part of an answer.
  */
-const survives = async (door: Door): Promise<void> => {
+const survives = async (door: Door, filled: Promise<void> | undefined = undefined): Promise<void> => {
   expect(await walked(door.url, false)).toEqual([])
-  await fill(door.url)
+  await (filled ?? fill(door.url))
   await loaded(door)
   alive(door)
   await sleep(turnsMs)
@@ -205,7 +205,8 @@ describe("D43 a process whose heap is 97 % full", () => {
       const { json } = await request(door.url, { path: "/overview", token: secret })
       return (json as { readonly records: number }).records >= 20_000
     })
-    await survives(door)
+    // A compare takes away what the database does not have: the ballast has to fill the rest.
+    await survives(door, Promise.resolve())
   })
 
   it("a scheduler and its SSP answer or refuse everything", async ({ onTestFinished }) => {
@@ -225,6 +226,7 @@ describe("D43 a process whose heap is 97 % full", () => {
       )
     )
     const doors = [scheduler, ...ssps].map(({ door }) => door!)
+    for (const [at] of doors.entries()) expect(await walked([scheduler, ...ssps][at]!.url, false)).toEqual([])
     for (const door of doors) await loaded(door)
     await sleep(turnsMs)
     for (const [at, door] of doors.entries()) {
