@@ -11,7 +11,16 @@ import { drain, limits, queryBudget } from "../../dist/core/surql/evaluate/scope
 import { evaluateSliced } from "../../dist/core/surql/evaluate/select/select.js"
 
 const tags = Array.from({ length: 200 }, (_, k) => k)
-const source = fromRecords(Array.from({ length: 200 }, (_, i) => ({ id: RecordIds.make("t", i), n: i, tags: [...tags] })))
+/** The graph of `attacks/doubling.ts`. */
+const layered = Array.from({ length: 24 }, (_, i) => {
+  const id = RecordIds.make("p", i), next = RecordIds.make("p", i + 1)
+  const edge = (k) => ({ id: RecordIds.make("k", 2 * i + k), in: id, out: next })
+  return [{ id, n: i, l: [next, next], t: `p:[${i},[1,2,3]]` }, edge(0), edge(1)]
+}).flat()
+const source = fromRecords([
+  ...Array.from({ length: 200 }, (_, i) => ({ id: RecordIds.make("t", i), n: i, tags: [...tags] })),
+  ...layered
+])
 
 const outcome = (query) => {
   const parsed = parseStatements(query)

@@ -1,6 +1,6 @@
 /**
- * The attacks of `attacks/queries.ts` in a process that may hold the bytes of one query's budget, 64 MiB more, and itself
- * (D48).
+ * The attacks of `attacks/queries.ts` and `attacks/doubling.ts` in a process that may hold the bytes of one query's
+ * budget, 64 MiB more, and itself (D48).
  *
  * Why a process: an engine that runs out of memory ends its process, and takes everybody's views with it. One process
  * takes them all, one after the other: what one leaves behind would end the next.
@@ -11,6 +11,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { limits } from "../../src/core/surql/evaluate/scope.ts"
 import { root } from "../kit/source.ts"
+import { doubling } from "./attacks/doubling.ts"
 import { declared, queries } from "./attacks/queries.ts"
 
 const mebibyte = 1024 * 1024
@@ -34,7 +35,7 @@ describe("a heap of the budget and 64 MiB", () => {
     const next = (): Promise<string> => Promise.race([once(child, "message").then(([text]) => String(text)), ended])
     expect(await next()).toBe("ready")
     const wrong: Array<string> = []
-    for (const [what, query] of queries) {
+    for (const [what, query] of [...queries, ...doubling]) {
       child.send(query)
       const outcome = await next()
       if (!(outcome === "answered" || outcome === "refused" || declared.test(outcome)))
