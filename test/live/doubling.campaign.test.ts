@@ -58,7 +58,12 @@ it("D48 queries that double hold others up for a moment at p99, and not until th
   const changing = await waits(door.url, async () => {
     for (let n = 0; n < 10; n++)
       expect(
-        (await post("/ingest", create(`p:${n}`, { ...(records[3 * n]!["record"] as object), n: 100 + n }))).status
+        (
+          await post(
+            "/ingest",
+            create(`p:${n}`, { ...(records[3 * n] as { readonly record?: object }).record, n: 100 + n })
+          )
+        ).status
       ).toBe(200)
   })
   await sleep(500)

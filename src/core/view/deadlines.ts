@@ -15,13 +15,17 @@ export class Deadlines {
   private apart = Number.NaN
   private apartBefore = Number.NaN
 
+  /** Notes how the clock stands, once for all views of a look; also where there are none yet. */
+  look(nowMs: number, steadyMs: number): void {
+    if (steadyMs === this.lookedAt) return
+    this.apartBefore = Number.isNaN(this.apart) ? steadyMs - nowMs : this.apart
+    this.apart = steadyMs - nowMs
+    this.lookedAt = steadyMs
+  }
+
   /** `nowMs`: time of day; `steadyMs`: time that goes by. A new object is a new activity. */
   isOver(times: ViewTimes.ViewTimes, nowMs: number, steadyMs: number): boolean {
-    if (steadyMs !== this.lookedAt) {
-      this.apartBefore = Number.isNaN(this.apart) ? steadyMs - nowMs : this.apart
-      this.apart = steadyMs - nowMs
-      this.lookedAt = steadyMs
-    }
+    this.look(nowMs, steadyMs)
     let at = this.at.get(times)
     if (at === undefined) {
       const dayMs = Math.min(nowMs, steadyMs - this.apartBefore)

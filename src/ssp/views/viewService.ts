@@ -421,6 +421,7 @@ class ViewService {
   }
 
   readonly expire: Views["Type"]["expire"] = (nowMs, steadyMs = nowMs) => {
+    this.deadlines.look(nowMs, steadyMs)
     const expired = () =>
       [...Array.from(this.registry.all(), ({ stored }) => stored), ...this.setAside.all()].filter(
         (view) => this.deadlines.isOver(view, nowMs, steadyMs) && !this.turns.has(view.key)
