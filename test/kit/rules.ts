@@ -304,6 +304,7 @@ const ofTheDay: { readonly [file: string]: string } = {
   "src/node/recordJobs.ts": "claims of jobs in records, for a process that starts again, and times of jobs",
   "src/node/reportedJobs.ts": "claims of jobs as /jobs shows them; renewed by time that goes by",
   "src/node/streams/Browsers.ts": "ends of tokens, looked at each second",
+  "src/ports/Turn.ts": "how far both are apart",
   "src/scheduler/http/Http.ts": "last activity of a view",
   "src/scheduler/http/HttpRegistration.ts": "last activity of a view",
   "src/scheduler/jobs/Jobs.ts": "times in job records",
