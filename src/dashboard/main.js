@@ -76,7 +76,12 @@ const show = (o) => {
     o.ssps === undefined
       ? { changes: o.pending.changes, edges: o.pending.edges }
       : Object.fromEntries(o.ssps.map((/** @type {any} */ { id, waiting }) => [id, waiting]))
-  const sample = samples.add(o, performance.now() / 1000, o.seq !== null && o.ssps !== undefined ? o.seq : o.writes, lag)
+  const sample = samples.add(
+    o,
+    performance.now() / 1000,
+    o.seq !== null && o.ssps !== undefined ? o.seq : o.writes,
+    lag
+  )
   say(byId("node-name"), o.id)
   say(
     byId("node-sub"),
