@@ -545,11 +545,9 @@ class ViewService {
   private tell(applied: ReadonlyArray<AppliedChange>): void {
     this.registry.moved = true
     this.streams.publish(applied)
-    if (!this.edges.present) return
-    for (const { touched } of applied) {
+    for (const { touched } of this.edges.present ? applied : [])
       for (const { delta, view: instance } of touched)
         for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta)
-    }
   }
 
   private put(stored: StoredView, instance: View, generation: number, assignment: number | undefined): Registered {
