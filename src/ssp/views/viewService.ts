@@ -543,7 +543,6 @@ class ViewService {
 
   /** Tells all followers of the views the deltas of applied changes. */
   private tell(applied: ReadonlyArray<AppliedChange>): void {
-    this.registry.moved = true
     this.streams.publish(applied)
     for (const { touched } of this.edges.present ? applied : [])
       for (const { delta, view: instance } of touched)

@@ -102,6 +102,7 @@ export class ViewStreams {
   }
 
   publish(applied: ReadonlyArray<AppliedChange>): void {
+    this.registry.moved = true
     for (const { touched, seq } of applied) {
       for (const one of touched) {
         const { view: instance, delta, generation, hash } = one
