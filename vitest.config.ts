@@ -13,8 +13,8 @@
  * CPU. `npx vitest run` of a file takes the sources as they are.
  */
 import { defineConfig } from "vitest/config"
-import { Interleaved } from "./test/kit/Interleaved.ts"
-import { TallyReporter } from "./test/kit/TallyReporter.ts"
+import { Interleaved } from "./kit/rules/Interleaved.ts"
+import { TallyReporter } from "./kit/rules/TallyReporter.ts"
 
 /** Where a module of the sources is loaded from, by its name in a match. */
 const source = `${import.meta.dirname}/${process.env["SVC_BUILT"] === "1" ? "dist/$1.js" : "src/$1.ts"}`
@@ -41,7 +41,7 @@ export default defineConfig({
     deps: { interopDefault: false },
     server: { deps: { external: [native] } },
     include: ["test/**/*.test.ts"],
-    setupFiles: ["test/kit/setup.ts"],
+    setupFiles: ["kit/rules/setup.ts"],
     exclude: ["**/node_modules/**", ...others],
     environment: "node",
     pool: "forks",

@@ -5,8 +5,8 @@
  * diff.
  */
 import { writeFileSync } from "node:fs"
-import { folder, printFile, readCorpus, tablesOf } from "../test/core/surql/corpusFile.ts"
-import { start } from "../test/core/surql/database.ts"
+import { folder, printFile, readCorpus, tablesOf } from "../kit/data/corpusFile.ts"
+import { start } from "../kit/processes/surreal/engines.ts"
 
 const engines = await start()
 for (const file of readCorpus()) {

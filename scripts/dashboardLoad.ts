@@ -6,11 +6,12 @@
  * does falls on both. Run by `npx vite-node scripts/dashboardLoad.ts` after a build; skipped with a word where there is
  * no Chromium.
  */
-import { Chromium, missing } from "../test/kit/browser.ts"
-import { Door, secret, sleep } from "../test/kit/Door.ts"
-import { request } from "../test/kit/http.ts"
-import { ProcessCluster } from "../test/kit/processCluster.ts"
-import { registration } from "../test/kit/registration.ts"
+
+import { request } from "../kit/checks/http.ts"
+import { registration } from "../kit/data/registration.ts"
+import { Chromium, missing } from "../kit/processes/browser.ts"
+import { Door, secret, sleep } from "../kit/processes/Door.ts"
+import { ProcessCluster } from "../kit/processes/processCluster.ts"
 import { cpuMicros, median } from "./bench/load.ts"
 
 const views = 1000

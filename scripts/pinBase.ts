@@ -8,8 +8,8 @@
 import { execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { repinned } from "../test/kit/dockerfile.ts"
-import { root } from "../test/kit/source.ts"
+import { repinned } from "../kit/processes/dockerfile.ts"
+import { root } from "../kit/rules/source.ts"
 
 const digestOf = (tag: string): string =>
   execFileSync(

@@ -6,10 +6,10 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { root } from "../kit/rules/source.ts"
+import { shortRows } from "../scripts/docs/settingsTable.ts"
 import { knobs as schedulerKnobs } from "../src/scheduler/Config.ts"
 import { knobs } from "../src/ssp/Config.ts"
-import { shortRows } from "./kit/settingsTable.ts"
-import { root } from "./kit/source.ts"
 
 const readme = readFileSync(join(root, "README.md"), "utf8")
 const page = (name: string): string => readFileSync(join(root, `docs/${name}.md`), "utf8")

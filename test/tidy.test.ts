@@ -8,9 +8,9 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import * as Rules from "./kit/rules.ts"
-import { root, trackedFiles } from "./kit/source.ts"
-import { sourceFiles } from "./kit/syntax.ts"
+import * as Rules from "../kit/rules/rules.ts"
+import { root, trackedFiles } from "../kit/rules/source.ts"
+import { sourceFiles } from "../kit/rules/syntax.ts"
 
 const files = sourceFiles()
 const decisions = (): string => readFileSync(join(root, "docs/decisions.md"), "utf8")
@@ -48,7 +48,7 @@ const cases: { readonly [what: string]: Case } = {
       ["src/client/a.ts", `import type { x } from "../protocol/x.ts"`]
     ],
     kept: [
-      ["src/ssp.ts", `import { x } from "./host/x.ts"`],
+      ["src/programs/ssp/main.ts", `import { x } from "./host/x.ts"`],
       ["src/ssp/Memory.ts", `import { x } from "../drivers/x.ts"`],
       ["src/core/ivm/a.ts", `import { x } from "../surql/x.ts"`]
     ]
@@ -90,7 +90,7 @@ const cases: { readonly [what: string]: Case } = {
     ],
     kept: [
       ["src/host/a.ts", `import { x } from "node:http"`],
-      ["src/ssp.ts", `import { x } from "@effect/platform-node"`]
+      ["src/programs/ssp/main.ts", `import { x } from "@effect/platform-node"`]
     ]
   },
   "the time of day is read where others read it, and ages are of time that goes by": {
@@ -102,10 +102,10 @@ const cases: { readonly [what: string]: Case } = {
       ["src/ssp/a.ts", "export const a = Clock.currentTimeMillis"],
       ["src/ssp/a.ts", "export const a = (yield* Effect.clock).unsafeCurrentTimeMillis()"],
       ["src/node/a.ts", "export const a = DateTime.now"],
-      ["src/ssp/views/Expiry.ts", "export const a = steadyMs"]
+      ["src/ssp/membership/Expiry.ts", "export const a = steadyMs"]
     ],
     kept: [
-      ["src/ssp/views/Expiry.ts", "export const a = Clock.currentTimeMillis"],
+      ["src/ssp/membership/Expiry.ts", "export const a = Clock.currentTimeMillis"],
       ["src/host/a.ts", "export const a = new Date(5)"],
       ["src/testing/a.ts", "export const a = Date.now()"]
     ]
@@ -190,7 +190,7 @@ const cases: { readonly [what: string]: Case } = {
     ],
     kept: [
       ["src/core/a.ts", header],
-      ["src/ssp.ts", `#!/usr/bin/env node\n${header}`]
+      ["src/programs/ssp/main.ts", `#!/usr/bin/env node\n${header}`]
     ]
   },
   "no any, no switched-off type checker": {
@@ -224,7 +224,7 @@ const cases: { readonly [what: string]: Case } = {
       ["scripts/bench/load.ts", ""]
     ],
     kept: [
-      ["src/ssp.ts", ""],
+      ["src/programs/ssp/main.ts", ""],
       ["test/a.test.ts", ""],
       ["scripts/bench/main.ts", ""]
     ]

@@ -6,11 +6,11 @@
  * times are wall time as a client sees it, because what is waited for is the database.
  */
 import type { RecordId, Surreal } from "surrealdb"
-import { askedOver, taken } from "../../test/kit/changeTable.ts"
-import { Door, secret, sleep, until } from "../../test/kit/Door.ts"
-import { client } from "../../test/kit/http.ts"
-import { registration } from "../../test/kit/registration.ts"
-import type { ServerProcess } from "../../test/kit/surreal/ServerProcess.ts"
+import { client } from "../../kit/checks/http.ts"
+import { askedOver, taken } from "../../kit/data/changeTable.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { Door, secret, sleep, until } from "../../kit/processes/Door.ts"
+import type { ServerProcess } from "../../kit/processes/surreal/ServerProcess.ts"
 import { type Line, median } from "./load.ts"
 
 const rounds = 7

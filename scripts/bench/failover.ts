@@ -7,9 +7,9 @@
  * when the other SSP answers for it.
  */
 
-import { sleep, until } from "../../test/kit/Door.ts"
-import { type Process, ProcessCluster, usualTimes } from "../../test/kit/processCluster.ts"
-import { registration } from "../../test/kit/registration.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { sleep, until } from "../../kit/processes/Door.ts"
+import { type Process, ProcessCluster, usualTimes } from "../../kit/processes/processCluster.ts"
 import { cpuMicros, type Judged, load, requestBytes } from "./load.ts"
 
 const quiet = { SVC_LOG_LEVEL: "warn" }

@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import ts from "typescript"
-import { root } from "../../test/kit/source.ts"
+import { root } from "../../kit/rules/source.ts"
 import { type Line, median, print } from "./load.ts"
 
 interface Figures {

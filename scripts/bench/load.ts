@@ -7,7 +7,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
-import { secret } from "../../test/kit/Door.ts"
+import { secret } from "../../kit/processes/Door.ts"
 
 /** What is judged: `--check` fails when a ratio is above its goal. */
 export interface Judged {

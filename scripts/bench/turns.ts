@@ -6,9 +6,9 @@
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { Door, secret, sleep } from "../../test/kit/Door.ts"
-import { client } from "../../test/kit/http.ts"
-import { create, registration } from "../../test/kit/registration.ts"
+import { client } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door, secret, sleep } from "../../kit/processes/Door.ts"
 import { type Line, print } from "./load.ts"
 
 const kinds: { readonly [kind: string]: string } = {

@@ -15,7 +15,7 @@ import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
 import { layerFile } from "../../src/host/wal/WalFile.ts"
 import { Replica } from "../../src/ports/Replica.ts"
 import { Wal } from "../../src/ports/Wal.ts"
-import * as Recovery from "../../src/scheduler/ingest/recovery.ts"
+import * as Recovery from "../../src/scheduler/pool/recovery.ts"
 
 const count = Number(process.argv.at(-1))
 const rounds = 5

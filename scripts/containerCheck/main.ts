@@ -10,11 +10,11 @@ import { spawnSync } from "node:child_process"
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
-import { confined, dataFolder, end, inner, missing } from "../../test/kit/confined.ts"
-import { Door, until } from "../../test/kit/Door.ts"
-import * as Dockerfile from "../../test/kit/dockerfile.ts"
-import { request } from "../../test/kit/http.ts"
-import { root } from "../../test/kit/source.ts"
+import { request } from "../../kit/checks/http.ts"
+import { confined, dataFolder, end, inner, missing } from "../../kit/processes/confined.ts"
+import { Door, until } from "../../kit/processes/Door.ts"
+import * as Dockerfile from "../../kit/processes/dockerfile.ts"
+import { root } from "../../kit/rules/source.ts"
 
 const work = mkdtempSync(join(tmpdir(), "live-sidecar-image-"))
 // The image's user reads what is root's.

@@ -8,7 +8,7 @@
 import { randomBytes } from "node:crypto"
 import { constants } from "node:os"
 import { parseArgs } from "node:util"
-import { removeFolder, temporaryFolder } from "../../test/kit/Door.ts"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
 import * as Backend from "./backend.ts"
 import * as Nodes from "./nodes.ts"
 import { type Options, Soak } from "./soak.ts"

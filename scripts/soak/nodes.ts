@@ -6,8 +6,8 @@
  * the first never.
  */
 import { join } from "node:path"
-import { Door, freePort, until } from "../../test/kit/Door.ts"
-import { Process, ProcessCluster, usualTimes } from "../../test/kit/processCluster.ts"
+import { Door, freePort, until } from "../../kit/processes/Door.ts"
+import { Process, ProcessCluster, usualTimes } from "../../kit/processes/processCluster.ts"
 import { nodeOptions } from "./probe.ts"
 
 export const forms = ["ssp", "memory", "cluster"] as const

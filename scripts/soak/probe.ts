@@ -7,8 +7,8 @@
  * things.
  */
 import { createRequire } from "node:module"
-import { secret } from "../../test/kit/Door.ts"
-import type { Process } from "../../test/kit/processCluster.ts"
+import { secret } from "../../kit/processes/Door.ts"
+import type { Process } from "../../kit/processes/processCluster.ts"
 
 const { WebSocket: Socket } = createRequire(import.meta.url)("ws") as {
   readonly WebSocket: new (url: string) => WebSocket

@@ -4,8 +4,8 @@
  * A view keeps its kind for life and changes its query within it, so that what is registered weighs the same at every
  * minute.
  */
-import type { JsonObject } from "../../test/kit/dataset.ts"
-import type { Rng } from "../../test/kit/random.ts"
+import type { JsonObject } from "../../kit/data/dataset.ts"
+import type { Rng } from "../../kit/data/random.ts"
 import { groups, jobTable, ranks } from "./world.ts"
 
 export interface Query {

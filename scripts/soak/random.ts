@@ -6,7 +6,7 @@
  * which needs the test runner.
  */
 import { PCGRandom } from "effect/Utils"
-import type { Rng } from "../../test/kit/random.ts"
+import type { Rng } from "../../kit/data/random.ts"
 
 export const chance = (seed: number, concern: number): Rng => {
   const generator = new PCGRandom(concern, seed)

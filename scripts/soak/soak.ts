@@ -8,9 +8,9 @@
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { secret, sleep } from "../../test/kit/Door.ts"
-import { request } from "../../test/kit/http.ts"
-import type { Process } from "../../test/kit/processCluster.ts"
+import { request } from "../../kit/checks/http.ts"
+import { secret, sleep } from "../../kit/processes/Door.ts"
+import type { Process } from "../../kit/processes/processCluster.ts"
 import type { Backend } from "./backend.ts"
 import { judge, type Minute } from "./judge.ts"
 import * as Nodes from "./nodes.ts"

@@ -7,13 +7,13 @@
  * compare at the end.
  */
 import { isDeepStrictEqual } from "node:util"
-import { secret, sleep } from "../../test/kit/Door.ts"
-import { EventStream } from "../../test/kit/EventStream.ts"
-import { type Answer, request } from "../../test/kit/http.ts"
-import type { Mirror } from "../../test/kit/Mirror.ts"
-import { freshRun } from "../../test/kit/oracle.ts"
-import type { Rng } from "../../test/kit/random.ts"
-import { registration } from "../../test/kit/registration.ts"
+import { EventStream } from "../../kit/checks/EventStream.ts"
+import { type Answer, request } from "../../kit/checks/http.ts"
+import type { Mirror } from "../../kit/checks/Mirror.ts"
+import { freshRun } from "../../kit/checks/oracle.ts"
+import type { Rng } from "../../kit/data/random.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { secret, sleep } from "../../kit/processes/Door.ts"
 import { kinds, type Query, query } from "./queries.ts"
 
 export const standing = kinds.length * 3

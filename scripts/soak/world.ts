@@ -4,9 +4,10 @@
  * The number of records stays what it was: who deletes one creates another under an id that was never used, as a real
  * application does. So whatever grows in a node is not the data.
  */
-import type { JsonObject } from "../../test/kit/dataset.ts"
-import { Mirror } from "../../test/kit/Mirror.ts"
-import type { Rng } from "../../test/kit/random.ts"
+
+import { Mirror } from "../../kit/checks/Mirror.ts"
+import type { JsonObject } from "../../kit/data/dataset.ts"
+import type { Rng } from "../../kit/data/random.ts"
 
 export interface Change {
   readonly table: string

@@ -1,7 +1,7 @@
 /** Word of jobs to a scheduler over HTTP. */
 import { Effect, Layer, type Redacted } from "effect"
 import * as JsonText from "../core/jsonText.ts"
-import { bearerOf } from "../node/bearer.ts"
+import { bearerOf } from "../node/http/bearer.ts"
 import { JobReportFailed, JobReports } from "../ports/JobReports.ts"
 import { json, type Send } from "./shared/httpSend.ts"
 import { Schedulers, whySecret } from "./shared/schedulers.ts"

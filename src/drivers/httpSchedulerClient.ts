@@ -12,7 +12,7 @@ import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Duration, Effect, Either, Layer, Option, type Redacted, Runtime, Schema, type Scope } from "effect"
 import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/values/encode.ts"
-import { bearerOf } from "../node/bearer.ts"
+import { bearerOf } from "../node/http/bearer.ts"
 import {
   type FeedAsk,
   type Pieces,

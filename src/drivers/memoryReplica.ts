@@ -10,6 +10,8 @@ import { bucketOf } from "../core/integrity/merkle.ts"
 import { keyText } from "../core/surql/values/keyText.ts"
 import { compareStrings } from "../core/surql/values/order.ts"
 import type { RecordId } from "../core/surql/values/value.ts"
+import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } from "../ports/Replica.ts"
+import { kept } from "./shared/keptText.ts"
 import {
   chunkOf,
   idOf,
@@ -21,9 +23,7 @@ import {
   recordOfRow,
   type Shelf,
   snapshotOf
-} from "../node/replicaRows.ts"
-import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } from "../ports/Replica.ts"
-import { kept } from "./shared/keptText.ts"
+} from "./shared/replicaRows.ts"
 
 const BTree = sortedBTree.default
 type Tree<A> = InstanceType<typeof BTree<string, A>>

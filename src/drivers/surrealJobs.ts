@@ -13,8 +13,8 @@ import type { Holder } from "../core/job/lease.ts"
 import { isOver, type JobStatus, next, statuses } from "../core/job/status.ts"
 import { Duration, isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
-import * as Order from "../node/jobOrder.ts"
-import * as Rows from "../node/jobRows.ts"
+import * as Order from "../node/jobs/jobOrder.ts"
+import * as Rows from "../node/jobs/jobRows.ts"
 import {
   type Amended,
   DatabaseJobs,

@@ -26,10 +26,10 @@ import type { SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { lockFile } from "./process/fileLock.ts"
 import { privateFolder } from "./process/privateFolder.ts"
-import { remembering } from "./remembering.ts"
 import { layerRebuildable } from "./sqlite/rebuildable.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { Access, AuthLevel } from "./surreal/SurrealLink.ts"
+import { remembering } from "./tokenFile.ts"
 
 export type Stores = Layer.Layer<Database | SavedState | Upstream | DatabaseJobs, StartFault>
 

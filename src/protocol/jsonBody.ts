@@ -1,7 +1,7 @@
 /**
  * The reading of JSON bodies as a middleware of both contracts: bounded, whatever the content type says (D17).
  *
- * A declaration only; `node/httpBodies.ts` carries it out.
+ * A declaration only; `node/http/bodies.ts` carries it out.
  */
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"

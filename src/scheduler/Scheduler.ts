@@ -3,10 +3,10 @@
  *
  * Another deployment provides other ports (`Balance`, `Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`,
  * `Turn`, `RequestBody`, `Release`, `SchedulerConfig`) and any server that takes `HttpApi.Api`; the door
- * `src/scheduler.ts` is one example.
+ * `src/programs/scheduler/main.ts` is one example.
  */
 import { Effect, Layer } from "effect"
-import { UnderWay } from "../node/repeatedRegistrations.ts"
+import { UnderWay } from "../node/http/repeatedRegistrations.ts"
 import { Audit } from "../ports/Audit.ts"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
@@ -21,10 +21,10 @@ import * as HttpIngest from "./http/HttpIngest.ts"
 import * as HttpReads from "./http/HttpReads.ts"
 import * as HttpRegistration from "./http/HttpRegistration.ts"
 import * as Figures from "./http/nodeFigures.ts"
-import { Declared } from "./ingest/Declared.ts"
 import { Ingest } from "./ingest/Ingest.ts"
-import { JobFeed } from "./jobs/JobFeed.ts"
+import { JobFeed } from "./ingest/JobFeed.ts"
 import { Jobs } from "./jobs/Jobs.ts"
+import { Declared } from "./pool/Declared.ts"
 import { Pool } from "./pool/Pool.ts"
 import { ChangeFeed } from "./replica/ChangeFeed.ts"
 import { Clone } from "./replica/Clone.ts"

@@ -2,11 +2,11 @@
  * An SSP, put together: routes, guards, views, lifecycle and loops as one layer that needs only ports.
  *
  * Another deployment provides other ports (`Database`, `SavedState`, `Turn`, `RequestBody`, `SchedulerClient`,
- * `Release`, `SspConfig`) and any server that takes `HttpApi.Api`; the door `src/ssp.ts` is one example. Two in one
+ * `Release`, `SspConfig`) and any server that takes `HttpApi.Api`; the door `src/programs/ssp/main.ts` is one example. Two in one
  * runtime: `Layer.fresh` around each whole, its server included, never between a node and what serves its routes.
  */
 import { Effect, Layer } from "effect"
-import { UnderWay } from "../node/repeatedRegistrations.ts"
+import { UnderWay } from "../node/http/repeatedRegistrations.ts"
 import { Audit } from "../ports/Audit.ts"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
@@ -15,9 +15,7 @@ import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
 import { SspConfig, type SspConfigShape } from "./Config.ts"
 import { ChangeFeed } from "./database/ChangeFeed.ts"
-import { DeclaredTypes } from "./database/DeclaredTypes.ts"
 import { Integrity } from "./database/Integrity.ts"
-import { Reconcile } from "./database/Reconcile.ts"
 import * as Reconciling from "./database/reconciling.ts"
 import * as SchemaFollowing from "./database/schemaFollowing.ts"
 import { storeText } from "./database/storeText.ts"
@@ -32,9 +30,11 @@ import * as Figures from "./http/nodeFigures.ts"
 import * as RowErrorLog from "./http/rowErrorLog.ts"
 import { JobIntake } from "./jobs/JobIntake.ts"
 import { Jobs } from "./jobs/Jobs.ts"
+import * as Expiry from "./membership/Expiry.ts"
 import { Lease } from "./membership/Lease.ts"
 import { Lifecycle } from "./membership/Lifecycle.ts"
-import * as Expiry from "./views/Expiry.ts"
+import { DeclaredTypes } from "./reconcile/DeclaredTypes.ts"
+import { Reconcile } from "./reconcile/Reconcile.ts"
 import { Views } from "./views/Views.ts"
 
 const layerAudit = Layer.unwrapEffect(

@@ -12,7 +12,7 @@ import type { JobError } from "../core/job/job.ts"
 import type { Holder } from "../core/job/lease.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import { Datetime, type Obj, type RecordId } from "../core/surql/values/value.ts"
-import * as Order from "../node/jobOrder.ts"
+import * as Order from "../node/jobs/jobOrder.ts"
 import { JobStore, type JobStoreError, type JobWrite, type Place, type StoredJob } from "../ports/JobStore.ts"
 import { oddKeys } from "./Upstream.suite.ts"
 

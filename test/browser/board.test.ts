@@ -7,15 +7,15 @@
 import { join } from "node:path"
 import { build } from "esbuild"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { bodyOf } from "../../kit/checks/http.ts"
+import { campaign, long } from "../../kit/data/random.ts"
+import { BoardModel, BoardWindow, caughtUp } from "../../kit/processes/boardWindow.ts"
+import { Chromium, missing, named } from "../../kit/processes/browser.ts"
+import { Door, freePort, removeFolder, secret, sleep, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { ProcessCluster } from "../../kit/processes/processCluster.ts"
+import { root } from "../../kit/rules/source.ts"
 import type { Edit } from "../../scripts/start/board/records.ts"
 import { Board } from "../../scripts/start/board/server.ts"
-import { BoardModel, BoardWindow, caughtUp } from "../kit/boardWindow.ts"
-import { Chromium, missing, named } from "../kit/browser.ts"
-import { Door, freePort, removeFolder, secret, sleep, temporaryFolder, until } from "../kit/Door.ts"
-import { bodyOf } from "../kit/http.ts"
-import { ProcessCluster } from "../kit/processCluster.ts"
-import { campaign, long } from "../kit/random.ts"
-import { root } from "../kit/source.ts"
 
 const tokenMs = 6000
 const top = "Open this page in a second window"
@@ -226,7 +226,7 @@ describe.skipIf(missing !== undefined)(named("the board at an SSP"), () => {
     const { other } = await opened()
     const { page } = other.visit
     const { outputFiles } = await build({
-      entryPoints: [join(root, "test/kit/reactPage.ts")],
+      entryPoints: [join(root, "kit/data/reactPage.ts")],
       bundle: true,
       write: false,
       format: "esm",

@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs"
 import { Either } from "effect"
 import { expect, it } from "vitest"
+import { rng, runs, seed } from "../../kit/data/random.ts"
 import type { Field } from "../../src/core/surql/syntax/ast.ts"
 import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
-import { rng, runs, seed } from "../kit/random.ts"
 
 const page = new URL("../../src/dashboard/columns.js", import.meta.url)
 const { columnsOf, inOrder } = (await import(page.pathname)) as {

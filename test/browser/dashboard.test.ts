@@ -8,13 +8,13 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { Chromium, missing, named, type Visit, type VisitOptions } from "../kit/browser.ts"
-import { send } from "../kit/contract.ts"
-import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
-import { type Body, bodyOf, request } from "../kit/http.ts"
-import { ProcessCluster } from "../kit/processCluster.ts"
-import { campaign } from "../kit/random.ts"
-import { create, registration } from "../kit/registration.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { type Body, bodyOf, request } from "../../kit/checks/http.ts"
+import { campaign } from "../../kit/data/random.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Chromium, missing, named, type Visit, type VisitOptions } from "../../kit/processes/browser.ts"
+import { Door, removeFolder, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { ProcessCluster } from "../../kit/processes/processCluster.ts"
 
 const evil = `<img src=x onerror="document.title='pwned'">`
 const script = `"><script>document.title='pwned'</script><b id=pwned>`

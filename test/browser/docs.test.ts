@@ -6,9 +6,9 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { Chromium, missing, named, type Visit } from "../kit/browser.ts"
-import { closing } from "../kit/closing.ts"
-import { Door, secret, until } from "../kit/Door.ts"
+import { Chromium, missing, named, type Visit } from "../../kit/processes/browser.ts"
+import { closing } from "../../kit/processes/closing.ts"
+import { Door, secret, until } from "../../kit/processes/Door.ts"
 
 const later = closing()
 

@@ -3,11 +3,11 @@
  * at one that stands by, and after the leader's death.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { Chromium, missing, named } from "../kit/browser.ts"
-import { until } from "../kit/Door.ts"
-import * as Postgres from "../kit/postgres.ts"
-import { create } from "../kit/registration.ts"
-import { StandbyCluster } from "../kit/standbyCluster.ts"
+import { create } from "../../kit/data/registration.ts"
+import { Chromium, missing, named } from "../../kit/processes/browser.ts"
+import { until } from "../../kit/processes/Door.ts"
+import * as Postgres from "../../kit/processes/postgres.ts"
+import { StandbyCluster } from "../../kit/processes/standbyCluster.ts"
 
 describe.skipIf(missing !== undefined || !Postgres.isReachable)(named("the dashboard of several schedulers"), () => {
   let chromium: Chromium

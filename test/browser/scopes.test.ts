@@ -8,10 +8,10 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { Chromium, missing, named, type Visit } from "../kit/browser.ts"
-import { Door, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
+import { request } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Chromium, missing, named, type Visit } from "../../kit/processes/browser.ts"
+import { Door, removeFolder, temporaryFolder, until } from "../../kit/processes/Door.ts"
 
 const [viewer, owner, prometheus, own] = [
   "the-secret-of-viewer",

@@ -8,12 +8,12 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { Chromium, missing, named } from "../kit/browser.ts"
-import { authority } from "../kit/certificates.ts"
-import { secret } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
-import { workshop } from "../kit/workshop.ts"
+import { request } from "../../kit/checks/http.ts"
+import { authority } from "../../kit/data/certificates.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Chromium, missing, named } from "../../kit/processes/browser.ts"
+import { secret } from "../../kit/processes/Door.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
 
 describe.skipIf(missing !== undefined)(named("the dashboard over TLS"), () => {
   it("D52 is loaded, unlocked, and follows a view", async ({ onTestFinished }) => {

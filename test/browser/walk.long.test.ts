@@ -7,9 +7,9 @@
  */
 import { existsSync } from "node:fs"
 import { describe, expect, it } from "vitest"
-import { Chromium, missing, named } from "../kit/browser.ts"
-import { until } from "../kit/Door.ts"
-import { LocalCluster } from "../kit/localCluster.ts"
+import { Chromium, missing, named } from "../../kit/processes/browser.ts"
+import { until } from "../../kit/processes/Door.ts"
+import { LocalCluster } from "../../kit/processes/localCluster.ts"
 
 describe.skipIf(missing !== undefined || !existsSync("/proc/self/cwd"))(named("a newcomer in Chromium"), () => {
   it("goes from npm start to a live view on the dashboard, tries a query, looks at the jobs, and stops it all with Ctrl-C", async ({

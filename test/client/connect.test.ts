@@ -3,8 +3,8 @@
  * one line on the console.
  */
 import { beforeEach, describe, expect, it } from "vitest"
+import { rng } from "../../kit/data/random.ts"
 import { Followed, LiveClient, type Options } from "../../src/client/live.ts"
-import { rng } from "../kit/random.ts"
 import { FakeServer, refusal } from "./fakeServer.ts"
 import { VirtualWorld } from "./virtualWorld.ts"
 

@@ -4,8 +4,9 @@
  *
  * Independent of the client, so that a mistake in reading the contract shows.
  */
+
+import type { Rng } from "../../kit/data/random.ts"
 import type { Change, Delta, Path } from "../../src/client/delta.ts"
-import type { Rng } from "../kit/random.ts"
 
 export type Json = null | boolean | number | bigint | string | ReadonlyArray<Json> | { readonly [field: string]: Json }
 

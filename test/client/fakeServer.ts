@@ -5,8 +5,9 @@
  * Every state that a view ever had is kept under the id of its event, so that a test can ask whether the server had the
  * rows that a client shows.
  */
+
+import type { Rng } from "../../kit/data/random.ts"
 import * as JsonText from "../../src/core/jsonText.ts"
-import type { Rng } from "../kit/random.ts"
 import { canonical, diff, type Json } from "./diff.ts"
 import type { VirtualWorld } from "./virtualWorld.ts"
 

@@ -3,9 +3,9 @@
  * pointless, and at most one line on the console.
  */
 import { beforeEach, describe, expect, it } from "vitest"
+import { rng } from "../../kit/data/random.ts"
 import { Followed, LiveClient, type Options } from "../../src/client/live.ts"
 import { connect } from "../../src/client.ts"
-import { rng } from "../kit/random.ts"
 import { FakeServer, refusal } from "./fakeServer.ts"
 import { VirtualWorld } from "./virtualWorld.ts"
 

@@ -3,9 +3,9 @@
  * one that it has.
  */
 import { describe, expect } from "vitest"
+import { campaign, type Rng, runs, seeded } from "../../kit/data/random.ts"
 import { jsonWithBigints } from "../../src/client/json.ts"
 import { Followed, LiveClient } from "../../src/client/live.ts"
-import { campaign, type Rng, runs, seeded } from "../kit/random.ts"
 import { canonical, type Json, row, step } from "./diff.ts"
 import { FakeServer, refusal } from "./fakeServer.ts"
 import { VirtualWorld } from "./virtualWorld.ts"

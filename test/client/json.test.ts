@@ -4,13 +4,13 @@
  */
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
+import { jsonValues, told } from "../../kit/data/jsonValues.ts"
+import { campaign, runs } from "../../kit/data/random.ts"
 import { jsonWithBigints, jsonWithText, type ReadJson } from "../../src/client/json.ts"
 import { share } from "../../src/client/share.ts"
 import * as JsonText from "../../src/core/jsonText.ts"
 // @ts-expect-error Scripts of the dashboard have no declarations.
 import { parse as dashboardJson } from "../../src/dashboard/api.js"
-import { jsonValues, told } from "../kit/jsonValues.ts"
-import { campaign, runs } from "../kit/random.ts"
 
 const settings = { numRuns: runs(campaign ? 20_000 : 1_000) }
 const withMarks = fc.oneof(

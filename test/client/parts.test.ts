@@ -2,6 +2,7 @@
  * The pure parts of the client: events out of bytes, the list of rows, sharing, deltas, the tables.
  */
 import { describe, expect, it } from "vitest"
+import { rng, runs, seeded } from "../../kit/data/random.ts"
 import { applyDelta, Misfit, patched } from "../../src/client/delta.ts"
 import { backoffMs, connection, onEnd, onRefused, stay, view } from "../../src/client/machines.ts"
 import { RowList } from "../../src/client/rowList.ts"
@@ -9,7 +10,6 @@ import { share } from "../../src/client/share.ts"
 import { maxLine, SseParser } from "../../src/client/sse.ts"
 import { ViewRows } from "../../src/client/viewRows.ts"
 import * as JsonText from "../../src/core/jsonText.ts"
-import { rng, runs, seeded } from "../kit/random.ts"
 import { canonical, diff, type Json, step } from "./diff.ts"
 
 const here = "test/client/parts.test.ts"

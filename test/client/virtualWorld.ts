@@ -1,8 +1,9 @@
 /**
  * Time, network and chance for the client, in the hands of a test: hours pass in milliseconds, always in the same order.
  */
+
+import type { Rng } from "../../kit/data/random.ts"
 import type { World } from "../../src/client/world.ts"
-import type { Rng } from "../kit/random.ts"
 
 interface Timer {
   readonly at: number

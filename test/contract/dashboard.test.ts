@@ -6,10 +6,10 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { expectError, type Served } from "../kit/contract.ts"
-import { Door, removeFolder, schedulerEnv, temporaryFolder, until } from "../kit/Door.ts"
-import { rawRequest, request } from "../kit/http.ts"
-import { root } from "../kit/source.ts"
+import { expectError, type Served } from "../../kit/checks/contract.ts"
+import { rawRequest, request } from "../../kit/checks/http.ts"
+import { Door, removeFolder, schedulerEnv, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { root } from "../../kit/rules/source.ts"
 
 const files = readdirSync(join(root, "src/dashboard")).filter((name) => name !== "index.html")
 const types: { readonly [ending: string]: string } = {

@@ -3,16 +3,16 @@
  * no more than a pause when that SSP goes.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { expectError } from "../../kit/checks/contract.ts"
+import { endedGrantsOpenNothing } from "../../kit/checks/grants.ts"
+import { type Answer, bodyOf, request } from "../../kit/checks/http.ts"
+import { brief, eventsOf, follow as followAt, hangUp, heard, type Many, streamOf } from "../../kit/checks/manyStream.ts"
+import { ticketsOpenOneStream } from "../../kit/checks/tickets.ts"
+import { unseenRowsAreNotTold } from "../../kit/checks/unseen.ts"
+import { change, create, registration } from "../../kit/data/registration.ts"
+import { secret, sleep, until } from "../../kit/processes/Door.ts"
+import { type Process, ProcessCluster } from "../../kit/processes/processCluster.ts"
 import { connect } from "../../src/client.ts"
-import { expectError } from "../kit/contract.ts"
-import { secret, sleep, until } from "../kit/Door.ts"
-import { endedGrantsOpenNothing } from "../kit/grants.ts"
-import { type Answer, bodyOf, request } from "../kit/http.ts"
-import { brief, eventsOf, follow as followAt, hangUp, heard, type Many, streamOf } from "../kit/manyStream.ts"
-import { type Process, ProcessCluster } from "../kit/processCluster.ts"
-import { change, create, registration } from "../kit/registration.ts"
-import { ticketsOpenOneStream } from "../kit/tickets.ts"
-import { unseenRowsAreNotTold } from "../kit/unseen.ts"
 
 const page = "https://app.example"
 let cluster: ProcessCluster

@@ -5,10 +5,10 @@
  */
 import { Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, faultsOf, type Row, send } from "../kit/contract.ts"
-import { bodyOf } from "../kit/http.ts"
-import { leafToRoot, nothing, sample } from "../kit/integrityTree.ts"
-import { create } from "../kit/registration.ts"
+import { contract, faultsOf, type Row, send } from "../../kit/checks/contract.ts"
+import { bodyOf } from "../../kit/checks/http.ts"
+import { leafToRoot, nothing, sample } from "../../kit/checks/integrityTree.ts"
+import { create } from "../../kit/data/registration.ts"
 import { type Faults, noFaults, silentUpstream, stores } from "../scheduler/faultyStores.ts"
 import { inMemory, Node } from "../scheduler/node.ts"
 

@@ -5,10 +5,10 @@
  * What becomes of jobs lies in `test/scheduler/jobs.test.ts`; here it is what is answered.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, faultsOf, type Row } from "../kit/contract.ts"
-import { until } from "../kit/Door.ts"
-import { type Body, bodyOf } from "../kit/http.ts"
-import { create } from "../kit/registration.ts"
+import { contract, expectError, faultsOf, type Row } from "../../kit/checks/contract.ts"
+import { type Body, bodyOf } from "../../kit/checks/http.ts"
+import { create } from "../../kit/data/registration.ts"
+import { until } from "../../kit/processes/Door.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { noFaults, stores } from "../scheduler/faultyStores.ts"
 import { Node } from "../scheduler/node.ts"

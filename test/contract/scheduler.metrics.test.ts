@@ -6,12 +6,12 @@
  * behind on demand.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { send } from "../../kit/checks/contract.ts"
+import { parse, type ReadFamily } from "../../kit/checks/exposition.ts"
+import { bodyOf } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { removeFolder, temporaryFolder, until } from "../../kit/processes/Door.ts"
 import { metrics } from "../../src/core/telemetry/metrics.ts"
-import { send } from "../kit/contract.ts"
-import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { parse, type ReadFamily } from "../kit/exposition.ts"
-import { bodyOf } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { inFolder, Node } from "../scheduler/node.ts"
 

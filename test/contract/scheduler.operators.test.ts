@@ -5,10 +5,10 @@
  * retried job becomes is seen in the replica.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { expectError } from "../kit/contract.ts"
-import { secret } from "../kit/Door.ts"
-import { type Answer, bodyOf, request } from "../kit/http.ts"
-import { create } from "../kit/registration.ts"
+import { expectError } from "../../kit/checks/contract.ts"
+import { type Answer, bodyOf, request } from "../../kit/checks/http.ts"
+import { create } from "../../kit/data/registration.ts"
+import { secret } from "../../kit/processes/Door.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { Node } from "../scheduler/node.ts"
 

@@ -5,10 +5,10 @@
  * SSPs are fakes on real sockets; what they were told is part of the contract too.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, faultAt, type Row, send } from "../kit/contract.ts"
-import { until } from "../kit/Door.ts"
-import { type Body, bodyOf } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
+import { contract, expectError, faultAt, type Row, send } from "../../kit/checks/contract.ts"
+import { type Body, bodyOf } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { until } from "../../kit/processes/Door.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { Node } from "../scheduler/node.ts"
 

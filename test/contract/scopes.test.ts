@@ -6,14 +6,14 @@
  */
 import * as OpenApi from "@effect/platform/OpenApi"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { expectError, type Served } from "../../kit/checks/contract.ts"
+import { type Answer, request } from "../../kit/checks/http.ts"
+import { Door } from "../../kit/processes/Door.ts"
 import { hashOf } from "../../src/core/access/scopedSecrets.ts"
 import { type Scope, scopes } from "../../src/core/access/scopes.ts"
 import { accessOf } from "../../src/protocol/access.ts"
 import { SchedulerApi } from "../../src/protocol/SchedulerApi.ts"
 import { SspApi } from "../../src/protocol/SspApi.ts"
-import { expectError, type Served } from "../kit/contract.ts"
-import { Door } from "../kit/Door.ts"
-import { type Answer, request } from "../kit/http.ts"
 import { Node } from "../scheduler/node.ts"
 
 const secretOf = (name: string): string => `the-secret-of-${name}`

@@ -4,9 +4,9 @@
  * Why every pair is a row: a middleware forgotten on one route is how such things go wrong. Order of checks: D6.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, type Row, send } from "../kit/contract.ts"
-import { Door, secret } from "../kit/Door.ts"
-import { create } from "../kit/registration.ts"
+import { contract, expectError, type Row, send } from "../../kit/checks/contract.ts"
+import { create } from "../../kit/data/registration.ts"
+import { Door, secret } from "../../kit/processes/Door.ts"
 
 const protectedRoutes: ReadonlyArray<readonly [string, unknown?]> = [
   ["POST /ingest", create("auth:1")],

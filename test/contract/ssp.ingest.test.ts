@@ -5,11 +5,11 @@
  * holds for whatever answers.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, faultsOf, send } from "../kit/contract.ts"
-import { Door } from "../kit/Door.ts"
-import { type Answer, type Body, bodyOf } from "../kit/http.ts"
-import { bad, without } from "../kit/ingestRows.ts"
-import { change, create, registration } from "../kit/registration.ts"
+import { contract, expectError, faultsOf, send } from "../../kit/checks/contract.ts"
+import { type Answer, type Body, bodyOf } from "../../kit/checks/http.ts"
+import { bad, without } from "../../kit/data/ingestRows.ts"
+import { change, create, registration } from "../../kit/data/registration.ts"
+import { Door } from "../../kit/processes/Door.ts"
 
 let door: Door
 beforeAll(async () => {

@@ -6,11 +6,11 @@
  * nothing.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, faultsOf, type Row, send } from "../kit/contract.ts"
-import { Door } from "../kit/Door.ts"
-import { bodyOf } from "../kit/http.ts"
-import { leafToRoot, nothing, sample } from "../kit/integrityTree.ts"
-import { create } from "../kit/registration.ts"
+import { contract, faultsOf, type Row, send } from "../../kit/checks/contract.ts"
+import { bodyOf } from "../../kit/checks/http.ts"
+import { leafToRoot, nothing, sample } from "../../kit/checks/integrityTree.ts"
+import { create } from "../../kit/data/registration.ts"
+import { Door } from "../../kit/processes/Door.ts"
 
 let door: Door
 beforeAll(async () => {

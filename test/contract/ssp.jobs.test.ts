@@ -7,11 +7,11 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { TestBackend } from "../kit/backend.ts"
-import { contract, expectError, faultsOf, send } from "../kit/contract.ts"
-import { Door, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { bodyOf } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
+import { contract, expectError, faultsOf, send } from "../../kit/checks/contract.ts"
+import { bodyOf } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { TestBackend } from "../../kit/processes/backend.ts"
+import { Door, removeFolder, temporaryFolder, until } from "../../kit/processes/Door.ts"
 
 const folder = temporaryFolder()
 let door: Door

@@ -5,11 +5,11 @@
  * Why on the process: process figures, the embedded store and the hot route are only there.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { contract, expectError, send } from "../../kit/checks/contract.ts"
+import { parse, type ReadFamily } from "../../kit/checks/exposition.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door } from "../../kit/processes/Door.ts"
 import { metrics } from "../../src/core/telemetry/metrics.ts"
-import { contract, expectError, send } from "../kit/contract.ts"
-import { Door } from "../kit/Door.ts"
-import { parse, type ReadFamily } from "../kit/exposition.ts"
-import { create, registration } from "../kit/registration.ts"
 
 let door: Door
 beforeAll(async () => {

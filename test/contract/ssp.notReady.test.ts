@@ -4,9 +4,9 @@
  * Why with a dead scheduler: it is the one state of "not ready" that lasts, so every row can be seen on a real process.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, type Row, send } from "../kit/contract.ts"
-import { Door, freePort, until } from "../kit/Door.ts"
-import { create, registration } from "../kit/registration.ts"
+import { contract, type Row, send } from "../../kit/checks/contract.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door, freePort, until } from "../../kit/processes/Door.ts"
 
 let door: Door
 beforeAll(async () => {

@@ -4,10 +4,10 @@
  * Against the real process, because what is counted (writes, latencies, streams) comes out of all of it.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, faultsOf, type Row, send } from "../kit/contract.ts"
-import { Door } from "../kit/Door.ts"
-import { type Body, bodyOf } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
+import { contract, faultsOf, type Row, send } from "../../kit/checks/contract.ts"
+import { type Body, bodyOf } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door } from "../../kit/processes/Door.ts"
 
 let door: Door
 const view = (key: string, surql: string, more: Body = {}): Promise<unknown> =>

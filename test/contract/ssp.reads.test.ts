@@ -3,10 +3,10 @@
  * (D63).
  */
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { send } from "../kit/contract.ts"
-import { Door, secret, until } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { change, registration } from "../kit/registration.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { request } from "../../kit/checks/http.ts"
+import { change, registration } from "../../kit/data/registration.ts"
+import { Door, secret, until } from "../../kit/processes/Door.ts"
 
 let door: Door
 beforeAll(async () => {

@@ -6,10 +6,10 @@
  * body.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, faultsOf, type Row, send } from "../kit/contract.ts"
-import { Door, secret, until } from "../kit/Door.ts"
-import { type Body, bodyOf, rawRequest } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
+import { contract, expectError, faultsOf, type Row, send } from "../../kit/checks/contract.ts"
+import { type Body, bodyOf, rawRequest } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door, secret, until } from "../../kit/processes/Door.ts"
 
 const limit = 2 * 1024 * 1024
 

@@ -6,12 +6,12 @@
  */
 import { Schema } from "effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { contract, send } from "../../kit/checks/contract.ts"
+import { EventStream, type StreamEvent } from "../../kit/checks/EventStream.ts"
+import { type Answer, type Body, bodyOf, request } from "../../kit/checks/http.ts"
+import { change, create, registration } from "../../kit/data/registration.ts"
+import { Door, secret, sleep, until } from "../../kit/processes/Door.ts"
 import { streamEvents } from "../../src/protocol/streamEvents.ts"
-import { contract, send } from "../kit/contract.ts"
-import { Door, secret, sleep, until } from "../kit/Door.ts"
-import { EventStream, type StreamEvent } from "../kit/EventStream.ts"
-import { type Answer, type Body, bodyOf, request } from "../kit/http.ts"
-import { change, create, registration } from "../kit/registration.ts"
 
 let door: Door
 const open: Array<EventStream> = []

@@ -5,11 +5,11 @@
  * lives on exactly these shapes.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, expectError, faultsOf, type Row, send } from "../kit/contract.ts"
-import { Door, removeFolder, secret, temporaryFolder } from "../kit/Door.ts"
-import { EventStream } from "../kit/EventStream.ts"
-import { type Answer, type Body, bodyOf } from "../kit/http.ts"
-import { change, create, registration } from "../kit/registration.ts"
+import { contract, expectError, faultsOf, type Row, send } from "../../kit/checks/contract.ts"
+import { EventStream } from "../../kit/checks/EventStream.ts"
+import { type Answer, type Body, bodyOf } from "../../kit/checks/http.ts"
+import { change, create, registration } from "../../kit/data/registration.ts"
+import { Door, removeFolder, secret, temporaryFolder } from "../../kit/processes/Door.ts"
 
 let door: Door
 beforeAll(async () => {

@@ -4,9 +4,9 @@
  */
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
+import { jsonValues, least, most, told } from "../../kit/data/jsonValues.ts"
+import { campaign, runs } from "../../kit/data/random.ts"
 import * as JsonText from "../../src/core/jsonText.ts"
-import { jsonValues, least, most, told } from "../kit/jsonValues.ts"
-import { campaign, runs } from "../kit/random.ts"
 
 const spaced = (text: string): string =>
   text.replace(/"(?:[^"\\]|\\.)*"|[,:[\]{}]/g, (token) => (token.length > 1 ? token : ` ${token}\n\t`))

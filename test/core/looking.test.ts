@@ -5,9 +5,9 @@
  * way.
  */
 import { describe, expect, it } from "vitest"
+import { seeded } from "../../kit/data/random.ts"
 import { mentions, page } from "../../src/core/listing.ts"
 import { boundsMs, Latency } from "../../src/core/telemetry/latency.ts"
-import { seeded } from "../kit/random.ts"
 
 describe("latencies", () => {
   it("count in the bucket whose bound is the first not below them", () => {

@@ -2,10 +2,10 @@
  * When a heap is full, when it has room again, and which changes are taken meanwhile.
  */
 import { describe, expect, it } from "vitest"
+import { rng } from "../../kit/data/random.ts"
 import * as Memory from "../../src/core/record/memory.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { RecordId } from "../../src/core/surql/values/value.ts"
-import { rng } from "../kit/random.ts"
 
 const mebibyte = 2 ** 20
 

@@ -1,7 +1,7 @@
 /** Sorting with pauses: what the runtime's sort gives, and few comparisons between two pauses. */
 import { expect, test } from "vitest"
+import { rng } from "../../kit/data/random.ts"
 import { mergeSort } from "../../src/core/mergeSort.ts"
-import { rng } from "../kit/random.ts"
 
 test("D48 sorts as the runtime does, stably, and pauses after some thousand comparisons", () => {
   for (const count of [0, 1, 2, 511, 512, 513, 5_000, 20_000]) {

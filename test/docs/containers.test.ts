@@ -11,9 +11,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import { maxMemory } from "../../src/core/settings/settings.ts"
-import { defaultName } from "../../src/core/surreal/leastPrivilege.ts"
-import type { Answer, Json } from "../kit/containers.ts"
+import type { Answer, Json } from "../../kit/processes/containers.ts"
 import {
   at,
   compose,
@@ -34,12 +32,14 @@ import {
   serviceContainer,
   text,
   version
-} from "../kit/containers.ts"
-import { endpoints } from "../kit/contractTables.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
-import { all, baseFaults, nodeVersion, repinned } from "../kit/dockerfile.ts"
-import { node24 } from "../kit/runtimes.ts"
-import { root } from "../kit/source.ts"
+} from "../../kit/processes/containers.ts"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
+import { all, baseFaults, nodeVersion, repinned } from "../../kit/processes/dockerfile.ts"
+import { node24 } from "../../kit/processes/runtimes.ts"
+import { root } from "../../kit/rules/source.ts"
+import { endpoints } from "../../scripts/docs/contractTables.ts"
+import { maxMemory } from "../../src/core/settings/settings.ts"
+import { defaultName } from "../../src/core/surreal/leastPrivilege.ts"
 
 /** What the stage that installs what runs does. */
 const productionRuns = (): ReadonlyArray<string> =>

@@ -7,7 +7,7 @@ import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import type { Answer, Compose, Json } from "../kit/containers.ts"
+import type { Answer, Compose, Json } from "../../kit/processes/containers.ts"
 import {
   at,
   compose,
@@ -21,8 +21,8 @@ import {
   read,
   serviceContainer,
   text
-} from "../kit/containers.ts"
-import { root } from "../kit/source.ts"
+} from "../../kit/processes/containers.ts"
+import { root } from "../../kit/rules/source.ts"
 
 const names = ["scheduler", "scheduler-2", "scheduler-3"]
 

@@ -8,8 +8,8 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
+import { root } from "../../kit/rules/source.ts"
 import { type Metric, metrics } from "../../src/core/telemetry/metrics.ts"
-import { root } from "../kit/source.ts"
 
 const read = (name: string): string => readFileSync(join(root, "scripts/monitoring", name), "utf8")
 

@@ -7,14 +7,14 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { root, trackedFiles } from "../../kit/rules/source.ts"
+import { codes, endpoints } from "../../scripts/docs/contractTables.ts"
+import { pagePath, referencePage } from "../../scripts/docs/referencePage.ts"
 import { metrics, signals } from "../../src/core/telemetry/metrics.ts"
 import { variables } from "../../src/core/telemetry/otelSettings.ts"
 import { statusOf } from "../../src/protocol/errors.ts"
 import { knobs as schedulerKnobs } from "../../src/scheduler/Config.ts"
 import { knobs } from "../../src/ssp/Config.ts"
-import { codes, endpoints } from "../kit/contractTables.ts"
-import { pagePath, referencePage } from "../kit/referencePage.ts"
-import { root, trackedFiles } from "../kit/source.ts"
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8")
 const pages = [

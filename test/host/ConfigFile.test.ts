@@ -9,9 +9,9 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { afterAll, afterEach, describe, expect, it } from "vitest"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
 import * as ConfigFile from "../../src/host/ConfigFile.ts"
 import { ConfigSource } from "../../src/ports/ConfigSource.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 
 const folder = temporaryFolder()
 const before = process.env["SVC_CONFIG_PATH"]

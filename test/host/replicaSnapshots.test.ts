@@ -7,10 +7,10 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path"
 import { Effect, Either, Stream } from "effect"
 import { describe, expect, test } from "vitest"
+import { bytesOf, filled, fresh, giving, open, run } from "../../kit/data/replicaFiles.ts"
 import { fileName } from "../../src/host/sqlite/ReplicaFile.ts"
 import { type Snapshot, SnapshotFailed } from "../../src/ports/Snapshots.ts"
 import { id, record } from "../../src/testing/Replica.suite.ts"
-import { bytesOf, filled, fresh, giving, open, run } from "../kit/replicaFiles.ts"
 
 const files = (folder: string): ReadonlyArray<string> => readdirSync(folder).filter((name) => !name.endsWith(".lock"))
 

@@ -8,6 +8,9 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync, writeF
 import { join } from "node:path"
 import { Cause, Effect, Either, Layer, Logger, Redacted, Stream } from "effect"
 import { afterAll, expect, onTestFinished, test } from "vitest"
+import { heapUsed } from "../../kit/checks/heap.ts"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { layer as layerScheduler } from "../../src/host/schedulerStores.ts"
 import { layer } from "../../src/host/stores.ts"
@@ -15,9 +18,6 @@ import { Database, startPosition } from "../../src/ports/Database.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { fromDatabase } from "../../src/ssp/membership/Lifecycle.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
-import { heapUsed } from "../kit/heap.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
 
 const folder = temporaryFolder()
 afterAll(() => removeFolder(folder))

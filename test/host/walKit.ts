@@ -7,10 +7,10 @@
 import { join } from "node:path"
 import { Chunk, Effect, Either, Exit, Layer, Logger, Scope, Stream } from "effect"
 import { onTestFinished } from "vitest"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
 import type * as Format from "../../src/core/wal/walFormat.ts"
 import { layerFile, type WalFileOptions } from "../../src/host/wal/WalFile.ts"
 import { Wal, type WalFailed } from "../../src/ports/Wal.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import type { FaultyDisk } from "./faultyDisk.ts"
 
 export const path = "/d/wal"

@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { root, trackedFiles } from "../kit/source.ts"
+import { root, trackedFiles } from "../../kit/rules/source.ts"
 
 const folder = join(root, "test/hostile/attacks")
 

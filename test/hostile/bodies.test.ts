@@ -5,8 +5,8 @@
  * The table is `attacks/bodies.ts`.
  */
 import { describe, expect, it } from "vitest"
-import { request } from "../kit/http.ts"
-import { create } from "../kit/registration.ts"
+import { request } from "../../kit/checks/http.ts"
+import { create } from "../../kit/data/registration.ts"
 import { secret } from "../ssp/fakeViews.ts"
 import { announced, half, head, most, unfinished, whole } from "./attacks/bodies.ts"
 import { type Client, clientOf, staged } from "./serving.ts"

@@ -8,11 +8,11 @@
  */
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { closing } from "../kit/closing.ts"
-import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
-import { type Answer, type Client, client } from "../kit/http.ts"
-import { campaign, long } from "../kit/random.ts"
-import { create, registration } from "../kit/registration.ts"
+import { type Answer, type Client, client } from "../../kit/checks/http.ts"
+import { campaign, long } from "../../kit/data/random.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { closing } from "../../kit/processes/closing.ts"
+import { Door, removeFolder, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
 import { keeping, largest, queries, viewOf } from "./attacks/queries.ts"
 
 const afterwards = closing()

@@ -4,10 +4,10 @@
  * The tables are `attacks/callers.ts`, gone through over real processes.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Answer, request } from "../../kit/checks/http.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { Door, schedulerEnv, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
 import * as Callers from "../../src/core/access/callers.ts"
-import { Door, schedulerEnv, secret, temporaryFolder, until } from "../kit/Door.ts"
-import { type Answer, request } from "../kit/http.ts"
-import { registration } from "../kit/registration.ts"
 import { inside, names, outside, pages, type Row } from "./attacks/callers.ts"
 
 const askOf = (url: string, { ask, body, headers }: Row, token: string | undefined): Promise<Answer> => {

@@ -10,9 +10,9 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { dirname, join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
 import * as OutboxFiles from "../../src/host/outboxFiles.ts"
 import * as Generate from "../../src/outbox/generate.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { rows, withRef } from "./attacks/documents.ts"
 
 const folder = temporaryFolder()

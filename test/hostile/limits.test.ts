@@ -7,11 +7,11 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Body, request } from "../../kit/checks/http.ts"
+import { Door, schedulerEnv, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { root } from "../../kit/rules/source.ts"
 import { knobs as schedulerKnobs } from "../../src/scheduler/Config.ts"
 import { knobs as sspKnobs } from "../../src/ssp/Config.ts"
-import { Door, schedulerEnv, secret, temporaryFolder, until } from "../kit/Door.ts"
-import { type Body, request } from "../kit/http.ts"
-import { root } from "../kit/source.ts"
 import { cleared, type On, pace, type Served, shown, tried } from "./limits.ts"
 
 const numeric = (knobs: typeof sspKnobs | typeof schedulerKnobs): ReadonlyArray<string> =>

@@ -5,9 +5,10 @@
  * here nor in {@link pace}, and tries each row on a built process for which all are set small at once. What no request
  * can show, or only at a cost, names the test that does.
  */
-import { secret, until } from "../kit/Door.ts"
-import { type Answer, client, request } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
+
+import { type Answer, client, request } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { secret, until } from "../../kit/processes/Door.ts"
 import { answered, clientOf, hold, unread } from "./serving.ts"
 
 export type On = "ssp" | "scheduler"
@@ -380,7 +381,7 @@ export const shown: ReadonlyArray<Shown> = [
     setting: "SVC_MAX_TOMBSTONES",
     on: ssp,
     does: "the longest deleted are forgotten, but for the highest version of all",
-    file: "test/core/ivm/graves.test.ts",
+    file: "test/core/ivm/store/tombstones.test.ts",
     test: "D4 the graves hold each deleted record once"
   },
   {

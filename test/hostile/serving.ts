@@ -7,10 +7,10 @@
 import { connect } from "node:net"
 import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import { afterEach } from "vitest"
+import type { Answer } from "../../kit/checks/http.ts"
+import { until } from "../../kit/processes/Door.ts"
 import * as Server from "../../src/host/http/Server.ts"
 import { Serving } from "../../src/ports/Front.ts"
-import { until } from "../kit/Door.ts"
-import type { Answer } from "../kit/http.ts"
 import { fakeViews, node } from "../ssp/fakeViews.ts"
 
 export interface Served {

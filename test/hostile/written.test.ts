@@ -7,6 +7,8 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
+import * as Hostile from "../../kit/data/hostile.ts"
+import { runs, seeded } from "../../kit/data/random.ts"
 import { digestOf } from "../../src/core/ivm/delta/hash.ts"
 import { Engine } from "../../src/core/ivm/engine.ts"
 import type { IncrementalView } from "../../src/core/ivm/view/incrementalView.ts"
@@ -21,8 +23,6 @@ import { stringify } from "../../src/core/surql/values/json.ts"
 import type { Value } from "../../src/core/surql/values/value.ts"
 import { bytesWritten, writeOut } from "../../src/core/surql/written/paid.ts"
 import * as Values from "../core/surql/scalarValues.ts"
-import * as Hostile from "../kit/hostile.ts"
-import { runs, seeded } from "../kit/random.ts"
 import { change, registration, withViews } from "../ssp/viewsKit.ts"
 
 /** More than anything takes. */

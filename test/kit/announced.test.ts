@@ -4,9 +4,9 @@
  */
 import type { RecordId, Surreal } from "surrealdb"
 import { expect, it } from "vitest"
-import { Announcements } from "./announced.ts"
-import type { EventStream, StreamEvent } from "./EventStream.ts"
-import type { NodeBeside } from "./nodeBeside.ts"
+import { Announcements } from "../../kit/checks/announced.ts"
+import type { EventStream, StreamEvent } from "../../kit/checks/EventStream.ts"
+import type { NodeBeside } from "../../kit/processes/nodeBeside.ts"
 
 /** A database and a node that hold what they are told to, and one client on the stream. */
 const world = async () => {

@@ -4,7 +4,7 @@
  * Why: a checker that finds nothing in a campaign says something only when it is known to find things.
  */
 import { expect, it } from "vitest"
-import { type Entry, Ledger, ledgerViews, type ShownRow, Sightings, streamFaults } from "./ledger.ts"
+import { type Entry, Ledger, ledgerViews, type ShownRow, Sightings, streamFaults } from "../../kit/checks/ledger.ts"
 
 const [all, rich, sums] = ledgerViews as [(typeof ledgerViews)[0], (typeof ledgerViews)[0], (typeof ledgerViews)[0]]
 

@@ -4,11 +4,11 @@
  * Why a sum: it is the simplest thing that is only true between two steps and never inside one.
  */
 import { afterAll, beforeAll, describe, expect } from "vitest"
-import { send } from "../kit/contract.ts"
-import { Door } from "../kit/Door.ts"
-import { bodyOf } from "../kit/http.ts"
-import { runs, seeded } from "../kit/random.ts"
-import { change, create, registration } from "../kit/registration.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { bodyOf } from "../../kit/checks/http.ts"
+import { runs, seeded } from "../../kit/data/random.ts"
+import { change, create, registration } from "../../kit/data/registration.ts"
+import { Door } from "../../kit/processes/Door.ts"
 
 const accounts = 8
 const each = 100

@@ -1,15 +1,15 @@
 /** Calls of the functions for clients beside a real engine that reaches no network (D56). */
 import type { Surreal } from "surrealdb"
 import { expect, onTestFinished, test } from "vitest"
+import { taken } from "../../kit/data/changeTable.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { besides } from "../../kit/processes/besides.ts"
+import { until } from "../../kit/processes/Door.ts"
+import { type NodeBeside, startBeside } from "../../kit/processes/nodeBeside.ts"
+import { ServerProcess } from "../../kit/processes/surreal/ServerProcess.ts"
+import { rootClient } from "../../kit/processes/surreal/sdk.ts"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
-import { besides } from "../kit/besides.ts"
-import { taken } from "../kit/changeTable.ts"
-import { until } from "../kit/Door.ts"
-import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
-import { registration } from "../kit/registration.ts"
-import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
-import { rootClient } from "../kit/surreal/sdk.ts"
 
 const { fresh, serve, start } = besides()
 

@@ -5,13 +5,13 @@
 import { join } from "node:path"
 import type { Surreal } from "surrealdb"
 import { afterAll, onTestFinished, test } from "vitest"
+import { runs } from "../../kit/data/random.ts"
+import { removeFolder, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { differing, startBeside } from "../../kit/processes/nodeBeside.ts"
+import { ServerProcess } from "../../kit/processes/surreal/ServerProcess.ts"
+import { rootClient } from "../../kit/processes/surreal/sdk.ts"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
-import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { differing, startBeside } from "../kit/nodeBeside.ts"
-import { runs } from "../kit/random.ts"
-import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
-import { rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
 afterAll(() => removeFolder(folder))

@@ -4,18 +4,18 @@
  * The table is the only way in here: the periodic compare is off, and nobody posts to `/ingest`.
  */
 import { expect, onTestFinished, test } from "vitest"
+import { type Asked, install, left, taken } from "../../kit/data/changeTable.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { besides } from "../../kit/processes/besides.ts"
+import { secret, until } from "../../kit/processes/Door.ts"
+import { FeedPort } from "../../kit/processes/feedPort.ts"
+import { differing, type NodeBeside } from "../../kit/processes/nodeBeside.ts"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
+import { persistently, rootClient } from "../../kit/processes/surreal/sdk.ts"
 import { Range } from "../../src/core/surql/values/value.ts"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
-import { besides } from "../kit/besides.ts"
-import { type Asked, install, left, taken } from "../kit/changeTable.ts"
-import { secret, until } from "../kit/Door.ts"
-import { FeedPort } from "../kit/feedPort.ts"
-import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
-import { registration } from "../kit/registration.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { persistently, rootClient } from "../kit/surreal/sdk.ts"
 
 const { fresh, serve, start } = besides()
 

@@ -6,10 +6,10 @@
  * Pauses come on top of the kills.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { checkRecords, checkTrees, checkViews, registerViews, viewIds } from "../kit/clusterChecks.ts"
-import { sleep, until } from "../kit/Door.ts"
-import { Load, type Process, ProcessCluster } from "../kit/processCluster.ts"
-import { campaign, long, type Rng, runs, seeded } from "../kit/random.ts"
+import { checkRecords, checkTrees, checkViews, registerViews, viewIds } from "../../kit/checks/clusterChecks.ts"
+import { campaign, long, type Rng, runs, seeded } from "../../kit/data/random.ts"
+import { sleep, until } from "../../kit/processes/Door.ts"
+import { Load, type Process, ProcessCluster } from "../../kit/processes/processCluster.ts"
 
 const file = "test/live/cluster.test.ts"
 const scale = campaign

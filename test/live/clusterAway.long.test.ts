@@ -8,10 +8,10 @@
 
 import { readdirSync, readFileSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Door, sleep, until } from "../kit/Door.ts"
-import { type Process, ProcessCluster } from "../kit/processCluster.ts"
-import { campaign } from "../kit/random.ts"
-import { change, registration } from "../kit/registration.ts"
+import { campaign } from "../../kit/data/random.ts"
+import { change, registration } from "../../kit/data/registration.ts"
+import { type Door, sleep, until } from "../../kit/processes/Door.ts"
+import { type Process, ProcessCluster } from "../../kit/processes/processCluster.ts"
 
 const maxBuffer = 600
 const movesPerSecond = 50

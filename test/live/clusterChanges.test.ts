@@ -5,15 +5,24 @@
  * No compare runs by the clock here, so what a view lacks stays missing and fails the test.
  */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
+import { EventStream } from "../../kit/checks/EventStream.ts"
+import { request } from "../../kit/checks/http.ts"
+import { left, taken } from "../../kit/data/changeTable.ts"
+import { campaign, long } from "../../kit/data/random.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { type ClusterBeside, startClusterBeside } from "../../kit/processes/clusterBeside.ts"
+import {
+  Door,
+  freePort,
+  removeFolder,
+  schedulerEnv,
+  secret,
+  sleep,
+  temporaryFolder,
+  until
+} from "../../kit/processes/Door.ts"
+import type { Process } from "../../kit/processes/processCluster.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
-import { left, taken } from "../kit/changeTable.ts"
-import { type ClusterBeside, startClusterBeside } from "../kit/clusterBeside.ts"
-import { Door, freePort, removeFolder, schedulerEnv, secret, sleep, temporaryFolder, until } from "../kit/Door.ts"
-import { EventStream } from "../kit/EventStream.ts"
-import { request } from "../kit/http.ts"
-import type { Process } from "../kit/processCluster.ts"
-import { campaign, long } from "../kit/random.ts"
-import { registration } from "../kit/registration.ts"
 
 type Rows = ReadonlyArray<{ readonly [field: string]: unknown }>
 

@@ -6,13 +6,13 @@
  * read there, by statements of the test's own.
  */
 import { expect, onTestFinished, test } from "vitest"
+import { registration } from "../../kit/data/registration.ts"
+import { until } from "../../kit/processes/Door.ts"
+import { type Process, ProcessCluster } from "../../kit/processes/processCluster.ts"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
+import { serviceUser } from "../../kit/processes/surreal/serviceUser.ts"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
-import { until } from "../kit/Door.ts"
-import { type Process, ProcessCluster } from "../kit/processCluster.ts"
-import { registration } from "../kit/registration.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { serviceUser } from "../kit/surreal/serviceUser.ts"
 
 const views = new Map(
   [0, 1, 2, 3, 4, 5].map((i) => [

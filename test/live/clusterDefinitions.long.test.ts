@@ -2,13 +2,13 @@
  * What a database defines, followed by a cluster (D57, D58, D59): the scheduler looks, its log says, SSPs take over.
  */
 import { expect, onTestFinished, test } from "vitest"
+import { EventStream } from "../../kit/checks/EventStream.ts"
+import type { Answer } from "../../kit/checks/http.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { type ClusterBeside, startClusterBeside } from "../../kit/processes/clusterBeside.ts"
+import { secret, until } from "../../kit/processes/Door.ts"
+import { rootClient } from "../../kit/processes/surreal/sdk.ts"
 import * as Setup from "../../src/core/surreal/databaseSetup.ts"
-import { type ClusterBeside, startClusterBeside } from "../kit/clusterBeside.ts"
-import { secret, until } from "../kit/Door.ts"
-import { EventStream } from "../kit/EventStream.ts"
-import type { Answer } from "../kit/http.ts"
-import { registration } from "../kit/registration.ts"
-import { rootClient } from "../kit/surreal/sdk.ts"
 
 const register = ({ cluster }: ClusterBeside, id: string, surql: string): Promise<Answer | undefined> =>
   cluster.scheduler.ask({ method: "POST", path: "/view/register", body: registration(id, surql) }, 20_000)

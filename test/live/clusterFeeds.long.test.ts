@@ -4,15 +4,15 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
+import { taken } from "../../kit/data/changeTable.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { TestBackend } from "../../kit/processes/backend.ts"
+import { startClusterBeside } from "../../kit/processes/clusterBeside.ts"
+import { removeFolder, sleep, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { persistently } from "../../kit/processes/surreal/sdk.ts"
 import * as Setup from "../../src/core/surreal/databaseSetup.ts"
 import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
-import { TestBackend } from "../kit/backend.ts"
-import { taken } from "../kit/changeTable.ts"
-import { startClusterBeside } from "../kit/clusterBeside.ts"
-import { removeFolder, sleep, temporaryFolder, until } from "../kit/Door.ts"
-import { registration } from "../kit/registration.ts"
-import { persistently } from "../kit/surreal/sdk.ts"
 
 test("D44 D21 in a cluster moving between the change table, events that post, and no events at all loses nothing, while somebody writes", async () => {
   const { ask, cluster, server } = await startClusterBeside(2, { mayPost: true })

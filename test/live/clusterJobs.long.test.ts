@@ -9,10 +9,10 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect } from "vitest"
-import { TestBackend } from "../kit/backend.ts"
-import { removeFolder, sleep, temporaryFolder, until } from "../kit/Door.ts"
-import { type Process, ProcessCluster } from "../kit/processCluster.ts"
-import { campaign, type Rng, rng, runs, seed, seeded } from "../kit/random.ts"
+import { campaign, type Rng, rng, runs, seed, seeded } from "../../kit/data/random.ts"
+import { TestBackend } from "../../kit/processes/backend.ts"
+import { removeFolder, sleep, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { type Process, ProcessCluster } from "../../kit/processes/processCluster.ts"
 
 const file = "test/live/clusterJobs.long.test.ts"
 const scale = campaign

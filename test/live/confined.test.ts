@@ -8,12 +8,12 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { confined, dataFolder, end, inner, missing } from "../kit/confined.ts"
-import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
-import * as Dockerfile from "../kit/dockerfile.ts"
-import { request } from "../kit/http.ts"
-import { create } from "../kit/registration.ts"
-import { root } from "../kit/source.ts"
+import { request } from "../../kit/checks/http.ts"
+import { create } from "../../kit/data/registration.ts"
+import { confined, dataFolder, end, inner, missing } from "../../kit/processes/confined.ts"
+import { Door, removeFolder, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import * as Dockerfile from "../../kit/processes/dockerfile.ts"
+import { root } from "../../kit/rules/source.ts"
 
 const image = Dockerfile.envHere(Dockerfile.stages(readFileSync(join(root, "Dockerfile"), "utf8")).at(-1) ?? [])
 

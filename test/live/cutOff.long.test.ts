@@ -3,12 +3,12 @@
  * way, or both. The other scheduler leads, nothing acknowledged is lost, and the first one stands by once it is healed.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { freePort, sleep, until } from "../kit/Door.ts"
-import * as Nats from "../kit/nats.ts"
-import * as Postgres from "../kit/postgres.ts"
-import { Process } from "../kit/processCluster.ts"
-import { StandbyCluster } from "../kit/standbyCluster.ts"
-import { TcpProxy } from "../kit/tcpProxy.ts"
+import { freePort, sleep, until } from "../../kit/processes/Door.ts"
+import * as Nats from "../../kit/processes/nats.ts"
+import * as Postgres from "../../kit/processes/postgres.ts"
+import { Process } from "../../kit/processes/processCluster.ts"
+import { StandbyCluster } from "../../kit/processes/standbyCluster.ts"
+import { TcpProxy } from "../../kit/processes/tcpProxy.ts"
 
 /** A scheduler, and the only way to it. */
 interface Reached {

@@ -4,11 +4,11 @@
  */
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import { install } from "../kit/changeTable.ts"
-import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
-import { registration } from "../kit/registration.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { install } from "../../kit/data/changeTable.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { removeFolder, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { type NodeBeside, startBeside } from "../../kit/processes/nodeBeside.ts"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
 
 const folder = temporaryFolder()
 

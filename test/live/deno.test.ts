@@ -10,17 +10,25 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
-import { TestBackend } from "../kit/backend.ts"
-import { closing } from "../kit/closing.ts"
-import { expectError, send } from "../kit/contract.ts"
-import { Door, type DoorOptions, freePort, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
-import { EventStream } from "../kit/EventStream.ts"
-import { bodyOf, client } from "../kit/http.ts"
-import { campaign } from "../kit/random.ts"
-import { create, registration } from "../kit/registration.ts"
-import { deno, denoPath } from "../kit/runtimes.ts"
-import { root } from "../kit/source.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { expectError, send } from "../../kit/checks/contract.ts"
+import { EventStream } from "../../kit/checks/EventStream.ts"
+import { bodyOf, client } from "../../kit/checks/http.ts"
+import { campaign } from "../../kit/data/random.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { TestBackend } from "../../kit/processes/backend.ts"
+import { closing } from "../../kit/processes/closing.ts"
+import {
+  Door,
+  type DoorOptions,
+  freePort,
+  removeFolder,
+  secret,
+  temporaryFolder,
+  until
+} from "../../kit/processes/Door.ts"
+import { deno, denoPath } from "../../kit/processes/runtimes.ts"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
+import { root } from "../../kit/rules/source.ts"
 
 const afterwards = closing()
 const page = readFileSync(join(root, "docs/compose.md"), "utf8")
@@ -59,7 +67,7 @@ describe.skipIf(!deno.installed)("Deno, with the permissions of docs/compose.md"
     async () => {
       const [, line = ""] = /^deno (check .*)$/m.exec(page) ?? []
       expect(line.split(" ").slice(1)).toEqual(
-        expect.arrayContaining(["src/ssp.ts", "src/scheduler.ts", "src/outbox.ts"])
+        expect.arrayContaining(["src/programs/ssp/main.ts", "src/programs/scheduler/main.ts", "src/outbox.ts"])
       )
       const mistaken = join(root, "test/live", `.mistaken-${process.pid}.ts`)
       afterwards(() => rmSync(mistaken, { force: true }))

@@ -7,10 +7,10 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { networkInterfaces } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { type Door, secret } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { root } from "../kit/source.ts"
-import { workshop } from "../kit/workshop.ts"
+import { request } from "../../kit/checks/http.ts"
+import { type Door, secret } from "../../kit/processes/Door.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
+import { root } from "../../kit/rules/source.ts"
 
 const version = (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }).version
 

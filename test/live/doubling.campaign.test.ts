@@ -8,13 +8,13 @@
  */
 import { writeSync } from "node:fs"
 import { expect, it } from "vitest"
+import { request } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door, secret, sleep, until } from "../../kit/processes/Door.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
 import { toJson } from "../../src/core/surql/values/json.ts"
 import type { Value } from "../../src/core/surql/values/value.ts"
 import { doubling, layered } from "../hostile/attacks/doubling.ts"
-import { Door, secret, sleep, until } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
-import { workshop } from "../kit/workshop.ts"
 
 const quantile = (list: ReadonlyArray<number>, share: number): number =>
   [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * share))] ?? 0

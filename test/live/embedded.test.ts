@@ -6,10 +6,10 @@
  */
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { secret } from "../kit/Door.ts"
-import { bodyOf, client } from "../kit/http.ts"
-import { campaign } from "../kit/random.ts"
-import { workshop } from "../kit/workshop.ts"
+import { bodyOf, client } from "../../kit/checks/http.ts"
+import { campaign } from "../../kit/data/random.ts"
+import { secret } from "../../kit/processes/Door.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
 
 test.runIf(campaign)(
   "D22 on surrealkv:// records, versions and views survive kill -9, and a second process is told that the folder is in use",

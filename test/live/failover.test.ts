@@ -5,9 +5,9 @@
  * Told by the order of what happens and why; how long it takes is for the bench (`npm run bench -- --only failover`).
  */
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { until } from "../kit/Door.ts"
-import { type Process, ProcessCluster } from "../kit/processCluster.ts"
-import { registration } from "../kit/registration.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { until } from "../../kit/processes/Door.ts"
+import { type Process, ProcessCluster } from "../../kit/processes/processCluster.ts"
 
 const defaults = {
   SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "3000",

@@ -7,10 +7,10 @@
  */
 import { readFileSync } from "node:fs"
 import { expect, it } from "vitest"
-import { send } from "../kit/contract.ts"
-import { rng, seed } from "../kit/random.ts"
-import { change, create, registration } from "../kit/registration.ts"
-import { workshop } from "../kit/workshop.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { rng, seed } from "../../kit/data/random.ts"
+import { change, create, registration } from "../../kit/data/registration.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
 
 const count = 1_000_000
 const query = "SELECT score, at FROM story WHERE published = true ORDER BY score DESC, at DESC LIMIT 50"

@@ -11,13 +11,13 @@ import { createServer } from "node:http"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect, it } from "vitest"
-import { type Door, secret, sleep, until } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { listen, shut } from "../kit/listening.ts"
-import { begunStream, bodiesOf, type Operation, operationsOf, pathOf } from "../kit/operations.ts"
-import { create, registration } from "../kit/registration.ts"
-import { root } from "../kit/source.ts"
-import { workshop } from "../kit/workshop.ts"
+import { request } from "../../kit/checks/http.ts"
+import { begunStream, bodiesOf, type Operation, operationsOf, pathOf } from "../../kit/checks/operations.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { type Door, secret, sleep, until } from "../../kit/processes/Door.ts"
+import { listen, shut } from "../../kit/processes/listening.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
+import { root } from "../../kit/rules/source.ts"
 
 /**
  * Three hundredths of it are more than V8 has for young objects (16 MiB): where less is left, each of their collections
@@ -25,7 +25,7 @@ import { workshop } from "../kit/workshop.ts"
  */
 const heapMebibytes = 704
 const small = {
-  NODE_OPTIONS: `--max-old-space-size=${heapMebibytes} --import=${pathToFileURL(join(root, "test/kit/ballast.mjs"))}`
+  NODE_OPTIONS: `--max-old-space-size=${heapMebibytes} --import=${pathToFileURL(join(root, "kit/processes/ballast.mjs"))}`
 }
 /** Each timer as often as its setting allows. */
 const busy = {

@@ -5,11 +5,11 @@
 import { request as node } from "node:http"
 import { createGunzip } from "node:zlib"
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
-import { send } from "../kit/contract.ts"
-import { Door, secret, until } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { ProcessCluster } from "../kit/processCluster.ts"
-import { create, registration } from "../kit/registration.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { request } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door, secret, until } from "../../kit/processes/Door.ts"
+import { ProcessCluster } from "../../kit/processes/processCluster.ts"
 
 let door: Door
 beforeAll(async () => {

@@ -7,12 +7,12 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
-import { TestBackend } from "../kit/backend.ts"
-import { Door, freePort, removeFolder, schedulerEnv, secret, temporaryFolder, until } from "../kit/Door.ts"
-import { EventStream } from "../kit/EventStream.ts"
-import { type Answer, type Body, bodyOf, request } from "../kit/http.ts"
-import { long } from "../kit/random.ts"
-import { change, create, registration } from "../kit/registration.ts"
+import { EventStream } from "../../kit/checks/EventStream.ts"
+import { type Answer, type Body, bodyOf, request } from "../../kit/checks/http.ts"
+import { long } from "../../kit/data/random.ts"
+import { change, create, registration } from "../../kit/data/registration.ts"
+import { TestBackend } from "../../kit/processes/backend.ts"
+import { Door, freePort, removeFolder, schedulerEnv, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
 
 const most = 9223372036854775807n
 const least = -9223372036854775808n

@@ -9,14 +9,14 @@
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
 import { Effect, Layer, Logger, LogLevel } from "effect"
 import { expect } from "vitest"
+import { type Rng, rounds, seeded } from "../../kit/data/random.ts"
+import { secret, sleep, until } from "../../kit/processes/Door.ts"
 import * as Loopback from "../../src/drivers/loopback.ts"
 import { Database } from "../../src/ports/Database.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import * as SchedulerMemory from "../../src/scheduler/Memory.ts"
 import * as SspMemory from "../../src/ssp/Memory.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
-import { secret, sleep, until } from "../kit/Door.ts"
-import { type Rng, rounds, seeded } from "../kit/random.ts"
 
 const file = "test/live/jobLives.test.ts"
 const steps = rounds(60)

@@ -7,10 +7,10 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { TestBackend } from "../kit/backend.ts"
-import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { create } from "../kit/registration.ts"
+import { request } from "../../kit/checks/http.ts"
+import { create } from "../../kit/data/registration.ts"
+import { TestBackend } from "../../kit/processes/backend.ts"
+import { Door, removeFolder, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
 
 const campaign = process.env["SVC_CAMPAIGN"] === "1"
 const pending = campaign ? 1_000 : 40

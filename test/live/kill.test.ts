@@ -6,11 +6,11 @@
  * one. A write that was sent but not acknowledged may be there or not, but never half.
  */
 import { describe, expect } from "vitest"
-import { send } from "../kit/contract.ts"
-import { Door, type DoorOptions, removeFolder, temporaryFolder } from "../kit/Door.ts"
-import { type Body, bodyOf } from "../kit/http.ts"
-import { type Rng, runs, seeded } from "../kit/random.ts"
-import { create, registration } from "../kit/registration.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { type Body, bodyOf } from "../../kit/checks/http.ts"
+import { type Rng, runs, seeded } from "../../kit/data/random.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door, type DoorOptions, removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
 
 /** Per record: the counter that was acknowledged last and the one that was sent last. */
 interface Known {

@@ -5,9 +5,9 @@
  * With real processes, because the limit is that of the connections between them (`host/http/exchange.ts`).
  */
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { until } from "../kit/Door.ts"
-import type { Ask } from "../kit/http.ts"
-import { type Process, ProcessCluster } from "../kit/processCluster.ts"
+import type { Ask } from "../../kit/checks/http.ts"
+import { until } from "../../kit/processes/Door.ts"
+import { type Process, ProcessCluster } from "../../kit/processes/processCluster.ts"
 
 /** 36 records of 1.9 MB: more than 64 MiB as a result. */
 const records = 36

@@ -7,15 +7,15 @@
  */
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
-import { announced } from "../kit/announcedRun.ts"
-import { askedOver, install, taken } from "../kit/changeTable.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
-import * as Ledger from "../kit/ledger.ts"
-import { followed } from "../kit/ledgerRun.ts"
-import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
-import { rng, runs, seed } from "../kit/random.ts"
-import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
-import { rootClient } from "../kit/surreal/sdk.ts"
+import { announced } from "../../kit/checks/announcedRun.ts"
+import * as Ledger from "../../kit/checks/ledger.ts"
+import { followed } from "../../kit/checks/ledgerRun.ts"
+import { askedOver, install, taken } from "../../kit/data/changeTable.ts"
+import { rng, runs, seed } from "../../kit/data/random.ts"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
+import { differing, type NodeBeside, startBeside } from "../../kit/processes/nodeBeside.ts"
+import { ServerProcess } from "../../kit/processes/surreal/ServerProcess.ts"
+import { rootClient } from "../../kit/processes/surreal/sdk.ts"
 
 const folder = temporaryFolder()
 afterAll(() => removeFolder(folder))

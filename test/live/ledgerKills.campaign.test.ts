@@ -7,15 +7,24 @@
  */
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
+import { client } from "../../kit/checks/http.ts"
+import {
+  heads,
+  Journal,
+  lanes,
+  ledgerViews,
+  planOf,
+  type ShownRow,
+  Sightings,
+  tables
+} from "../../kit/checks/ledger.ts"
+import { askedOver, install, taken } from "../../kit/data/changeTable.ts"
+import { type Rng, rng, runs, seed } from "../../kit/data/random.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { Door, removeFolder, secret, sleep, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { ServerProcess } from "../../kit/processes/surreal/ServerProcess.ts"
+import { rootClient } from "../../kit/processes/surreal/sdk.ts"
 import { changeTable } from "../../src/core/surreal/surrealSchema.ts"
-import { askedOver, install, taken } from "../kit/changeTable.ts"
-import { Door, removeFolder, secret, sleep, temporaryFolder, until } from "../kit/Door.ts"
-import { client } from "../kit/http.ts"
-import { heads, Journal, lanes, ledgerViews, planOf, type ShownRow, Sightings, tables } from "../kit/ledger.ts"
-import { type Rng, rng, runs, seed } from "../kit/random.ts"
-import { registration } from "../kit/registration.ts"
-import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
-import { rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
 afterAll(() => removeFolder(folder))

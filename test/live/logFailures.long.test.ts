@@ -7,15 +7,15 @@
  */
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
-import { Door, freePort, schedulerEnv, sleep, until } from "../kit/Door.ts"
-import { lacking as noPostgres, OwnPostgres } from "../kit/ownPostgres.ts"
-import { lacking as noPartition, Partition } from "../kit/partition.ts"
-import * as Postgres from "../kit/postgres.ts"
-import type { Process } from "../kit/processCluster.ts"
-import { campaign, runs } from "../kit/random.ts"
-import { type Place, StandbyCluster } from "../kit/standbyCluster.ts"
-import { SystemClock } from "../kit/systemClock.ts"
-import { TcpProxy } from "../kit/tcpProxy.ts"
+import { campaign, runs } from "../../kit/data/random.ts"
+import { Door, freePort, schedulerEnv, sleep, until } from "../../kit/processes/Door.ts"
+import { lacking as noPostgres, OwnPostgres } from "../../kit/processes/ownPostgres.ts"
+import { lacking as noPartition, Partition } from "../../kit/processes/partition.ts"
+import * as Postgres from "../../kit/processes/postgres.ts"
+import type { Process } from "../../kit/processes/processCluster.ts"
+import { type Place, StandbyCluster } from "../../kit/processes/standbyCluster.ts"
+import { SystemClock } from "../../kit/processes/systemClock.ts"
+import { TcpProxy } from "../../kit/processes/tcpProxy.ts"
 
 const rounds = campaign ? runs(10) : 1
 const supervised = { isSupervised: true } as const

@@ -8,12 +8,12 @@
 import { readFileSync } from "node:fs"
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect } from "vitest"
-import { send } from "../kit/contract.ts"
-import { Door } from "../kit/Door.ts"
-import { bodyOf } from "../kit/http.ts"
-import { kinds, type Malformed, malformed } from "../kit/malformed.ts"
-import { type Rng, runs, seeded } from "../kit/random.ts"
-import { create, registration } from "../kit/registration.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { bodyOf } from "../../kit/checks/http.ts"
+import { kinds, type Malformed, malformed } from "../../kit/data/malformed.ts"
+import { type Rng, runs, seeded } from "../../kit/data/random.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door } from "../../kit/processes/Door.ts"
 
 let door: Door
 beforeAll(async () => {

@@ -5,14 +5,14 @@
  * Heaps are small so that they fill in seconds; nothing here depends on how large a record is in memory.
  */
 import { describe, expect, it } from "vitest"
-import { install } from "../kit/changeTable.ts"
-import { send } from "../kit/contract.ts"
-import { Door, freePort, schedulerEnv, secret, until } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { campaign, long, runs } from "../kit/random.ts"
-import { change, create, registration } from "../kit/registration.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { workshop } from "../kit/workshop.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { request } from "../../kit/checks/http.ts"
+import { install } from "../../kit/data/changeTable.ts"
+import { campaign, long, runs } from "../../kit/data/random.ts"
+import { change, create, registration } from "../../kit/data/registration.ts"
+import { Door, freePort, schedulerEnv, secret, until } from "../../kit/processes/Door.ts"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
 
 const heapOf = (mebibytes: number, door = "ssp"): ReadonlyArray<string> => [
   process.execPath,

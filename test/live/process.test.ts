@@ -8,12 +8,12 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { send } from "../kit/contract.ts"
-import { Door, type DoorOptions, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
-import { type Body, bodyOf, request } from "../kit/http.ts"
-import { campaign } from "../kit/random.ts"
-import { create, registration } from "../kit/registration.ts"
-import { workshop } from "../kit/workshop.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { type Body, bodyOf, request } from "../../kit/checks/http.ts"
+import { campaign } from "../../kit/data/random.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door, type DoorOptions, removeFolder, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
 
 describe.concurrent("signals", () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {

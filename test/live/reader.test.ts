@@ -6,14 +6,14 @@
  */
 import { cpSync } from "node:fs"
 import { expect, onTestFinished, test } from "vitest"
+import { install, left, taken } from "../../kit/data/changeTable.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { besides } from "../../kit/processes/besides.ts"
+import { Door, schedulerEnv, sleep } from "../../kit/processes/Door.ts"
+import { differing, type NodeBeside } from "../../kit/processes/nodeBeside.ts"
+import type { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 import * as Schema from "../../src/core/surreal/surrealSchema.ts"
-import { besides } from "../kit/besides.ts"
-import { install, left, taken } from "../kit/changeTable.ts"
-import { Door, schedulerEnv, sleep } from "../kit/Door.ts"
-import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
-import { registration } from "../kit/registration.ts"
-import type { RpcServer } from "../kit/surreal/RpcServer.ts"
 
 const { fresh, serve: serveEmpty, start: startNode } = besides()
 

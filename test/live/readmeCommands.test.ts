@@ -7,9 +7,9 @@ import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { paste } from "../kit/paste.ts"
-import { root } from "../kit/source.ts"
-import { workshop } from "../kit/workshop.ts"
+import { paste } from "../../kit/processes/paste.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
+import { root } from "../../kit/rules/source.ts"
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0
 

@@ -5,10 +5,10 @@
  * the default run, which with so much of each row are more than the heap, and 200 in the campaign.
  */
 import { afterAll, expect, it } from "vitest"
-import { send } from "../kit/contract.ts"
-import { Door } from "../kit/Door.ts"
-import type { Body } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
+import { send } from "../../kit/checks/contract.ts"
+import type { Body } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door } from "../../kit/processes/Door.ts"
 
 const records = 10_000
 const heapMebibytes = 120

@@ -4,13 +4,13 @@
  * is printed; `SVC_CAMPAIGN=1 SVC_RUNS=3` does so three times as often.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { sleep, until } from "../kit/Door.ts"
-import * as Nats from "../kit/nats.ts"
-import * as Postgres from "../kit/postgres.ts"
-import type { Process } from "../kit/processCluster.ts"
-import { runs } from "../kit/random.ts"
-import { registration } from "../kit/registration.ts"
-import { StandbyCluster } from "../kit/standbyCluster.ts"
+import { runs } from "../../kit/data/random.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { sleep, until } from "../../kit/processes/Door.ts"
+import * as Nats from "../../kit/processes/nats.ts"
+import * as Postgres from "../../kit/processes/postgres.ts"
+import type { Process } from "../../kit/processes/processCluster.ts"
+import { StandbyCluster } from "../../kit/processes/standbyCluster.ts"
 
 const leaseMs = 3000
 

@@ -10,12 +10,12 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
-import { Door, freePort, until } from "../kit/Door.ts"
-import { client } from "../kit/http.ts"
-import { campaign } from "../kit/random.ts"
-import { create, registration } from "../kit/registration.ts"
-import { root } from "../kit/source.ts"
-import { workshop } from "../kit/workshop.ts"
+import { client } from "../../kit/checks/http.ts"
+import { campaign } from "../../kit/data/random.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door, freePort, until } from "../../kit/processes/Door.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
+import { root } from "../../kit/rules/source.ts"
 
 const page = readFileSync(join(root, "docs/runbook.md"), "utf8")
 const blocksOf = (text: string): ReadonlyArray<string> =>

@@ -7,11 +7,11 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { bodyOf, client } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { closing } from "../../kit/processes/closing.ts"
+import { Door, freePort, removeFolder, temporaryFolder, until } from "../../kit/processes/Door.ts"
 import { knobs } from "../../src/scheduler/Config.ts"
-import { closing } from "../kit/closing.ts"
-import { Door, freePort, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { bodyOf, client } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
 
 const afterwards = closing()
 const command = [process.execPath, "dist/scheduler.js"]

@@ -5,16 +5,16 @@
  */
 import { Effect } from "effect"
 import { expect, onTestFinished, test } from "vitest"
+import { install, waits } from "../../kit/data/changeTable.ts"
+import { registration } from "../../kit/data/registration.ts"
+import { besides } from "../../kit/processes/besides.ts"
+import { until } from "../../kit/processes/Door.ts"
+import { differing, type NodeBeside } from "../../kit/processes/nodeBeside.ts"
+import type { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
+import { rootClient } from "../../kit/processes/surreal/sdk.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { Duration } from "../../src/core/surql/values/value.ts"
 import * as Changes from "../../src/core/surreal/surrealChanges.ts"
-import { besides } from "../kit/besides.ts"
-import { install, waits } from "../kit/changeTable.ts"
-import { until } from "../kit/Door.ts"
-import { differing, type NodeBeside } from "../kit/nodeBeside.ts"
-import { registration } from "../kit/registration.ts"
-import type { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { rootClient } from "../kit/surreal/sdk.ts"
 
 /** Waits until a service has noted that these are the tables. */
 const noted = (server: RpcServer, tables: ReadonlyArray<string>): Promise<unknown> =>

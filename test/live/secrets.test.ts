@@ -8,10 +8,10 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { Door, freePort, until } from "../kit/Door.ts"
-import { client, request } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
-import { workshop } from "../kit/workshop.ts"
+import { client, request } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { Door, freePort, until } from "../../kit/processes/Door.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
 
 const command = [process.execPath, "dist/scheduler.js"]
 

@@ -8,11 +8,11 @@
 import { statSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { until } from "../kit/Door.ts"
-import * as Postgres from "../kit/postgres.ts"
-import type { Process } from "../kit/processCluster.ts"
-import { campaign } from "../kit/random.ts"
-import { StandbyCluster } from "../kit/standbyCluster.ts"
+import { campaign } from "../../kit/data/random.ts"
+import { until } from "../../kit/processes/Door.ts"
+import * as Postgres from "../../kit/processes/postgres.ts"
+import type { Process } from "../../kit/processes/processCluster.ts"
+import { StandbyCluster } from "../../kit/processes/standbyCluster.ts"
 
 const records = Math.round(1_000_000 * Number(process.env.SVC_RUNS ?? 1))
 const batch = 500

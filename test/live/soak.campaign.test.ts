@@ -7,9 +7,9 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
-import { Door, until } from "../kit/Door.ts"
-import { seed } from "../kit/random.ts"
-import { workshop } from "../kit/workshop.ts"
+import { seed } from "../../kit/data/random.ts"
+import { Door, until } from "../../kit/processes/Door.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
 
 /** Processes whose home is below a folder: those that the soak started. */
 const livingIn = (folder: string): ReadonlyArray<string> => {

@@ -7,14 +7,14 @@
  */
 import { Effect, Either, ManagedRuntime } from "effect"
 import { afterAll, beforeAll, describe, expect } from "vitest"
+import * as Checks from "../../kit/checks/clusterChecks.ts"
+import { campaign, runs, seeded } from "../../kit/data/random.ts"
+import { sleep, until } from "../../kit/processes/Door.ts"
+import * as Nats from "../../kit/processes/nats.ts"
+import * as Postgres from "../../kit/processes/postgres.ts"
+import { Load, type Process } from "../../kit/processes/processCluster.ts"
+import { StandbyCluster } from "../../kit/processes/standbyCluster.ts"
 import { SharedLog } from "../../src/ports/SharedLog.ts"
-import * as Checks from "../kit/clusterChecks.ts"
-import { sleep, until } from "../kit/Door.ts"
-import * as Nats from "../kit/nats.ts"
-import * as Postgres from "../kit/postgres.ts"
-import { Load, type Process } from "../kit/processCluster.ts"
-import { campaign, runs, seeded } from "../kit/random.ts"
-import { StandbyCluster } from "../kit/standbyCluster.ts"
 
 const file = "test/live/standbyKills.long.test.ts"
 /** Of `kills`, one more in every `perStop` is a SIGTERM. */

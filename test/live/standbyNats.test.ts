@@ -3,10 +3,10 @@
  * them, and the disks of both schedulers. The log is cut all the while, and snapshots are kept beside it.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { until } from "../kit/Door.ts"
-import * as Nats from "../kit/nats.ts"
-import type { Process } from "../kit/processCluster.ts"
-import { StandbyCluster } from "../kit/standbyCluster.ts"
+import { until } from "../../kit/processes/Door.ts"
+import * as Nats from "../../kit/processes/nats.ts"
+import type { Process } from "../../kit/processes/processCluster.ts"
+import { StandbyCluster } from "../../kit/processes/standbyCluster.ts"
 
 const missing = Nats.hasServer ? "" : " (skipped: no nats-server in the path)"
 

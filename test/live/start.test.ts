@@ -13,12 +13,12 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
-import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { type Body, bodyOf, request } from "../kit/http.ts"
-import { LocalCluster } from "../kit/localCluster.ts"
-import { paste } from "../kit/paste.ts"
-import { campaign, long } from "../kit/random.ts"
-import { root } from "../kit/source.ts"
+import { type Body, bodyOf, request } from "../../kit/checks/http.ts"
+import { campaign, long } from "../../kit/data/random.ts"
+import { removeFolder, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { LocalCluster } from "../../kit/processes/localCluster.ts"
+import { paste } from "../../kit/processes/paste.ts"
+import { root } from "../../kit/rules/source.ts"
 
 const run = promisify(execFile)
 const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {

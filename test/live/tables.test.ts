@@ -3,9 +3,9 @@
  * an SSP answers for what it does not hold.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { until } from "../kit/Door.ts"
-import { type Process, ProcessCluster } from "../kit/processCluster.ts"
-import { create, registration } from "../kit/registration.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { until } from "../../kit/processes/Door.ts"
+import { type Process, ProcessCluster } from "../../kit/processes/processCluster.ts"
 
 const tables = ["t0", "t1", "t2", "t3"]
 

@@ -8,14 +8,14 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { TestBackend } from "../kit/backend.ts"
-import { Collector, type SentSpan } from "../kit/collector.ts"
-import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
-import { parse } from "../kit/exposition.ts"
-import { request } from "../kit/http.ts"
-import { ProcessCluster } from "../kit/processCluster.ts"
-import { campaign } from "../kit/random.ts"
-import { create } from "../kit/registration.ts"
+import { parse } from "../../kit/checks/exposition.ts"
+import { request } from "../../kit/checks/http.ts"
+import { campaign } from "../../kit/data/random.ts"
+import { create } from "../../kit/data/registration.ts"
+import { TestBackend } from "../../kit/processes/backend.ts"
+import { Collector, type SentSpan } from "../../kit/processes/collector.ts"
+import { Door, removeFolder, secret, temporaryFolder, until } from "../../kit/processes/Door.ts"
+import { ProcessCluster } from "../../kit/processes/processCluster.ts"
 
 const otel = (url: string) => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: url,

@@ -6,13 +6,13 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { send } from "../kit/contract.ts"
-import { Door, freePort, sleep, until } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
-import { ProcessCluster } from "../kit/processCluster.ts"
-import { long } from "../kit/random.ts"
-import { change, create, registration } from "../kit/registration.ts"
-import { workshop } from "../kit/workshop.ts"
+import { send } from "../../kit/checks/contract.ts"
+import { request } from "../../kit/checks/http.ts"
+import { long } from "../../kit/data/random.ts"
+import { change, create, registration } from "../../kit/data/registration.ts"
+import { Door, freePort, sleep, until } from "../../kit/processes/Door.ts"
+import { ProcessCluster } from "../../kit/processes/processCluster.ts"
+import { workshop } from "../../kit/processes/workshop.ts"
 
 /** Takes about a millisecond for each that `n` counts. */
 const hangs =

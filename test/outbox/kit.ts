@@ -5,11 +5,11 @@
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Fiber, Layer, Logger, LogLevel } from "effect"
+import { rootAccess } from "../../kit/processes/surreal/rootAccess.ts"
 import * as HttpBackend from "../../src/drivers/httpBackend.ts"
 import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import * as Polling from "../../src/ssp/jobs/polling.ts"
-import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 export const pollingRunner = async (
   server: { readonly url: string },

@@ -7,14 +7,14 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import ts from "typescript"
 import { afterAll, describe, expect, it } from "vitest"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
+import { root } from "../../kit/rules/source.ts"
 import { read as readFiles } from "../../src/host/outboxFiles.ts"
 import * as Document from "../../src/outbox/document.ts"
 import { InvalidCall, JobNotCreated, OutboxConfigInvalid } from "../../src/outbox/errors.ts"
 import * as Run from "../../src/outbox/run.ts"
 import * as Types from "../../src/outbox/types.ts"
 import { outbox } from "../../src/outbox.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
-import { root } from "../kit/source.ts"
 
 const folder = temporaryFolder()
 afterAll(() => removeFolder(folder))

@@ -11,11 +11,11 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Either, Fiber, Layer } from "effect"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { freePort } from "../../kit/processes/Door.ts"
 import type { Answer } from "../../src/core/job/outcome.ts"
 import * as HttpBackend from "../../src/drivers/httpBackend.ts"
 import * as BackendCalls from "../../src/host/http/backendCalls.ts"
 import { Backend, type BackendFailed } from "../../src/ports/Backend.ts"
-import { freePort } from "../kit/Door.ts"
 
 const layers: { readonly [name: string]: Layer.Layer<Backend> } = {
   backendCalls: BackendCalls.layer,

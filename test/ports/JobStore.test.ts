@@ -5,15 +5,15 @@
  */
 import { Context, Effect, Layer, TestClock } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
+import { rootAccess } from "../../kit/processes/surreal/rootAccess.ts"
 import { Duration, type Obj, type RecordId } from "../../src/core/surql/values/value.ts"
 import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
-import * as RecordJobs from "../../src/node/recordJobs.ts"
 import { JobStore, JobStoreError } from "../../src/ports/JobStore.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
+import * as RecordJobs from "../../src/ssp/jobs/recordJobs.ts"
 import { id, job, jobStoreSuite, table } from "../../src/testing/JobStore.suite.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 let server: RpcServer
 let databases = 0

@@ -4,13 +4,13 @@
  */
 import { Effect, Exit, Layer, Logger, Scope } from "effect"
 import { describe, expect, it } from "vitest"
+import { VirtualTime } from "../../kit/data/virtualTime.ts"
 import * as Core from "../../src/core/telemetry/meters.ts"
 import { bar, line, paceOf, type Task, timeText } from "../../src/core/telemetry/progress.ts"
 import { TerminalBar } from "../../src/host/process/terminalBar.ts"
 import { Meters } from "../../src/ports/Meters.ts"
 import { type Display, Progress, ProgressDisplay } from "../../src/ports/Progress.ts"
 import { taskOf } from "../../src/protocol/progress.ts"
-import { VirtualTime } from "../kit/virtualTime.ts"
 
 const task = (more: Partial<Task> = {}): Task => ({
   kind: "clone",

@@ -8,11 +8,11 @@ import { createServer, type Server } from "node:http"
 import { FetchHttpClient } from "@effect/platform"
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { freePort } from "../../kit/processes/Door.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
 import { Schedulers } from "../../src/drivers/shared/schedulers.ts"
 import { SchedulerClient, type SchedulerClientShape, type SchedulerError } from "../../src/ports/SchedulerClient.ts"
-import { freePort } from "../kit/Door.ts"
 
 const seen: Array<{
   readonly url: string | undefined

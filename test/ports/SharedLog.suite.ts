@@ -5,12 +5,12 @@
  */
 import { Cause, Chunk, Context, Effect, Exit, Fiber, Layer, Option, Scope, Stream } from "effect"
 import { expect, test } from "vitest"
+import type { leadingOf } from "../../kit/processes/leading.ts"
+import type * as Postgres from "../../kit/processes/postgres.ts"
 import { noWays } from "../../src/core/cluster/term.ts"
 import { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { Wal } from "../../src/ports/Wal.ts"
 import { walSuite } from "../../src/testing/Wal.suite.ts"
-import type { leadingOf } from "../kit/leading.ts"
-import type * as Postgres from "../kit/postgres.ts"
 
 const job = { job: "job:1", table: "job", home: undefined, told: false }
 

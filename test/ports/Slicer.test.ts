@@ -11,7 +11,7 @@ import { queryBudget, type Slices } from "../../src/core/surql/evaluate/scope.ts
 import { evaluate, evaluateSliced } from "../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
 import * as RecordIds from "../../src/core/surql/values/recordId.ts"
-import { Closed, Slicer } from "../../src/node/Slicer.ts"
+import { Closed, Slicer } from "../../src/node/work/Slicer.ts"
 
 const made = () => {
   const waiting: Array<() => void> = []

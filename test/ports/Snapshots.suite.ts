@@ -4,7 +4,8 @@
  */
 import { type Clock, Effect, Either, type Scope, Stream } from "effect"
 import { expect, test } from "vitest"
-import * as KeptSnapshots from "../../src/host/keptSnapshots.ts"
+import { bytesOf, filled, giving, open, run } from "../../kit/data/replicaFiles.ts"
+import * as KeptSnapshots from "../../src/host/snapshots/keptSnapshots.ts"
 import {
   named,
   type ReplicaFileShape,
@@ -12,7 +13,6 @@ import {
   SnapshotFailed,
   type SnapshotStore
 } from "../../src/ports/Snapshots.ts"
-import { bytesOf, filled, giving, open, run } from "../kit/replicaFiles.ts"
 
 type Doing<A> = Effect.Effect<A, unknown, Scope.Scope>
 

@@ -8,6 +8,9 @@
 import { join } from "node:path"
 import { Chunk, Effect, Exit, Fiber, FastCheck as fc, Layer, Logger, LogLevel, Option, Schedule, Stream } from "effect"
 import { afterAll, expect, test } from "vitest"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
+import { rootAccess } from "../../kit/processes/surreal/rootAccess.ts"
+import { ServerProcess } from "../../kit/processes/surreal/ServerProcess.ts"
 import { store } from "../../src/core/settings/address.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { type RecordKey, Uuid, type Value } from "../../src/core/surql/values/value.ts"
@@ -15,9 +18,6 @@ import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { type Edge, Upstream, type UpstreamError } from "../../src/ports/Upstream.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
-import { rootAccess } from "../kit/surreal/rootAccess.ts"
-import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 
 const folder = temporaryFolder()
 const servers: Array<ServerProcess> = []

@@ -7,6 +7,9 @@
 import { join } from "node:path"
 import { Effect, Either, Layer } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
+import { rootAccess } from "../../kit/processes/surreal/rootAccess.ts"
 import { nameText } from "../../src/core/surql/values/names.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { Obj, RecordId } from "../../src/core/surql/values/value.ts"
@@ -18,9 +21,6 @@ import { layerEmbedded, layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import { upstreamSuite } from "../../src/testing/Upstream.suite.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 const folder = temporaryFolder()
 let server: RpcServer

@@ -5,11 +5,11 @@
 
 import { Effect, Layer } from "effect"
 import { afterAll, describe, expect, test } from "vitest"
+import * as Postgres from "../../kit/processes/postgres.ts"
 import * as LogUrl from "../../src/core/settings/logUrl.ts"
 import { serverFault } from "../../src/drivers/postgres/sharedLog.ts"
 import { layerPostgres } from "../../src/host/wal/postgresLog.ts"
 import type { SharedLog } from "../../src/ports/SharedLog.ts"
-import * as Postgres from "../kit/postgres.ts"
 import { seqs, sharedLogSuite } from "./SharedLog.suite.ts"
 
 const missing = Postgres.isReachable ? "" : " (skipped: no PostgreSQL at 127.0.0.1:5432; SVC_TEST_POSTGRES names one)"

@@ -4,6 +4,9 @@
  */
 import { Effect, Layer, Redacted } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { noOptions } from "../../kit/processes/setupCommand.ts"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
+import { rootAccess } from "../../kit/processes/surreal/rootAccess.ts"
 import * as Address from "../../src/core/settings/address.ts"
 import { make } from "../../src/drivers/surrealUpstream.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
@@ -11,9 +14,6 @@ import { SurrealClient, SurrealError, type SurrealShape } from "../../src/ports/
 import { Upstream, type UpstreamShape } from "../../src/ports/Upstream.ts"
 import { read } from "../../src/ssp/Config.ts"
 import * as DatabaseSetup from "../../src/ssp/commands/DatabaseSetup.ts"
-import { noOptions } from "../kit/setupCommand.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 let server: RpcServer
 beforeAll(async () => void (server = await RpcServer.start()))

@@ -8,11 +8,11 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Either, Layer, Redacted } from "effect"
 import { afterAll, describe, expect, onTestFinished, test } from "vitest"
+import { campaign } from "../../kit/data/random.ts"
+import * as Nats from "../../kit/processes/nats.ts"
+import * as Postgres from "../../kit/processes/postgres.ts"
 import * as Stores from "../../src/host/schedulerStores.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
-import * as Nats from "../kit/nats.ts"
-import * as Postgres from "../kit/postgres.ts"
-import { campaign } from "../kit/random.ts"
 
 const built = <A>(layer: Layer.Layer<A, StartFault>): Promise<Either.Either<void, StartFault>> =>
   Layer.build(Layer.fresh(layer)).pipe(Effect.scoped, Effect.asVoid, Effect.either, Effect.runPromise)

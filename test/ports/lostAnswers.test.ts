@@ -5,9 +5,9 @@
  */
 import { Chunk, Effect, Stream } from "effect"
 import { afterAll, describe, expect, test } from "vitest"
-import * as Postgres from "../kit/postgres.ts"
-import { campaign } from "../kit/random.ts"
-import { TcpProxy } from "../kit/tcpProxy.ts"
+import { campaign } from "../../kit/data/random.ts"
+import * as Postgres from "../../kit/processes/postgres.ts"
+import { TcpProxy } from "../../kit/processes/tcpProxy.ts"
 
 const missing = Postgres.isReachable ? "" : " (skipped: no PostgreSQL at 127.0.0.1:5432; SVC_TEST_POSTGRES names one)"
 

@@ -4,9 +4,9 @@
  */
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
+import { type Rng, runs, seeded } from "../../kit/data/random.ts"
 import { type Frame, firstHead, type Head, isWhole, startOf } from "../../src/drivers/nats/frame.ts"
 import { PoolFrames } from "../../src/drivers/nats/poolFrames.ts"
-import { type Rng, runs, seeded } from "../kit/random.ts"
 
 /** A stream that grows, and a journal that reads it. */
 class Stream {

@@ -8,6 +8,9 @@
 import { join } from "node:path"
 import { Effect, Either, Layer, Stream } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { removeFolder, temporaryFolder } from "../../kit/processes/Door.ts"
+import { RpcServer } from "../../kit/processes/surreal/RpcServer.ts"
+import { rootAccess } from "../../kit/processes/surreal/rootAccess.ts"
 import * as Ids from "../../src/core/surql/values/recordId.ts"
 import * as SurrealDatabase from "../../src/drivers/surrealDatabase.ts"
 import { layerEmbedded, layerServer } from "../../src/host/surreal/Surreal.ts"
@@ -15,9 +18,6 @@ import { Database, DatabaseError, startPosition } from "../../src/ports/Database
 import type { StartFault } from "../../src/ports/StartFault.ts"
 import { SurrealClient, type SurrealError } from "../../src/ports/SurrealClient.ts"
 import { databaseSuite } from "../../src/testing/Database.suite.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
-import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { rootAccess } from "../kit/surreal/rootAccess.ts"
 
 const folder = temporaryFolder()
 let server: RpcServer

@@ -5,9 +5,9 @@
  * holds at the end shows whether every event came, once and in order.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
-import { until } from "../kit/Door.ts"
-import { type Answer, type Body, bodyOf } from "../kit/http.ts"
-import { listen, shut } from "../kit/listening.ts"
+import { type Answer, type Body, bodyOf } from "../../kit/checks/http.ts"
+import { until } from "../../kit/processes/Door.ts"
+import { listen, shut } from "../../kit/processes/listening.ts"
 import type { Node } from "./node.ts"
 
 export interface Told {

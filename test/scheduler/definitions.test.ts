@@ -3,11 +3,11 @@
  */
 import { Effect, Either } from "effect"
 import { afterEach, expect, it } from "vitest"
+import { rng } from "../../kit/data/random.ts"
+import { sleep, until } from "../../kit/processes/Door.ts"
 import { decodeChange } from "../../src/core/record/change.ts"
 import { Duration } from "../../src/core/surql/values/value.ts"
 import * as Definitions from "../../src/core/surreal/definitionsRecord.ts"
-import { sleep, until } from "../kit/Door.ts"
-import { rng } from "../kit/random.ts"
 import { FakeSsp } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 

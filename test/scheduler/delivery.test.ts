@@ -5,10 +5,10 @@
  * Over real sockets with fake SSPs; what the fakes hold at the end is compared with what was ingested.
  */
 import { describe, expect, it } from "vitest"
-import { closing } from "../kit/closing.ts"
-import { until } from "../kit/Door.ts"
-import { type Answer, bodyOf } from "../kit/http.ts"
-import { create } from "../kit/registration.ts"
+import { type Answer, bodyOf } from "../../kit/checks/http.ts"
+import { create } from "../../kit/data/registration.ts"
+import { closing } from "../../kit/processes/closing.ts"
+import { until } from "../../kit/processes/Door.ts"
 import { FakeSsp, range } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 

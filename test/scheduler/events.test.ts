@@ -4,15 +4,15 @@
  */
 import { Effect } from "effect"
 import { expect, it } from "vitest"
+import { heapUsed } from "../../kit/checks/heap.ts"
+import * as Hostile from "../../kit/data/hostile.ts"
+import { rng, runs, seed } from "../../kit/data/random.ts"
 import * as JsonText from "../../src/core/jsonText.ts"
 import * as Event from "../../src/core/record/event.ts"
 import * as FeedLines from "../../src/core/record/feedLines.ts"
 import * as Json from "../../src/core/surql/values/json.ts"
 import { Wal, type WalShape } from "../../src/ports/Wal.ts"
-import { Events, maxChars } from "../../src/scheduler/ingest/Events.ts"
-import { heapUsed } from "../kit/heap.ts"
-import * as Hostile from "../kit/hostile.ts"
-import { rng, runs, seed } from "../kit/random.ts"
+import { Events, maxChars } from "../../src/scheduler/pool/Events.ts"
 
 const wal = (): Promise<WalShape> => Effect.runPromise(Effect.provide(Wal, Wal.layerMemory("the log")))
 const lineOf = (table: string, n: number, text: string): string =>

@@ -7,6 +7,8 @@
 
 import { join } from "node:path"
 import { type Clock, Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
+import { type Answer, request } from "../../kit/checks/http.ts"
+import { secret } from "../../kit/processes/Door.ts"
 import * as MemoryPool from "../../src/drivers/memoryPool.ts"
 import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import * as Names from "../../src/host/http/names.ts"
@@ -27,8 +29,6 @@ import { SchedulerConfig } from "../../src/scheduler/Config.ts"
 import { Ingest } from "../../src/scheduler/ingest/Ingest.ts"
 import { Pool, type PoolShape } from "../../src/scheduler/pool/Pool.ts"
 import * as Scheduler from "../../src/scheduler/Scheduler.ts"
-import { secret } from "../kit/Door.ts"
-import { type Answer, request } from "../kit/http.ts"
 
 export type Stored = Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault>
 

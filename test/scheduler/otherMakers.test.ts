@@ -4,10 +4,10 @@
  * along.
  */
 import { afterEach, describe, expect, it } from "vitest"
-import { until } from "../kit/Door.ts"
-import type { Body } from "../kit/http.ts"
-import { change, create } from "../kit/registration.ts"
-import { StrictSsp } from "../kit/strictSsp.ts"
+import type { Body } from "../../kit/checks/http.ts"
+import { change, create } from "../../kit/data/registration.ts"
+import { until } from "../../kit/processes/Door.ts"
+import { StrictSsp } from "../../kit/processes/strictSsp.ts"
 import { FakeSsp } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 

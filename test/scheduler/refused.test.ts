@@ -5,8 +5,8 @@
  * was understood.
  */
 import { describe, expect, it } from "vitest"
-import { until } from "../kit/Door.ts"
-import { create, registration } from "../kit/registration.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { until } from "../../kit/processes/Door.ts"
 import { FakeSsp } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 

@@ -7,11 +7,11 @@
  */
 import { Effect, Layer } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
+import { rng } from "../../kit/data/random.ts"
+import { VirtualTime } from "../../kit/data/virtualTime.ts"
 import * as State from "../../src/core/cluster/state.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
-import { rng } from "../kit/random.ts"
-import { VirtualTime } from "../kit/virtualTime.ts"
 import { Network } from "../sim/network.ts"
 import { schedulerNode, type World } from "../sim/nodes.ts"
 

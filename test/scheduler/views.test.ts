@@ -5,10 +5,10 @@
  * The fakes keep what they were told; what they hold at the end is compared with what the scheduler believes.
  */
 import { describe, expect, it } from "vitest"
-import { closing } from "../kit/closing.ts"
-import { sleep, until } from "../kit/Door.ts"
-import { type Body, bodyOf } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
+import { type Body, bodyOf } from "../../kit/checks/http.ts"
+import { create, registration } from "../../kit/data/registration.ts"
+import { closing } from "../../kit/processes/closing.ts"
+import { sleep, until } from "../../kit/processes/Door.ts"
 import { FakeSsp, range } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 

@@ -1,8 +1,8 @@
 /** Free ports: those that are asked for at once are different ones, and none that is taken is among them. */
 import { createServer } from "node:net"
 import { expect, it, onTestFinished } from "vitest"
+import { freePort } from "../../kit/processes/Door.ts"
 import { freePorts } from "../../scripts/start/ports.ts"
-import { freePort } from "../kit/Door.ts"
 
 it("ports that are asked for at once are different ones, and free", async () => {
   const taken = await freePort()

@@ -5,7 +5,7 @@
  * Each seed is a day of its own; the campaign draws new ones.
  */
 import { describe, expect, it } from "vitest"
-import { campaign, runs, seed, seeded } from "../kit/random.ts"
+import { campaign, runs, seed, seeded } from "../../kit/data/random.ts"
 import { live } from "./cluster.ts"
 
 const days = campaign ? runs(60) : runs(1)

@@ -6,6 +6,8 @@
  * replica, and the plain evaluator.
  */
 import { Context, Effect, Either, HashMap, Option } from "effect"
+import { type Rng, rng } from "../../kit/data/random.ts"
+import { VirtualTime } from "../../kit/data/virtualTime.ts"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
 import { queryBudget } from "../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../src/core/surql/evaluate/select/select.ts"
@@ -16,8 +18,6 @@ import { Range } from "../../src/core/surql/values/value.ts"
 import type { ReplicaRecord } from "../../src/ports/Replica.ts"
 import { Lifecycle } from "../../src/ssp/membership/Lifecycle.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
-import { type Rng, rng } from "../kit/random.ts"
-import { VirtualTime } from "../kit/virtualTime.ts"
 import { calm, Network, type Reply, rough } from "./network.ts"
 import { isSentAll, schedulerNode, sspNode, type World } from "./nodes.ts"
 

@@ -10,8 +10,8 @@ import * as HttpClientError from "@effect/platform/HttpClientError"
 import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Effect } from "effect"
-import type { Rng } from "../kit/random.ts"
-import type { VirtualTime } from "../kit/virtualTime.ts"
+import type { Rng } from "../../kit/data/random.ts"
+import type { VirtualTime } from "../../kit/data/virtualTime.ts"
 
 export interface Message {
   readonly method: string

@@ -5,10 +5,10 @@
  */
 import { Context, Effect, HashMap } from "effect"
 import { expect, it } from "vitest"
+import { rng } from "../../kit/data/random.ts"
+import { VirtualTime } from "../../kit/data/virtualTime.ts"
 import { Range } from "../../src/core/surql/values/value.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
-import { rng } from "../kit/random.ts"
-import { VirtualTime } from "../kit/virtualTime.ts"
 import { Network } from "./network.ts"
 import { isSentAll, schedulerNode, sspNode, type World } from "./nodes.ts"
 

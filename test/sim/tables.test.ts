@@ -5,7 +5,7 @@
  * Each seed is a day of its own; the campaign draws new ones.
  */
 import { describe, expect, it } from "vitest"
-import { campaign, long, runs, seed, seeded } from "../kit/random.ts"
+import { campaign, long, runs, seed, seeded } from "../../kit/data/random.ts"
 import { type Feed, live } from "./cluster.ts"
 
 const days = campaign ? runs(40) : runs(1)

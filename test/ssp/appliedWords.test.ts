@@ -6,8 +6,8 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Option, Queue } from "effect"
+import { FakeScheduler } from "../../kit/processes/fakeScheduler.ts"
 import type { AppliedWords, WordsOver } from "../../src/ports/SchedulerClient.ts"
-import { FakeScheduler } from "../kit/fakeScheduler.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
 import { registration } from "./viewsKit.ts"
 

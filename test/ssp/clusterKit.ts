@@ -4,8 +4,9 @@
  * What it logs is kept, because loud and quiet are part of what is decided (D19).
  */
 import { Context, Effect, Layer, Logger, LogLevel, type Scope } from "effect"
+import { VirtualTime } from "../../kit/data/virtualTime.ts"
+import type { FakeScheduler } from "../../kit/processes/fakeScheduler.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
-import * as JobPorts from "../../src/node/jobPorts.ts"
 import { Database } from "../../src/ports/Database.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { IngestTimes } from "../../src/ports/IngestTimes.ts"
@@ -14,12 +15,11 @@ import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
+import * as JobPorts from "../../src/ssp/jobs/jobPorts.ts"
 import { Lease } from "../../src/ssp/membership/Lease.ts"
 import { Lifecycle } from "../../src/ssp/membership/Lifecycle.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
-import type { FakeScheduler } from "../kit/fakeScheduler.ts"
-import { VirtualTime } from "../kit/virtualTime.ts"
 
 const scheduled = {
   SCHEDULER_URL: "http://scheduler:9667",

@@ -12,7 +12,6 @@ import { drain } from "../../src/core/surql/evaluate/scope.ts"
 import * as Interest from "../../src/core/surql/syntax/interest.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
 import * as Server from "../../src/host/http/Server.ts"
-import * as JobPorts from "../../src/node/jobPorts.ts"
 import type { ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import { startPosition } from "../../src/ports/Database.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
@@ -21,6 +20,7 @@ import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
+import * as JobPorts from "../../src/ssp/jobs/jobPorts.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import * as AnswerBytes from "../../src/ssp/views/answerBytes.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
@@ -35,7 +35,7 @@ import {
   type ViewAnswer,
   ViewNotFound,
   type ViewRegistration
-} from "../../src/ssp/views/viewTypes.ts"
+} from "../../src/ssp/viewTypes.ts"
 
 export const secret = "s3cret"
 

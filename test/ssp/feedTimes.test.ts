@@ -7,8 +7,8 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Queue } from "effect"
+import { FakeScheduler } from "../../kit/processes/fakeScheduler.ts"
 import type { IngestTimesShape } from "../../src/ports/IngestTimes.ts"
-import { FakeScheduler } from "../kit/fakeScheduler.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
 import { registration, rows } from "./viewsKit.ts"
 

@@ -5,7 +5,7 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { describe, expect } from "vitest"
 import type { Views } from "../../src/ssp/views/Views.ts"
-import type { ViewRegistration } from "../../src/ssp/views/viewTypes.ts"
+import type { ViewRegistration } from "../../src/ssp/viewTypes.ts"
 import { change, type Kit, registration, rows, ticking, withViews } from "./viewsKit.ts"
 
 const size = 8_000

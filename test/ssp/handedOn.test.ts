@@ -4,10 +4,10 @@
  */
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { create } from "../../kit/data/registration.ts"
+import { FakeScheduler } from "../../kit/processes/fakeScheduler.ts"
 import type { Answer } from "../../src/ports/Front.ts"
 import { SchedulerError } from "../../src/ports/SchedulerClient.ts"
-import { FakeScheduler } from "../kit/fakeScheduler.ts"
-import { create } from "../kit/registration.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
 import { registration } from "./viewsKit.ts"
 

@@ -5,6 +5,10 @@
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
 import { Context, Effect, Layer, Logger, ManagedRuntime } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
+import type { Body } from "../../kit/checks/http.ts"
+import { change, create } from "../../kit/data/registration.ts"
+import { secret, until } from "../../kit/processes/Door.ts"
+import { StrictScheduler } from "../../kit/processes/strictScheduler.ts"
 import * as HttpJobReports from "../../src/drivers/httpJobReports.ts"
 import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
 import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
@@ -21,10 +25,6 @@ import { SavedState } from "../../src/ports/SavedState.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
-import { secret, until } from "../kit/Door.ts"
-import type { Body } from "../kit/http.ts"
-import { change, create } from "../kit/registration.ts"
-import { StrictScheduler } from "../kit/strictScheduler.ts"
 
 const open: Array<() => Promise<void>> = []
 afterEach(async () => {

@@ -6,7 +6,7 @@ import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { expect } from "vitest"
 import { Refusals } from "../../src/core/view/refusals.ts"
-import { QueryRefused } from "../../src/ssp/views/viewTypes.ts"
+import { QueryRefused } from "../../src/ssp/viewTypes.ts"
 import { change, registration, ticking, withViews } from "./viewsKit.ts"
 
 const error = new QueryRefused({ message: "too large", line: 1, column: 1 })

@@ -9,7 +9,7 @@ import { bytesOf } from "../../src/node/streams/viewEvent.ts"
 import * as RowErrorLog from "../../src/ssp/http/rowErrorLog.ts"
 import { debugToldOf } from "../../src/ssp/views/debug.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
-import type { DebugView } from "../../src/ssp/views/viewTypes.ts"
+import type { DebugView } from "../../src/ssp/viewTypes.ts"
 import { change, registration, withViews } from "./viewsKit.ts"
 
 const marks = ["qzxvkw", "wkvxzq"] as const

@@ -13,7 +13,7 @@ import { type EdgesShape, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
 import type { ViewLimits } from "../../src/ssp/views/viewLimits.ts"
 import { makeViews } from "../../src/ssp/views/viewService.ts"
-import type { ViewRegistration } from "../../src/ssp/views/viewTypes.ts"
+import type { ViewRegistration } from "../../src/ssp/viewTypes.ts"
 
 /** Small enough to be reached. */
 const limits: ViewLimits = {

@@ -3,13 +3,13 @@
  * it is a fake; `test/client/fakeServer.ts` stands for it where a client follows what it is given.
  */
 import { beforeEach, describe, expect, it } from "vitest"
+import { rng } from "../../kit/data/random.ts"
 import { Followed, LiveClient } from "../../src/client/live.ts"
 import { type HandlerOptions, makeHandler, type ViewsHandler } from "../../src/views/handler.ts"
 import { Holdings } from "../../src/views/holdings.ts"
 import { defineViews } from "../../src/views.ts"
 import { FakeServer, refusal } from "../client/fakeServer.ts"
 import { VirtualWorld } from "../client/virtualWorld.ts"
-import { rng } from "../kit/random.ts"
 import { type User, views } from "./types.ts"
 
 const secret = "the-root-secret"

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { Schema } from "effect"
 import ts from "typescript"
 import { describe, expect, it } from "vitest"
+import { root } from "../../kit/rules/source.ts"
 import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
 import { budget } from "../../src/core/surql/evaluate/scope.ts"
 import { selectRows } from "../../src/core/surql/evaluate/select/select.ts"
@@ -17,7 +18,6 @@ import type { Obj } from "../../src/core/surql/values/value.ts"
 import { declaredIn } from "../../src/views/declaredFields.ts"
 import { rowTypeOf, written } from "../../src/views/rowTypes.ts"
 import { defineViews, rowTypes } from "../../src/views.ts"
-import { root } from "../kit/source.ts"
 
 const schema = `
 -- DEFINE FIELD nothing ON post TYPE int;

@@ -5,9 +5,10 @@
  * The clock of the bench is in the record, so an arrival is compared with its own change. Server, clients and load share
  * the machine.
  */
-import { secret, sleep } from "../../../test/kit/Door.ts"
-import { client } from "../../../test/kit/http.ts"
-import { registration } from "../../../test/kit/registration.ts"
+
+import { client } from "../../../kit/checks/http.ts"
+import { registration } from "../../../kit/data/registration.ts"
+import { secret, sleep } from "../../../kit/processes/Door.ts"
 import type { Judged } from "../load.ts"
 import { Followers } from "./followers.ts"
 import { type Server, spent, ssp, urlOf } from "./servers.ts"

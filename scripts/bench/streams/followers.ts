@@ -1,6 +1,6 @@
 /** Clients that follow: sockets of the bench, since a client that costs more than the server measures itself. */
 import { connect, type Socket } from "node:net"
-import { secret, sleep } from "../../../test/kit/Door.ts"
+import { secret, sleep } from "../../../kit/processes/Door.ts"
 import { requestBytes } from "../load.ts"
 import { type Form, view } from "./servers.ts"
 

@@ -6,8 +6,8 @@
  * requests in turns, and what is judged is the median of the ratios within a round.
  */
 import { readFileSync } from "node:fs"
-import { secret, sleep, until } from "../../../test/kit/Door.ts"
-import { registration } from "../../../test/kit/registration.ts"
+import { registration } from "../../../kit/data/registration.ts"
+import { secret, sleep, until } from "../../../kit/processes/Door.ts"
 import { type Judged, load, median, requestBytes } from "../load.ts"
 import { Followers } from "./followers.ts"
 import { bare, type Form, post, type Server, spent, ssp, surql, take, throughScheduler, view } from "./servers.ts"

@@ -4,7 +4,7 @@
  * A lease outlives the longest call, so that the holder of a lease that has expired is no longer calling; it is
  * renewed while its holder waits or works. A restart honours the lease that the same holder had before, because nothing
  * says that the process before it has ended; only a store that one process alone can have open says so
- * (`node/recordJobs.ts`).
+ * (`ssp/jobs/recordJobs.ts`).
  */
 import type { JobStatus } from "./status.ts"
 

@@ -202,7 +202,7 @@ export const rateLimit = integer(
 const pem = (env: string, meaning: string): Knob<string | undefined> =>
   text(env, { meaning, allowed: "the path of a PEM file" })
 
-/** TLS of a server and between nodes; `node/tls.ts` says what the files mean for each other. */
+/** TLS of a server and between nodes; `node/config/tls.ts` says what the files mean for each other. */
 export const tlsCertFile = pem(
   "SVC_TLS_CERT_FILE",
   "Certificate of this server, its chain behind it; with SVC_TLS_KEY_FILE the port speaks TLS (1.2 or later) and nothing else. Read again on SIGHUP."

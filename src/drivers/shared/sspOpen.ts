@@ -5,7 +5,7 @@
  * there is no call at all.
  */
 import { Duration, Effect, type Redacted } from "effect"
-import { bearerOf } from "../../node/bearer.ts"
+import { bearerOf } from "../../node/http/bearer.ts"
 import { type Asked, type Options, type SspClientShape, SspUnreachable } from "../../ports/SspClient.ts"
 import { json, type Transport } from "./httpSend.ts"
 import type { Judged } from "./judge.ts"

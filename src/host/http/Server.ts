@@ -13,8 +13,8 @@ import * as Callers from "../../core/access/callers.ts"
 import * as Cors from "../../core/access/cors.ts"
 import { clientOf, RateLimit } from "../../core/access/rateLimit.ts"
 import * as Settings from "../../core/settings/settings.ts"
-import { toAnswer } from "../../node/httpAnswers.ts"
-import type { Tls } from "../../node/tls.ts"
+import type { Tls } from "../../node/config/tls.ts"
+import { toAnswer } from "../../node/http/answers.ts"
 import {
   type Answer,
   HotReads,

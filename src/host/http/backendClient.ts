@@ -5,7 +5,7 @@
  */
 import { Effect, Layer, type Redacted } from "effect"
 import * as HttpJobReports from "../../drivers/httpJobReports.ts"
-import type { Tls } from "../../node/tls.ts"
+import type { Tls } from "../../node/config/tls.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { JobReports } from "../../ports/JobReports.ts"
 

@@ -5,7 +5,7 @@
  */
 import { Effect, Layer } from "effect"
 import * as HttpSspClient from "../../drivers/httpSspClient.ts"
-import type { Tls } from "../../node/tls.ts"
+import type { Tls } from "../../node/config/tls.ts"
 import type { Names } from "../../ports/Names.ts"
 import type { Options, SspClient } from "../../ports/SspClient.ts"
 import * as Exchange from "./exchange.ts"

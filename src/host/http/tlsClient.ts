@@ -14,7 +14,7 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Agent, buildConnector } from "@effect/platform-node/Undici"
 import { Effect, Layer } from "effect"
-import type { Tls } from "../../node/tls.ts"
+import type { Tls } from "../../node/config/tls.ts"
 import type { TlsMaterial } from "../../ports/ConfigSource.ts"
 import { contextOf, minVersion } from "./tlsFiles.ts"
 

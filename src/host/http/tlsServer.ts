@@ -9,7 +9,7 @@ import type { Server as HttpServer, ServerOptions } from "node:http"
 import { createServer } from "node:https"
 import { Socket } from "node:net"
 import { TLSSocket } from "node:tls"
-import type { Tls } from "../../node/tls.ts"
+import type { Tls } from "../../node/config/tls.ts"
 import { contextOf } from "./tlsFiles.ts"
 
 /** A client that connects and begins no handshake holds a connection no longer than this. */

@@ -9,7 +9,7 @@ import * as Http from "node:http"
 import * as Https from "node:https"
 import { Effect } from "effect"
 import { type HostPort, reachable } from "../../core/settings/address.ts"
-import type { Tls } from "../../node/tls.ts"
+import type { Tls } from "../../node/config/tls.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 
 const withinMs = 4000

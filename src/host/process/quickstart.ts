@@ -11,7 +11,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, type Scope } from "effect"
 import { type HostPort, reachable } from "../../core/settings/address.ts"
-import type { Tls } from "../../node/tls.ts"
+import type { Tls } from "../../node/config/tls.ts"
 import { ConfigSource, type ConfigSourceShape } from "../../ports/ConfigSource.ts"
 import { Serving } from "../../ports/Front.ts"
 

@@ -4,7 +4,7 @@
  * Not on a terminal: there the signal means that the terminal is gone, and the process stops as on SIGTERM (`Process`).
  */
 import { Effect, Layer } from "effect"
-import type { Reloaded } from "../../node/secrets.ts"
+import type { Reloaded } from "../../node/config/secrets.ts"
 
 const outcomeOf = ({ name, outcome, what }: Reloaded): Effect.Effect<void> => {
   if (typeof outcome !== "object")

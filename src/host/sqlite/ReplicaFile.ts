@@ -16,7 +16,7 @@ import { Replica, ReplicaError, type ReplicaShape } from "../../ports/Replica.ts
 import { ofLength, ReplicaFile, type ReplicaFileShape, type Snapshot, SnapshotFailed } from "../../ports/Snapshots.ts"
 import { lockFile } from "../process/fileLock.ts"
 import { privateFolder } from "../process/privateFolder.ts"
-import * as Files from "../snapshotFiles.ts"
+import * as Files from "../snapshots/snapshotFiles.ts"
 import { layerSqlite } from "./Sqlite.ts"
 
 export const fileName = "replica.db"

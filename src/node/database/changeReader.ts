@@ -27,8 +27,8 @@ import {
   UpstreamError,
   type ViewCall
 } from "../../ports/Upstream.ts"
-import * as Backoff from "../backoff.ts"
-import { type CallTrouble, ViewCalls } from "../viewCalls.ts"
+import * as Backoff from "../work/backoff.ts"
+import { type CallTrouble, ViewCalls } from "./viewCalls.ts"
 
 export interface Named {
   readonly id: RecordId

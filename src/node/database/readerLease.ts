@@ -10,7 +10,7 @@ import { Duration, Effect, Either } from "effect"
 import { atEnd } from "../../ports/Front.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import type { Holding, UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
-import { uuid } from "../configuration.ts"
+import { uuid } from "../config/configuration.ts"
 
 export interface LeaseSettings {
   /** Its name, which services that stand by are told. */

@@ -8,7 +8,7 @@
 import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import type { ViewGrant } from "../../core/access/viewToken.ts"
 import type { Sink } from "../../ports/Front.ts"
-import { invalidRequest } from "../httpAnswers.ts"
+import { invalidRequest } from "../http/answers.ts"
 import { type AskedView, MultiStream, type MultiStreamParts, type NoLeave } from "./multiStream.ts"
 
 export interface StreamChange {

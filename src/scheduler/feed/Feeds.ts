@@ -14,7 +14,7 @@ import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { type ReadReply, Serving, type Sink } from "../../ports/Front.ts"
 import { Turn } from "../../ports/Turn.ts"
 import * as Wire from "../../protocol/wire.ts"
-import * as Errors from "../http/HttpErrors.ts"
+import * as Errors from "../HttpErrors.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
 /** What an SSP has applied waits so long at most for what others have, where answers of `/ingest` wait for them. */

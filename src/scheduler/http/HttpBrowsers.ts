@@ -4,9 +4,9 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect, Layer } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
-import { makeJudge } from "../../node/bearer.ts"
-import * as Guard from "../../node/guard.ts"
-import { toAnswer } from "../../node/httpAnswers.ts"
+import { toAnswer } from "../../node/http/answers.ts"
+import { makeJudge } from "../../node/http/bearer.ts"
+import * as Guard from "../../node/http/guard.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
 import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
@@ -15,9 +15,9 @@ import { HotStreams } from "../../ports/Front.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
 import { SchedulerApi, ViewBearer } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
+import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
 import { FollowedViews } from "../streams/FollowedViews.ts"
-import * as Errors from "./HttpErrors.ts"
 
 /** What lets in here. */
 const judgeOf = ({ viewSecrets }: Pick<SchedulerConfigShape, "viewSecrets">) =>

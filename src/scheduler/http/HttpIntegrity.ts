@@ -7,7 +7,7 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
-import { invalidRequest } from "../../node/httpAnswers.ts"
+import { invalidRequest } from "../../node/http/answers.ts"
 import type { ReplicaError } from "../../ports/Replica.ts"
 import { placesOn } from "../../protocol/integrity.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"

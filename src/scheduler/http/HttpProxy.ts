@@ -4,7 +4,7 @@
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
-import { ofPieces, overloaded } from "../../node/httpAnswers.ts"
+import { ofPieces, overloaded } from "../../node/http/answers.ts"
 import type { ProxyQuery as Wire } from "../../protocol/schedulerWire.ts"
 import { snapshotSeqHeader } from "../../protocol/wire.ts"
 import { ProxyQuery, type QueryError } from "../replica/ProxyQuery.ts"

@@ -1,15 +1,15 @@
 /** `POST /view/register` by callback where it says again what is known: no SSP is asked, and nothing is written. */
 import { Effect, Layer } from "effect"
-import { makeJudge } from "../../node/bearer.ts"
-import * as Repeated from "../../node/repeatedRegistrations.ts"
+import { makeJudge } from "../../node/http/bearer.ts"
+import * as Repeated from "../../node/http/repeatedRegistrations.ts"
 import { HotRepeats } from "../../ports/Front.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
 import { aheadMs } from "../../ports/Turn.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig } from "../Config.ts"
+import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as Views from "../pool/viewRequests.ts"
-import * as Errors from "./HttpErrors.ts"
 
 export const layerHot: Layer.Layer<HotRepeats, never, Pool | Repeated.UnderWay | SchedulerConfig> = Layer.effect(
   HotRepeats,

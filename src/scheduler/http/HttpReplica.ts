@@ -5,7 +5,7 @@
  */
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect } from "effect"
-import { overloaded } from "../../node/httpAnswers.ts"
+import { overloaded } from "../../node/http/answers.ts"
 import { ReplicaFile, type SnapshotFailed } from "../../ports/Snapshots.ts"
 import * as Wire from "../../protocol/replicaFile.ts"
 import { snapshotSeqHeader } from "../../protocol/wire.ts"

@@ -7,9 +7,9 @@
 import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
-import { respond, toAnswer } from "../../node/httpAnswers.ts"
+import { respond, toAnswer } from "../../node/http/answers.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
-import * as Errors from "./HttpErrors.ts"
+import * as Errors from "../HttpErrors.ts"
 
 const own = /^\/(?:livez|metrics|progress)(?:\?|$)/
 

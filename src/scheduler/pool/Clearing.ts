@@ -8,7 +8,7 @@
  */
 import { Effect, Either } from "effect"
 import type { Command } from "../../core/cluster/messages.ts"
-import * as Backoff from "../../node/backoff.ts"
+import * as Backoff from "../../node/work/backoff.ts"
 import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
 import { ViewQueue } from "./ViewQueue.ts"
 

@@ -17,7 +17,7 @@ import type { ReplicaShape } from "../../ports/Replica.ts"
 import type { SspClientShape, Target } from "../../ports/SspClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
 import { aheadMs } from "../../ports/Turn.ts"
-import type { Events } from "../ingest/Events.ts"
+import type { Events } from "./Events.ts"
 
 export interface Surroundings {
   readonly client: SspClientShape

@@ -8,7 +8,7 @@
 import { Effect, HashMap, Option } from "effect"
 import * as Json from "../../core/surql/values/json.ts"
 import { viewKey } from "../../core/view/viewId.ts"
-import type { CallTrouble } from "../../node/viewCalls.ts"
+import type { CallTrouble } from "../../node/database/viewCalls.ts"
 import type { ViewCall } from "../../ports/Upstream.ts"
 import type { PoolShape } from "./Pool.ts"
 import * as Views from "./viewRequests.ts"

@@ -2,7 +2,7 @@
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
 import { viewKey } from "../../core/view/viewId.ts"
-import * as Errors from "../http/HttpErrors.ts"
+import * as Errors from "../HttpErrors.ts"
 
 /** `isGone`: no view has this id. */
 export type Whereabouts =

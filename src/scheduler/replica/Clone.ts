@@ -11,7 +11,7 @@ import { Progress } from "../../ports/Progress.ts"
 import { Replica, startFault } from "../../ports/Replica.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
-import { Declared } from "../ingest/Declared.ts"
+import { Declared } from "../pool/Declared.ts"
 import { Pool } from "../pool/Pool.ts"
 import { type Progress as Cloned, clone, declare, declareAll } from "./Cloning.ts"
 

@@ -10,7 +10,7 @@ import type { LogRow, SharedLogShape } from "../../ports/SharedLog.ts"
 import type { ReplicaFileShape, SnapshotsShape } from "../../ports/Snapshots.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { steadyMs } from "../../ports/Turn.ts"
-import { type Replay, replaying } from "../ingest/recovery.ts"
+import { type Replay, replaying } from "../pool/recovery.ts"
 import * as Restoring from "./restoring.ts"
 import type { Following } from "./Standing.ts"
 

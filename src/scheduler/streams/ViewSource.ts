@@ -7,7 +7,7 @@
 import { type CutEvent, dataOf } from "../../node/streams/eventCutter.ts"
 import { endOf, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
 import type { Target } from "../../ports/SspClient.ts"
-import * as Errors from "../http/HttpErrors.ts"
+import * as Errors from "../HttpErrors.ts"
 import type * as Whereabouts from "../pool/whereabouts.ts"
 import type { Carried, SspStream } from "./SspStream.ts"
 

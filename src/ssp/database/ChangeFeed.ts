@@ -20,10 +20,10 @@ import { SspConfig } from "../Config.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import { JobIntake } from "../jobs/JobIntake.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
+import { Reconcile } from "../reconcile/Reconcile.ts"
 import { Views } from "../views/Views.ts"
 import { outgrown } from "../views/viewLimits.ts"
-import type { IngestError } from "../views/viewTypes.ts"
-import { Reconcile } from "./Reconcile.ts"
+import type { IngestError } from "../viewTypes.ts"
 import { carryOut } from "./viewCalls.ts"
 
 interface FeedDependencies {

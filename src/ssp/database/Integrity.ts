@@ -20,7 +20,7 @@ import type * as Wire from "../../protocol/integrity.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
-import type { Overloaded } from "../views/viewTypes.ts"
+import type { Overloaded } from "../viewTypes.ts"
 
 const chunkSize = 1_000
 const lookSize = 500

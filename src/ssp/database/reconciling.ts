@@ -10,7 +10,7 @@ import { Serving } from "../../ports/Front.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
-import { Reconcile } from "./Reconcile.ts"
+import { Reconcile } from "../reconcile/Reconcile.ts"
 
 const soonSecs = 30
 

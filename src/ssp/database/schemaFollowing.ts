@@ -8,10 +8,10 @@ import { Serving } from "../../ports/Front.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
+import { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
+import { Reconcile } from "../reconcile/Reconcile.ts"
 import { Views } from "../views/Views.ts"
 import { ChangeFeed } from "./ChangeFeed.ts"
-import { DeclaredTypes } from "./DeclaredTypes.ts"
-import { Reconcile } from "./Reconcile.ts"
 
 export const layer: Layer.Layer<
   never,

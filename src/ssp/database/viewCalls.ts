@@ -10,7 +10,7 @@ import * as Json from "../../core/surql/values/json.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import type { ViewCall } from "../../ports/Upstream.ts"
 import type { Views } from "../views/Views.ts"
-import type { Overloaded, StoreFailed } from "../views/viewTypes.ts"
+import type { Overloaded, StoreFailed } from "../viewTypes.ts"
 
 const another = "this view belongs to another client"
 

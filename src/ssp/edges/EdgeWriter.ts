@@ -7,14 +7,14 @@
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Delta } from "../../core/ivm/delta/delta.ts"
 import type { View } from "../../core/ivm/view/view.ts"
-import * as Metered from "../../node/metered.ts"
+import * as Metered from "../../node/work/metered.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { type OwnedRegistration, Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { Lease } from "../membership/Lease.ts"
-import type { Overloaded } from "../views/viewTypes.ts"
+import type { Overloaded } from "../viewTypes.ts"
 import { makeWriter } from "./writer.ts"
 
 /** What the writer has done since the process began; only ever grows, except `waiting`. */

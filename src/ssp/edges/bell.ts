@@ -5,7 +5,7 @@
  * there is something needs to be said only once.
  */
 import { Effect, Queue } from "effect"
-import * as Backoff from "../../node/backoff.ts"
+import * as Backoff from "../../node/work/backoff.ts"
 
 /** The cap is low, so that edges are right soon after the database is back. */
 const limits = { baseMs: 50, capMs: 2_000 }

@@ -26,7 +26,7 @@ import type {
   ViewEdges
 } from "../../ports/Upstream.ts"
 import { formatGiven } from "../views/registry.ts"
-import { Overloaded } from "../views/viewTypes.ts"
+import { Overloaded } from "../viewTypes.ts"
 import { type Bell, backoff, bell } from "./bell.ts"
 import { Departures } from "./departures.ts"
 import type { EdgeCounts, EdgesShape, Fork, RefusedEdges } from "./EdgeWriter.ts"

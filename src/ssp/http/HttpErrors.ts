@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { isoOf } from "../../core/view/viewTimes.ts"
-import { overloaded } from "../../node/httpAnswers.ts"
+import { overloaded } from "../../node/http/answers.ts"
 import type {
   Overloaded,
   QueryRefused,
@@ -15,7 +15,7 @@ import type {
   TablesJoining,
   ViewNotFound,
   ViewQuarantined
-} from "../views/viewTypes.ts"
+} from "../viewTypes.ts"
 
 export const unauthorized = {
   code: "UNAUTHORIZED" as const,

@@ -5,9 +5,9 @@
  */
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect, Layer } from "effect"
-import { makeJudge } from "../../node/bearer.ts"
-import * as Guard from "../../node/guard.ts"
-import { layerJsonBody } from "../../node/httpBodies.ts"
+import { makeJudge } from "../../node/http/bearer.ts"
+import { layerJsonBody } from "../../node/http/bodies.ts"
+import * as Guard from "../../node/http/guard.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import { Bearer, Ready, SspApi } from "../../protocol/SspApi.ts"
 import { registrationHeader } from "../../protocol/wire.ts"

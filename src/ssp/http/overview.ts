@@ -12,10 +12,10 @@ import { steadyMs } from "../../ports/Turn.ts"
 import type { SspOverview } from "../../protocol/overview.ts"
 import { SspConfig } from "../Config.ts"
 import { ChangeFeed } from "../database/ChangeFeed.ts"
-import { DeclaredTypes } from "../database/DeclaredTypes.ts"
 import { storeText } from "../database/storeText.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
+import { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
 import { Views } from "../views/Views.ts"
 
 /** The effect that answers; uptime counts from when it was made. */

@@ -8,10 +8,10 @@
 import { Effect } from "effect"
 import type { Change } from "../../core/record/change.ts"
 import { type Obj, Range, type RecordId } from "../../core/surql/values/value.ts"
-import type { JobRecords, Put } from "../../node/recordJobs.ts"
 import { JobStoreError } from "../../ports/JobStore.ts"
 import type { Views } from "../views/Views.ts"
-import type { IngestError } from "../views/viewTypes.ts"
+import type { IngestError } from "../viewTypes.ts"
+import type { JobRecords, Put } from "./recordJobs.ts"
 
 const failure = (error: IngestError): JobStoreError =>
   new JobStoreError({

@@ -7,7 +7,7 @@ import * as Phase from "../../core/cluster/phase.ts"
 import { Serving } from "../../ports/Front.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 import { Upstream } from "../../ports/Upstream.ts"
-import { Reconcile } from "../database/Reconcile.ts"
+import { Reconcile } from "../reconcile/Reconcile.ts"
 
 /** Ready once the store is loaded and compared; the server listens meanwhile, so that `/health` can say so. */
 export const make = (restore: Effect.Effect<void, StartFault>) =>

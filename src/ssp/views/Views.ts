@@ -10,9 +10,9 @@ import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import type { Said } from "../../core/view/saidAgain.ts"
-import * as Metered from "../../node/metered.ts"
 import type { Following, Taker } from "../../node/streams/feed.ts"
 import type { ViewEvent } from "../../node/streams/viewEvent.ts"
+import * as Metered from "../../node/work/metered.ts"
 import { Database, type DatabaseError, type StoredPosition, type StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
@@ -20,12 +20,7 @@ import { SavedState } from "../../ports/SavedState.ts"
 import { Turn } from "../../ports/Turn.ts"
 import type { Sees } from "../../protocol/access.ts"
 import { SspConfig } from "../Config.ts"
-import type { RecordTreesShape } from "../database/recordTrees.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
-import type { Looked } from "./reading.ts"
-import type { Incoming } from "./replacing.ts"
-import { makeViews } from "./viewService.ts"
-import type { ViewTablesShape } from "./viewTables.ts"
 import type {
   DebugDeps,
   DebugView,
@@ -46,7 +41,12 @@ import type {
   ViewQuarantined,
   ViewRegistration,
   ViewsWatcher
-} from "./viewTypes.ts"
+} from "../viewTypes.ts"
+import type { Looked } from "./reading.ts"
+import type { RecordTreesShape } from "./recordTrees.ts"
+import type { Incoming } from "./replacing.ts"
+import { makeViews } from "./viewService.ts"
+import type { ViewTablesShape } from "./viewTables.ts"
 
 /** What routes and loops of an SSP do with views; a route of your own asks it too. */
 export class Views extends Context.Tag("ssp/views/Views")<

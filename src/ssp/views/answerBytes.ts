@@ -7,7 +7,7 @@ import * as JsonText from "../../core/jsonText.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import { compareStrings } from "../../core/surql/values/order.ts"
 import type { Sees } from "../../protocol/access.ts"
-import type { ViewAnswer, ViewPlaced } from "./viewTypes.ts"
+import type { ViewAnswer, ViewPlaced } from "../viewTypes.ts"
 
 const encoder = new TextEncoder()
 

@@ -8,16 +8,11 @@ import * as JsonText from "../../core/jsonText.ts"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { Refusals } from "../../core/view/refusals.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
-import type { Slicer } from "../../node/Slicer.ts"
+import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import { UpstreamError } from "../../ports/Upstream.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
-import type { Committer, Surroundings } from "./committer.ts"
-import type { Reading } from "./reading.ts"
-import { acquire, type Filling, storedOf } from "./registering.ts"
-import { formatGiven, formatNamed, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
-import { fullHeap } from "./viewLimits.ts"
 import {
   Overloaded,
   QueryRefused,
@@ -25,7 +20,12 @@ import {
   type ViewAnswer,
   type ViewPlaced,
   type ViewRegistration
-} from "./viewTypes.ts"
+} from "../viewTypes.ts"
+import type { Committer, Surroundings } from "./committer.ts"
+import type { Reading } from "./reading.ts"
+import { acquire, type Filling, storedOf } from "./registering.ts"
+import { formatGiven, formatNamed, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
+import { fullHeap } from "./viewLimits.ts"
 
 type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
 

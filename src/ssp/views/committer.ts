@@ -14,7 +14,7 @@ import type { Change } from "../../core/record/change.ts"
 import { type Applied, admit, type Rejected } from "../../core/record/sequence.ts"
 import * as Steps from "../../core/record/steps.ts"
 import { isDefinitions } from "../../core/surreal/definitionsRecord.ts"
-import { GroupCommit, usualGathering } from "../../node/groupCommit.ts"
+import { GroupCommit, usualGathering } from "../../node/work/groupCommit.ts"
 import {
   type Database,
   type DatabaseError,
@@ -24,7 +24,7 @@ import {
   startPosition
 } from "../../ports/Database.ts"
 import type { Turn } from "../../ports/Turn.ts"
-import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "./viewTypes.ts"
+import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "../viewTypes.ts"
 
 /** What one change, or several as one, did to the views; `seq`: where the last one stands in the scheduler's log. */
 export interface AppliedChange {

@@ -3,9 +3,9 @@
  */
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
+import type { IngestAnswer, ViewsWatcher } from "../viewTypes.ts"
 import type { AppliedChange } from "./committer.ts"
 import type { Registry } from "./registry.ts"
-import type { IngestAnswer, ViewsWatcher } from "./viewTypes.ts"
 
 const nothingTouched: IngestAnswer = { views_affected: 0, edges_updated: 0 }
 

@@ -12,10 +12,10 @@ import { mentions, page } from "../../core/listing.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
-import type { Slicer } from "../../node/Slicer.ts"
+import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
+import type { ListedView, ListedViews, Listing, ViewFigures } from "../viewTypes.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
-import type { ListedView, ListedViews, Listing, ViewFigures } from "./viewTypes.ts"
 
 /** Tables that an overview names. */
 const maxTables = 50

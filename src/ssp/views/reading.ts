@@ -7,14 +7,14 @@
 
 import { Cause, Effect, Exit } from "effect"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
-import type { Slicer } from "../../node/Slicer.ts"
 import type { ViewEvent } from "../../node/streams/viewEvent.ts"
+import type { Slicer } from "../../node/work/Slicer.ts"
 import type { Sees } from "../../protocol/access.ts"
+import type { Format, ViewAnswer, ViewPlaced } from "../viewTypes.ts"
 import * as AnswerBytes from "./answerBytes.ts"
 import { answerOf, formatOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import * as ResultTag from "./resultTag.ts"
 import { prepared } from "./streams/eventBytes.ts"
-import type { Format, ViewAnswer, ViewPlaced } from "./viewTypes.ts"
 
 /** A stream's first event, and the generation that the view's deltas go on from. */
 export interface Snapshot {

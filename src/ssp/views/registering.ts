@@ -13,11 +13,11 @@ import type { Definitions, FunctionDefinition } from "../../core/surql/syntax/de
 import { type ParseError, parseSelect, parseStatements, place } from "../../core/surql/syntax/parse.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import { setField, type Value } from "../../core/surql/values/value.ts"
-import type { Slicer } from "../../node/Slicer.ts"
+import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { WatchdogShape } from "../../ports/Watchdog.ts"
+import { QueryRefused, type ViewRegistration } from "../viewTypes.ts"
 import { formatText } from "./registry.ts"
-import { QueryRefused, type ViewRegistration } from "./viewTypes.ts"
 
 /** Parameters of a query as JSON. */
 export type JsonParams = { readonly [name: string]: unknown } | null

@@ -14,8 +14,8 @@ import { toJson } from "../../core/surql/values/json.ts"
 import { bytesWritten } from "../../core/surql/written/paid.ts"
 import { Feed } from "../../node/streams/feed.ts"
 import type { StoredView } from "../../ports/Database.ts"
+import type { Format, ViewAnswer, ViewPlaced } from "../viewTypes.ts"
 import { resultBytes } from "./viewLimits.ts"
-import type { Format, ViewAnswer, ViewPlaced } from "./viewTypes.ts"
 
 export interface Registered {
   stored: StoredView

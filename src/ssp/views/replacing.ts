@@ -16,10 +16,10 @@ import {
   type StoredView,
   startPosition
 } from "../../ports/Database.ts"
+import { StoreFailed } from "../viewTypes.ts"
 import type { Committer } from "./committer.ts"
 import { generationOf, type Registered } from "./registry.ts"
 import { type Planned, serve } from "./replanning.ts"
-import { StoreFailed } from "./viewTypes.ts"
 
 export interface Incoming {
   readonly records: ReadonlyArray<StoredRecord>

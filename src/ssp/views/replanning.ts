@@ -7,7 +7,7 @@
 import { Effect, Either } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
-import type { Slicer } from "../../node/Slicer.ts"
+import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import { type Filling, queryOf, refill, warnRefused } from "./registering.ts"
 import { generationOf, type Registered } from "./registry.ts"

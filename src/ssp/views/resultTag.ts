@@ -4,7 +4,7 @@
  * Made of everything that the answer's body is made of but the id, which the path names. A result with `errors` has no
  * tag: what they say is not in its hash.
  */
-import type { ViewAnswer } from "./viewTypes.ts"
+import type { ViewAnswer } from "../viewTypes.ts"
 
 type Tagged = Pick<ViewAnswer, "content_generation" | "errors" | "format" | "result_hash">
 

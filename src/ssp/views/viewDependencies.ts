@@ -1,7 +1,7 @@
 /** What the views service is made of, and what it takes from its surroundings. */
 import type { Cause, Effect, Scope } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
-import type { Slicer } from "../../node/Slicer.ts"
+import type { Slicer } from "../../node/work/Slicer.ts"
 import type { Database } from "../../ports/Database.ts"
 import type { Meters } from "../../ports/Meters.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"

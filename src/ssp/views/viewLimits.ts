@@ -7,7 +7,7 @@ import { fullMessage, grows, growsTogether, type Memory } from "../../core/recor
 import type { Known } from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
-import { Overloaded } from "./viewTypes.ts"
+import { Overloaded } from "../viewTypes.ts"
 
 export interface StreamLimits {
   /** Deltas kept per streamed view. */

@@ -13,8 +13,8 @@ import { Deadlines } from "../../core/view/deadlines.ts"
 import { isAgain } from "../../core/view/saidAgain.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
-import { Slicer } from "../../node/Slicer.ts"
 import type { EndReason } from "../../node/streams/viewEvent.ts"
+import { Slicer } from "../../node/work/Slicer.ts"
 import type { Database, StoredView } from "../../ports/Database.ts"
 import { DatabaseError } from "../../ports/Database.ts"
 import { Meters } from "../../ports/Meters.ts"
@@ -23,8 +23,16 @@ import { Progress } from "../../ports/Progress.ts"
 import type { SavedState } from "../../ports/SavedState.ts"
 import { steadyOf, type Turn } from "../../ports/Turn.ts"
 import { Watchdog } from "../../ports/Watchdog.ts"
-import { RecordTrees } from "../database/recordTrees.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
+import {
+  type IngestAnswer,
+  type IngestError,
+  QueryRefused,
+  StoreFailed,
+  ViewNotFound,
+  type ViewQuarantined,
+  type ViewsWatcher
+} from "../viewTypes.ts"
 import { Arrivals, databaseAway } from "./arrivals.ts"
 import { type AppliedChange, Committer, type Surroundings, type Work } from "./committer.ts"
 import { debugDepsOf, debugViewOf } from "./debug.ts"
@@ -33,6 +41,7 @@ import { joined, sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
 import { Reading } from "./reading.ts"
+import { RecordTrees } from "./recordTrees.ts"
 import { type Filling, ParsedQueries, storedOf } from "./registering.ts"
 import { generationOf, type Registered, Registry, registeredOf } from "./registry.ts"
 import { clearAll, type Holder, replaceAll } from "./replacing.ts"
@@ -43,15 +52,6 @@ import type { Views } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
 import { outOfMemory, type ViewLimits, viewBytesOf } from "./viewLimits.ts"
 import { ViewTables } from "./viewTables.ts"
-import {
-  type IngestAnswer,
-  type IngestError,
-  QueryRefused,
-  StoreFailed,
-  ViewNotFound,
-  type ViewQuarantined,
-  type ViewsWatcher
-} from "./viewTypes.ts"
 
 export const makeViews = (
   limits: ViewLimits,

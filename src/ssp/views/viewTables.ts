@@ -10,11 +10,11 @@ import type { Change } from "../../core/record/change.ts"
 import type { Said } from "../../core/record/tableFeed.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import * as Interest from "../../core/surql/syntax/interest.ts"
-import type { Slicer } from "../../node/Slicer.ts"
+import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredPosition, StoredView } from "../../ports/Database.ts"
+import type { IngestAnswer, IngestError, Overloaded, TablesJoining, ViewRegistration } from "../viewTypes.ts"
 import type { Committer, Work } from "./committer.ts"
 import { type ParsedQueries, queryOf } from "./registering.ts"
-import type { IngestAnswer, IngestError, Overloaded, TablesJoining, ViewRegistration } from "./viewTypes.ts"
 
 /** What is told of views, and asked before one is filled. */
 export interface Needs {

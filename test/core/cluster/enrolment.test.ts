@@ -7,9 +7,9 @@
  */
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
+import { runs, seed } from "../../../kit/data/random.ts"
 import { ceilingMs } from "../../../src/core/backoff.ts"
 import * as Enrolment from "../../../src/core/cluster/enrolment.ts"
-import { runs, seed } from "../../kit/random.ts"
 
 type Fact = Enrolment.Fact
 

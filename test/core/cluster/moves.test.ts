@@ -7,9 +7,9 @@
  */
 import { HashMap, HashSet } from "effect"
 import { describe, expect, it } from "vitest"
+import { campaign, isDrawn, type Rng, rng, runs, seed } from "../../../kit/data/random.ts"
 import { type Candidate, moves, type Strategy, strategies } from "../../../src/core/cluster/balance.ts"
 import * as State from "../../../src/core/cluster/state.ts"
-import { campaign, isDrawn, type Rng, rng, runs, seed } from "../../kit/random.ts"
 import { Drive } from "./drive.ts"
 
 const path = "test/core/cluster/moves.test.ts"

@@ -5,12 +5,12 @@
  */
 import { HashSet } from "effect"
 import { describe, expect, it } from "vitest"
+import { seeded } from "../../../kit/data/random.ts"
 import * as Balance from "../../../src/core/cluster/balance.ts"
 import * as DeliveryQueue from "../../../src/core/cluster/deliveryQueue.ts"
 import * as Freeze from "../../../src/core/cluster/freeze.ts"
 import { defaults } from "../../../src/core/cluster/state.ts"
 import * as Waiting from "../../../src/core/cluster/waiting.ts"
-import { seeded } from "../../kit/random.ts"
 
 const path = "test/core/cluster/parts.test.ts"
 const limits = { ...defaults, maxBuffer: 10, maxConflicts: 2 }

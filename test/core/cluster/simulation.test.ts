@@ -5,7 +5,7 @@
  * end everything must be where it belongs. `SVC_SEED=<n>` replays one world, `SVC_RUNS` multiplies their number.
  */
 import { expect, it } from "vitest"
-import * as Random from "../../kit/random.ts"
+import * as Random from "../../../kit/data/random.ts"
 import { always, healed } from "./checks.ts"
 import { tickMs, World } from "./world.ts"
 

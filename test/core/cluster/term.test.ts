@@ -4,8 +4,8 @@
  * The default run takes a few hundred seeds; `SVC_CAMPAIGN=1` takes 10,000.
  */
 import { describe, expect, it } from "vitest"
+import { campaign, type Rng, rng, rounds, seeded } from "../../../kit/data/random.ts"
 import * as Term from "../../../src/core/cluster/term.ts"
-import { campaign, type Rng, rng, rounds, seeded } from "../../kit/random.ts"
 import { leaseMs, type Report, type Weather, World } from "./termWorld.ts"
 
 const rules: Term.Rules = { self: "me", leaseMs }

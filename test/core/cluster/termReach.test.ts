@@ -3,8 +3,8 @@
  * turns. The decisions one by one, and hundreds of networks from seeds.
  */
 import { describe, expect, it } from "vitest"
+import { type Rng, rng, rounds, seeded } from "../../../kit/data/random.ts"
 import * as Term from "../../../src/core/cluster/term.ts"
-import { type Rng, rng, rounds, seeded } from "../../kit/random.ts"
 
 const leaseMs = 3000
 const rules: Term.Rules = { self: "me", leaseMs }

@@ -5,8 +5,9 @@
  * The engine is the conditional writes of `drivers/postgresWal.ts` and nothing more; the schedulers decide by
  * `core/cluster/term.ts`. Every promise is checked where it could be broken first.
  */
+
+import type { Rng } from "../../../kit/data/random.ts"
 import * as Term from "../../../src/core/cluster/term.ts"
-import type { Rng } from "../../kit/random.ts"
 
 export const leaseMs = 3000
 

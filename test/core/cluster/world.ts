@@ -6,11 +6,11 @@
  * and nothing of the pool's insides; test/core/cluster/checks.ts looks at both after every step.
  */
 
+import type { Rng } from "../../../kit/data/random.ts"
 import type { Answer } from "../../../src/core/cluster/deliveryQueue.ts"
 import type { Action, CallOutcome, Command, Health, Reply } from "../../../src/core/cluster/messages.ts"
 import * as Pool from "../../../src/core/cluster/pool.ts"
 import * as State from "../../../src/core/cluster/state.ts"
-import type { Rng } from "../../kit/random.ts"
 import { ModelSsp } from "./modelSsp.ts"
 
 export const config: State.Config = {

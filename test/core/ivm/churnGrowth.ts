@@ -7,8 +7,8 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { build } from "esbuild"
-import { removeFolder, temporaryFolder } from "../../kit/Door.ts"
-import { root } from "../../kit/source.ts"
+import { removeFolder, temporaryFolder } from "../../../kit/processes/Door.ts"
+import { root } from "../../../kit/rules/source.ts"
 
 /** The optimizer rests, and code stays as it was first made. */
 const flags = ["--no-opt", "--always-sparkplug", "--no-flush-bytecode", "--no-lazy-feedback-allocation"]

@@ -6,7 +6,7 @@
  * V8 makes, throws away and makes again lies in the same heap, some hundred KB up and down, and hides a leak or looks
  * like one. Arguments: how many cycles a block has, and how many blocks there are behind the first.
  */
-import { heapUsed } from "../../kit/heap.ts"
+import { heapUsed } from "../../../kit/checks/heap.ts"
 import { comingAndGoing } from "./churn.ts"
 import { kinds } from "./kinds.ts"
 

@@ -6,11 +6,11 @@
  * fails the whole statement and a view leaves the row out (D2a), so such views are not compared.
  */
 
+import type { Engines } from "../../../kit/processes/surreal/engines.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
 import { fromJson } from "../../../src/core/surql/values/json.ts"
 import { render } from "../../../src/core/surql/values/text.ts"
 import { field, isObj, type Obj, RecordId, type Value } from "../../../src/core/surql/values/value.ts"
-import type { Engines } from "../surql/database.ts"
 import { agree, constant } from "../surql/engine.ts"
 import { edgeTables, type Json, tables } from "./generateData.ts"
 import type { Model } from "./model.ts"

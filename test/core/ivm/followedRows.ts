@@ -1,13 +1,14 @@
 /**
  * A view followed in format rows beside the laws: what the deltas tell is applied, and the list must be the result.
  */
+
+import { applied, type RowsDeltaJson } from "../../../kit/checks/followRows.ts"
 import type { Touched, View } from "../../../src/core/ivm/view/view.ts"
 import * as JsonText from "../../../src/core/jsonText.ts"
 import { RowList } from "../../../src/core/rows/rowList.ts"
 import { deltaText, noteTouched } from "../../../src/core/rows/rowsText.ts"
 import { drain } from "../../../src/core/surql/evaluate/scope.ts"
 import { toJson } from "../../../src/core/surql/values/json.ts"
-import { applied, type RowsDeltaJson } from "../../kit/followRows.ts"
 import { broken } from "./checks.ts"
 
 export class FollowedRows {

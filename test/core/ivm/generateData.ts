@@ -5,7 +5,7 @@
  * is where engines differ from a fresh run. A history has four phases (build up, tear down, edit, edit back). A swarm
  * mask per run switches features off, so that rare combinations also occur alone.
  */
-import type { Rng } from "../../kit/random.ts"
+import type { Rng } from "../../../kit/data/random.ts"
 import type { Step } from "./runCase.ts"
 
 export const features = [

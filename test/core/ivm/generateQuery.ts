@@ -5,7 +5,7 @@
  * enough; the mask switches features off. What is refused in a live view is not generated. `unlike` is noted where the
  * database is known to answer otherwise, or where its answer is not determined, so that those are not compared with it.
  */
-import type { Rng } from "../../kit/random.ts"
+import type { Rng } from "../../../kit/data/random.ts"
 import { aggregate } from "./generateAggregate.ts"
 import { type Feature, type Json, keys, type Mask, recordText, scalar, tables } from "./generateData.ts"
 import { siblings } from "./siblings.ts"

@@ -8,8 +8,8 @@
  */
 import { setImmediate as breathe } from "node:timers/promises"
 import { expect } from "vitest"
-import { runs, seeded } from "../../kit/random.ts"
-import { start } from "../surql/database.ts"
+import { runs, seeded } from "../../../kit/data/random.ts"
+import { start } from "../../../kit/processes/surreal/engines.ts"
 import { lawRun, newTotals } from "./laws.ts"
 
 const wanted = process.env["SVC_CHANGES"] === undefined ? runs(20_000) : Number(process.env["SVC_CHANGES"])

@@ -6,8 +6,8 @@
  * What is held against the engine after each step stands in runCase.ts; a failure prints a case that was cut down.
  */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { rounds, seeded } from "../../kit/random.ts"
-import { type Engines, start } from "../surql/database.ts"
+import { rounds, seeded } from "../../../kit/data/random.ts"
+import { type Engines, start } from "../../../kit/processes/surreal/engines.ts"
 import { found } from "./found.ts"
 import type { Tag } from "./generateQuery.ts"
 import { lawRun, newTotals } from "./laws.ts"

@@ -3,10 +3,11 @@
  *
  * Why apart from the tests: the default run and the long campaign are the same run, told how often and how long.
  */
+
+import type { Rng } from "../../../kit/data/random.ts"
+import type { Engines } from "../../../kit/processes/surreal/engines.ts"
 import { GroupedView } from "../../../src/core/ivm/view/groupedView.ts"
 import { SharedView } from "../../../src/core/ivm/view/sharedView.ts"
-import type { Rng } from "../../kit/random.ts"
-import type { Engines } from "../surql/database.ts"
 import { type Asked, compareWithDatabase } from "./database.ts"
 import { features, history, swarm } from "./generateData.ts"
 import { queries, type Tag } from "./generateQuery.ts"

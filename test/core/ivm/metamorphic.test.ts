@@ -6,10 +6,10 @@
  */
 import { setImmediate as breathe } from "node:timers/promises"
 import { expect } from "vitest"
+import { type Rng, rounds, seeded } from "../../../kit/data/random.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
 import * as JsonText from "../../../src/core/jsonText.ts"
 import { encode } from "../../../src/core/surql/values/encode.ts"
-import { type Rng, rounds, seeded } from "../../kit/random.ts"
 import { Desk, type Watching } from "./desk.ts"
 import { body, history, type Json, keys, type Mask, swarm, tables } from "./generateData.ts"
 import { comparisons, type Query, queries } from "./generateQuery.ts"

@@ -3,10 +3,10 @@
  * and their numbers given to others, in steps of one write and of many.
  */
 import { expect } from "vitest"
+import { type Rng, runs, seeded } from "../../../kit/data/random.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { compareRecords } from "../../../src/core/surql/values/order.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
-import { type Rng, runs, seeded } from "../../kit/random.ts"
 import { change, Desk, type Watching } from "./desk.ts"
 
 interface Row {

@@ -7,10 +7,10 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
+import { long } from "../../../kit/data/random.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { figuresOf, holdingsOf } from "../../../src/core/ivm/holdings.ts"
 import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
-import { long } from "../../kit/random.ts"
 import { stir } from "./churn.ts"
 import { Desk } from "./desk.ts"
 import { kinds, world } from "./kinds.ts"

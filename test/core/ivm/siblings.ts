@@ -3,7 +3,7 @@
  *
  * Why from the text: the filter is any that the grammar makes, and the sibling asks for the same in other words.
  */
-import type { Rng } from "../../kit/random.ts"
+import type { Rng } from "../../../kit/data/random.ts"
 import type { Mask } from "./generateData.ts"
 import type { Query, Tag } from "./generateQuery.ts"
 

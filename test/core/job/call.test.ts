@@ -5,11 +5,11 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
+import { rng, runs } from "../../../kit/data/random.ts"
 import * as Job from "../../../src/core/job/job.ts"
 import * as Outcome from "../../../src/core/job/outcome.ts"
 import * as Request from "../../../src/core/job/request.ts"
 import * as Retry from "../../../src/core/job/retry.ts"
-import { rng, runs } from "../../kit/random.ts"
 
 const base = "https://api.example.com:8443/v1"
 const urlOf = (path: string, baseUrl = base): string | undefined =>

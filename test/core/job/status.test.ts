@@ -4,9 +4,9 @@
  * Why the whole table as text: totality is the compiler's business, meaning is not.
  */
 import { describe, expect, it } from "vitest"
+import { rng } from "../../../kit/data/random.ts"
 import * as Lease from "../../../src/core/job/lease.ts"
 import * as Status from "../../../src/core/job/status.ts"
-import { rng } from "../../kit/random.ts"
 
 const events: ReadonlyArray<Status.JobEvent> = [
   "Claimed",

@@ -4,12 +4,12 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
+import { type Rng, runs, seeded } from "../../../kit/data/random.ts"
 import * as Change from "../../../src/core/record/change.ts"
 import * as Event from "../../../src/core/record/event.ts"
 import * as FeedLines from "../../../src/core/record/feedLines.ts"
 import { type Entry, FeedWriter, mostSkipped } from "../../../src/core/record/feedWriter.ts"
 import { TableFeed } from "../../../src/core/record/tableFeed.ts"
-import { type Rng, runs, seeded } from "../../kit/random.ts"
 
 const file = "test/core/record/tableFeed.test.ts"
 const names = ["a", "b", "c", "d", "e"]

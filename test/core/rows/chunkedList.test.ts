@@ -1,7 +1,7 @@
 /** The list in chunks beside an array that is told the same. */
 import { expect } from "vitest"
+import { runs, seeded } from "../../../kit/data/random.ts"
 import { ChunkedList, type ListItem } from "../../../src/core/rows/chunkedList.ts"
-import { runs, seeded } from "../../kit/random.ts"
 
 interface Item extends ListItem<Item> {
   readonly n: number

@@ -3,9 +3,9 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
+import { applied } from "../../../kit/checks/followRows.ts"
+import { runs } from "../../../kit/data/random.ts"
 import { changesOf, type Json } from "../../../src/core/rows/rowChanges.ts"
-import { applied } from "../../kit/followRows.ts"
-import { runs } from "../../kit/random.ts"
 
 const follow = (before: Json, now: Json): unknown =>
   applied([before], { result_hash: "", patch: [[0, JSON.parse(JSON.stringify(changesOf(before, now)))]] })[0]

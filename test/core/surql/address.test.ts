@@ -5,11 +5,11 @@
  * speak of.
  */
 import { describe, expect } from "vitest"
+import type { Rng } from "../../../kit/data/random.ts"
+import { runs, seeded } from "../../../kit/data/random.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import { address } from "../../../src/core/surql/functions/address.ts"
-import type { Rng } from "../../kit/random.ts"
-import { runs, seeded } from "../../kit/random.ts"
 import { embedded } from "./embedded.ts"
 
 const db = embedded()

@@ -5,10 +5,10 @@
  * stale and says so, and if we do, we are wrong. `scripts/corpus.ts` records the answers anew.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { readCorpus, tablesOf } from "../../../kit/data/corpusFile.ts"
+import type { Engines } from "../../../kit/processes/surreal/engines.ts"
+import { start } from "../../../kit/processes/surreal/engines.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { readCorpus, tablesOf } from "./corpusFile.ts"
-import type { Engines } from "./database.ts"
-import { start } from "./database.ts"
 import { agree, ours, records } from "./engine.ts"
 
 let engines: Engines

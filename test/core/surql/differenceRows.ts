@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { root } from "../../kit/source.ts"
+import { root } from "../../../kit/rules/source.ts"
 
 const page = readFileSync(join(root, "docs/language.md"), "utf8")
 /** The first table of its section. */

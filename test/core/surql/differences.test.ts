@@ -7,11 +7,11 @@
  */
 import { Either } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { readCorpus } from "../../../kit/data/corpusFile.ts"
+import type { Engines } from "../../../kit/processes/surreal/engines.ts"
+import { start } from "../../../kit/processes/surreal/engines.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
-import { readCorpus } from "./corpusFile.ts"
-import type { Engines } from "./database.ts"
-import { start } from "./database.ts"
 import { rows } from "./differenceRows.ts"
 import { ours, records } from "./engine.ts"
 

@@ -5,6 +5,7 @@
  * Why so: every test that compares says it the same way. The other side is database.ts.
  */
 import { Either } from "effect"
+import { splitLine } from "../../../kit/processes/surreal/engines.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import type { Source } from "../../../src/core/surql/evaluate/scope.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
@@ -13,7 +14,6 @@ import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { render } from "../../../src/core/surql/values/text.ts"
 import type { Obj, Value } from "../../../src/core/surql/values/value.ts"
 import { isObj, RecordId, setField } from "../../../src/core/surql/values/value.ts"
-import { splitLine } from "./database.ts"
 
 /** The value a constant of the language stands for. */
 export const constant = (text: string): Value => {

@@ -4,7 +4,7 @@
  * Why so: see `fuzz.test.ts`, which takes a sample of the same; a found text goes into `test/corpus/refused.txt`.
  */
 import { afterAll, beforeAll, describe, expect } from "vitest"
-import { seeded } from "../../kit/random.ts"
+import { seeded } from "../../../kit/data/random.ts"
 import { fuzz } from "./fuzzing.ts"
 import type { Parses } from "./mutate.ts"
 import { startParser } from "./mutate.ts"

@@ -4,11 +4,11 @@
  * Why so: the default run takes a sample and the campaign all of it, by the same code.
  */
 import { Either } from "effect"
+import type { Rng } from "../../../kit/data/random.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../src/core/surql/evaluate/select/select.ts"
 import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
-import type { Rng } from "../../kit/random.ts"
 import { records } from "./engine.ts"
 import type { Parses } from "./mutate.ts"
 import { hasComment, mutate } from "./mutate.ts"

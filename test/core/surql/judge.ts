@@ -7,8 +7,8 @@
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
-import { compiled } from "../../kit/compiled.ts"
-import { root } from "../../kit/source.ts"
+import { compiled } from "../../../kit/processes/compiled.ts"
+import { root } from "../../../kit/rules/source.ts"
 
 type Answers = readonly [planner: string, older: string]
 

@@ -4,7 +4,7 @@
  *
  * Why so: some arguments make the engine end its process, or hold it for minutes; the tests must outlive both.
  */
-import { start } from "./database.ts"
+import { start } from "../../../kit/processes/surreal/engines.ts"
 
 const [lines, tables] = JSON.parse(process.argv[2] ?? "[[], []]") as readonly [
   ReadonlyArray<string>,

@@ -6,8 +6,8 @@
  * common.
  */
 import { expect } from "vitest"
+import { type Rng, runs, seeded } from "../../../kit/data/random.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import { type Rng, runs, seeded } from "../../kit/random.ts"
 import { embedded } from "./embedded.ts"
 import { ours, records } from "./engine.ts"
 

@@ -7,8 +7,8 @@
  */
 import { createNodeEngines } from "@surrealdb/node"
 import { Surreal } from "surrealdb"
-import type { Rng } from "../../kit/random.ts"
-import { readCorpus } from "./corpusFile.ts"
+import { readCorpus } from "../../../kit/data/corpusFile.ts"
+import type { Rng } from "../../../kit/data/random.ts"
 
 const tokens = (query: string): Array<string> =>
   query.match(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z_][\w:]*|\d+[\w.]*|\s+|[^\s\w]/gu) ?? []

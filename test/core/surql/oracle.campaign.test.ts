@@ -6,9 +6,9 @@
  * `test/corpus/regressions.surql`.
  */
 import { afterAll, beforeAll, describe, expect } from "vitest"
-import { seeded } from "../../kit/random.ts"
-import type { Engines } from "./database.ts"
-import { start } from "./database.ts"
+import { seeded } from "../../../kit/data/random.ts"
+import type { Engines } from "../../../kit/processes/surreal/engines.ts"
+import { start } from "../../../kit/processes/surreal/engines.ts"
 import { compareRounds } from "./pairing.ts"
 
 let engines: Engines

@@ -7,9 +7,9 @@
  * corpus test replays.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { rng, runs, seed, seeded } from "../../kit/random.ts"
-import type { Engines } from "./database.ts"
-import { start } from "./database.ts"
+import { rng, runs, seed, seeded } from "../../../kit/data/random.ts"
+import type { Engines } from "../../../kit/processes/surreal/engines.ts"
+import { start } from "../../../kit/processes/surreal/engines.ts"
 import { compareRounds } from "./pairing.ts"
 import { allPairs, covering } from "./pairs.ts"
 

@@ -7,10 +7,10 @@
  * says little by itself.
  */
 import { FastCheck as fc } from "effect"
+import type { Rng } from "../../../kit/data/random.ts"
+import type { Engines } from "../../../kit/processes/surreal/engines.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
-import type { Rng } from "../../kit/random.ts"
-import type { Engines } from "./database.ts"
 import { agree, constant, ours, records } from "./engine.ts"
 import { data, query, tables } from "./generate.ts"
 import { allPairs, covering, of, params } from "./pairs.ts"

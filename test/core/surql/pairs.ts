@@ -8,7 +8,7 @@
  * so where it bends a choice.
  */
 import { FastCheck as fc } from "effect"
-import type { Rng } from "../../kit/random.ts"
+import type { Rng } from "../../../kit/data/random.ts"
 import type { Text } from "./generate.ts"
 import { comparison, expression, fields, pick, plainCondition, value } from "./generate.ts"
 

@@ -5,9 +5,10 @@
  * Why so: a function without a signature here would not be tried, and one whose arguments never fit would be tried in
  * vain, so the test asks for a signature of each and counts for each what succeeds and what fails.
  */
+
+import type { Rng } from "../../../kit/data/random.ts"
 import { functions } from "../../../src/core/surql/evaluate/functions.ts"
 import { isFunctionName } from "../../../src/core/surql/syntax/functionNames.ts"
-import type { Rng } from "../../kit/random.ts"
 import type { Pool } from "./scalarValues.ts"
 import * as Values from "./scalarValues.ts"
 

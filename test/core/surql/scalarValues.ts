@@ -6,7 +6,7 @@
  * of them with something random behind. Nothing here makes the database take gigabytes: counts are small, and large
  * numbers go where no count does.
  */
-import type { Rng } from "../../kit/random.ts"
+import type { Rng } from "../../../kit/data/random.ts"
 
 /** Draws one constant. */
 export type Pool = (random: Rng) => string

@@ -5,7 +5,7 @@
  * Why so: see `scalars.test.ts`, which takes a sample of the same.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { runs, seeded } from "../../kit/random.ts"
+import { runs, seeded } from "../../../kit/data/random.ts"
 import { Judge } from "./judge.ts"
 import { compareScalars, lines, tables, undemanding } from "./scalars.ts"
 

@@ -6,7 +6,7 @@
  * them. A case that is found goes into `test/corpus/`, which the corpus test replays.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { seeded } from "../../kit/random.ts"
+import { seeded } from "../../../kit/data/random.ts"
 import { rows } from "./differenceRows.ts"
 import { Judge } from "./judge.ts"
 import { names, signaturesOf } from "./scalarCalls.ts"

@@ -6,8 +6,8 @@
  * by its row in the table of docs/language.md, as narrowly as a program can say it; everything else is a fault.
  */
 import { Decimal } from "decimal.js"
+import type { Rng } from "../../../kit/data/random.ts"
 import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
-import type { Rng } from "../../kit/random.ts"
 import { agree, ours, records } from "./engine.ts"
 import type { Judge } from "./judge.ts"
 import * as Calls from "./scalarCalls.ts"

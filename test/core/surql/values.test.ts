@@ -5,6 +5,7 @@
  * all pairs and triples of one list that has every type and the awkward neighbours.
  */
 import { describe, expect, it } from "vitest"
+import { same } from "../../../kit/checks/same.ts"
 import * as Datetimes from "../../../src/core/surql/values/datetime.ts"
 import * as Durations from "../../../src/core/surql/values/duration.ts"
 import { decode, encode } from "../../../src/core/surql/values/encode.ts"
@@ -39,7 +40,6 @@ import {
   Table,
   Uuid
 } from "../../../src/core/surql/values/value.ts"
-import { same } from "../../kit/same.ts"
 
 const dec = (text: string): Decimal => parseDecimal(text)!
 const id = (text: string): RecordId => RecordIds.parse(text)!

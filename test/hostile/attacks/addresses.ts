@@ -1,7 +1,7 @@
 /**
  * Addresses that somebody registers as an SSP, to hear the secret or to have the service call what only it can reach.
  *
- * Each row is a way in that somebody has used somewhere. `test/core/hosts.test.ts` judges them,
+ * Each row is a way in that somebody has used somewhere. `test/core/access/hosts.test.ts` judges them,
  * `storm.campaign.test.ts` registers them at a built scheduler.
  */
 

@@ -4,7 +4,7 @@
  * `callers.test.ts` goes through them over real processes; addresses cannot be made up on one machine, so those are
  * judged by the rule itself. `storm.campaign.test.ts` asks them in any order.
  */
-import { create } from "../../kit/registration.ts"
+import { create } from "../../../kit/data/registration.ts"
 
 export interface Row {
   readonly what: string

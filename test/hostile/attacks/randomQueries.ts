@@ -5,10 +5,11 @@
  * Why random: the table of `queries.ts` has what somebody thought of; what is left is found where two things meet that are
  * harmless alone.
  */
+
+import type { Rng } from "../../../kit/data/random.ts"
 import { functions } from "../../../src/core/surql/evaluate/functions.ts"
 import * as Calls from "../../core/surql/scalarCalls.ts"
 import * as Values from "../../core/surql/scalarValues.ts"
-import type { Rng } from "../../kit/random.ts"
 
 const sizes = [0, 1, 7, 100, 5_000, 100_000, 1_000_000, 4_294_967_296, 9_007_199_254_740_993] as const
 

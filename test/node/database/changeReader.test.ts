@@ -5,10 +5,10 @@
  */
 import { expect, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
+import { VirtualTime } from "../../../kit/data/virtualTime.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import { ChangeReader } from "../../../src/node/database/changeReader.ts"
 import { type ChangeRow, UpstreamError } from "../../../src/ports/Upstream.ts"
-import { VirtualTime } from "../../kit/virtualTime.ts"
 
 /** A table into which `write` puts rows, and a reader of it in a time of its own. */
 const world = Effect.gen(function* () {

@@ -4,17 +4,17 @@
  * Why virtual: policies are about seconds and minutes, and a test that waits for them waits for ever or lies.
  */
 import { Clock, Effect, Fiber, Redacted, type Scope } from "effect"
+import { VirtualTime } from "../../../kit/data/virtualTime.ts"
 import type { JobError } from "../../../src/core/job/job.ts"
 import type { Answer } from "../../../src/core/job/outcome.ts"
 import type { HttpCall } from "../../../src/core/job/request.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import type { Obj, RecordId } from "../../../src/core/surql/values/value.ts"
-import * as Records from "../../../src/node/recordJobs.ts"
 import { BackendFailed } from "../../../src/ports/Backend.ts"
 import type { JobStoreShape } from "../../../src/ports/JobStore.ts"
 import { RetryPolicy } from "../../../src/ports/RetryPolicy.ts"
+import * as Records from "../../../src/ssp/jobs/recordJobs.ts"
 import * as Runner from "../../../src/ssp/jobs/runner.ts"
-import { VirtualTime } from "../../kit/virtualTime.ts"
 
 export interface Called {
   readonly key: string

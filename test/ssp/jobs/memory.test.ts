@@ -6,6 +6,9 @@
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
 import { Effect, Layer, Logger, LogLevel } from "effect"
 import { expect, test } from "vitest"
+import { heapUsed } from "../../../kit/checks/heap.ts"
+import { create } from "../../../kit/data/registration.ts"
+import { secret, until } from "../../../kit/processes/Door.ts"
 import { Store } from "../../../src/core/ivm/store/store.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import { Backend } from "../../../src/ports/Backend.ts"
@@ -21,9 +24,6 @@ import { Turn } from "../../../src/ports/Turn.ts"
 import { Upstream } from "../../../src/ports/Upstream.ts"
 import { SspConfig } from "../../../src/ssp/Config.ts"
 import * as Ssp from "../../../src/ssp/Ssp.ts"
-import { secret, until } from "../../kit/Door.ts"
-import { heapUsed } from "../../kit/heap.ts"
-import { create } from "../../kit/registration.ts"
 
 test("D4 a lease that is deleted with its job leaves no tombstone, and a lease that comes again has a greater version", () => {
   const store = new Store()

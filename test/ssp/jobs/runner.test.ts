@@ -6,9 +6,9 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, LogLevel, type Scope } from "effect"
-import * as Records from "../../../src/node/recordJobs.ts"
-import * as Reported from "../../../src/node/reportedJobs.ts"
 import { JobStoreError } from "../../../src/ports/JobStore.ts"
+import * as Records from "../../../src/ssp/jobs/recordJobs.ts"
+import * as Reported from "../../../src/ssp/jobs/reportedJobs.ts"
 import { graceMs, sweepMs } from "../../../src/ssp/jobs/runner.ts"
 import { answer, joined, leaping, memoryStore, pass, pending, ref, reset, start, table } from "./kit.ts"
 

@@ -2,8 +2,8 @@
 import * as Bytes from "../../../core/bytes.ts"
 import type { Slices } from "../../../core/surql/evaluate/scope.ts"
 import { headOf, type ViewEvent, withBytes } from "../../../node/streams/viewEvent.ts"
+import type { ViewAnswer } from "../../viewTypes.ts"
 import * as AnswerBytes from "../answerBytes.ts"
-import type { ViewAnswer } from "../viewTypes.ts"
 
 const encoder = new TextEncoder()
 

@@ -1,0 +1,195 @@
+/**
+ * How records lie in the replica, and how its rows are read: what all layers of `Replica` share.
+ *
+ * A layer only gives pages of one state in key order; everything above that (ranges, small pages that grow, counting,
+ * decoding) is the same for all, so that a query answers the same whatever the replica is kept in. The id is kept apart
+ * from the content, so that most contents are plain JSON and can be handed on without being read.
+ */
+import { contentOf } from "../../core/integrity/merkle.ts"
+import { recordOf } from "../../core/surql/evaluate/paths.ts"
+import { inKeys } from "../../core/surql/evaluate/select/sources.ts"
+import * as Encode from "../../core/surql/values/encode.ts"
+import { isKey, keyText, placeOf } from "../../core/surql/values/keyText.ts"
+import * as Ids from "../../core/surql/values/recordId.ts"
+import {
+  field,
+  type Obj,
+  type Range,
+  type RecordId,
+  type RecordKey,
+  type Value
+} from "../../core/surql/values/value.ts"
+import {
+  ReplicaError,
+  type ReplicaRecord,
+  type ReplicaRow,
+  type ReplicaSnapshot,
+  type RowFilter,
+  type Rows
+} from "../../ports/Replica.ts"
+
+/** A record as a layer writes it. `source` and `target` are the ends of an edge record. */
+export interface Kept extends ReplicaRow {
+  readonly table: string
+  readonly key: string
+  readonly source: string | undefined
+  readonly target: string | undefined
+}
+
+export const keptOf = (id: RecordId, version: number, doc: Obj): Kept => {
+  const source = recordOf(field(doc, "in")),
+    target = source && recordOf(field(doc, "out"))
+  return {
+    table: id.table,
+    key: keyText(id.key),
+    id: id.text,
+    version,
+    content: contentOf(doc),
+    source: target && source?.text,
+    target: target?.text
+  }
+}
+
+const damaged = (row: ReplicaRow, what: string, cause?: unknown): ReplicaError =>
+  new ReplicaError({ reason: "damaged", message: `record ${row.id} of the replica: ${what}`, cause })
+
+export const idOf = (row: ReplicaRow): RecordId => {
+  const id = Ids.parse(row.id)
+  if (id === undefined) throw damaged(row, "its id is not a record id")
+  return id
+}
+
+/** The record itself, `id` included. */
+export const docOf = (row: ReplicaRow, id: RecordId = idOf(row)): Obj => {
+  let doc: Value
+  try {
+    doc = Encode.decode(row.content)
+  } catch (cause) {
+    throw damaged(row, "its content does not decode", cause)
+  }
+  // No other code has it yet.
+  ;(doc as Record<string, Value>)["id"] = id
+  return doc as Obj
+}
+
+export const recordOfRow = (row: ReplicaRow): ReplicaRecord => {
+  const id = idOf(row)
+  return { id, version: row.version, doc: docOf(row, id) }
+}
+
+/** Where a page begins or ends: at this text, or behind or before it. */
+export interface Edge {
+  readonly text: string
+  readonly open: boolean
+}
+
+export interface Page {
+  readonly table: string
+  readonly from: Edge | undefined
+  readonly to: Edge | undefined
+  readonly size: number
+  readonly where: RowFilter
+}
+
+/** A row with its place; without a row where the filter rules it out. */
+export interface Placed {
+  readonly key: string
+  readonly row: ReplicaRow | undefined
+  /** How long the content is that was read for it. */
+  readonly chars: number
+}
+
+/** One state of the replica, as a layer reads it. */
+export interface Shelf {
+  readonly seq: number
+  readonly find: (table: string, key: string) => ReplicaRow | undefined
+  readonly page: (page: Page) => ReadonlyArray<Placed>
+  readonly edges: ReplicaSnapshot["edges"]
+  readonly names: () => ReadonlyArray<string>
+  readonly types: ReplicaSnapshot["types"]
+}
+
+const smallest = 64
+const largest = 1_024
+/** A page of about this many characters is read in a few milliseconds. */
+const pageChars = 1_000_000
+
+const weight = (page: ReadonlyArray<Placed>): number => page.reduce((sum, { chars }) => sum + chars, 0)
+
+const nextSize = (size: number, chars: number): number =>
+  chars > pageChars ? Math.max(1, size >> 2) : chars < pageChars >> 2 ? Math.min(largest, size * 2) : size
+
+const noFilter: RowFilter = []
+
+const edgeOf = (bound: Range["from"], low: boolean): Edge | undefined | "none" => {
+  if (bound === undefined) return undefined
+  if (!isKey(bound.value)) return "none"
+  const { first, last } = placeOf(bound.value)
+  return { text: bound.inclusive === low ? first : last, open: !bound.inclusive }
+}
+
+/** A state of the replica, as those above read it. */
+export const snapshotOf = (shelf: Shelf): ReplicaSnapshot => {
+  let read = 0
+  function* rows(table: string, range: Range | undefined, atMost: number, where: RowFilter): Rows {
+    const low = edgeOf(range?.from, true),
+      high = edgeOf(range?.to, false)
+    // A bound that no key can be: the keys are compared with it as they come.
+    const check = range !== undefined && (low === "none" || high === "none") ? range : undefined
+    const to = high === "none" ? undefined : high
+    let from = low === "none" ? undefined : low
+    let left = atMost,
+      size = smallest
+    while (left > 0) {
+      const wanted = check === undefined ? Math.min(size, left) : size
+      const page = shelf.page({ table, from, to, size: wanted, where })
+      read += page.length
+      for (const { row } of page) {
+        if (check !== undefined && row !== undefined && !inKeys(check, idOf(row).key)) continue
+        yield row
+        if (--left === 0) return
+      }
+      if (page.length < wanted) return
+      from = { text: page.at(-1)!.key, open: true }
+      size = nextSize(size, weight(page))
+    }
+  }
+  return {
+    seq: shelf.seq,
+    find: (id) => {
+      const row = shelf.find(id.table, keyText(id.key))
+      if (row !== undefined) read++
+      return row
+    },
+    rows: (table, range, options) => ({
+      [Symbol.iterator]: () =>
+        rows(table, range, options?.atMost ?? Infinity, options?.where ?? noFilter)[Symbol.iterator]()
+    }),
+    edges: shelf.edges,
+    tables: shelf.names,
+    types: shelf.types,
+    rowsRead: () => read
+  }
+}
+
+/** Records behind a key, as `Replica.records` answers. */
+export const chunkOf = (
+  shelf: Shelf,
+  table: string,
+  after: RecordKey | undefined,
+  size: number
+): ReadonlyArray<ReplicaRecord> => {
+  const from = after === undefined ? undefined : { text: keyText(after), open: true }
+  return shelf.page({ table, from, to: undefined, size, where: noFilter }).map(({ row }) => recordOfRow(row!))
+}
+
+/** Whether a content passes a filter: false only where it surely does not. */
+export const mayPass = (content: string, where: RowFilter): boolean => {
+  if (where.length === 0) return true
+  const doc = JSON.parse(content) as { readonly [key: string]: unknown }
+  if (Object.hasOwn(doc, "$")) return true
+  return where.every(([name, value]) => {
+    const found = Object.hasOwn(doc, name) ? doc[name] : undefined
+    return found === value || (typeof found === "object" && found !== null && !Array.isArray(found))
+  })
+}

@@ -1,0 +1,78 @@
+/**
+ * Files as streams of bytes with their SHA-256, read and written in pieces, so that neither memory nor the event loop
+ * knows how large they are.
+ */
+import { createHash } from "node:crypto"
+import * as fs from "node:fs/promises"
+import { Effect, Encoding, Option, Stream } from "effect"
+import { SnapshotFailed } from "../../ports/Snapshots.ts"
+
+const pieceBytes = 1_048_576
+
+export const failedAt = (what: string, error: unknown): SnapshotFailed => {
+  if (error instanceof SnapshotFailed) return error
+  const code = error instanceof Error && "code" in error ? error.code : undefined
+  return new SnapshotFailed({
+    reason: code === "ENOSPC" || code === "EDQUOT" ? "full" : "failed",
+    message: `${what}: ${error instanceof Error ? error.message : String(error)}`
+  })
+}
+
+export const trying = <A>(what: string, body: () => Promise<A>): Effect.Effect<A, SnapshotFailed> =>
+  Effect.tryPromise({ try: body, catch: (error) => failedAt(what, error) })
+
+/** Bytes of an open file from its beginning; `handle` stays open. */
+export const read = (what: string, handle: fs.FileHandle, bytes: number): Stream.Stream<Uint8Array, SnapshotFailed> =>
+  Stream.unfoldEffect(0, (at) =>
+    at >= bytes
+      ? Effect.succeedNone
+      : trying(what, async () => {
+          const { buffer, bytesRead } = await handle.read(
+            new Uint8Array(Math.min(pieceBytes, bytes - at)),
+            0,
+            undefined,
+            at
+          )
+          if (bytesRead === 0) throw new Error(`it ends at ${at} of ${bytes} bytes`)
+          return Option.some([buffer.subarray(0, bytesRead), at + bytesRead] as const)
+        })
+  )
+
+/** In hexadecimal. */
+export const sha256Of = (content: Stream.Stream<Uint8Array, SnapshotFailed>): Effect.Effect<string, SnapshotFailed> =>
+  Effect.suspend(() => {
+    const hash = createHash("sha256")
+    return Effect.as(
+      Stream.runForEach(content, (piece) => Effect.sync(() => void hash.update(piece))),
+      hash
+    )
+  }).pipe(Effect.map((hash) => Encoding.encodeHex(hash.digest())))
+
+/**
+ * Writes a file anew, flushed when it returns, and answers the SHA-256 of what was written. A file that did not come to
+ * its end is gone.
+ */
+export const write = (
+  path: string,
+  content: Stream.Stream<Uint8Array, SnapshotFailed>
+): Effect.Effect<string, SnapshotFailed> =>
+  Effect.acquireUseRelease(
+    trying(path, () => fs.open(path, "w", 0o600)),
+    (handle) =>
+      sha256Of(Stream.tap(content, (piece) => trying(path, () => handle.writeFile(piece)))).pipe(
+        Effect.zipLeft(trying(path, () => handle.sync()))
+      ),
+    (handle, exit) =>
+      Effect.promise(async () => {
+        await handle.close()
+        if (exit._tag === "Failure") await fs.rm(path, { force: true })
+      })
+  )
+
+/** The names in a folder are on disk when it returns. */
+export const syncFolder = (folder: string): Effect.Effect<void, SnapshotFailed> =>
+  Effect.acquireUseRelease(
+    trying(folder, () => fs.open(folder, "r")),
+    (handle) => trying(folder, () => handle.sync()),
+    (handle) => Effect.promise(() => handle.close())
+  )

@@ -1,0 +1,117 @@
+/**
+ * Calls that clients make in the database (`fn::svc_register`, `fn::svc_unregister`), carried out beside the reader of
+ * the change table: a view takes its time, and changes made meanwhile are shown meanwhile.
+ *
+ * Calls on one view are carried out in the order they were made in, those on others beside each other. A row goes when
+ * its call has been carried out or refused, so a process that ends in between carries it out again: the same
+ * registration twice is one.
+ */
+import { Duration, Effect, Either, Schedule } from "effect"
+import type { RecordId } from "../../core/surql/values/value.ts"
+import { viewKey } from "../../core/view/viewId.ts"
+import type { ChangeRow, UpstreamError, ViewCall } from "../../ports/Upstream.ts"
+
+/** Why a call is tried again. One that finds the service full is refused in the end; one away is awaited. */
+export interface CallTrouble {
+  readonly _tag: string
+  readonly message: string
+}
+
+interface Parts {
+  readonly carryOut: (call: ViewCall) => Effect.Effect<string | undefined, CallTrouble>
+  readonly answer: (call: ViewCall, refusal: string | undefined) => Effect.Effect<void, UpstreamError>
+  readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
+  /** The row may be deleted. */
+  readonly finished: (id: RecordId) => void
+}
+
+interface Called {
+  readonly id: RecordId
+  readonly call: ViewCall
+}
+
+/** Views whose calls are carried out beside each other. */
+const beside = 16
+/** More than these are waited for before more is read. */
+const most = 1_000
+/** A call that finds the service full this often is refused: a view that does not fit now may never fit. */
+const attempts = 5
+const againMs = 1_000
+
+export class ViewCalls {
+  private readonly parts: Parts
+  private waiting: ReadonlyArray<Called> = []
+  private running = false
+  /** Open while fewer are under way than may be. */
+  private readonly room = Effect.unsafeMakeLatch(true)
+
+  constructor(parts: Parts) {
+    this.parts = parts
+  }
+
+  /** Takes the calls among these rows; waits while there are too many. */
+  take(rows: ReadonlyArray<ChangeRow>): Effect.Effect<void> {
+    const called = rows.flatMap(({ call, id }) => (call === undefined ? [] : [{ id, call }]))
+    if (called.length === 0) return Effect.void
+    this.waiting = [...this.waiting, ...called]
+    if (this.waiting.length > most) this.room.unsafeClose()
+    return Effect.zipRight(this.start, this.room.await)
+  }
+
+  private readonly start: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.running) return Effect.void
+    this.running = true
+    return this.parts.fork(
+      Effect.ensuring(
+        this.all,
+        Effect.sync(() => void (this.running = false))
+      )
+    )
+  })
+
+  private readonly all: Effect.Effect<void> = Effect.gen(this, function* () {
+    while (this.waiting.length > 0) {
+      const taken = this.waiting
+      this.waiting = []
+      const byView = new Map<string, Array<Called>>()
+      for (const one of taken) {
+        const key = viewKey(one.call.view) ?? ""
+        const calls = byView.get(key)
+        if (calls === undefined) byView.set(key, [one])
+        else calls.push(one)
+      }
+      yield* Effect.forEach(byView.values(), (calls) => Effect.forEach(calls, (one) => this.one(one)), {
+        concurrency: beside,
+        discard: true
+      })
+      yield* this.room.open
+    }
+  })
+
+  private one({ call, id }: Called): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      const refusal = yield* this.attempt(call)
+      const told = yield* Effect.either(
+        this.parts
+          .answer(call, refusal)
+          .pipe(Effect.retry({ while: ({ transient }) => transient, schedule: Schedule.spaced(againMs) }))
+      )
+      if (refusal !== undefined || Either.isLeft(told))
+        yield* Effect.logInfo(
+          `${call.op} of ${call.view} by ${call.clientId}, called in the database: ${refusal ?? "done"}${Either.isLeft(told) ? `; the client cannot be told: ${told.left.message}` : ""}`
+        )
+      this.parts.finished(id)
+    })
+  }
+
+  private attempt(call: ViewCall): Effect.Effect<string | undefined> {
+    return Effect.gen(this, function* () {
+      for (let n = 1; ; n++) {
+        const tried = yield* Effect.either(this.parts.carryOut(call))
+        if (Either.isRight(tried)) return tried.right
+        if (n >= attempts && tried.left._tag === "Overloaded") return tried.left.message
+        yield* Effect.sleep(Duration.millis(againMs * Math.min(n, attempts)))
+      }
+    })
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * Error answers as both servers give them: from a code to the exact body and headers, and from whatever failed to a
+ * code (D6).
+ *
+ * One place, because a client must not be able to tell from an error which of the two it talks to. What only one of
+ * them can fail with is mapped in its own `HttpErrors.ts`.
+ */
+import * as HttpApiError from "@effect/platform/HttpApiError"
+import * as HttpServerError from "@effect/platform/HttpServerError"
+import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Cause, Effect, ParseResult, Schema, Stream } from "effect"
+import * as JsonText from "../../core/jsonText.ts"
+import type { Answer } from "../../ports/Front.ts"
+import type { BodyRefused } from "../../ports/RequestBody.ts"
+import { isWireError, statusOf, type WireError } from "../../protocol/errors.ts"
+
+export const invalidRequest = (details: ReadonlyArray<{ readonly path: string; readonly reason: string }>) => {
+  const [first] = details
+  const message =
+    first !== undefined && details.length === 1
+      ? `${first.path === "" ? "body" : first.path} ${first.reason}`
+      : `${details.length} faults in the request, see details`
+  return { code: "INVALID_REQUEST" as const, message, details }
+}
+
+export const tooDeep = invalidRequest([
+  { path: "", reason: `nests deeper than ${JsonText.maxDepth} levels, the limit for JSON bodies (fixed, no setting)` }
+])
+
+export const tooLarge = (limitBytes: number) => ({
+  code: "PAYLOAD_TOO_LARGE" as const,
+  message: `the body is larger than ${limitBytes} bytes, the limit for request bodies (setting SVC_MAX_BODY_BYTES)`
+})
+
+export const notText = invalidRequest([{ path: "", reason: "is not UTF-8" }])
+
+export const overloaded = (error: { readonly message: string; readonly retryAfterSecs: number }) => ({
+  code: "OVERLOADED" as const,
+  message: error.message,
+  retryAfterSecs: error.retryAfterSecs
+})
+
+export const fromBody = (error: BodyRefused, limitBytes: number) => {
+  if (error.reason === "overloaded") return overloaded({ message: error.message, retryAfterSecs: 1 })
+  return error.reason === "too large"
+    ? tooLarge(limitBytes)
+    : error.reason === "not utf-8"
+      ? notText
+      : invalidRequest([{ path: "", reason: "ended early" }])
+}
+
+/** A body that was made in pieces. */
+export const ofPieces = (
+  pieces: ReadonlyArray<Uint8Array>,
+  options: { readonly contentType?: string; readonly headers?: { readonly [name: string]: string } } = {}
+): HttpServerResponse.HttpServerResponse => {
+  const whole = { contentType: "application/json", ...options }
+  const [first] = pieces
+  if (first !== undefined && pieces.length === 1) return HttpServerResponse.uint8Array(first, whole)
+  const contentLength = pieces.reduce((sum, { length }) => sum + length, 0)
+  return HttpServerResponse.stream(Stream.fromIterable(pieces), { ...whole, contentLength })
+}
+
+const internal: WireError = { code: "INTERNAL", message: "a fault of the service itself; its log says more" }
+
+/** The exact body and the headers that belong to the code. */
+export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }): Answer => {
+  const { code, details, message } = error
+  const body = JSON.stringify(details === undefined ? { code, message } : { code, message, details })
+  const status = statusOf[code]
+  if (code === "UNAUTHORIZED") return { status, body, headers: { "www-authenticate": "Bearer" } }
+  if (code === "SCOPE_REQUIRED")
+    return { status, body, headers: { "www-authenticate": 'Bearer error="insufficient_scope"' } }
+  if (code === "OVERLOADED" || code === "TABLES_JOINING" || code === "RATE_LIMITED" || code === "NOT_LEADER")
+    return { status, body, headers: { "retry-after": String(Math.max(1, Math.ceil(error.retryAfterSecs ?? 1))) } }
+  return { status, body }
+}
+
+/** A value whose integers go out with all their digits. */
+export const json = (value: unknown): HttpServerResponse.HttpServerResponse =>
+  respond({ status: 200, body: JsonText.write(value) })
+
+/** The same of an endpoint's own schema; a value that breaks it is a defect, as where the platform writes it. */
+export const jsonOf = <A, I>(
+  schema: Schema.Schema<A, I>
+): ((value: A) => Effect.Effect<HttpServerResponse.HttpServerResponse>) => {
+  const encode = Schema.encodeSync(schema)
+  return (value) => Effect.sync(() => json(encode(value)))
+}
+
+export const respond = (answer: Answer): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(answer.body, {
+    status: answer.status,
+    contentType: "application/json",
+    headers: answer.headers ?? {}
+  })
+
+/**
+ * A response of ours that breaks its own schema fails like a malformed request; only its message tells (facts:
+ * HttpApi).
+ */
+const isOurResponse = (error: HttpApiError.HttpApiDecodeError): boolean =>
+  error.message.startsWith("(<declaration schema> <->")
+
+const cut = (reason: string): string => (reason.length > 300 ? `${reason.slice(0, 300)}…` : reason)
+
+const dotted = (path: ReadonlyArray<PropertyKey>): string =>
+  path.map((step, i) => (typeof step === "number" ? `[${step}]` : i === 0 ? String(step) : `.${String(step)}`)).join("")
+
+/** One fault a place: of the members of a union (a value, null, absent) the first is what the client meant. */
+const faultsOf = (
+  error: HttpApiError.HttpApiDecodeError
+): ReadonlyArray<{ readonly path: string; readonly reason: string }> => {
+  const byPath = new Map<string, string>()
+  for (const issue of error.issues) {
+    const path = dotted(issue.path)
+    if (!byPath.has(path) && byPath.size < 100)
+      byPath.set(path, path === "" ? "must be a JSON object" : cut(issue.message))
+  }
+  return [...byPath].map(([path, reason]) => ({ path, reason }))
+}
+
+/** What the schema of a body does not take, for routes that decode it themselves. */
+export const undecodable = (error: ParseResult.ParseError) =>
+  invalidRequest(
+    faultsOf(
+      new HttpApiError.HttpApiDecodeError({ issues: ParseResult.ArrayFormatter.formatErrorSync(error), message: "" })
+    )
+  )
+
+const decodable = (path: string): boolean => {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** `allow` answers the methods a path knows, in upper case. */
+const noRoute = (
+  request: HttpServerRequest.HttpServerRequest,
+  allow: (path: string) => ReadonlyArray<string>
+): Answer => {
+  const path = request.url.split("?", 1)[0] ?? ""
+  if (!decodable(path))
+    return toAnswer({
+      code: "NOT_FOUND",
+      message: `${request.method} ${cut(path)}: the path is not valid percent-encoding`
+    })
+  const methods = allow(path)
+  const takes =
+    methods.length === 0 ? "no such route; GET /openapi.json lists them" : `this path takes ${methods.join(", ")}`
+  const answer = toAnswer({ code: "NOT_FOUND", message: `${request.method} ${cut(path)}: ${takes}` })
+  return methods.length === 0 ? answer : { ...answer, headers: { allow: methods.join(", ") } }
+}
+
+/** Last resort of every route: whatever failed, the client gets JSON with a code; defects are logged and not shown. */
+export const answerCause = (
+  cause: Cause.Cause<unknown>,
+  allow: (path: string) => ReadonlyArray<string>
+): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
+  if (Cause.isInterruptedOnly(cause)) return Effect.failCause(cause as Cause.Cause<never>)
+  const failure = Cause.failureOption(cause)
+  const error = failure._tag === "Some" ? failure.value : undefined
+  if (isWireError(error)) return Effect.succeed(respond(toAnswer(error)))
+  if (error instanceof HttpApiError.HttpApiDecodeError && !isOurResponse(error)) {
+    return Effect.succeed(respond(toAnswer(invalidRequest(faultsOf(error)))))
+  }
+  if (error instanceof HttpServerError.RouteNotFound) return Effect.succeed(respond(noRoute(error.request, allow)))
+  return Effect.as(Effect.logError("a request met a fault of the service itself", cause), respond(toAnswer(internal)))
+}

@@ -1,0 +1,77 @@
+/**
+ * `Authorization: Bearer <secret>` as nodes send it and as both servers check it: any of several secrets, all compared,
+ * in constant time (D15).
+ *
+ * One place, because a comparison that ends early on one of two doors is a hole in both.
+ */
+import { Redacted } from "effect"
+import { hashOf, type KnownSecret, reserved } from "../../core/access/scopedSecrets.ts"
+import type { Scope } from "../../core/access/scopes.ts"
+import type { Caller } from "../../protocol/access.ts"
+
+/** What a caller sends. */
+export const bearerOf = (secret: Redacted.Redacted<string>): string => `Bearer ${Redacted.value(secret)}`
+
+/** Takes the same time wherever the first difference is; how long the wrong guess was may show. */
+const sameText = (given: string, expected: string): boolean => {
+  let difference = given.length ^ expected.length
+  for (let i = 0; i < given.length; i++) difference |= given.charCodeAt(i) ^ expected.charCodeAt(i % expected.length)
+  return difference === 0
+}
+
+const scheme = /^bearer +/i
+
+/** What is behind `Bearer`; undefined where the header is of another scheme. */
+export const givenIn = (authorization: string | undefined): string | undefined => {
+  const match = authorization === undefined ? null : scheme.exec(authorization)
+  return match === null ? undefined : authorization!.slice(match[0].length).trimEnd()
+}
+
+/**
+ * The owner of the secret in `Bearer <secret>`; the scheme in any letter case, one or more blanks. Undefined: an
+ * unknown secret. All secrets are compared, whichever fits. `secrets` is asked at each request.
+ */
+export const makeHolderOf =
+  (secrets: () => ReadonlyArray<KnownSecret>) =>
+  (authorization: string | undefined): KnownSecret | undefined => {
+    const given = givenIn(authorization)
+    if (given === undefined) return undefined
+    const known = secrets()
+    const hash = known.some(({ sha256 }) => sha256 !== undefined) ? hashOf(given) : ""
+    let found: KnownSecret | undefined
+    for (const secret of known) {
+      const same = secret.sha256 === undefined ? sameText(given, secret.text ?? "") : sameText(hash, secret.sha256)
+      found = same ? (found ?? secret) : found
+    }
+    return found
+  }
+
+/** Why a caller is not let in. */
+export type Turned =
+  | { readonly code: "UNAUTHORIZED"; readonly message: string }
+  | { readonly code: "SCOPE_REQUIRED"; readonly message: string; readonly details: { readonly scope: Scope } }
+
+/** `name` is that of the secret, for the audit line. */
+export type Judged = { readonly caller: Caller["Type"] } | { readonly turned: Turned; readonly name: string }
+
+const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => ({
+  code: "SCOPE_REQUIRED",
+  details: { scope },
+  message: `needs a secret with the scope ${scope}; the secret ${JSON.stringify(name)} has ${scopes.join(", ")} (setting SVC_AUTH_SECRETS)`
+})
+
+const anybody: Judged = { caller: { name: reserved.open, onlySsp: undefined, sees: "whole" } }
+
+/** Judges every request of a server. `secrets` undefined: no caller is asked for one. */
+export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefined, unauthorized: Turned) => {
+  if (secrets === undefined) return (): Judged => anybody
+  const holderOf = makeHolderOf(secrets)
+  return (authorization: string | undefined, scope: Scope): Judged => {
+    const holder = holderOf(authorization)
+    if (holder === undefined) return { turned: unauthorized, name: reserved.unknown }
+    if (!holder.scopes.includes(scope)) return { turned: scopeRequired(holder, scope), name: holder.name }
+    const { name, scopes } = holder
+    const sees = scopes.includes("admin") ? "whole" : "kinds"
+    return { caller: { name, onlySsp: name === reserved.one ? undefined : name, sees } }
+  }
+}

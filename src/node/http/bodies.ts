@@ -1,0 +1,91 @@
+/**
+ * Bodies and routes as both servers take them: JSON whatever the content type says, bounded; exact paths; every failure
+ * answered.
+ *
+ * As values too, because the hot routes ask the same questions without a fiber; there is one answer to each.
+ */
+import type * as HttpApp from "@effect/platform/HttpApp"
+import * as HttpRouter from "@effect/platform/HttpRouter"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import { Effect, Either, Layer } from "effect"
+import * as JsonText from "../../core/jsonText.ts"
+import { RequestBody } from "../../ports/RequestBody.ts"
+import { JsonBody } from "../../protocol/jsonBody.ts"
+import * as Answers from "./answers.ts"
+
+/** A body's text as JSON: its depth checked, its integers exact. */
+export const parseJson = (text: string): Either.Either<unknown, ReturnType<typeof Answers.invalidRequest>> => {
+  try {
+    return Either.right(JsonText.parse(text, JsonText.maxDepth))
+  } catch (error) {
+    if (error instanceof JsonText.TooDeep) return Either.left(Answers.tooDeep)
+    if (error instanceof JsonText.NumberRefused)
+      return Either.left(Answers.invalidRequest([{ path: error.path, reason: error.reason }]))
+    const reason =
+      text.trim() === ""
+        ? "is empty; must be JSON"
+        : `is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : ""}`
+    return Either.left(Answers.invalidRequest([{ path: "", reason }]))
+  }
+}
+
+/** The request as its handler sees it: the body already read, and JSON whatever the content type said. */
+const withJson = (request: HttpServerRequest.HttpServerRequest, value: unknown): HttpServerRequest.HttpServerRequest =>
+  Object.create(request, {
+    json: { value: Effect.succeed(value) },
+    headers: { value: { ...request.headers, "content-type": "application/json" } }
+  }) as HttpServerRequest.HttpServerRequest
+
+/** Reads bodies of at most `limitBytes`. */
+export const layerJsonBody = (limitBytes: number): Layer.Layer<JsonBody, never, RequestBody> =>
+  Layer.effect(
+    JsonBody,
+    Effect.map(RequestBody, (body) =>
+      JsonBody.of(
+        Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          const text = yield* Effect.mapError(body.text(request, limitBytes), (error) =>
+            Answers.fromBody(error, limitBytes)
+          )
+          return withJson(request, yield* parseJson(text))
+        })
+      )
+    )
+  )
+
+interface Group {
+  readonly endpoints: { readonly [name: string]: { readonly method: string; readonly path: string } }
+}
+
+const pages = ["/openapi.json", "/docs"]
+
+/** Methods a path takes, for the answer to any other; `more`: pages besides the Api's. */
+export const allowedBy = (
+  api: { readonly groups: { readonly [name: string]: Group } },
+  more: ReadonlyArray<string> = []
+): ((path: string) => ReadonlyArray<string>) => {
+  const routes = [
+    ...Object.values(api.groups).flatMap((group) =>
+      Object.values(group.endpoints).map((endpoint) => [endpoint.method, endpoint.path] as const)
+    ),
+    ...[...pages, ...more].map((path) => ["GET", path.replace(/\./g, "\\.")] as const)
+  ].map(([method, path]) => [method, new RegExp(`^${path.replace(/:[a-z_]+/g, "[^/]+")}$`)] as const)
+  return (path) => {
+    const methods = routes.filter(([, pattern]) => pattern.test(path)).map(([method]) => method)
+    return methods.includes("GET") ? [...methods, "HEAD"] : methods
+  }
+}
+
+/** Exact paths; a view id may be long. */
+export const layerRouting = HttpRouter.setRouterConfig({
+  caseSensitive: true,
+  ignoreTrailingSlash: false,
+  ignoreDuplicateSlashes: false,
+  maxParamLength: 16_384
+})
+
+/** Catches whatever is left; see {@link Answers.answerCause}. */
+export const answerEverything =
+  (allow: (path: string) => ReadonlyArray<string>) =>
+  (app: HttpApp.Default): HttpApp.Default =>
+    Effect.catchAllCause(app, (cause) => Answers.answerCause(cause, allow))

@@ -1,0 +1,115 @@
+/**
+ * `POST /view/register` by callback, where it says again what is known: most do, since a view lives on by them (D9,
+ * D63).
+ *
+ * Whatever else it says, whatever is refused or odd is left to the declared route, so that there is one answer to each.
+ */
+import { Context, Effect, Either, Layer } from "effect"
+import * as SaidAgain from "../../core/view/saidAgain.ts"
+import type { HotRepeat } from "../../ports/Front.ts"
+import { type Declaring, scopeOf } from "../../protocol/access.ts"
+import * as Answers from "./answers.ts"
+import type { makeJudge } from "./bearer.ts"
+import * as Bodies from "./bodies.ts"
+
+/** What a node gives for its hot route. */
+export interface RepeatParts {
+  readonly api: Declaring
+  readonly judge: ReturnType<typeof makeJudge>
+  readonly nowMs: () => number
+  readonly underWay: UnderWayShape
+  /** Whether the node takes requests now; `registration` as in `HotRoute`. */
+  readonly isTaking: (registration: string | undefined) => boolean
+  /** Answers a registration that changes nothing; false: it has not. */
+  readonly answer: (said: SaidAgain.Said, reply: Parameters<HotRepeat["accept"]>[1]) => boolean
+}
+
+/** A registration that is carried out, and what waits for its end. */
+interface First {
+  readonly said: SaidAgain.Said
+  readonly waiting: Set<() => void>
+}
+
+export interface UnderWayShape {
+  /**
+   * Calls back when the registration is over that says the same and is carried out now; gives what stops that.
+   * Undefined: there is none.
+   */
+  readonly whenOver: (said: SaidAgain.Said, done: () => void) => (() => void) | undefined
+  /** Answers by `known` where that gives an answer, else by `register`: one at a time of those that say the same. */
+  readonly once: <A, E, R>(
+    said: SaidAgain.Said | undefined,
+    known: (said: SaidAgain.Said) => Effect.Effect<A, E, R> | undefined,
+    register: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
+}
+
+/**
+ * Registrations that are carried out, by what they say. Clients that share a view repeat its registration together: the
+ * first is written, and the others wait for it and are then found to change nothing (D63).
+ */
+export class UnderWay extends Context.Tag("node/UnderWay")<UnderWay, UnderWayShape>() {
+  static readonly layer: Layer.Layer<UnderWay> = Layer.sync(UnderWay, () => {
+    const firsts = new Map<string, First>()
+
+    const whenOver: UnderWayShape["whenOver"] = (said, done) => {
+      const first = firsts.get(said.id)
+      if (first === undefined || !SaidAgain.isAgain(first.said, said)) return undefined
+      first.waiting.add(done)
+      return () => void first.waiting.delete(done)
+    }
+
+    const during = <A, E, R>(said: SaidAgain.Said, register: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.suspend(() => {
+        const first: First = { said, waiting: new Set() }
+        firsts.set(said.id, first)
+        return Effect.ensuring(
+          register,
+          Effect.sync(() => {
+            if (firsts.get(said.id) === first) firsts.delete(said.id)
+            for (const done of first.waiting) done()
+          })
+        )
+      })
+
+    const once: UnderWayShape["once"] = (said, known, register) => {
+      if (said === undefined) return register
+      const over = Effect.async<boolean>((resume) => {
+        const abandon = whenOver(said, () => resume(Effect.succeed(true)))
+        if (abandon === undefined) resume(Effect.succeed(false))
+        else return Effect.sync(abandon)
+      })
+      const decide: typeof register = Effect.flatMap(over, (hasWaited) =>
+        hasWaited ? decide : (known(said) ?? during(said, register))
+      )
+      return decide
+    }
+    return { once, whenOver }
+  })
+}
+
+const path = "/view/register"
+/** A longer one costs more to read than a fiber. */
+const maxBodyBytes = 65_536
+
+export const hot = ({ answer, api, isTaking, judge, nowMs, underWay }: RepeatParts): HotRepeat => {
+  const scope = scopeOf(api, `POST ${path}`)
+  return {
+    path,
+    maxBodyBytes,
+    wants: (authorization, registration) => "caller" in judge(authorization, scope) && isTaking(registration),
+    accept: (body, reply) => {
+      const json = Bodies.parseJson(body)
+      const said = Either.isRight(json) ? SaidAgain.read(json.right, nowMs()) : undefined
+      if (said === undefined) return reply.pass()
+      const decide = (): void => {
+        if (!answer(said, reply)) reply.pass()
+      }
+      const abandon = underWay.whenOver(said, decide)
+      if (abandon === undefined) decide()
+      else reply.whenGone(abandon)
+    },
+    tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
+    notText: Answers.toAnswer(Answers.notText)
+  }
+}

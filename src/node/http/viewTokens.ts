@@ -1,0 +1,199 @@
+/**
+ * The tokens of one process: gives them, judges them, and knows which subjects' were revoked (D49).
+ *
+ * A revocation is known to this process until the last token that it concerns has expired; another process, and this
+ * one after a restart, lets such a token in until then.
+ */
+import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
+import { Effect } from "effect"
+import { type KnownSecret, reserved } from "../../core/access/scopedSecrets.ts"
+import * as ViewToken from "../../core/access/viewToken.ts"
+import type { Leave, NoLeave } from "../streams/multiStream.ts"
+import { givenIn, type Judged } from "./bearer.ts"
+
+export interface ViewTokenParts {
+  readonly secrets: () => ReadonlyArray<KnownSecret>
+  readonly ttlMs: number
+  readonly nowMs: () => number
+}
+
+/** Whom and what a token is for. */
+export interface GivenFor {
+  readonly subject?: string | undefined
+  readonly ttlMs?: number | undefined
+  /** For one stream, once, within 30 s. */
+  readonly isTicket?: boolean | undefined
+}
+
+/** Subjects whose tokens were revoked; the longest ago is forgotten beyond it. */
+const maxRevoked = 100_000
+
+/** So long a ticket can be used. */
+const ticketMs = 30_000
+/** Longest time between two looks whether what a token opened is over. */
+const lookMs = 1_000
+
+const fault = (message: string): NoLeave => ({ code: "UNAUTHORIZED", message })
+
+const onlyTicket = fault("this is a ticket: it opens one stream, as `?ticket=`")
+const noTicket = fault("this is a token and no ticket (POST /view/token with `once`)")
+const usedTicket = fault("the ticket was used; ask for another")
+const unknown = fault("the token is not one that a secret of this service has signed")
+
+export class ViewTokens {
+  private readonly parts: ViewTokenParts
+  /** By subject; the order is that of the times. */
+  private readonly revokedAtMs = new Map<string, number>()
+  /** When tickets that were used expire, by their nonces; the order is that of use. */
+  private readonly used = new Map<string, number>()
+  private lastIssuedMs = 0
+  private readonly onRevoked = new Set<(subject: string) => void>()
+
+  constructor(parts: ViewTokenParts) {
+    this.parts = parts
+  }
+
+  /** The secrets that sign: those that may read, as far as they are known in the clear. */
+  private get signing(): ReadonlyArray<string> {
+    return this.parts
+      .secrets()
+      .flatMap(({ scopes, text }) => (text !== undefined && scopes.includes("read") ? [text] : []))
+  }
+
+  /** A token and its time; undefined where no secret can sign it. */
+  give(
+    views: ReadonlyArray<string>,
+    { isTicket = false, subject, ttlMs = this.parts.ttlMs }: GivenFor = {}
+  ): { readonly token: string; readonly expires_in_ms: number } | undefined {
+    const [secret] = this.signing
+    if (secret === undefined) return undefined
+    const nowMs = this.parts.nowMs()
+    // Behind a revocation of the same moment, and of a later one where the clock was set back since.
+    const issuedAtMs = Math.max(nowMs, (subject === undefined ? 0 : (this.revokedAtMs.get(subject) ?? 0)) + 1)
+    if (issuedAtMs > this.lastIssuedMs) this.lastIssuedMs = issuedAtMs
+    const forMs = Math.min(ttlMs, this.parts.ttlMs, isTicket ? ticketMs : Number.POSITIVE_INFINITY)
+    const nonce = isTicket ? bytesToHex(randomBytes(16)) : undefined
+    const grant = { views, subject, issuedAtMs, expiresAtMs: nowMs + forMs, nonce }
+    return { token: ViewToken.sign(secret, grant), expires_in_ms: forMs }
+  }
+
+  /** What the token opens now. */
+  judge(token: string): ViewToken.ViewGrant | NoLeave {
+    const grant = this.read(token)
+    return "code" in grant || grant.nonce === undefined ? grant : onlyTicket
+  }
+
+  /** What a ticket opens, this one time: the stream of a view for as long as a token is good. */
+  redeem(ticket: string, view: string): ViewToken.ViewGrant | NoLeave {
+    const grant = this.read(ticket)
+    if ("code" in grant) return grant
+    const { expiresAtMs, nonce } = grant
+    if (nonce === undefined) return noTicket
+    if (!opens(grant, view)) return notNamed
+    const nowMs = this.parts.nowMs()
+    for (const [each, untilMs] of this.used) {
+      if (untilMs > nowMs) break
+      this.used.delete(each)
+    }
+    if (this.used.has(nonce)) return usedTicket
+    this.used.set(nonce, expiresAtMs)
+    return { ...grant, views: [view], expiresAtMs: nowMs + this.parts.ttlMs }
+  }
+
+  private read(token: string): ViewToken.ViewGrant | NoLeave {
+    const grant = ViewToken.read(this.signing, token)
+    return grant === undefined ? unknown : this.now(grant)
+  }
+
+  /** A grant that was good when its request began, judged again. */
+  now(grant: ViewToken.ViewGrant): ViewToken.ViewGrant | NoLeave {
+    const { expiresAtMs } = grant
+    if (expiresAtMs <= this.parts.nowMs()) return fault("the token has expired; ask for another")
+    return this.isRevoked(grant) ? fault("the token was revoked") : grant
+  }
+
+  private isRevoked({ issuedAtMs, subject }: ViewToken.ViewGrant): boolean {
+    const revokedAtMs = subject === undefined ? undefined : this.revokedAtMs.get(subject)
+    return revokedAtMs !== undefined && issuedAtMs <= revokedAtMs
+  }
+
+  /** Tokens given to the subject so far are let in no more. */
+  revoke(subject: string): void {
+    const nowMs = this.parts.nowMs()
+    for (const [each, atMs] of this.revokedAtMs) {
+      if (atMs + this.parts.ttlMs > nowMs && this.revokedAtMs.size < maxRevoked) break
+      this.revokedAtMs.delete(each)
+    }
+    this.revokedAtMs.delete(subject)
+    // What was given before the clock was set back was given before.
+    this.revokedAtMs.set(subject, Math.max(nowMs, this.lastIssuedMs))
+    for (const each of this.onRevoked) each(subject)
+  }
+
+  /** Waits until what was opened with this grant is over; why it is. */
+  lapse(grant: ViewToken.ViewGrant): Effect.Effect<"unauthorized" | "revoked"> {
+    const { expiresAtMs, subject } = grant
+    // Again and again: a timer for all that is left would miss that the clock is set forward.
+    const expired: Effect.Effect<"unauthorized"> = Effect.suspend(() => {
+      const leftMs = expiresAtMs - this.parts.nowMs()
+      return leftMs <= 0
+        ? Effect.succeed("unauthorized")
+        : Effect.zipRight(Effect.sleep(Math.min(leftMs, lookMs)), expired)
+    })
+    const revoked = Effect.async<"revoked">((resume) => {
+      // Or since the request was let in.
+      if (this.isRevoked(grant)) return resume(Effect.succeed("revoked"))
+      const hear = (named: string): void => {
+        if (named === subject) resume(Effect.succeed("revoked"))
+      }
+      this.onRevoked.add(hear)
+      return Effect.sync(() => void this.onRevoked.delete(hear))
+    })
+    return subject === undefined ? expired : Effect.race(expired, revoked)
+  }
+}
+
+const notNamed = fault("the token does not name this view")
+
+/** Whether a token's grant is for a view. */
+export const opens = ({ views }: ViewToken.ViewGrant, view: string): boolean => views.includes(view)
+
+/** The caller by a token for this view, if one is asked for; undefined where the bearer is not meant as a token. */
+export const callerOf = (
+  tokens: ViewTokens,
+  authorization: string | undefined,
+  view: string | undefined
+): Judged | undefined => {
+  const given = givenIn(authorization)
+  if (given === undefined || !ViewToken.isMeant(given)) return undefined
+  const grant = tokens.judge(given)
+  if ("code" in grant) return { turned: grant, name: reserved.token }
+  return view === undefined || opens(grant, view)
+    ? { caller: { name: reserved.token, onlySsp: undefined, sees: "kinds", grant } }
+    : { turned: notNamed, name: reserved.token }
+}
+
+/** The caller of a view's stream by the ticket in the request's target; undefined where there is none. */
+export const callerByTicket = (tokens: ViewTokens, url: string, view: string | undefined): Judged | undefined => {
+  const ticket = new URLSearchParams(url.slice(url.indexOf("?") + 1)).get("ticket")
+  if (ticket === null || view === undefined || !url.includes("?")) return undefined
+  const grant = tokens.redeem(ticket, view)
+  return "code" in grant
+    ? { turned: grant, name: reserved.token }
+    : { caller: { name: reserved.token, onlySsp: undefined, sees: "kinds", grant } }
+}
+
+/** Whether a view may be followed by a caller, or by a token of its own. */
+export const leaveFor = (
+  tokens: ViewTokens,
+  caller: ViewToken.ViewGrant | undefined,
+  view: string,
+  token: string | undefined
+): Leave | NoLeave => {
+  if (token === undefined && caller === undefined) return byASecret
+  const grant = token === undefined ? tokens.now(caller!) : tokens.judge(token)
+  if ("code" in grant) return grant
+  return opens(grant, view) ? grant : notNamed
+}
+
+const byASecret: Leave = { expiresAtMs: undefined, subject: undefined }

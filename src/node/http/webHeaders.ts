@@ -1,0 +1,79 @@
+/**
+ * What a browser is told beside the answer: which pages may call (CORS), what a page of ours may load (CSP), and to
+ * guess nothing.
+ *
+ * Around all routes and before their guards: a preflight carries no secret, and a refusal must be readable by the page
+ * that met it. A page of ours runs its own scripts only, inline ones by hash, so that text from a record can never
+ * become code.
+ */
+import type * as HttpApp from "@effect/platform/HttpApp"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { sha256 } from "@noble/hashes/sha2.js"
+import { Effect, Encoding } from "effect"
+import * as Cors from "../../core/access/cors.ts"
+
+const inlineScript = /<script(?![^>]*\s(?:src=|type="application\/json"))[^>]*>([\s\S]*?)<\/script>/g
+
+/** `'sha256-...'` of every inline script. */
+const hashes = (html: string): ReadonlyArray<string> =>
+  [...html.matchAll(inlineScript)].map(
+    ([, script]) => `'sha256-${Encoding.encodeBase64(sha256(new TextEncoder().encode(script)))}'`
+  )
+
+/** Nothing from elsewhere, no frames, no forms; styles may be inline, which plots and Swagger's page need. */
+export const policy = (html: string): string =>
+  [
+    "default-src 'none'",
+    `script-src 'self' ${hashes(html).join(" ")}`.trim(),
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'"
+  ].join("; ")
+
+const policies = new WeakMap<object, string>()
+
+/** Computed once for a page that is made once. */
+const policyOf = (body: Uint8Array): string => {
+  const known = policies.get(body) ?? policy(new TextDecoder().decode(body))
+  policies.set(body, known)
+  return known
+}
+
+const pageHeaders = (response: HttpServerResponse.HttpServerResponse): Cors.Headers => {
+  const { body } = response
+  if (
+    body._tag !== "Uint8Array" ||
+    !body.contentType.startsWith("text/html") ||
+    "content-security-policy" in response.headers
+  )
+    return {}
+  return {
+    "content-security-policy": policyOf(body.body),
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin"
+  }
+}
+
+/** `app` for these origins. */
+export const around =
+  (allowed: Cors.Origins) =>
+  <E, R>(app: HttpApp.Default<E, R>): HttpApp.Default<E, R> =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers, method, url }) => {
+      const { origin } = headers
+      const origins = Cors.originsFor(allowed, url.split("?", 1)[0] ?? "")
+      const asked = Cors.preflight(origins, method, origin, headers["access-control-request-method"])
+      if (asked !== undefined) return Effect.succeed(HttpServerResponse.empty({ status: 204, headers: asked }))
+      const cors = Cors.headersFor(origins, origin)
+      return Effect.map(app, (response) =>
+        HttpServerResponse.setHeaders(response, {
+          "x-content-type-options": "nosniff",
+          ...cors,
+          ...pageHeaders(response)
+        })
+      )
+    })

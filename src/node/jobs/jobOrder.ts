@@ -1,0 +1,58 @@
+/**
+ * In what order jobs are listed, for every store that keeps them: those that changed last come first.
+ *
+ * A page goes on behind a place, which is the moment and the id of its last job and not the id alone: that job may have
+ * changed since, and then stands elsewhere. What changes meanwhile moves to the front, so no page shows a job twice for
+ * it and none leaves one out that stayed as it was.
+ */
+import * as Datetimes from "../../core/surql/values/datetime.ts"
+import { compareRecords } from "../../core/surql/values/order.ts"
+import * as Ids from "../../core/surql/values/recordId.ts"
+import { Datetime, type Value } from "../../core/surql/values/value.ts"
+import type { Place } from "../../ports/JobStore.ts"
+
+/** `updated_at` of a job record; anything but a datetime is none. */
+export const momentOf = (value: Value): Datetime | undefined => (value instanceof Datetime ? value : undefined)
+
+/** Negative: `a` is listed before `b`. */
+export const compare = (a: Place, b: Place): number => {
+  if (a.at !== undefined && b.at !== undefined)
+    return b.at.seconds - a.at.seconds || b.at.nanos - a.at.nanos || compareRecords(b.ref, a.ref)
+  return a.at === b.at ? compareRecords(b.ref, a.ref) : a.at === undefined ? 1 : -1
+}
+
+const never = "-"
+
+/** A place as text, for the request of the next page. */
+export const cursor = ({ at, ref }: Place): string => `${at === undefined ? never : Datetimes.render(at)} ${ref.text}`
+
+/** Reads {@link cursor}. */
+export const parse = (text: string): Place | undefined => {
+  const end = text.indexOf(" ")
+  const at = end < 0 || text.slice(0, end) === never ? undefined : Datetimes.parse(text.slice(0, end))
+  const ref = Ids.parse(text.slice(end + 1))
+  return end < 0 || ref === undefined || (at === undefined && text.slice(0, end) !== never) ? undefined : { at, ref }
+}
+
+/** The first of those that are added, as many as a page has. O(n log size) for n, and room for two pages. */
+export class Page<A extends Place> {
+  private found: Array<A> = []
+  private readonly size: number
+
+  constructor(size: number) {
+    this.size = size
+  }
+
+  add(one: A): void {
+    if (this.found.push(one) >= 2 * this.size) this.cut()
+  }
+
+  get jobs(): ReadonlyArray<A> {
+    this.cut()
+    return this.found
+  }
+
+  private cut(): void {
+    this.found = this.found.sort(compare).slice(0, this.size)
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * Long computations side by side on one thread: each runs in slices of 10 ms, with a turn of the event loop in between.
+ *
+ * Why so: a view that fills from a large table, or a query over one, must not keep the process from taking changes and
+ * answering health checks. All computations of a slicer share one slice per turn, so that a hundred of them hold
+ * nothing up longer than one does; work that is not done when the slice is over goes behind the others.
+ */
+import { Data, Effect, Exit } from "effect"
+import type { Slices } from "../../core/surql/evaluate/scope.ts"
+import type { Turn } from "../../ports/Turn.ts"
+
+/** How long computations may go on between two turns of the event loop. */
+export const sliceMs = 10
+
+/** The slicer was closed before the computation was done. */
+export class Closed extends Data.TaggedError("Closed") {}
+
+interface Entry {
+  /** Goes on until it is done (true) or the slice is over. */
+  readonly goOn: (until: number) => boolean
+  /** Lets go of the work done so far; the next {@link goOn} begins again. */
+  readonly abandon: () => void
+  readonly closed: () => void
+}
+
+export class Slicer {
+  private readonly turn: Turn["Type"]
+  private readonly nowMs: () => number
+  private entries: Array<Entry> = []
+  /** While it goes on all others wait. */
+  private sole: Entry | undefined
+  private busy = false
+  private closed = false
+
+  constructor(turn: Turn["Type"], nowMs: () => number) {
+    this.turn = turn
+    this.nowMs = nowMs
+  }
+
+  /** How many computations are not done yet. */
+  get size(): number {
+    return this.entries.length
+  }
+
+  /**
+   * Runs a computation to its end, then calls `done` in the same breath, so that what it holds is never without an
+   * owner. The answer abandons it; it does nothing once it is done.
+   */
+  start<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): () => void {
+    if (this.closed) {
+      done(Exit.fail(new Closed()))
+      return () => {}
+    }
+    const entry = this.entryOf(make, done)
+    this.entries.push(entry)
+    this.wake()
+    return () => {
+      this.entries = this.entries.filter((other) => other !== entry)
+      entry.abandon()
+    }
+  }
+
+  /**
+   * The same, begun in this turn: a computation that ends before its first pause waits for no turn, and `done` is
+   * called before this returns. The answer abandons it; undefined where there is nothing to abandon.
+   */
+  begin<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): (() => void) | undefined {
+    const begun = make()
+    const { done: isDone, value } = begun.next()
+    if (isDone === true) {
+      done(Exit.succeed(value))
+      return undefined
+    }
+    let first: Slices<A> | undefined = begun
+    return this.start(() => {
+      const slices = first ?? make()
+      first = undefined
+      return slices
+    }, done)
+  }
+
+  /** The same as an effect, for computations that hold nothing when they are done. Interrupting abandons it. */
+  run<A>(make: () => Slices<A>): Effect.Effect<A, Closed> {
+    return Effect.async<A, Closed>((resume) => Effect.sync(this.start(make, resume)))
+  }
+
+  /** As {@link run}, begun in this turn: a computation that ends before its first pause waits for no turn. */
+  soon<A>(make: () => Slices<A>): Effect.Effect<A, Closed> {
+    return Effect.suspend(() => {
+      const begun = make()
+      const { done, value } = begun.next()
+      if (done === true) return Effect.succeed(value)
+      let first: Slices<A> | undefined = begun
+      return this.run(() => {
+        const slices = first ?? make()
+        first = undefined
+        return slices
+      })
+    })
+  }
+
+  /** Abandons what all computations have done so far, calls back, and has them begin again. */
+  restart(between: () => void): void {
+    for (const entry of this.entries) entry.abandon()
+    between()
+  }
+
+  /**
+   * As {@link restart}, with a computation at the end of it: the others begin again when that is done. One at a time.
+   */
+  alone<A>(between: () => void, make: () => Slices<A>): Effect.Effect<A, Closed> {
+    return Effect.async<A, Closed>((resume) => {
+      if (this.closed) return resume(Effect.fail(new Closed()))
+      this.restart(between)
+      this.sole = this.entryOf(make, resume)
+      this.wake()
+    })
+  }
+
+  /** Abandons all computations, and every one that comes later. */
+  close(): void {
+    this.closed = true
+    const entries = this.sole === undefined ? this.entries : [this.sole, ...this.entries]
+    this.sole = undefined
+    this.entries = []
+    for (const entry of entries) {
+      entry.abandon()
+      entry.closed()
+    }
+  }
+
+  private wake(): void {
+    if (this.busy) return
+    this.busy = true
+    this.turn.next(this.cycle)
+  }
+
+  private readonly cycle = (): void => {
+    const until = this.nowMs() + sliceMs
+    while (this.sole !== undefined || this.entries.length > 0) {
+      if (this.sole !== undefined) this.stepSole(this.sole, until)
+      else this.stepFirst(this.entries[0]!, until)
+      if (this.nowMs() >= until) return this.turn.next(this.cycle)
+    }
+    this.busy = false
+  }
+
+  private stepSole(sole: Entry, until: number): void {
+    if (sole.goOn(until) && this.sole === sole) this.sole = undefined
+  }
+
+  private stepFirst(entry: Entry, until: number): void {
+    const done = entry.goOn(until)
+    // It may have been abandoned by what it caused, and is the first no longer.
+    if (this.entries[0] === entry) this.entries.shift()
+    if (!done) this.entries.push(entry)
+  }
+
+  private entryOf<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): Entry {
+    let slices: Slices<A> | undefined
+    return {
+      goOn: (until) => {
+        const result = this.slice((slices ??= make()), until)
+        if (result === undefined) return false
+        done(result)
+        return true
+      },
+      abandon: () => {
+        slices?.return(undefined as A)
+        slices = undefined
+      },
+      closed: () => done(Exit.fail(new Closed()))
+    }
+  }
+
+  /** One slice: the result, or undefined when time is up. */
+  private slice<A>(slices: Slices<A>, until: number): Exit.Exit<A> | undefined {
+    try {
+      for (;;) {
+        const step = slices.next()
+        if (step.done === true) return Exit.succeed(step.value)
+        if (this.nowMs() >= until) return undefined
+      }
+    } catch (defect) {
+      return Exit.die(defect)
+    }
+  }
+}

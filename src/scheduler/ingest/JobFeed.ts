@@ -1,0 +1,219 @@
+/**
+ * Jobs as they pass through ingest (D35): each pending one gets its SSP before its change is logged, what is over is no
+ * longer tracked.
+ *
+ * A change that names no SSP would be run by every SSP that has the table, so a job that waits for an SSP names the
+ * empty id.
+ */
+import { Context, Effect, Either, HashMap, Layer, Stream } from "effect"
+import type { Command } from "../../core/cluster/messages.ts"
+import * as State from "../../core/cluster/state.ts"
+import { isOver, isStatus } from "../../core/job/status.ts"
+import type { Change, Schema } from "../../core/record/change.ts"
+import * as Event from "../../core/record/event.ts"
+import type { Known } from "../../core/record/version.ts"
+import * as Rows from "../../node/jobs/jobRows.ts"
+import type { ReplicaRecord } from "../../ports/Replica.ts"
+import type { StartFault } from "../../ports/StartFault.ts"
+import { Upstream } from "../../ports/Upstream.ts"
+import { Wal, type WalFailed, type WalShape, startFault as walFault } from "../../ports/Wal.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { Declared } from "../pool/Declared.ts"
+import { Pool, type PoolShape } from "../pool/Pool.ts"
+
+/** Jobs whose content is remembered, so that its delivery again does not run them again. */
+const maxRemembered = 100_000
+const maxDigests = 16
+
+/** A change to be logged, and what its record is before it. */
+export interface Changing {
+  readonly change: Change
+  readonly was: Known | undefined
+}
+
+export interface Assigned {
+  /** The SSP that the change's event names; undefined: it is no pending job. */
+  readonly to: (change: Change) => string | undefined
+  /** The changes were not logged after all. */
+  readonly undo: Effect.Effect<void>
+}
+
+export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
+  JobFeed,
+  {
+    /** Every table that is or was known to hold jobs. */
+    readonly tables: () => ReadonlySet<string>
+    /** Jobs of this table have been dispatched. */
+    readonly learn: (table: string) => void
+    /**
+     * Whether this change only delivers a job again that has been taken up: its job must not be put back to pending.
+     */
+    readonly hasRun: (change: Change, was: Known | undefined) => boolean
+    /** `from`: where the first one will stand in the log. */
+    readonly assign: (changes: ReadonlyArray<Changing>, from: number) => Effect.Effect<Assigned>
+    /** What the replica has just taken over. */
+    readonly moved: (records: ReadonlyArray<ReplicaRecord>) => Effect.Effect<void>
+  }
+>() {
+  static readonly layer: Layer.Layer<JobFeed, StartFault, Pool | SchedulerConfig | Upstream | Wal | Declared> =
+    Layer.effect(
+      JobFeed,
+      Effect.gen(function* () {
+        const { present } = yield* Upstream
+        const taken = new Taken()
+        const feed = make(yield* Pool, (yield* SchedulerConfig).jobTables, present ? undefined : taken)
+        if (!present && feed.tables().size > 0)
+          yield* Effect.mapError(recall(yield* Wal, (yield* Declared).schema, taken), walFault)
+        return feed
+      })
+    )
+}
+
+/** What jobs looked like whenever they were taken up since their creation, of the last ones. */
+class Taken {
+  private readonly digests = new Map<string, ReadonlySet<string>>()
+
+  /** Of a job that a runner or an operator put back, what it was before is remembered too. */
+  remember({ doc, id }: Change, isCreated: boolean): void {
+    const known = isCreated ? [] : [...(this.digests.get(id.text) ?? [])]
+    this.digests.delete(id.text)
+    this.digests.set(id.text, new Set([...known, Rows.digest(doc)].slice(-maxDigests)))
+    if (this.digests.size > maxRemembered)
+      for (const oldest of this.digests.keys()) return void this.digests.delete(oldest)
+  }
+
+  forget(id: string): void {
+    this.digests.delete(id)
+  }
+
+  is({ doc, id }: Change): boolean {
+    return this.digests.get(id.text)?.has(Rows.digest(doc)) === true
+  }
+}
+
+/** As far back as the log goes: a delivery is repeated soon or not at all. */
+const recall = (wal: WalShape, schema: Schema, taken: Taken): Effect.Effect<void, WalFailed> =>
+  Effect.flatMap(wal.keptAfter, (kept) =>
+    Stream.runForEach(wal.read(kept), ({ json }) =>
+      Effect.sync(() => {
+        if (!json.includes('"job_assignee":')) return
+        const read = Event.ofLine(json, schema)
+        if (Either.isRight(read) && read.right.change.jobAssignee !== undefined)
+          taken.remember(read.right.change, false)
+      })
+    )
+  )
+
+const none: Assigned = { to: () => undefined, undo: Effect.void }
+
+/** The SSP that the change of a job may name; an SSP that no change has told is called. */
+const named = (state: State.State, id: string): string =>
+  State.job(state, id)?.told === true ? (State.assigneeOf(state, id) ?? "") : ""
+
+/** A job is another job once its record was none, or was over. */
+const arrival = ({ id }: Change, was: Known | undefined, at: number): Command & { readonly tag: "JobArrived" } => {
+  const status = was?.doc?.["status"]
+  return {
+    tag: "JobArrived",
+    job: id.text,
+    table: id.table,
+    ref: undefined,
+    created: at,
+    isNew: !isStatus(status) || isOver(status)
+  }
+}
+
+const end = (pool: PoolShape, ids: ReadonlyArray<string>): Effect.Effect<void> =>
+  Effect.forEach(
+    ids.filter((id) => State.job(pool.state(), id) !== undefined),
+    (job) => pool.tell({ tag: "JobDone", job }),
+    { discard: true }
+  )
+
+/**
+ * Tracks the jobs that were tracked before, and no others of these. A job whose id another had taken is handed over,
+ * since no change tells it.
+ */
+const restore = (pool: PoolShape, before: ReadonlyMap<string, State.Job | undefined>): Effect.Effect<void> =>
+  Effect.forEach(
+    before,
+    ([job, was]) => {
+      if (was === undefined) return end(pool, [job])
+      const { created, table } = was
+      return created === undefined || State.job(pool.state(), job)?.created === created
+        ? Effect.void
+        : pool.tell({ tag: "JobArrived", job, table, ref: undefined, created, isNew: true, stands: true })
+    },
+    { discard: true }
+  )
+
+/** `taken`: undefined beside a database, which says itself what a job is. */
+const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | undefined): typeof JobFeed.Service => {
+  const known = new Set(configured)
+  for (const { table } of HashMap.values(pool.state().jobs)) known.add(table)
+  const tables = (): ReadonlySet<string> => {
+    for (const { jobTables } of HashMap.values(pool.state().members))
+      for (const table of jobTables ?? []) known.add(table)
+    return known
+  }
+  const isPending = ({ doc, id, op }: Change): boolean =>
+    op !== "DELETE" && doc["status"] === "pending" && known.has(id.table)
+  return {
+    tables,
+    learn: (table) => void known.add(table),
+    hasRun: (change, was) =>
+      taken !== undefined &&
+      change.version === undefined &&
+      isPending(change) &&
+      was?.doc !== undefined &&
+      was.doc["status"] !== "pending" &&
+      isStatus(was.doc["status"]) &&
+      taken.is(change),
+    assign: (changes, from) =>
+      Effect.suspend(() => {
+        tables()
+        const jobs = changes.flatMap(({ change, was }, i) =>
+          isPending(change) ? [arrival(change, was, from + i)] : []
+        )
+        if (jobs.length === 0) return Effect.succeed(none)
+        const before = new Map(jobs.map(({ job }) => [job, State.job(pool.state(), job)]))
+        const to = new Map<string, string>()
+        const read = Effect.sync(() => {
+          for (const { job } of jobs) to.set(job, named(pool.state(), job))
+          return undefined
+        })
+        return Effect.forEach(jobs, pool.tell, { discard: true }).pipe(
+          Effect.zipRight(pool.alone(read)),
+          Effect.map(() => {
+            for (const { change, was } of changes)
+              if (isPending(change)) taken?.remember(change, was?.doc === undefined)
+            return {
+              to: (change: Change) => (isPending(change) ? to.get(change.id.text) : undefined),
+              undo: restore(pool, before)
+            }
+          })
+        )
+      }),
+    moved: (records) =>
+      Effect.suspend(() => {
+        if (known.size === 0) return Effect.void
+        const last = new Map(records.filter(({ id }) => known.has(id.table)).map(({ doc, id }) => [id.text, doc]))
+        const gone = [...last].flatMap(([id, doc]) => (doc === undefined ? [id] : []))
+        for (const id of gone) taken?.forget(id)
+        const forget = Effect.forEach(
+          gone.filter((id) => pool.resultOf(id) !== undefined),
+          (job) => pool.tell({ tag: "JobAnswered", ref: undefined, job, result: undefined }),
+          { discard: true }
+        )
+        return Effect.zipRight(
+          forget,
+          end(
+            pool,
+            [...last].flatMap(([id, doc]) =>
+              doc === undefined || (isStatus(doc["status"]) && isOver(doc["status"])) ? [id] : []
+            )
+          )
+        )
+      })
+  }
+}

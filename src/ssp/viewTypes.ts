@@ -1,0 +1,200 @@
+/**
+ * What the views service takes and answers: registrations, answers, stream events, errors.
+ */
+
+import { Data } from "effect"
+import type { Figures } from "../core/ivm/holdings.ts"
+import type { PlanRow, RowError } from "../core/ivm/view/view.ts"
+import type { Change } from "../core/record/change.ts"
+
+export interface IngestAnswer {
+  readonly views_affected: number
+  readonly edges_updated: number
+}
+
+export type Format = "flat" | "tree" | "streaming"
+
+/** What a stream may tell: the formats of results, and rows with what became of them (D50). */
+export type StreamFormat = Format | "rows"
+
+/** A view registration, checked for shape and typed, not yet compiled. */
+export interface ViewRegistration {
+  /** The id as the request gave it; answers show it so. */
+  readonly id: string
+  readonly surql: string
+  readonly clientId: string
+  readonly ttlMs: number
+  /** Parameters as JSON; typed by rule 3 of D1 when the query is compiled. */
+  readonly params: { readonly [name: string]: unknown } | null
+  /** Unix milliseconds. */
+  readonly lastActiveAtMs: number
+  /** Null where none is named; results are flat then. */
+  readonly format: Format | null
+  /** The scheduler's number of its placing (D21); undefined where a client registered it here directly. */
+  readonly assignment?: number | undefined
+  /** Whether only the time of a view that is there begins again: no result is answered, and none is read. */
+  readonly isRefresh?: boolean
+  /** Asked when the view is put in place: a placing that is over by then is refused. */
+  readonly still?: () => boolean
+}
+
+/** Answer of `/view/register` and `GET /view/:id` (D8), and the `snapshot` event of the stream. */
+export interface ViewAnswer {
+  readonly query_id: string
+  readonly format: Format
+  readonly result_hash: string
+  readonly content_generation: number
+  readonly result_data: unknown
+  /** Rows left out because an expression fails on them (D2a); absent when there are none. */
+  readonly errors?: ReadonlyArray<RowError>
+  /** Why it does not follow each write; absent where it does (D57). */
+  readonly warnings?: ReadonlyArray<string>
+}
+
+/**
+ * Answer of a registration that carries an `assignment`: the scheduler places views and reads none, so their rows are
+ * not made for it.
+ */
+export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors">
+
+/** The query does not parse, or is not supported: line and column from 1. */
+export class QueryRefused extends Data.TaggedError("QueryRefused")<{
+  readonly message: string
+  readonly line: number
+  readonly column: number
+}> {}
+export class ViewNotFound extends Data.TaggedError("ViewNotFound")<{ readonly id: string }> {}
+/**
+ * The query is set aside (D48): the process ended `ends` times while it evaluated it, last at Unix millisecond `last`.
+ */
+export class ViewQuarantined extends Data.TaggedError("ViewQuarantined")<{
+  readonly id: string
+  readonly ends: number
+  readonly last: number
+}> {}
+/** A queue of ours is full; the message names the limit, its value and the setting. */
+export class Overloaded extends Data.TaggedError("Overloaded")<{
+  readonly message: string
+  readonly retryAfterSecs: number
+}> {}
+/** Records of tables that a view reads are on their way (D61); the same SSP is to be asked again. */
+export class TablesJoining extends Data.TaggedError("TablesJoining")<{
+  readonly message: string
+  readonly retryAfterSecs: number
+}> {}
+/** A change skipped positions of the scheduler's log (D5); nothing was applied. */
+export class SequenceGap extends Data.TaggedError("SequenceGap")<{
+  readonly message: string
+  readonly expected: number
+}> {}
+/** A change of an older scheduler start, or of another log (D5); nothing was applied. */
+export class StaleEpoch extends Data.TaggedError("StaleEpoch")<{
+  readonly message: string
+  readonly otherLog: boolean
+}> {}
+/** The store refused a write; nothing was applied. */
+export class StoreFailed extends Data.TaggedError("StoreFailed")<{
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+export type IngestError = Overloaded | SequenceGap | StaleEpoch | StoreFailed
+
+export interface DebugView {
+  readonly view_id: string
+  readonly cache_size: number
+  readonly last_hash: string
+  /** As registered. */
+  readonly format: Format | null
+  readonly cache: ReadonlyArray<{ readonly key: string; readonly version: number; readonly weight: number }>
+  readonly subquery_tables: ReadonlyArray<string>
+  readonly referenced_tables: ReadonlyArray<string>
+  readonly content_generation: number
+  readonly subquery_cache: { readonly [alias: string]: { readonly [parent: string]: ReadonlyArray<string> } }
+  /** Extension (D13): the operators, and why one is recomputed rather than maintained. */
+  readonly plan: ReadonlyArray<PlanRow>
+  readonly errors: ReadonlyArray<RowError>
+  /** Extension (D57): why it does not follow each write; absent where it does. */
+  readonly warnings?: ReadonlyArray<string>
+  /** Extension (D21): edges that the database has refused; absent where there are none. */
+  readonly edges_refused?: { readonly count: number; readonly edge: string; readonly reason: string }
+  /** Extension (D48): there while the view is set aside, and nothing else is known of it. */
+  readonly quarantined?: { readonly ends: number; readonly last: string }
+}
+
+/** A query that is set aside, by a view that has it; `query` null where no registration of it is stored. */
+export interface QuarantinedView {
+  readonly id: string
+  readonly query: string | null
+  readonly ends: number
+  /** ISO 8601. */
+  readonly last: string
+}
+
+export interface DebugDeps {
+  readonly dependency_map: { readonly [table: string]: ReadonlyArray<string> }
+  readonly tables_in_store: ReadonlyArray<string>
+  readonly view_count: number
+  /** Extension: the query shapes and how many instances each has. */
+  readonly shapes: ReadonlyArray<{ readonly shape: string; readonly instances: number }>
+}
+
+/** Which registered views, in the order of their keys, or by what their changes have cost. */
+export interface Listing {
+  readonly after: string | undefined
+  readonly limit: number
+  readonly search: string | undefined
+  readonly order: "id" | "cost"
+}
+
+export interface ListedView {
+  readonly id: string
+  readonly query: string
+  readonly params: unknown
+  readonly format: Format
+  readonly client_id: string
+  readonly ttl_seconds: number
+  readonly last_active_at: string
+  readonly rows: number
+  readonly errors: number
+  readonly generation: number
+  readonly last_cost: number
+  readonly total_cost: number
+  readonly streams: number
+  readonly incremental: boolean
+}
+
+export interface ListedViews {
+  readonly views: ReadonlyArray<ListedView>
+  readonly total: number
+  readonly next: string | null
+}
+
+/** What the views service counts anyway, for the overview. */
+export interface ViewFigures {
+  readonly writes: number
+  readonly seq: number | null
+  readonly views: number
+  readonly streams: number
+  /** Characters of the rows that are kept as text for streams in format rows. */
+  readonly streamedChars: number
+  readonly records: number
+  /** Rows of all results: a pass over the views, so only on request. */
+  readonly rows: () => number
+  /** What they hold: a pass over the instances. */
+  readonly held: () => Figures
+  readonly record_bytes: number
+  readonly tables: ReadonlyArray<{ readonly table: string; readonly records: number; readonly bytes: number }>
+  readonly pendingChanges: number
+  readonly pendingEdges: number
+  readonly quarantined: ReadonlyArray<QuarantinedView>
+}
+
+/** A listener for the changes applied to the records. Called in the turn in which it is applied, before the answer. */
+export interface ViewsWatcher {
+  /** A change that must be made in the same commit as the one given. Absent: none. */
+  readonly joins?: (change: Change) => Change | undefined
+  readonly applied: (changes: ReadonlyArray<Change>) => void
+  /** Other records have taken the place of all there were. */
+  readonly replaced: () => void
+}

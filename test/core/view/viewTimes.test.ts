@@ -1,0 +1,73 @@
+/** Times of a view, and of the registrations by which it lives on (D14, D63). */
+import { FastCheck as fc } from "effect"
+import { describe, expect, it } from "vitest"
+import * as SaidAgain from "../../../src/core/view/saidAgain.ts"
+import * as ViewTimes from "../../../src/core/view/viewTimes.ts"
+
+describe("how long a view lives", () => {
+  it("D14 D63 never less than its time to live after any activity, written down or not, and little more", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 1e9 }), fc.array(fc.oneof(fc.nat(2_000), fc.nat(1e8))), (ttlMs, pauses) => {
+        let written = { ttlMs, lastActiveAtMs: 0 }
+        let now = 0
+        for (const pause of pauses) {
+          now += pause
+          if (!ViewTimes.isWithinGrace(written, now)) written = { ttlMs, lastActiveAtMs: now }
+          const lives = ViewTimes.expiresAtMs(written) - now
+          expect(lives).toBeGreaterThanOrEqual(ttlMs)
+          expect(lives - ttlMs).toBeLessThanOrEqual(Math.min(ttlMs / 16, 1_000))
+        }
+      })
+    )
+  })
+  it("D14 an activity before the one that is written down is none of those left out: it may end the view sooner", () => {
+    expect(ViewTimes.isWithinGrace({ ttlMs: 1_600, lastActiveAtMs: 1_000 }, 997)).toBe(false)
+    expect(
+      [1_000, 1_100, 1_101].map((at) => ViewTimes.isWithinGrace({ ttlMs: 1_600, lastActiveAtMs: 1_000 }, at))
+    ).toEqual([true, true, false])
+  })
+})
+
+describe("a registration that says again what is known", () => {
+  const body = { id: "v", surql: "SELECT * FROM t", clientId: "c", ttl: "1h", params: { a: [1, { b: null }] } }
+  it("D63 reads what a registration may hold, and leaves anything else to the schema", () => {
+    expect(SaidAgain.read({ ...body, lastActiveAt: "1970-01-01T00:00:05Z", format: "tree" }, 1)).toEqual({
+      id: "v",
+      surql: "SELECT * FROM t",
+      clientId: "c",
+      ttlMs: 3_600_000,
+      params: '{"a":[1,{"b":null}]}',
+      format: "tree",
+      lastActiveAtMs: 5_000
+    })
+    for (const odd of [
+      null,
+      [],
+      "text",
+      { ...body, more: 1 },
+      { ...body, assignment: 1 },
+      { ...body, id: 1 },
+      { ...body, surql: null },
+      { ...body, params: 1 },
+      { ...body, format: {} },
+      { ...body, ttl: "soon" },
+      { ...body, lastActiveAt: null },
+      { ...body, lastActiveAt: "soon" }
+    ])
+      expect(SaidAgain.read(odd, 1), JSON.stringify(odd)).toBeUndefined()
+  })
+  it("D9 D63 is the same where nothing but the time differs, and that little", () => {
+    const known = SaidAgain.read(body, 0)!
+    expect(SaidAgain.isAgain(known, SaidAgain.read({ ...body, format: null }, 1_000)!)).toBe(true)
+    for (const [other, at] of [
+      [{ ...body, id: "w" }, 0],
+      [{ ...body, surql: "SELECT * FROM u" }, 0],
+      [{ ...body, clientId: "d" }, 0],
+      [{ ...body, ttl: "2h" }, 0],
+      [{ ...body, params: { a: [2] } }, 0],
+      [{ ...body, format: "flat" }, 0],
+      [body, 1_001]
+    ] as const)
+      expect(SaidAgain.isAgain(known, SaidAgain.read(other, at)!), JSON.stringify(other)).toBe(false)
+  })
+})
