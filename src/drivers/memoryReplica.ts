@@ -10,17 +10,16 @@ import { bucketOf } from "../core/integrity/merkle.ts"
 import { keyText } from "../core/surql/values/keyText.ts"
 import { compareStrings } from "../core/surql/values/order.ts"
 import type { RecordId } from "../core/surql/values/value.ts"
+import { idOf, recordOfRow } from "../node/database/replicaRecord.ts"
 import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } from "../ports/Replica.ts"
 import { kept } from "./shared/keptText.ts"
 import {
   chunkOf,
-  idOf,
   type Kept,
   keptOf,
   mayPass,
   type Page,
   type Placed,
-  recordOfRow,
   type Shelf,
   snapshotOf
 } from "./shared/replicaRows.ts"

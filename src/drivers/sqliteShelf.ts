@@ -5,9 +5,10 @@
  * that fails it is not carried out; the row still counts, as its place alone.
  */
 import { compareStrings } from "../core/surql/values/order.ts"
+import { idOf } from "../node/database/replicaRecord.ts"
 import { ReplicaError, type ReplicaTable, type RowFilter } from "../ports/Replica.ts"
 import { kept, unkept } from "./shared/keptText.ts"
-import { idOf, type Page, type Placed, type Shelf } from "./shared/replicaRows.ts"
+import type { Page, Placed, Shelf } from "./shared/replicaRows.ts"
 import type { Cell, Link } from "./shared/sqliteLink.ts"
 
 export const metaOf = ({ all }: Link, name: "applied" | "whole" | "tables"): string | undefined => {

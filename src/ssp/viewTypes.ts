@@ -14,6 +14,13 @@ export interface IngestAnswer {
 
 export type Format = "flat" | "tree" | "streaming"
 
+/** As it was registered; an unknown format counts as none. */
+export const formatNamed = (text: string): Format | null =>
+  text === "tree" || text === "streaming" || text === "flat" ? text : null
+
+/** As results are given: flat where none is named (D8). */
+export const formatGiven = (text: string): Format => formatNamed(text) ?? "flat"
+
 /** What a stream may tell: the formats of results, and rows with what became of them (D50). */
 export type StreamFormat = Format | "rows"
 

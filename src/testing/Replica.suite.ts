@@ -21,7 +21,7 @@ import {
   Uuid,
   type Value
 } from "../core/surql/values/value.ts"
-import { docOf } from "../drivers/shared/replicaRows.ts"
+import { docOf } from "../node/database/replicaRecord.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaSnapshot } from "../ports/Replica.ts"
 
 export const id = (text: string): RecordId => {

@@ -2,31 +2,15 @@
  * How records lie in the replica, and how its rows are read: what all layers of `Replica` share.
  *
  * A layer only gives pages of one state in key order; everything above that (ranges, small pages that grow, counting,
- * decoding) is the same for all, so that a query answers the same whatever the replica is kept in. The id is kept apart
- * from the content, so that most contents are plain JSON and can be handed on without being read.
+ * decoding) is the same for all, so that a query answers the same whatever the replica is kept in.
  */
 import { contentOf } from "../../core/integrity/merkle.ts"
 import { recordOf } from "../../core/surql/evaluate/paths.ts"
 import { inKeys } from "../../core/surql/evaluate/select/sources.ts"
-import * as Encode from "../../core/surql/values/encode.ts"
 import { isKey, keyText, placeOf } from "../../core/surql/values/keyText.ts"
-import * as Ids from "../../core/surql/values/recordId.ts"
-import {
-  field,
-  type Obj,
-  type Range,
-  type RecordId,
-  type RecordKey,
-  type Value
-} from "../../core/surql/values/value.ts"
-import {
-  ReplicaError,
-  type ReplicaRecord,
-  type ReplicaRow,
-  type ReplicaSnapshot,
-  type RowFilter,
-  type Rows
-} from "../../ports/Replica.ts"
+import { field, type Obj, type Range, type RecordId, type RecordKey } from "../../core/surql/values/value.ts"
+import { idOf, recordOfRow } from "../../node/database/replicaRecord.ts"
+import type { ReplicaRecord, ReplicaRow, ReplicaSnapshot, RowFilter, Rows } from "../../ports/Replica.ts"
 
 /** A record as a layer writes it. `source` and `target` are the ends of an edge record. */
 export interface Kept extends ReplicaRow {
@@ -48,33 +32,6 @@ export const keptOf = (id: RecordId, version: number, doc: Obj): Kept => {
     source: target && source?.text,
     target: target?.text
   }
-}
-
-const damaged = (row: ReplicaRow, what: string, cause?: unknown): ReplicaError =>
-  new ReplicaError({ reason: "damaged", message: `record ${row.id} of the replica: ${what}`, cause })
-
-export const idOf = (row: ReplicaRow): RecordId => {
-  const id = Ids.parse(row.id)
-  if (id === undefined) throw damaged(row, "its id is not a record id")
-  return id
-}
-
-/** The record itself, `id` included. */
-export const docOf = (row: ReplicaRow, id: RecordId = idOf(row)): Obj => {
-  let doc: Value
-  try {
-    doc = Encode.decode(row.content)
-  } catch (cause) {
-    throw damaged(row, "its content does not decode", cause)
-  }
-  // No other code has it yet.
-  ;(doc as Record<string, Value>)["id"] = id
-  return doc as Obj
-}
-
-export const recordOfRow = (row: ReplicaRow): ReplicaRecord => {
-  const id = idOf(row)
-  return { id, version: row.version, doc: docOf(row, id) }
 }
 
 /** Where a page begins or ends: at this text, or behind or before it. */

@@ -8,7 +8,6 @@ import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import { Effect } from "effect"
 import { type KnownSecret, reserved } from "../../core/access/scopedSecrets.ts"
 import * as ViewToken from "../../core/access/viewToken.ts"
-import type { Leave, NoLeave } from "../streams/multiStream.ts"
 import { givenIn, type Judged } from "./bearer.ts"
 
 export interface ViewTokenParts {
@@ -23,6 +22,18 @@ export interface GivenFor {
   readonly ttlMs?: number | undefined
   /** For one stream, once, within 30 s. */
   readonly isTicket?: boolean | undefined
+}
+
+/** How long a caller may follow a view, and for whom it does; both undefined with a secret. */
+export interface Leave {
+  readonly expiresAtMs: number | undefined
+  readonly subject: string | undefined
+}
+
+/** Why a view may not be followed. */
+export interface NoLeave {
+  readonly code: "UNAUTHORIZED"
+  readonly message: string
 }
 
 /** Subjects whose tokens were revoked; the longest ago is forgotten beyond it. */

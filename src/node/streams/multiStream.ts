@@ -11,6 +11,7 @@ import type { ViewGrant } from "../../core/access/viewToken.ts"
 import * as Bytes from "../../core/bytes.ts"
 import type { Sink } from "../../ports/Front.ts"
 import type { WireError } from "../../protocol/errors.ts"
+import type { Leave, NoLeave } from "../http/viewTokens.ts"
 import { heartbeat } from "./sse.ts"
 
 export interface AskedView {
@@ -26,18 +27,6 @@ export type TakePieces = (pieces: ReadonlyArray<Uint8Array>, isLast: boolean) =>
 export interface Followed {
   readonly resume: () => void
   readonly close: () => void
-}
-
-/** How long a caller may follow a view, and for whom it does; both undefined with a secret. */
-export interface Leave {
-  readonly expiresAtMs: number | undefined
-  readonly subject: string | undefined
-}
-
-/** Why a view may not be followed. */
-export interface NoLeave {
-  readonly code: "UNAUTHORIZED"
-  readonly message: string
 }
 
 export interface MultiStreamParts {

@@ -9,7 +9,8 @@ import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import type { ViewGrant } from "../../core/access/viewToken.ts"
 import type { Sink } from "../../ports/Front.ts"
 import { invalidRequest } from "../http/answers.ts"
-import { type AskedView, MultiStream, type MultiStreamParts, type NoLeave } from "./multiStream.ts"
+import type { NoLeave } from "../http/viewTokens.ts"
+import { type AskedView, MultiStream, type MultiStreamParts } from "./multiStream.ts"
 
 export interface StreamChange {
   readonly add?: ReadonlyArray<AskedView> | undefined

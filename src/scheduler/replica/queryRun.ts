@@ -21,7 +21,7 @@ import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import { type Datetime, isObj, type Value } from "../../core/surql/values/value.ts"
 import { exactly, plainly, writerOf } from "../../core/surql/written/sliced.ts"
-import { docOf, idOf } from "../../drivers/shared/replicaRows.ts"
+import { docOf, idOf } from "../../node/database/replicaRecord.ts"
 import type { ReplicaRow, ReplicaSnapshot } from "../../ports/Replica.ts"
 import { type ReplicaSource, sourceOf } from "./replicaSource.ts"
 

@@ -8,7 +8,7 @@
 import { type Budget, make, type Source } from "../../core/surql/evaluate/scope.ts"
 import type { Obj, Range, RecordId } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import { docOf, idOf } from "../../drivers/shared/replicaRows.ts"
+import { docOf, idOf } from "../../node/database/replicaRecord.ts"
 import type { ReplicaRow, ReplicaSnapshot, RowFilter } from "../../ports/Replica.ts"
 
 export interface ReplicaSource extends Source {

@@ -25,8 +25,7 @@ import type {
   UpstreamShape,
   ViewEdges
 } from "../../ports/Upstream.ts"
-import { formatGiven } from "../views/registry.ts"
-import { Overloaded } from "../viewTypes.ts"
+import { formatGiven, Overloaded } from "../viewTypes.ts"
 import { type Bell, backoff, bell } from "./bell.ts"
 import { Departures } from "./departures.ts"
 import type { EdgeCounts, EdgesShape, Fork, RefusedEdges } from "./EdgeWriter.ts"

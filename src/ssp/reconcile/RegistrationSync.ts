@@ -9,9 +9,8 @@ import { Duration, Effect, Either } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
 import type { OwnedRegistration, Upstream, UpstreamError } from "../../ports/Upstream.ts"
 import type { JsonParams } from "../views/registering.ts"
-import { formatNamed } from "../views/registry.ts"
 import type { Views } from "../views/Views.ts"
-import type { StoreFailed } from "../viewTypes.ts"
+import { formatNamed, type StoreFailed } from "../viewTypes.ts"
 
 interface SyncDependencies {
   readonly upstream: Upstream["Type"]

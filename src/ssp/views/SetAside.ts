@@ -11,8 +11,7 @@ import { viewKey } from "../../core/view/viewId.ts"
 import { isoOf } from "../../core/view/viewTimes.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { WatchdogShape } from "../../ports/Watchdog.ts"
-import { type DebugView, type QuarantinedView, ViewNotFound, ViewQuarantined } from "../viewTypes.ts"
-import { formatNamed } from "./registry.ts"
+import { type DebugView, formatNamed, type QuarantinedView, ViewNotFound, ViewQuarantined } from "../viewTypes.ts"
 
 const Kept = Schema.parseJson(
   Schema.Struct({

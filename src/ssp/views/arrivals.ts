@@ -14,6 +14,8 @@ import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import { UpstreamError } from "../../ports/Upstream.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import {
+  formatGiven,
+  formatNamed,
   Overloaded,
   QueryRefused,
   StoreFailed,
@@ -24,7 +26,7 @@ import {
 import type { Committer, Surroundings } from "./committer.ts"
 import type { Reading } from "./reading.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
-import { formatGiven, formatNamed, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
+import { formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import { fullHeap } from "./viewLimits.ts"
 
 type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>

@@ -8,9 +8,9 @@ import { tablesRead } from "../../core/ivm/view/tablesRead.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Sees } from "../../protocol/access.ts"
 import type { RefusedEdges } from "../edges/EdgeWriter.ts"
-import type { DebugDeps, DebugView } from "../viewTypes.ts"
+import { type DebugDeps, type DebugView, formatNamed } from "../viewTypes.ts"
 import { toldOf } from "./answerBytes.ts"
-import { formatNamed, generationOf, type Registered, type Registry } from "./registry.ts"
+import { generationOf, type Registered, type Registry } from "./registry.ts"
 
 export const debugViewOf = (
   view: Registered,

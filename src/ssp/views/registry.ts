@@ -14,7 +14,7 @@ import { toJson } from "../../core/surql/values/json.ts"
 import { bytesWritten } from "../../core/surql/written/paid.ts"
 import { Feed } from "../../node/streams/feed.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import type { Format, ViewAnswer, ViewPlaced } from "../viewTypes.ts"
+import { type Format, formatGiven, type ViewAnswer, type ViewPlaced } from "../viewTypes.ts"
 import { resultBytes } from "./viewLimits.ts"
 
 export interface Registered {
@@ -47,13 +47,6 @@ export const generationOf = (view: Registered): number => view.instance.generati
 
 /** As it is kept: empty where the registration names none. */
 export const formatText = (format: Format | null): string => format ?? ""
-
-/** As it was registered; an unknown format counts as none. */
-export const formatNamed = (text: string): Format | null =>
-  text === "tree" || text === "streaming" || text === "flat" ? text : null
-
-/** As results are given: flat where none is named (D8). */
-export const formatGiven = (text: string): Format => formatNamed(text) ?? "flat"
 
 export const formatOf = (view: Registered): Format => formatGiven(view.stored.format)
 
