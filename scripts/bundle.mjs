@@ -1,11 +1,11 @@
 /**
- * Bundles what the doors load behind them: `dist/ssp.js`, `dist/scheduler.js` and `dist/jobs.js` become one line each
- * that loads `dist/bundle`.
+ * Bundles the programs: `dist/ssp.js`, `dist/scheduler.js` and `dist/jobs.js` are one line each that loads
+ * `dist/bundle`.
  *
  * Finding and reading some 900 small modules was more than half of a start, which is time without an SSP after each
  * crash. Only what is ours and Effect go in; every other package stays where it is, drivers with native code first. The
- * modules beside remain as they are, for those who compose their own. Without this step the doors work as the compiler
- * wrote them; without the compiler the doors work too, which is what `npm start` makes use of.
+ * modules beside remain as they are, for those who compose their own. Without the compiler the programs work too, which is
+ * what `npm start` makes use of.
  */
 // @ts-check
 
@@ -54,8 +54,9 @@ const tidyModules = async () => {
     const file = join(entry.parentPath ?? entry.path, entry.name)
     const [, module, kind] = /^(.*?)\.(js|d\.ts)(?:\.map)?$/.exec(file.slice(join(root, "dist").length + 1)) ?? []
     if (!entry.isFile() || module === undefined || /^(?:bundle|dashboard)\//.test(module)) continue
+    if (kind === "js" && doors.includes(module)) continue
     if (!existsSync(join(root, "src", `${module}.ts`)) || file.endsWith(".map")) rmSync(file)
-    else if (kind === "js" && !doors.includes(module)) {
+    else if (kind === "js") {
       const text = readFileSync(file, "utf8")
       const { code } = await transform(text, { target: "node20", legalComments: "none" })
       if (code !== text) writeFileSync(file, code)
@@ -71,7 +72,7 @@ const bundle = async () => {
     // All in one folder one below `dist`, as the modules are that look for files by where they are themselves.
     absWorkingDir: root,
     entryPoints: [
-      ...doors.map((name) => ({ in: `src/${name}.ts`, out: name })),
+      ...doors.map((name) => ({ in: `src/programs/${name}/main.ts`, out: name })),
       { in: "src/host/process/watchdogThread.ts", out: "watchdogThread" }
     ],
     // All its functions in one module are 240 KB, the only one that is used in a file of its own 21.
