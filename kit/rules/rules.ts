@@ -5,165 +5,11 @@
  * nothing, and on a sample that breaks it, where it must find something. A rule that cannot fail would be no rule.
  */
 import ts from "typescript"
+import { each, type Faults, type Rule, roomOf } from "./rooms.ts"
 import { globalsOf, importsOf, lineOf, literalText, parse, resolveImport, type SourceFile, visit } from "./syntax.ts"
 
-export type Faults = ReadonlyArray<string>
-export type Rule = (files: ReadonlyArray<SourceFile>) => Faults
-
-/** Tests, and the conformance suites, which are tests that others get too. */
-const isTest = (path: string): boolean => path.startsWith("test/") || path.startsWith("src/testing/")
-
-const each =
-  (check: (file: SourceFile, fault: (line: number, what: string) => void) => void): Rule =>
-  (files) => {
-    const faults: Array<string> = []
-    for (const file of files) check(file, (line, what) => faults.push(`${file.path}:${line} ${what}`))
-    return faults
-  }
-
-/** The room a file lives in; files directly under src/ are doors. */
-export const roomOf = (path: string): string | undefined => {
-  if (!path.startsWith("src/")) return undefined
-  const parts = path.split("/").slice(1)
-  if (parts.length === 1) return "door"
-  return parts[0] === "core" && parts.length > 2 ? `core/${parts[1]}` : parts[0]
-}
-
-/** Which rooms a room may import beside itself. Rooms that are not here are unknown, which is a fault. */
-const sees: { readonly [room: string]: ReadonlyArray<string> } = {
-  core: [],
-  "core/surql": ["core"],
-  "core/settings": ["core"],
-  "core/telemetry": ["core"],
-  "core/record": ["core", "core/surql", "core/telemetry"],
-  "core/view": ["core"],
-  "core/wal": ["core"],
-  "core/access": ["core", "core/settings"],
-  "core/surreal": ["core", "core/record", "core/surql"],
-  "core/job": ["core"],
-  "core/cluster": ["core", "core/view"],
-  "core/ivm": ["core", "core/record", "core/surql", "core/surreal", "core/view"],
-  "core/edges": ["core", "core/surql", "core/ivm"],
-  "core/integrity": ["core", "core/surql", "core/ivm"],
-  "core/rows": ["core", "core/surql", "core/ivm"],
-  protocol: ["core/*"],
-  ports: ["core/*", "protocol"],
-  node: ["core/*", "protocol", "ports"],
-  drivers: ["core/*", "protocol", "ports", "node"],
-  ssp: ["core/*", "protocol", "ports", "node"],
-  scheduler: ["core/*", "protocol", "ports", "node"],
-  outbox: ["core/*", "protocol", "ports"],
-  host: ["core/*", "protocol", "ports", "node", "drivers"],
-  testing: ["core/*", "protocol", "ports", "node"],
-  // What runs in a browser knows nothing of the service but the wire.
-  client: [],
-  views: ["core/*", "protocol"],
-  // A door may load the rest of itself.
-  door: [
-    "core/*",
-    "protocol",
-    "ports",
-    "node",
-    "drivers",
-    "ssp",
-    "scheduler",
-    "outbox",
-    "host",
-    "testing",
-    "client",
-    "views"
-  ]
-}
-
-/**
- * A whole node in memory, put together from drivers for tests and for composing: the only files of their rooms that
- * may.
- */
-const composed = new Set(["src/ssp/Memory.ts", "src/scheduler/Memory.ts"])
-
-const allowed = (from: string, to: string): boolean => {
-  const rooms = sees[from]
-  return (
-    rooms !== undefined && (from === to || rooms.includes(to) || (to.startsWith("core") && rooms.includes("core/*")))
-  )
-}
-
-export const imports: Rule = each((file, fault) => {
-  const room = roomOf(file.path)
-  if (room === undefined) return
-  if (sees[room] === undefined) fault(1, `room "${room}" is not on the map`)
-  for (const { specifier, line } of importsOf(file)) {
-    const target = resolveImport(file.path, specifier)
-    if (target === undefined) continue
-    const other = roomOf(target)
-    if (other === "drivers" && composed.has(file.path)) continue
-    if (other === undefined || !allowed(room, other)) fault(line, `${room} imports ${other ?? target}`)
-  }
-})
-
-/** Two or three files that know each other are one thing in parts. */
-const maxCircle = 3
-/** Circles that the subject asks for, by one of their files. */
-const neededCircles: { readonly [file: string]: string } = {
-  "src/core/surql/syntax/parseExpression.ts":
-    "the grammar is recursive: an expression holds a SELECT, which holds expressions",
-  "src/core/surql/evaluate/evaluate.ts":
-    "so is what the grammar means: an expression runs a query, which evaluates expressions"
-}
-
-/** Files that import each other in a circle, type imports included. */
-const circlesIn = (files: ReadonlyArray<SourceFile>): ReadonlyArray<ReadonlyArray<string>> => {
-  const byPath = new Map(files.map((file) => [file.path, file]))
-  const targets = new Map<string, ReadonlyArray<string>>()
-  for (const file of files)
-    targets.set(
-      file.path,
-      importsOf(file)
-        .flatMap(({ specifier }) => resolveImport(file.path, specifier) ?? [])
-        .filter((path) => byPath.has(path))
-    )
-  const reached = (from: string): ReadonlySet<string> => {
-    const seen = new Set<string>()
-    const queue = [from]
-    for (let path = queue.pop(); path !== undefined; path = queue.pop())
-      for (const target of targets.get(path) ?? [])
-        if (!seen.has(target)) {
-          seen.add(target)
-          queue.push(target)
-        }
-    return seen
-  }
-  const reach = new Map(files.map(({ path }) => [path, reached(path)]))
-  const circles = new Map<string, ReadonlyArray<string>>()
-  for (const [path, seen] of reach) {
-    if (!seen.has(path)) continue
-    const circle = [...seen].filter((other) => reach.get(other)!.has(path)).sort()
-    circles.set(circle[0]!, circle)
-  }
-  return [...circles.values()]
-}
-
-export const circles: Rule = (files) =>
-  circlesIn(files.filter(({ path }) => path.startsWith("src/")))
-    .filter((circle) => circle.length > maxCircle && !circle.some((path) => neededCircles[path] !== undefined))
-    .map((circle) => `${circle[0]}:1 imports itself in a circle of ${circle.length} files: ${circle.join(", ")}`)
-
-/** Files that one folder of `src` holds side by side, so that a folder can be read as a list. */
-const maxFilesPerFolder = 24
-/** Folders whose files are entries of one list. */
-const longLists: { readonly [folder: string]: number } = { "src/ports": 32 }
-
-export const folders: Rule = (files) => {
-  const counts = new Map<string, number>()
-  for (const { path } of files) {
-    if (!path.startsWith("src/")) continue
-    const folder = path.slice(0, path.lastIndexOf("/"))
-    counts.set(folder, (counts.get(folder) ?? 0) + 1)
-  }
-  return [...counts]
-    .filter(([folder, count]) => count > (longLists[folder] ?? maxFilesPerFolder))
-    .map(([folder, count]) => `${folder}:1 holds ${count} files side by side`)
-}
+/** Tests with their kit, and the conformance suites, which are tests that others get too. */
+const isTest = (path: string): boolean => /^(?:kit|test|src\/testing)\//.test(path)
 
 const valueModules = new Set([
   "Array",
@@ -349,7 +195,46 @@ export const timeOfDay: Rule = (files) => {
   return [...faults, ...stale.map((path) => `${path}:1 is named in ofTheDay and reads no time of day`)]
 }
 
-export const maxFileLines = 600
+export const maxFileLines = 450
+/** Files that are longer still, and how long each may be. The list may only shrink. */
+const longFiles: { readonly [path: string]: number } = {
+  "src/core/cluster/poolViews.ts": 535,
+  "src/core/ivm/engine.ts": 599,
+  "src/core/ivm/operators/groups.ts": 454,
+  "src/core/ivm/view/incrementalView.ts": 541,
+  "src/core/settings/settings.ts": 514,
+  "src/core/surql/evaluate/evaluate.ts": 574,
+  "src/core/surql/evaluate/select/group.ts": 510,
+  "src/core/surql/evaluate/select/select.ts": 511,
+  "src/core/surql/syntax/parsePrimary.ts": 524,
+  "src/protocol/SchedulerApi.ts": 532,
+  "src/scheduler/Config.ts": 595,
+  "src/scheduler/ingest/Ingest.ts": 509,
+  "src/ssp/Config.ts": 551,
+  "src/ssp/edges/writer.ts": 520,
+  "src/ssp/tables/TableFollower.ts": 558,
+  "src/ssp/views/viewService.ts": 599,
+  "src/testing/Replica.suite.ts": 462,
+  "test/browser/dashboard.test.ts": 524,
+  "test/contract/scheduler.views.test.ts": 479,
+  "test/contract/ssp.views.test.ts": 512,
+  "test/core/cluster/termWorld.ts": 460,
+  "test/core/ivm/generateQuery.ts": 568,
+  "test/core/ivm/index/viewIndex.test.ts": 545,
+  "test/core/ivm/pages.test.ts": 591,
+  "test/core/ivm/pitfalls.test.ts": 464,
+  "test/core/surql/generate.ts": 580,
+  "test/core/surql/scalarValues.ts": 570,
+  "test/host/surreal/Surreal.test.ts": 506,
+  "test/hostile/limits.ts": 457,
+  "test/outbox/outbox.test.ts": 459,
+  "test/package/tarball.test.ts": 480,
+  "test/scheduler/jobs.test.ts": 492,
+  "test/scheduler/replica/ProxyQuery.test.ts": 599,
+  "test/ssp/jobs/runner.test.ts": 473,
+  "test/ssp/membership/Membership.test.ts": 582,
+  "test/ssp/reconcile/Reconcile.test.ts": 474
+}
 export const maxColumns = 120
 /** Lines as the formatter writes them. A test tells one story from the first line to the last and may be longer. */
 export const maxFunctionLines = { source: 80, test: 100 } as const
@@ -372,7 +257,7 @@ const statementsIn = (body: ts.Node): number => {
 
 export const sizes: Rule = each((file, fault) => {
   const lines = file.text.split("\n").length - 1
-  if (lines >= maxFileLines) fault(1, `has ${lines} lines`)
+  if (lines > (longFiles[file.path] ?? maxFileLines)) fault(1, `has ${lines} lines`)
   const longest = isTest(file.path) ? maxFunctionLines.test : maxFunctionLines.source
   visit(file.tree, (node) => {
     if (!ts.isFunctionLike(node) || !("body" in node) || node.body === undefined) return

@@ -2,8 +2,8 @@
  * A scheduler, put together: routes, ingest and pool as one layer that needs only ports.
  *
  * Another deployment provides other ports (`Balance`, `Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`,
- * `Turn`, `RequestBody`, `Release`, `SchedulerConfig`) and any server that takes `HttpApi.Api`; the door
- * `src/programs/scheduler/main.ts` is one example.
+ * `Turn`, `RequestBody`, `Release`, `SchedulerConfig`) and any server that takes `HttpApi.Api`;
+ * `src/programs/scheduler/serve.ts` is one example.
  */
 import { Effect, Layer } from "effect"
 import { UnderWay } from "../node/http/repeatedRegistrations.ts"

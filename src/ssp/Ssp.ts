@@ -2,8 +2,8 @@
  * An SSP, put together: routes, guards, views, lifecycle and loops as one layer that needs only ports.
  *
  * Another deployment provides other ports (`Database`, `SavedState`, `Turn`, `RequestBody`, `SchedulerClient`,
- * `Release`, `SspConfig`) and any server that takes `HttpApi.Api`; the door `src/programs/ssp/main.ts` is one example. Two in one
- * runtime: `Layer.fresh` around each whole, its server included, never between a node and what serves its routes.
+ * `Release`, `SspConfig`) and any server that takes `HttpApi.Api`; `src/programs/ssp/serve.ts` is one example. Two in
+ * one runtime: `Layer.fresh` around each whole, its server included, never between a node and what serves its routes.
  */
 import { Effect, Layer } from "effect"
 import { UnderWay } from "../node/http/repeatedRegistrations.ts"
