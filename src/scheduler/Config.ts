@@ -51,52 +51,33 @@ export const knobs = {
   loadBalance: Settings.choice("SVC_SCHEDULER_LOAD_BALANCE", strategyNames, defaultStrategy, {
     meaning: "How an SSP is chosen for a view; file key `load_balance`."
   }),
-  heartbeatIntervalMs: Settings.integer(
-    "SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS",
-    5000,
-    { min: 10, max: hour },
-    {
-      unit: "ms",
-      meaning: "Longest time between two looks for SSPs that are silent; file key `heartbeat_interval_ms`."
-    }
-  ),
-  heartbeatTimeoutMs: Settings.integer(
-    "SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS",
-    15_000,
-    { min: 20, max: hour },
-    {
-      unit: "ms",
-      meaning: "Silence after which an SSP is removed and its views move; file key `heartbeat_timeout_ms`."
-    }
-  ),
-  bootstrapChunkSize: Settings.integer(
-    "SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE",
-    1000,
-    { min: 1, max: 100_000 },
-    {
-      unit: "records",
-      meaning:
-        "Records read at once when the database is cloned, and asked for at once by SSPs that bootstrap; file key `bootstrap_chunk_size`."
-    }
-  ),
-  bootstrapTimeoutSecs: Settings.integer(
-    "SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS",
-    120,
-    { min: 1, max: 86_400 },
-    { unit: "s", meaning: "Time an SSP has to bootstrap; file key `bootstrap_timeout_secs`." }
-  ),
+  heartbeatIntervalMs: Settings.integer("SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS", 5000, [10, hour], {
+    unit: "ms",
+    meaning: "Longest time between two looks for SSPs that are silent; file key `heartbeat_interval_ms`."
+  }),
+  heartbeatTimeoutMs: Settings.integer("SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS", 15_000, [20, hour], {
+    unit: "ms",
+    meaning: "Silence after which an SSP is removed and its views move; file key `heartbeat_timeout_ms`."
+  }),
+  bootstrapChunkSize: Settings.integer("SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE", 1000, [1, 100_000], {
+    unit: "records",
+    meaning:
+      "Records read at once when the database is cloned, and asked for at once by SSPs that bootstrap; file key `bootstrap_chunk_size`."
+  }),
+  bootstrapTimeoutSecs: Settings.integer("SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS", 120, [1, 86_400], {
+    unit: "s",
+    meaning: "Time an SSP has to bootstrap; file key `bootstrap_timeout_secs`."
+  }),
   ingestHost: Settings.text("SVC_SCHEDULER_INGEST_HOST", {
     meaning: "Address to listen on; file key `ingest_host`.",
     defaultText: "0.0.0.0",
     allowed: "a host name or an IP address",
     read: (text) => Address.parse(text.includes(":") && !text.startsWith("[") ? `[${text}]:1` : `${text}:1`)?.host
   }),
-  ingestPort: Settings.integer(
-    "SVC_SCHEDULER_INGEST_PORT",
-    9667,
-    { min: 0, max: 65_535 },
-    { unit: "", meaning: "Port to listen on, 0 takes a free one; file key `ingest_port`." }
-  ),
+  ingestPort: Settings.integer("SVC_SCHEDULER_INGEST_PORT", 9667, [0, 65_535], {
+    unit: "",
+    meaning: "Port to listen on, 0 takes a free one; file key `ingest_port`."
+  }),
   replicaDbPath: Settings.text("SVC_SCHEDULER_REPLICA_DB_PATH", {
     meaning: "Folder of the replica and of the pool; file key `replica_db_path`.",
     defaultText: "./data/replica",
@@ -108,86 +89,49 @@ export const knobs = {
     allowed: "a path"
   }),
   ...logKnobs,
-  sspPollIntervalMs: Settings.integer(
-    "SVC_SCHEDULER_SSP_POLL_INTERVAL_MS",
-    3000,
-    { min: 10, max: hour },
-    {
-      unit: "ms",
-      meaning: "Interval at which a bootstrapping SSP's `/health` is asked; file key `ssp_poll_interval_ms`."
-    }
-  ),
-  sspProbeIntervalMs: Settings.integer(
-    "SVC_SCHEDULER_SSP_PROBE_INTERVAL_MS",
-    1000,
-    { min: 0, max: hour },
-    {
-      unit: "ms",
-      meaning:
-        "Interval at which the `/health` of an SSP that has its data and applies nothing is asked: where two connections in a row are refused, its process is gone, and its views move at once. 0 for never; calls that are made anyway find out too."
-    }
-  ),
-  maxBufferPerSsp: Settings.integer(
-    "SVC_SCHEDULER_MAX_BUFFER_PER_SSP",
-    10_000,
-    { min: 1, max: 100_000_000 },
-    {
-      unit: "events",
-      meaning:
-        "Most events that wait for one SSP; beyond it must bootstrap again, and then what comes during that bootstrap does not count. File key `max_buffer_per_ssp`."
-    }
-  ),
-  snapshotUpdateIntervalSecs: Settings.integer(
-    "SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS",
-    300,
-    { min: 1, max: 86_400 },
-    {
-      unit: "s",
-      meaning: "Interval of checkpoints: replica synced, log cut; file key `snapshot_update_interval_secs`."
-    }
-  ),
+  sspPollIntervalMs: Settings.integer("SVC_SCHEDULER_SSP_POLL_INTERVAL_MS", 3000, [10, hour], {
+    unit: "ms",
+    meaning: "Interval at which a bootstrapping SSP's `/health` is asked; file key `ssp_poll_interval_ms`."
+  }),
+  sspProbeIntervalMs: Settings.integer("SVC_SCHEDULER_SSP_PROBE_INTERVAL_MS", 1000, [0, hour], {
+    unit: "ms",
+    meaning:
+      "Interval at which the `/health` of an SSP that has its data and applies nothing is asked: where two connections in a row are refused, its process is gone, and its views move at once. 0 for never; calls that are made anyway find out too."
+  }),
+  maxBufferPerSsp: Settings.integer("SVC_SCHEDULER_MAX_BUFFER_PER_SSP", 10_000, [1, 100_000_000], {
+    unit: "events",
+    meaning:
+      "Most events that wait for one SSP; beyond it must bootstrap again, and then what comes during that bootstrap does not count. File key `max_buffer_per_ssp`."
+  }),
+  snapshotUpdateIntervalSecs: Settings.integer("SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS", 300, [1, 86_400], {
+    unit: "s",
+    meaning: "Interval of checkpoints: replica synced, log cut; file key `snapshot_update_interval_secs`."
+  }),
   reconcileIntervalSecs: Settings.reconcileIntervalSecs,
   databaseLeaseSecs: Settings.databaseLeaseSecs,
   changesPerRead: Settings.changesPerRead,
   changesBehindSecs: Settings.changesBehindSecs,
   schemaIntervalMs: Settings.schemaIntervalMs,
   defineEvents: Settings.defineEvents,
-  integrityIntervalSecs: Settings.integer(
-    "SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS",
-    60,
-    { min: 0, max: 86_400 },
-    {
-      unit: "s",
-      meaning:
-        "Pause between two compares of the SSPs' records with the replica's, by hashes; an SSP that differs bootstraps again. 0 for none."
-    }
-  ),
-  integrityQuietSecs: Settings.integer(
-    "SVC_INTEGRITY_QUIET_SECS",
-    5,
-    { min: 0, max: 3600 },
-    {
-      unit: "s",
-      meaning:
-        "How long a table must be quiet before the hashes of its records are written to the database that is cloned; 0 writes none."
-    }
-  ),
-  deliveryWaitMs: Settings.integer(
-    "SVC_SCHEDULER_DELIVERY_WAIT_MS",
-    250,
-    { min: 0, max: 60_000 },
-    { unit: "ms", meaning: "Longest time an answer of `/ingest` waits for the ready SSPs." }
-  ),
-  jobResults: Settings.integer(
-    "SVC_SCHEDULER_JOB_RESULTS",
-    10_000,
-    { min: 0, max: 100_000 },
-    {
-      unit: "results",
-      meaning:
-        "Most results of jobs that are kept for `/jobs`, in memory and over restarts; the oldest make room, and all together they are at most 16 MiB long."
-    }
-  ),
+  integrityIntervalSecs: Settings.integer("SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS", 60, [0, 86_400], {
+    unit: "s",
+    meaning:
+      "Pause between two compares of the SSPs' records with the replica's, by hashes; an SSP that differs bootstraps again. 0 for none."
+  }),
+  integrityQuietSecs: Settings.integer("SVC_INTEGRITY_QUIET_SECS", 5, [0, 3600], {
+    unit: "s",
+    meaning:
+      "How long a table must be quiet before the hashes of its records are written to the database that is cloned; 0 writes none."
+  }),
+  deliveryWaitMs: Settings.integer("SVC_SCHEDULER_DELIVERY_WAIT_MS", 250, [0, 60_000], {
+    unit: "ms",
+    meaning: "Longest time an answer of `/ingest` waits for the ready SSPs."
+  }),
+  jobResults: Settings.integer("SVC_SCHEDULER_JOB_RESULTS", 10_000, [0, 100_000], {
+    unit: "results",
+    meaning:
+      "Most results of jobs that are kept for `/jobs`, in memory and over restarts; the oldest make room, and all together they are at most 16 MiB long."
+  }),
   sspUrlAllow: Settings.text("SVC_SCHEDULER_SSP_URL_ALLOW", {
     meaning:
       "Hosts that SSPs may register with, which also may be sent the secret; separated by commas, `*.domain` for all below it.",
@@ -220,52 +164,34 @@ export const knobs = {
     allowed: "the path of a YAML file"
   }),
   maxBodyBytes: Settings.maxBodyBytes("Deliveries of several events to an SSP are kept below it."),
-  maxPendingChanges: Settings.integer(
-    "SVC_MAX_PENDING_CHANGES",
-    10_000,
-    { min: 1, max: 10_000_000 },
-    { unit: "changes", meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED." }
-  ),
+  maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, [1, 10_000_000], {
+    unit: "changes",
+    meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED."
+  }),
   ...Settings.server,
   ...Settings.browser,
-  queryRowSteps: Settings.integer(
-    limits.rowSteps.setting,
-    limits.rowSteps.value,
-    { min: 1000, max: 1e12 },
-    { unit: "steps", meaning: "Most work for one row of a query, in steps (a row read, an element touched)." }
-  ),
-  querySteps: Settings.integer(
-    limits.querySteps.setting,
-    limits.querySteps.value,
-    { min: 1000, max: 1e12 },
-    { unit: "steps", meaning: "Most work for one query of `/proxy/query`, in steps." }
-  ),
-  queryBytes: Settings.integer(
-    limits.queryBytes.setting,
-    limits.queryBytes.value,
-    { min: 65_536, max: 1e12 },
-    {
-      unit: "bytes",
-      meaning:
-        "Most memory that one query of `/proxy/query` may make, charged before it is made, and beside it the longest answer."
-    }
-  ),
-  queryBytesTotal: Settings.integer(
-    "SVC_QUERY_BYTES_TOTAL",
-    0,
-    { min: 0, max: 1e12 },
-    {
-      unit: "bytes",
-      meaning:
-        "Most memory that queries of `/proxy/query` may take that run at once, each counted with SVC_QUERY_BYTES; 256 may wait. As much again for answers until they are sent. Beyond it 503 OVERLOADED. One always runs. 0 for a quarter of the heap."
-    }
-  ),
-  queryRows: Settings.integer(
-    limits.queryRows.setting,
-    limits.queryRows.value,
-    { min: 1, max: 1e9 },
-    { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer." }
-  ),
+  queryRowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, [1000, 1e12], {
+    unit: "steps",
+    meaning: "Most work for one row of a query, in steps (a row read, an element touched)."
+  }),
+  querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, [1000, 1e12], {
+    unit: "steps",
+    meaning: "Most work for one query of `/proxy/query`, in steps."
+  }),
+  queryBytes: Settings.integer(limits.queryBytes.setting, limits.queryBytes.value, [65_536, 1e12], {
+    unit: "bytes",
+    meaning:
+      "Most memory that one query of `/proxy/query` may make, charged before it is made, and beside it the longest answer."
+  }),
+  queryBytesTotal: Settings.integer("SVC_QUERY_BYTES_TOTAL", 0, [0, 1e12], {
+    unit: "bytes",
+    meaning:
+      "Most memory that queries of `/proxy/query` may take that run at once, each counted with SVC_QUERY_BYTES; 256 may wait. As much again for answers until they are sent. Beyond it 503 OVERLOADED. One always runs. 0 for a quarter of the heap."
+  }),
+  queryRows: Settings.integer(limits.queryRows.setting, limits.queryRows.value, [1, 1e9], {
+    unit: "rows",
+    meaning: "Most rows that a query of `/proxy/query` may answer."
+  }),
   ...Settings.logging
 }
 

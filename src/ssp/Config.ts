@@ -69,12 +69,10 @@ export const knobs = {
     defaultText: "./svc.yml if it is there",
     allowed: "the path of a YAML file"
   }),
-  ttlCleanupIntervalSecs: Settings.integer(
-    "TTL_CLEANUP_INTERVAL_SECS",
-    60,
-    { min: 1, max: 86_400 },
-    { unit: "s", meaning: "Interval of the removal of expired views." }
-  ),
+  ttlCleanupIntervalSecs: Settings.integer("TTL_CLEANUP_INTERVAL_SECS", 60, [1, 86_400], {
+    unit: "s",
+    meaning: "Interval of the removal of expired views."
+  }),
   schedulerUrl: Settings.text("SCHEDULER_URL", {
     meaning:
       "Scheduler address; set, it turns scheduler mode on. Several schedulers of one log (SVC_LOG_URL) separated by commas.",
@@ -101,200 +99,116 @@ export const knobs = {
     meaning:
       "How an SSP of a cluster gets changes: `pull`, it follows the tables that its views and jobs read, and holds no others; `push`, it is sent those of every table, and holds all records. A scheduler that only speaks the specification pushes."
   }),
-  tableGraceSecs: Settings.integer(
-    "SVC_TABLE_GRACE_SECS",
-    60,
-    { min: 0, max: 86_400 },
-    {
-      unit: "s",
-      meaning: "How long an SSP that pulls keeps a table that no view reads any more, for one that may come."
-    }
-  ),
-  heartbeatIntervalMs: Settings.integer(
-    "HEARTBEAT_INTERVAL_MS",
-    5000,
-    { min: 100, max: hour },
-    { unit: "ms", meaning: "Heartbeat period in scheduler mode." }
-  ),
+  tableGraceSecs: Settings.integer("SVC_TABLE_GRACE_SECS", 60, [0, 86_400], {
+    unit: "s",
+    meaning: "How long an SSP that pulls keeps a table that no view reads any more, for one that may come."
+  }),
+  heartbeatIntervalMs: Settings.integer("HEARTBEAT_INTERVAL_MS", 5000, [100, hour], {
+    unit: "ms",
+    meaning: "Heartbeat period in scheduler mode."
+  }),
   dataDir: Settings.text("SVC_DATA_DIR", {
     meaning: "Folder of the embedded store and saved state.",
     defaultText: "./data (in scheduler mode ./data/<SSP_ID>)",
     allowed: "a path"
   }),
-  stateDebounceMs: Settings.integer(
-    "SVC_STATE_DEBOUNCE_MS",
-    2000,
-    { min: 0, max: hour },
-    { unit: "ms", meaning: "Quiet time before state is saved." }
-  ),
+  stateDebounceMs: Settings.integer("SVC_STATE_DEBOUNCE_MS", 2000, [0, hour], {
+    unit: "ms",
+    meaning: "Quiet time before state is saved."
+  }),
   maxBodyBytes: Settings.maxBodyBytes("In scheduler mode 64 KiB more are taken."),
-  maxViews: Settings.integer(
-    "SVC_MAX_VIEWS",
-    100_000,
-    { min: 1, max: 10_000_000 },
-    { unit: "views", meaning: "Most registered views; beyond it registration answers 503." }
-  ),
-  maxPendingChanges: Settings.integer(
-    "SVC_MAX_PENDING_CHANGES",
-    10_000,
-    { min: 1, max: 10_000_000 },
-    { unit: "changes", meaning: "Most record changes that may wait for the store; beyond it 503 OVERLOADED." }
-  ),
-  maxPendingEdges: Settings.integer(
-    "SVC_MAX_PENDING_EDGES",
-    200_000,
-    { min: 1, max: 100_000_000 },
-    {
-      unit: "edges",
-      meaning:
-        "Most edges that may wait for the database (each the last of its changes, about 300 bytes); beyond it 503 OVERLOADED."
-    }
-  ),
-  maxStreams: Settings.integer(
-    "SVC_MAX_STREAMS",
-    1000,
-    { min: 1, max: 1_000_000 },
-    { unit: "streams", meaning: "Most views that are followed over event streams; beyond it 503." }
-  ),
+  maxViews: Settings.integer("SVC_MAX_VIEWS", 100_000, [1, 10_000_000], {
+    unit: "views",
+    meaning: "Most registered views; beyond it registration answers 503."
+  }),
+  maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, [1, 10_000_000], {
+    unit: "changes",
+    meaning: "Most record changes that may wait for the store; beyond it 503 OVERLOADED."
+  }),
+  maxPendingEdges: Settings.integer("SVC_MAX_PENDING_EDGES", 200_000, [1, 100_000_000], {
+    unit: "edges",
+    meaning:
+      "Most edges that may wait for the database (each the last of its changes, about 300 bytes); beyond it 503 OVERLOADED."
+  }),
+  maxStreams: Settings.integer("SVC_MAX_STREAMS", 1000, [1, 1_000_000], {
+    unit: "streams",
+    meaning: "Most views that are followed over event streams; beyond it 503."
+  }),
   ...Settings.browser,
-  maxTombstones: Settings.integer(
-    "SVC_MAX_TOMBSTONES",
-    defaultTombstones,
-    { min: 0, max: 100_000_000 },
-    {
-      unit: "records",
-      meaning:
-        "Most deleted records that are remembered (each about 230 bytes of memory), so that one created again goes on from its last version; of older ones only the highest version is known, and they go on from there."
-    }
-  ),
+  maxTombstones: Settings.integer("SVC_MAX_TOMBSTONES", defaultTombstones, [0, 100_000_000], {
+    unit: "records",
+    meaning:
+      "Most deleted records that are remembered (each about 230 bytes of memory), so that one created again goes on from its last version; of older ones only the highest version is known, and they go on from there."
+  }),
   ...Settings.server,
-  slowEvaluationMs: Settings.integer(
-    "SVC_SLOW_EVALUATION_MS",
-    250,
-    { min: 0, max: hour },
-    {
-      unit: "ms",
-      meaning:
-        "One evaluation of a view that computes for longer is written down while it goes on, so that a restart knows it: a query in which the process ended is set aside. 0 writes nothing down."
-    }
-  ),
-  rowErrorsPerMinute: Settings.integer(
-    "SVC_ROW_ERRORS_PER_MINUTE",
-    60,
-    { min: 0, max: 1_000_000 },
-    {
-      unit: "lines",
-      meaning:
-        "Most lines a minute about rows that views leave out, one for each kind of failure in a view, with the first row and its values; the rest are counted, and the count is a line."
-    }
-  ),
-  rowSteps: Settings.integer(
-    limits.rowSteps.setting,
-    limits.rowSteps.value,
-    { min: 1000, max: 1e12 },
-    {
-      unit: "steps",
-      meaning:
-        "Most work for one row of a view, in steps (a row read, an element touched), or for a view that is run whole at each change; a row that needs more is left out and named, a whole run shows no rows and says so."
-    }
-  ),
-  changeSteps: Settings.integer(
-    limits.changeSteps.setting,
-    limits.changeSteps.value,
-    { min: 1000, max: 1e12 },
-    {
-      unit: "steps",
-      meaning:
-        "Most work of one change for the rows of all views, in steps; rows of up to 1000 steps do not count. A row that finds too little left is left out and named until a later change, which evaluates it again."
-    }
-  ),
-  querySteps: Settings.integer(
-    limits.querySteps.setting,
-    limits.querySteps.value,
-    { min: 1000, max: 1e12 },
-    {
-      unit: "steps",
-      meaning: "Most work for what is evaluated over many rows (a group, a query of its own), in steps."
-    }
-  ),
-  queryBytes: Settings.integer(
-    limits.queryBytes.setting,
-    limits.queryBytes.value,
-    { min: 65_536, max: 1e12 },
-    {
-      unit: "bytes",
-      meaning:
-        "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make and write out; charged before it is made. A row that needs more is left out and named."
-    }
-  ),
-  viewBytesTotal: Settings.integer(
-    keptSetting,
-    0,
-    { min: 0, max: 1e12 },
-    {
-      unit: "bytes",
-      meaning:
-        "Most memory that rows of all views may keep beside their records: computed sort values, pieces of SPLIT, values and rows of groups, results of subqueries and of queries that are run whole. A registration that needs more is 503 OVERLOADED; a row that needs more later is left out and named until its record changes again. 0 for a third of the heap's limit."
-    }
-  ),
-  resultBytes: Settings.integer(
-    resultBytes.setting,
-    resultBytes.value,
-    { min: 65_536, max: resultBytes.most },
-    {
-      unit: "bytes",
-      meaning:
-        "Largest result of a view in format tree when it is written out. A larger one is refused at registration; one that grows beyond shows no rows and says so. Format flat has no such limit."
-    }
-  ),
+  slowEvaluationMs: Settings.integer("SVC_SLOW_EVALUATION_MS", 250, [0, hour], {
+    unit: "ms",
+    meaning:
+      "One evaluation of a view that computes for longer is written down while it goes on, so that a restart knows it: a query in which the process ended is set aside. 0 writes nothing down."
+  }),
+  rowErrorsPerMinute: Settings.integer("SVC_ROW_ERRORS_PER_MINUTE", 60, [0, 1_000_000], {
+    unit: "lines",
+    meaning:
+      "Most lines a minute about rows that views leave out, one for each kind of failure in a view, with the first row and its values; the rest are counted, and the count is a line."
+  }),
+  rowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, [1000, 1e12], {
+    unit: "steps",
+    meaning:
+      "Most work for one row of a view, in steps (a row read, an element touched), or for a view that is run whole at each change; a row that needs more is left out and named, a whole run shows no rows and says so."
+  }),
+  changeSteps: Settings.integer(limits.changeSteps.setting, limits.changeSteps.value, [1000, 1e12], {
+    unit: "steps",
+    meaning:
+      "Most work of one change for the rows of all views, in steps; rows of up to 1000 steps do not count. A row that finds too little left is left out and named until a later change, which evaluates it again."
+  }),
+  querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, [1000, 1e12], {
+    unit: "steps",
+    meaning: "Most work for what is evaluated over many rows (a group, a query of its own), in steps."
+  }),
+  queryBytes: Settings.integer(limits.queryBytes.setting, limits.queryBytes.value, [65_536, 1e12], {
+    unit: "bytes",
+    meaning:
+      "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make and write out; charged before it is made. A row that needs more is left out and named."
+  }),
+  viewBytesTotal: Settings.integer(keptSetting, 0, [0, 1e12], {
+    unit: "bytes",
+    meaning:
+      "Most memory that rows of all views may keep beside their records: computed sort values, pieces of SPLIT, values and rows of groups, results of subqueries and of queries that are run whole. A registration that needs more is 503 OVERLOADED; a row that needs more later is left out and named until its record changes again. 0 for a third of the heap's limit."
+  }),
+  resultBytes: Settings.integer(resultBytes.setting, resultBytes.value, [65_536, resultBytes.most], {
+    unit: "bytes",
+    meaning:
+      "Largest result of a view in format tree when it is written out. A larger one is refused at registration; one that grows beyond shows no rows and says so. Format flat has no such limit."
+  }),
   ...Settings.logging,
-  jobRetryBaseMs: Settings.integer(
-    "SVC_JOB_RETRY_BASE_MS",
-    1000,
-    { min: 1, max: hour },
-    { unit: "ms", meaning: "Base delay between attempts of a job." }
-  ),
-  jobResultBytes: Settings.integer(
-    "SVC_JOB_RESULT_BYTES",
-    4096,
-    { min: 0, max: 1_048_575 },
-    {
-      unit: "bytes",
-      meaning:
-        "Longest JSON answer of a backend that is kept as its job's result and sent to the scheduler; a longer one is left out and says so. 0 keeps none."
-    }
-  ),
-  jobMaxRetries: Settings.integer(
-    "SVC_JOB_MAX_RETRIES",
-    100,
-    { min: 0, max: 10_000 },
-    { unit: "retries", meaning: "Cap of a job's max_retries." }
-  ),
+  jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, [1, hour], {
+    unit: "ms",
+    meaning: "Base delay between attempts of a job."
+  }),
+  jobResultBytes: Settings.integer("SVC_JOB_RESULT_BYTES", 4096, [0, 1_048_575], {
+    unit: "bytes",
+    meaning:
+      "Longest JSON answer of a backend that is kept as its job's result and sent to the scheduler; a longer one is left out and says so. 0 keeps none."
+  }),
+  jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, [0, 10_000], {
+    unit: "retries",
+    meaning: "Cap of a job's max_retries."
+  }),
   reconcileIntervalSecs: Settings.reconcileIntervalSecs,
   databaseLeaseSecs: Settings.databaseLeaseSecs,
-  databaseWaitMs: Settings.integer(
-    "SVC_DATABASE_WAIT_MS",
-    4_000,
-    { min: 10, max: hour },
-    {
-      unit: "ms",
-      meaning: "How long a registration waits for the database to take it; then it is answered 500 STORE_FAILED."
-    }
-  ),
+  databaseWaitMs: Settings.integer("SVC_DATABASE_WAIT_MS", 4_000, [10, hour], {
+    unit: "ms",
+    meaning: "How long a registration waits for the database to take it; then it is answered 500 STORE_FAILED."
+  }),
   changesPerRead: Settings.changesPerRead,
   changesBehindSecs: Settings.changesBehindSecs,
   schemaIntervalMs: Settings.schemaIntervalMs,
   defineEvents: Settings.defineEvents,
-  integrityQuietSecs: Settings.integer(
-    "SVC_INTEGRITY_QUIET_SECS",
-    5,
-    { min: 0, max: 3600 },
-    {
-      unit: "s",
-      meaning:
-        "How long a table must be quiet before the hashes of its records are written to a database server; 0 writes none."
-    }
-  )
+  integrityQuietSecs: Settings.integer("SVC_INTEGRITY_QUIET_SECS", 5, [0, 3600], {
+    unit: "s",
+    meaning:
+      "How long a table must be quiet before the hashes of its records are written to a database server; 0 writes none."
+  })
 }
 
 /** Names of the scheduler that may stand in a shared environment. */

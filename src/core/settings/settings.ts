@@ -39,16 +39,16 @@ const documented = (env: string, { meaning, unit = "" }: Words) => ({ env, unit,
 export const integer = (
   env: string,
   fallback: number,
-  range: { readonly min: number; readonly max: number },
+  [least, most]: readonly [number, number],
   words: Words
 ): Knob<number> => ({
   ...documented(env, words),
   fallback,
   defaultText: String(fallback),
-  allowed: `a whole number from ${range.min} to ${range.max}`,
+  allowed: `a whole number from ${least} to ${most}`,
   read: (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN
-    return value >= range.min && value <= range.max ? value : undefined
+    return value >= least && value <= most ? value : undefined
   }
 })
 
@@ -111,93 +111,56 @@ export const password = (env: string, words: Words): Knob<string | undefined> =>
 })
 
 /** What both servers limit alike. */
-export const requestTimeoutSecs = integer(
-  "SVC_REQUEST_TIMEOUT_SECS",
-  120,
-  { min: 1, max: 3600 },
-  {
-    unit: "s",
-    meaning:
-      "Longest time for a request to arrive whole (beyond it 408), and longest time in which a client takes nothing of its answer (beyond it the connection is cut)."
-  }
-)
+export const requestTimeoutSecs = integer("SVC_REQUEST_TIMEOUT_SECS", 120, [1, 3600], {
+  unit: "s",
+  meaning:
+    "Longest time for a request to arrive whole (beyond it 408), and longest time in which a client takes nothing of its answer (beyond it the connection is cut)."
+})
 
 /** Largest request body, in bytes, where nothing is set. */
 export const defaultBodyBytes = 2_097_152
 
 /** Largest request body; each server says what else it means for it. */
 export const maxBodyBytes = (meaning: string): Knob<number> =>
-  integer(
-    "SVC_MAX_BODY_BYTES",
-    defaultBodyBytes,
-    { min: 1024, max: 268_435_456 },
-    { unit: "bytes", meaning: `Largest request body; beyond it 413. ${meaning}` }
-  )
+  integer("SVC_MAX_BODY_BYTES", defaultBodyBytes, [1024, 268_435_456], {
+    unit: "bytes",
+    meaning: `Largest request body; beyond it 413. ${meaning}`
+  })
 
 /** Bounds on what clients may hold of a server, the same for both. */
-export const maxConnections = integer(
-  "SVC_MAX_CONNECTIONS",
-  10_000,
-  { min: 1, max: 1_000_000 },
-  {
-    unit: "connections",
-    meaning:
-      "Most open connections. One beyond it may ask a probe (`/health`, `/livez`, `/readyz`, `/version`) or is told 503 OVERLOADED, and closes; 32 of those at once."
-  }
-)
-export const maxConnectionsPerAddress = integer(
-  "SVC_MAX_CONNECTIONS_PER_ADDRESS",
-  0,
-  { min: 0, max: 1_000_000 },
-  {
-    unit: "connections",
-    meaning:
-      "Most of them from one client address (of IPv6, from one /64), with the same answer beyond it; 0 for half of SVC_MAX_CONNECTIONS. Clients behind one proxy have one address: with a proxy in front set it to SVC_MAX_CONNECTIONS, and limit clients there."
-  }
-)
-export const maxBodyBytesTotal = integer(
-  "SVC_MAX_BODY_BYTES_TOTAL",
-  67_108_864,
-  { min: 1024, max: 1e12 },
-  {
-    unit: "bytes",
-    meaning:
-      "Most bytes of request bodies that have begun and not ended, all together; beyond it 503 OVERLOADED. Where no secret is asked for, a quarter for one address. One body of the largest size always fits."
-  }
-)
+export const maxConnections = integer("SVC_MAX_CONNECTIONS", 10_000, [1, 1_000_000], {
+  unit: "connections",
+  meaning:
+    "Most open connections. One beyond it may ask a probe (`/health`, `/livez`, `/readyz`, `/version`) or is told 503 OVERLOADED, and closes; 32 of those at once."
+})
+export const maxConnectionsPerAddress = integer("SVC_MAX_CONNECTIONS_PER_ADDRESS", 0, [0, 1_000_000], {
+  unit: "connections",
+  meaning:
+    "Most of them from one client address (of IPv6, from one /64), with the same answer beyond it; 0 for half of SVC_MAX_CONNECTIONS. Clients behind one proxy have one address: with a proxy in front set it to SVC_MAX_CONNECTIONS, and limit clients there."
+})
+export const maxBodyBytesTotal = integer("SVC_MAX_BODY_BYTES_TOTAL", 67_108_864, [1024, 1e12], {
+  unit: "bytes",
+  meaning:
+    "Most bytes of request bodies that have begun and not ended, all together; beyond it 503 OVERLOADED. Where no secret is asked for, a quarter for one address. One body of the largest size always fits."
+})
 
-export const maxTurnMs = integer(
-  "SVC_MAX_TURN_MS",
-  30_000,
-  { min: 0, max: 3_600_000 },
-  {
-    unit: "ms",
-    meaning:
-      "Longest turn of the event loop: a process that computes for longer without a pause says what it evaluates and ends with exit code 5. Time in which it did not compute (a suspended machine, a debugger) does not count. 0 for no limit."
-  }
-)
+export const maxTurnMs = integer("SVC_MAX_TURN_MS", 30_000, [0, 3_600_000], {
+  unit: "ms",
+  meaning:
+    "Longest turn of the event loop: a process that computes for longer without a pause says what it evaluates and ends with exit code 5. Time in which it did not compute (a suspended machine, a debugger) does not count. 0 for no limit."
+})
 
-export const maxMemory = integer(
-  "SVC_MAX_MEMORY",
-  75,
-  { min: 1, max: 100 },
-  {
-    unit: "%",
-    meaning:
-      "Most of the container's memory (cgroup; else the machine's) that the heap may take; where V8 allows less (--max-old-space-size), that counts. With 85 % of it in use after a collection, changes that grow and new views are answered 503 OVERLOADED until less than 80 % is."
-  }
-)
+export const maxMemory = integer("SVC_MAX_MEMORY", 75, [1, 100], {
+  unit: "%",
+  meaning:
+    "Most of the container's memory (cgroup; else the machine's) that the heap may take; where V8 allows less (--max-old-space-size), that counts. With 85 % of it in use after a collection, changes that grow and new views are answered 503 OVERLOADED until less than 80 % is."
+})
 
-export const rateLimit = integer(
-  "SVC_RATE_LIMIT",
-  0,
-  { min: 0, max: 1_000_000 },
-  {
-    unit: "requests/s",
-    meaning:
-      "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted."
-  }
-)
+export const rateLimit = integer("SVC_RATE_LIMIT", 0, [0, 1_000_000], {
+  unit: "requests/s",
+  meaning:
+    "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted."
+})
 
 const pem = (env: string, meaning: string): Knob<string | undefined> =>
   text(env, { meaning, allowed: "the path of a PEM file" })
@@ -212,16 +175,11 @@ export const tlsCaFile = pem(
   "SVC_TLS_CA_FILE",
   "Certificates of the authority of a cluster's nodes. Scheduler and SSPs then speak TLS with each other only, each shows its certificate, and each is verified against these alone; what only nodes ask is answered 403 to everybody else."
 )
-export const auditTurnedPerMinute = integer(
-  "SVC_AUDIT_TURNED_PER_MINUTE",
-  20,
-  { min: 0, max: 1_000_000 },
-  {
-    unit: "lines",
-    meaning:
-      "Most audit lines a minute about callers with one secret, or with none that is known, who are turned away (401, 403); the rest are counted, and the count is a line."
-  }
-)
+export const auditTurnedPerMinute = integer("SVC_AUDIT_TURNED_PER_MINUTE", 20, [0, 1_000_000], {
+  unit: "lines",
+  meaning:
+    "Most audit lines a minute about callers with one secret, or with none that is known, who are turned away (401, 403); the rest are counted, and the count is a line."
+})
 
 const origin = /^https?:\/\/[a-z0-9._[\]:-]+$/
 
@@ -253,27 +211,18 @@ export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
 
 /** Of pages that follow views with tokens. */
 export const browser = {
-  streamBuffer: integer(
-    "SVC_STREAM_BUFFER",
-    1000,
-    { min: 1, max: 1_000_000 },
-    {
-      unit: "deltas",
-      meaning: "Deltas kept per view that is followed, so that a stream resumes without a new snapshot."
-    }
-  ),
-  streamViews: integer(
-    "SVC_STREAM_VIEWS",
-    100,
-    { min: 1, max: 10_000 },
-    { unit: "views", meaning: "Most views at a time on one connection of `POST /stream`, and in one token." }
-  ),
-  viewTokenTtlSecs: integer(
-    "SVC_VIEW_TOKEN_TTL",
-    900,
-    { min: 10, max: 86_400 },
-    { unit: "s", meaning: "Longest time that a token for views is good for." }
-  ),
+  streamBuffer: integer("SVC_STREAM_BUFFER", 1000, [1, 1_000_000], {
+    unit: "deltas",
+    meaning: "Deltas kept per view that is followed, so that a stream resumes without a new snapshot."
+  }),
+  streamViews: integer("SVC_STREAM_VIEWS", 100, [1, 10_000], {
+    unit: "views",
+    meaning: "Most views at a time on one connection of `POST /stream`, and in one token."
+  }),
+  viewTokenTtlSecs: integer("SVC_VIEW_TOKEN_TTL", 900, [10, 86_400], {
+    unit: "s",
+    meaning: "Longest time that a token for views is good for."
+  }),
   browserOrigins: {
     ...documented("SVC_BROWSER_ORIGINS", {
       meaning:
@@ -287,56 +236,34 @@ export const browser = {
 export const nodeName = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/
 export const nodeNameAllowed = "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot"
 
-export const reconcileIntervalSecs = integer(
-  "SVC_RECONCILE_INTERVAL_SECS",
-  600,
-  { min: 0, max: 86_400 },
-  { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }
-)
+export const reconcileIntervalSecs = integer("SVC_RECONCILE_INTERVAL_SECS", 600, [0, 86_400], {
+  unit: "s",
+  meaning: "Pause between two compares with a database server, which repair what differs; 0 for none."
+})
 
-export const databaseLeaseSecs = integer(
-  "SVC_DATABASE_LEASE_SECS",
-  10,
-  { min: 1, max: 3_600 },
-  {
-    unit: "s",
-    meaning:
-      "How long a database server is this service's to follow without a word from it; it is renewed three times as often. A second SSP without a scheduler, or a second scheduler, stands by and takes over when it has lapsed."
-  }
-)
+export const databaseLeaseSecs = integer("SVC_DATABASE_LEASE_SECS", 10, [1, 3_600], {
+  unit: "s",
+  meaning:
+    "How long a database server is this service's to follow without a word from it; it is renewed three times as often. A second SSP without a scheduler, or a second scheduler, stands by and takes over when it has lapsed."
+})
 
-export const changesPerRead = integer(
-  "SVC_CHANGES_PER_READ",
-  20_000,
-  { min: 1, max: 1_000_000 },
-  {
-    unit: "rows",
-    meaning:
-      "Rows of a database's change table that are read at once, with their records, and applied as one step; what waits beyond it is taken in parts. Fewer are where their records are large beside the heap: a step is 1 to 64 MiB of text. A scheduler reads no more than SVC_MAX_PENDING_CHANGES."
-  }
-)
+export const changesPerRead = integer("SVC_CHANGES_PER_READ", 20_000, [1, 1_000_000], {
+  unit: "rows",
+  meaning:
+    "Rows of a database's change table that are read at once, with their records, and applied as one step; what waits beyond it is taken in parts. Fewer are where their records are large beside the heap: a step is 1 to 64 MiB of text. A scheduler reads no more than SVC_MAX_PENDING_CHANGES."
+})
 
-export const changesBehindSecs = integer(
-  "SVC_CHANGES_BEHIND_SECS",
-  60,
-  { min: 0, max: 86_400 },
-  {
-    unit: "s",
-    meaning:
-      "A warning is logged when a database's change table has not been read to its end for longer, because reads fail or more is written than is taken; 0 logs none."
-  }
-)
+export const changesBehindSecs = integer("SVC_CHANGES_BEHIND_SECS", 60, [0, 86_400], {
+  unit: "s",
+  meaning:
+    "A warning is logged when a database's change table has not been read to its end for longer, because reads fail or more is written than is taken; 0 logs none."
+})
 
-export const schemaIntervalMs = integer(
-  "SVC_SCHEMA_INTERVAL_MS",
-  1_000,
-  { min: 0, max: 3_600_000 },
-  {
-    unit: "ms",
-    meaning:
-      "Pause between two looks at what a database server defines (tables, fields, functions, parameters), one short statement each; 0 looks at the start only."
-  }
-)
+export const schemaIntervalMs = integer("SVC_SCHEMA_INTERVAL_MS", 1_000, [0, 3_600_000], {
+  unit: "ms",
+  meaning:
+    "Pause between two looks at what a database server defines (tables, fields, functions, parameters), one short statement each; 0 looks at the start only."
+})
 
 export const defineEvents = choice("SVC_DEFINE_EVENTS", ["on", "off"], "on", {
   meaning:

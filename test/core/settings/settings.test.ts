@@ -12,7 +12,7 @@ import * as Settings from "../../../src/core/settings/settings.ts"
 import * as Ttl from "../../../src/core/view/ttl.ts"
 
 const knobs = {
-  count: Settings.integer("SVC_COUNT", 5, { min: 1, max: 10 }, { meaning: "A count.", unit: "things" }),
+  count: Settings.integer("SVC_COUNT", 5, [1, 10], { meaning: "A count.", unit: "things" }),
   kind: Settings.choice("SVC_KIND", ["a", "b"], "a", { meaning: "A kind." }),
   token: Settings.secret("SVC_TOKEN", { meaning: "A secret." })
 }
