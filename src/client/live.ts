@@ -193,14 +193,14 @@ export class LiveClient {
 
 /** A view that is followed until it is disposed of. */
 export class Followed<Row> implements AsyncIterable<State<Row>> {
-  /** As all share it; for bindings. */
-  readonly shared: SharedView
   readonly #release: () => void
   readonly #ends = new Set<() => void>()
   #isDone = false
 
-  constructor(shared: SharedView) {
-    this.shared = shared
+  constructor(
+    /** As all share it; for bindings. */
+    readonly shared: SharedView
+  ) {
     this.#release = shared.hold()
   }
 

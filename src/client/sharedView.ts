@@ -47,8 +47,6 @@ const healthyMs = 10_000
 const maxAnew = 5
 
 export class SharedView implements Carried {
-  /** As the application named it. */
-  readonly key: string
   readonly #source: Source
   readonly #home: Home
   readonly #data = new ViewRows()
@@ -68,8 +66,12 @@ export class SharedView implements Carried {
   #cancelGrace = () => {}
   #cancelRenewal = () => {}
 
-  constructor(key: string, source: Source, home: Home) {
-    this.key = key
+  constructor(
+    /** As the application named it. */
+    readonly key: string,
+    source: Source,
+    home: Home
+  ) {
     this.#source = source
     this.#home = home
     this.lapse()

@@ -52,7 +52,6 @@ const healthyMs = 10_000
 const doubtMs = 20_000
 
 export class Stream {
-  readonly url: string
   /** Views to carry. */
   readonly views = new Set<Carried>()
   readonly #setting: StreamSetting
@@ -76,8 +75,10 @@ export class Stream {
   #fault: Fault = fault("CUT", "")
   #retryAfterMs: number | undefined
 
-  constructor(url: string, setting: StreamSetting) {
-    this.url = url
+  constructor(
+    readonly url: string,
+    setting: StreamSetting
+  ) {
     this.#setting = setting
   }
 

@@ -7,14 +7,15 @@
 
 /** A number of JSON text that is neither a 64-bit integer nor a float. */
 export class NumberRefused extends Error {
-  /** Where it stands, as `[3].record.n`; empty for the text itself. */
-  readonly path: string
   readonly reason: string
-  constructor(path: string, digits: string) {
+  constructor(
+    /** Where it stands, as `[3].record.n`; empty for the text itself. */
+    readonly path: string,
+    digits: string
+  ) {
     const shown = digits.length > 40 ? `${digits.slice(0, 40)}… (${digits.length} characters)` : digits
     const reason = `is ${shown}, which neither a 64-bit integer nor a float can hold`
     super(`${path === "" ? "the value" : path} ${reason}`)
-    this.path = path
     this.reason = reason
   }
 }
@@ -76,13 +77,10 @@ const numberOf = (digits: string): number | bigint | undefined => {
 /** Reads text that is known to be JSON. */
 class ExactReader {
   private at = 0
-  private readonly text: string
   /** Where the value that is read stands: keys and positions. */
   private readonly path: Array<string | number> = []
 
-  constructor(text: string) {
-    this.text = text
-  }
+  constructor(private readonly text: string) {}
 
   value(): unknown {
     const first = this.next()

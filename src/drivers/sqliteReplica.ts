@@ -308,15 +308,13 @@ const attempt = <A>(body: () => A): Effect.Effect<A, ReplicaError> => Effect.try
  * What has been committed, written or not: where that stands, what it says of records, and how it gets into the file.
  */
 class Committed {
-  private readonly writer: Link
   private readonly recent = new RecentRecords(recentRecords, recentChars)
   private readonly unwritten = new Map<string, ReplicaRecord>()
   applied: number
   private written: number
   private isFailing = false
 
-  constructor(writer: Link) {
-    this.writer = writer
+  constructor(private readonly writer: Link) {
     this.applied = this.written = Shelves.appliedOf(writer)
   }
 

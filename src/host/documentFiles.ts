@@ -59,13 +59,14 @@ class Reading {
   /** The first fault; the library wraps the errors of its readers in texts that no longer say it. */
   private fault: string | undefined
   private readonly folders: ReadonlyArray<string>
-  private readonly root: string
 
   /**
    * `root` is the document itself, which may lie anywhere; what it refers to lies below its folder or below `folder`.
    */
-  constructor(root: string, folder: string) {
-    this.root = root
+  constructor(
+    private readonly root: string,
+    folder: string
+  ) {
     this.folders = [dirname(root), folder].map((path) => realpathSync(path))
   }
 

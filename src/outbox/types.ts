@@ -48,16 +48,14 @@ const primitives: { readonly [type: string]: string } = {
 }
 
 class Generator {
-  private readonly document: Document.ApiDocument
-  private readonly prefix: string
   /** Type name by pointer. */
   private readonly names = new Map<string, string>()
   readonly declarations: Array<string> = []
 
-  constructor(document: Document.ApiDocument, prefix: string) {
-    this.document = document
-    this.prefix = prefix
-  }
+  constructor(
+    private readonly document: Document.ApiDocument,
+    private readonly prefix: string
+  ) {}
 
   typeAt(pointer: string): string {
     return this.typeOf(Document.at(this.document.content, pointer), "    ")

@@ -104,15 +104,15 @@ const answerOf = ({ code, details, message, retryAfterMs, status }: Refusal): Re
   )
 
 class Handler<User extends ViewUser> {
-  private readonly declarations: { readonly [name: string]: AnyDeclaration }
-  private readonly options: HandlerOptions<User>
   private readonly service: Service
   private readonly holdings: Holdings
   private readonly tokenMs: number
 
-  constructor(declarations: { readonly [name: string]: AnyDeclaration }, options: HandlerOptions<User>, world: World) {
-    this.declarations = declarations
-    this.options = options
+  constructor(
+    private readonly declarations: { readonly [name: string]: AnyDeclaration },
+    private readonly options: HandlerOptions<User>,
+    world: World
+  ) {
     const { maxUsers = 100_000, secret, tokenMs = 300_000, viewsPerUser = 100 } = options
     this.tokenMs = tokenMs
     this.holdings = new Holdings({ viewsPerUser, users: maxUsers })

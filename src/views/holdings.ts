@@ -16,11 +16,8 @@ export type Held =
 
 export class Holdings {
   private readonly ends = new Map<string, Map<string, number>>()
-  private readonly bounds: Bounds
 
-  constructor(bounds: Bounds) {
-    this.bounds = bounds
-  }
+  constructor(private readonly bounds: Bounds) {}
 
   get users(): number {
     return this.ends.size

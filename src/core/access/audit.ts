@@ -60,12 +60,9 @@ export const windowMs = 60_000
  * Callers without a known secret count as one, so that a flood of guesses does not hide what a known secret tries.
  */
 export class TurnedAway {
-  private readonly most: number
   private readonly counts = new Map<string, number>()
 
-  constructor(most: number) {
-    this.most = most
-  }
+  constructor(private readonly most: number) {}
 
   /** Whether no caller was turned away in this window. */
   get isIdle(): boolean {

@@ -27,14 +27,11 @@ export const clientOf = (address: string): string => {
 }
 
 export class RateLimit {
-  readonly perSecond: number
   private now = new Map<string, Bucket>()
   private before = new Map<string, Bucket>()
   private swappedAt = 0
 
-  constructor(perSecond: number) {
-    this.perSecond = perSecond
-  }
+  constructor(readonly perSecond: number) {}
 
   /** Takes one request of `client`; 0, or the whole seconds to wait. */
   take(client: string, nowMs: number): number {

@@ -42,11 +42,9 @@ const recordOf = (key: string): string =>
 type Rows = Pick<View, "childEntries" | "repeats" | "rows">
 
 export class ViewEdgeState {
-  private readonly instance: Rows
   private readonly counts: Map<string, number> | undefined
 
-  constructor(instance: Rows) {
-    this.instance = instance
+  constructor(private readonly instance: Rows) {
     this.counts = instance.repeats ? new Map() : undefined
   }
 

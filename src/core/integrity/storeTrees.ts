@@ -28,22 +28,19 @@ export interface VersionedLeaf extends Leaf {
 
 class TableTree {
   readonly tree = new MerkleTree()
-  /** Another number after every change. */
-  stamp: number
   /** Id texts whose record has changed since they were last looked at. */
   readonly changed = new Set<string>()
   /** Ids of each bucket's records. */
   private readonly members = new Map<number, Array<string>>()
   private placed = 0
   indexed = false
-  private readonly store: Store
-  private readonly table: string
 
-  constructor(store: Store, table: string, stamp: number) {
-    this.store = store
-    this.table = table
-    this.stamp = stamp
-  }
+  constructor(
+    private readonly store: Store,
+    private readonly table: string,
+    /** Another number after every change. */
+    public stamp: number
+  ) {}
 
   /** Leaves of a bucket as the records are now. */
   leaves(bucket: number): ReadonlyArray<VersionedLeaf> {
@@ -108,11 +105,9 @@ class TableTree {
 /** Told by the store of everything that moves in it. */
 export class StoreTrees {
   private readonly tables = new Map<string, TableTree>()
-  private readonly store: Store
   private stamps = 0
 
-  constructor(store: Store) {
-    this.store = store
+  constructor(private readonly store: Store) {
     store.watcher = this
   }
 

@@ -62,12 +62,9 @@ export const read = (line: string): FeedEvent | Watermark | string => {
 /** Cuts text into lines, whatever pieces it comes in. */
 export class LineCutter {
   private rest = ""
-  private readonly most: number
 
   /** `most`: characters of a line. */
-  constructor(most: number) {
-    this.most = most
-  }
+  constructor(private readonly most: number) {}
 
   /** The lines that have ended; undefined where one is too long. */
   push(text: string): ReadonlyArray<string> | undefined {

@@ -20,9 +20,6 @@ export interface Entry {
 export const mostSkipped = 500
 
 export class FeedWriter {
-  private readonly wants: (table: string) => boolean
-  private readonly logId: string
-  private readonly epoch: number
   /** Everything through here has been looked at. */
   looked: number
   /** The position of the last event that was written. */
@@ -34,12 +31,14 @@ export class FeedWriter {
   private isOpen = true
 
   /** `after` may lie within a step, of which the reader has a part. */
-  constructor(after: number, wants: (table: string) => boolean, logId: string, epoch: number) {
+  constructor(
+    after: number,
+    private readonly wants: (table: string) => boolean,
+    private readonly logId: string,
+    private readonly epoch: number
+  ) {
     this.looked = this.written = after
     this.told = after - 1
-    this.wants = wants
-    this.logId = logId
-    this.epoch = epoch
   }
 
   /** Looks at the position behind the last; answers what is to be written of it, as a rule nothing or its line. */

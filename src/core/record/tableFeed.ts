@@ -53,15 +53,13 @@ class Joining {
   seen = 0
   /** The lines that come are of a feed that was asked for this table too. */
   isOpen = false
-  /** Nothing else is applied before it has joined. */
-  blocks: boolean
-  readonly repairs: boolean
   readonly records = new Map<string, Kept>()
 
-  constructor(blocks: boolean, repairs: boolean) {
-    this.blocks = blocks
-    this.repairs = repairs
-  }
+  constructor(
+    /** Nothing else is applied before it has joined. */
+    public blocks: boolean,
+    readonly repairs: boolean
+  ) {}
 
   /** The later position wins; of a page and an event at the same, either. */
   put(said: Said, seq: number): void {
@@ -81,7 +79,6 @@ interface Table {
 export class TableFeed {
   private readonly tables = new Map<string, Table>()
   private readonly joiningTables = new Set<string>()
-  private readonly isAlways: (table: string) => boolean
   private readonly base: number
   /** Everything of the tables that are held has come through here. */
   private at: number
@@ -90,9 +87,12 @@ export class TableFeed {
   private isWithin = false
 
   /** Stands at `at`, with these tables. `isAlways`: tables that are followed though no page of them is read. */
-  constructor(at: number, held: Iterable<string>, isAlways: (table: string) => boolean) {
+  constructor(
+    at: number,
+    held: Iterable<string>,
+    private readonly isAlways: (table: string) => boolean
+  ) {
     this.at = this.base = at
-    this.isAlways = isAlways
     for (const table of held) this.tables.set(table, { last: undefined, base: at, joining: undefined })
   }
 

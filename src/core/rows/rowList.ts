@@ -54,19 +54,19 @@ export class RowList {
   chars = 0
   private items = new ChunkedList<Item>()
   private readonly byKey = new Map<string, Item>()
-  private readonly view: View
   private readonly ranking: Ranking | undefined
-  private readonly mostBytes: number
   private readonly patchFrom: number
 
   /**
    * `mostBytes`: what all rows may take; one that takes more fails with {@link TooLarge}. Rows of fewer characters than
    * `patchFrom` are told whole.
    */
-  constructor(view: View, mostBytes: number, patchFrom = smallRow) {
-    this.view = view
+  constructor(
+    private readonly view: View,
+    private readonly mostBytes: number,
+    patchFrom = smallRow
+  ) {
     this.ranking = view.ranking
-    this.mostBytes = mostBytes
     this.patchFrom = patchFrom
   }
 

@@ -83,13 +83,14 @@ const backendTopKeys = [...new Set(Object.keys(backendKeys).map((key) => key.spl
 
 /** Reads one mapping, collecting faults with the full key path. */
 class Reader {
-  readonly path: string
-  readonly faults: Array<string>
   readonly map: Mapping
 
-  constructor(path: string, value: unknown, keys: ReadonlyArray<string> | undefined, faults: Array<string>) {
-    this.path = path
-    this.faults = faults
+  constructor(
+    readonly path: string,
+    value: unknown,
+    keys: ReadonlyArray<string> | undefined,
+    readonly faults: Array<string>
+  ) {
     if (!isMapping(value)) this.fault("", `must be a mapping`)
     this.map = isMapping(value) ? value : {}
     if (keys === undefined) return

@@ -4,14 +4,12 @@
  */
 
 export class Distribution {
-  readonly bounds: ReadonlyArray<number>
   /** Per bucket, not cumulative; one more than bounds takes the rest. */
   readonly counts: Array<number>
   sum = 0
 
   /** @param bounds upper ones, ascending, a value at a bound below it */
-  constructor(bounds: ReadonlyArray<number>) {
-    this.bounds = bounds
+  constructor(readonly bounds: ReadonlyArray<number>) {
     this.counts = new Array<number>(bounds.length + 1).fill(0)
   }
 

@@ -118,11 +118,8 @@ export type Env = { readonly [name: string]: string | undefined }
 class Reader {
   readonly warnings: Array<string> = []
   readonly used = new Set<string>()
-  private readonly env: Env
 
-  constructor(env: Env) {
-    this.env = env
-  }
+  constructor(private readonly env: Env) {}
 
   text(name: string): string | undefined {
     this.used.add(name)

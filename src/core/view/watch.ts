@@ -51,16 +51,13 @@ export type Finding =
 
 /** Remembers what it saw last; one per watched thread. */
 export class Watch {
-  private readonly bounds: Bounds
   private beat = -1
   private evaluation = -1
   private turnMs = 0
   private evaluationMs = 0
   private isSlow = false
 
-  constructor(bounds: Bounds) {
-    this.bounds = bounds
-  }
+  constructor(private readonly bounds: Bounds) {}
 
   look(seen: Look): ReadonlyArray<Finding> {
     const { maxTurnMs, slowMs } = this.bounds

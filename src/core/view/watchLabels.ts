@@ -38,13 +38,11 @@ export const read = (memory: Uint8Array, slot: number): Label | undefined => {
 }
 
 export class Labels {
-  private readonly memory: Uint8Array
   private readonly slots: number
   private last = noSlot
   private used = 0
 
-  constructor(memory: Uint8Array) {
-    this.memory = memory
+  constructor(private readonly memory: Uint8Array) {
     this.slots = Math.floor(memory.length / labelBytes) - 1
   }
 

@@ -27,8 +27,6 @@ export const streamOf = (log: string): string => `svc-log-${log}`
 export const subjectOf = (log: string, kind: Frame.Kind | "*"): string => `svc.log.${log}.${kind}`
 
 export class Journal {
-  readonly link: Link
-  readonly log: string
   readonly stream: string
   private readonly marks = new Marks()
   /** The last message that is known to be, or to have been, in the stream. */
@@ -37,9 +35,10 @@ export class Journal {
   private readonly cache = new Map<number, Frame.Frame>()
   private cached = 0
 
-  constructor(link: Link, log: string) {
-    this.link = link
-    this.log = log
+  constructor(
+    readonly link: Link,
+    readonly log: string
+  ) {
     this.stream = streamOf(log)
   }
 

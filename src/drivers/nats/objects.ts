@@ -70,13 +70,14 @@ const trying = <A>(log: string, asking: Effect.Effect<A, WalFailed>): Effect.Eff
   )
 
 class Objects implements SnapshotStore {
-  private readonly link: Link
   private readonly log: string
   private readonly stream: string
   private readonly newId: () => string
 
-  constructor(link: Link, { log, newId }: ObjectsOptions) {
-    this.link = link
+  constructor(
+    private readonly link: Link,
+    { log, newId }: ObjectsOptions
+  ) {
     this.log = log
     this.stream = streamOf(log)
     this.newId = newId

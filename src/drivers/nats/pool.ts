@@ -110,22 +110,18 @@ export class Rows {
 }
 
 export class Pool {
-  private readonly journal: Journal
-  private readonly writer: Writer
-  private readonly frames: PoolFrames
-  private readonly term: TermOf
   private readonly turn = Effect.unsafeMakeSemaphore(1)
   private readonly results = new Results()
   private rows = new Rows()
   private written = 0
   private isOpen = false
 
-  constructor(journal: Journal, writer: Writer, frames: PoolFrames, term: TermOf) {
-    this.journal = journal
-    this.frames = frames
-    this.writer = writer
-    this.term = term
-  }
+  constructor(
+    private readonly journal: Journal,
+    private readonly writer: Writer,
+    private readonly frames: PoolFrames,
+    private readonly term: TermOf
+  ) {}
 
   private get over(): Effect.Effect<never, WalFailed> {
     return Effect.suspend(() =>

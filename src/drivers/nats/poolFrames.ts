@@ -28,7 +28,6 @@ const isWhole = (frames: ReadonlyArray<Frame.Frame>, { pool, writes }: Frame.Sta
 }
 
 export class PoolFrames {
-  private readonly journal: Reading
   /** In order; of those from `from` through `through` none is missing. */
   private frames: Array<Frame.Frame> = []
   private from = 0
@@ -36,9 +35,7 @@ export class PoolFrames {
   /** Writes of the pool when all was read. */
   private writes = -1
 
-  constructor(journal: Reading) {
-    this.journal = journal
-  }
+  constructor(private readonly journal: Reading) {}
 
   /** Reads on, as far as a message that was the last one. */
   readAhead({ at, head }: Last): Effect.Effect<void, WalFailed> {

@@ -81,19 +81,17 @@ const begin = (journal: Journal, newLogId: string): Effect.Effect<void, WalFaile
 }
 
 class NatsLog {
-  private readonly journal: Journal
-  private readonly writer: Writer
-  private readonly durability: Durability
   /** Where the processes are reached that have told of themselves here. */
   private readonly urls = new Map<string, string>()
   private readonly poolFrames: PoolFrames
   private pool: Pool | undefined
   private beats = 0
 
-  constructor(journal: Journal, writer: Writer, durability: Durability) {
-    this.journal = journal
-    this.writer = writer
-    this.durability = durability
+  constructor(
+    private readonly journal: Journal,
+    private readonly writer: Writer,
+    private readonly durability: Durability
+  ) {
     this.poolFrames = new PoolFrames(journal)
   }
 

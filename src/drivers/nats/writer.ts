@@ -32,17 +32,15 @@ const rounds = 5
 const none = new Uint8Array()
 
 export class Writer {
-  private readonly journal: Journal
-  private readonly most: number
   private readonly turn = Effect.unsafeMakeSemaphore(1)
   /** The last message; undefined: what it is must be read. */
   private end: End | undefined
 
   /** `most`: bytes of content in one message. */
-  constructor(journal: Journal, most: number) {
-    this.journal = journal
-    this.most = most
-  }
+  constructor(
+    private readonly journal: Journal,
+    private readonly most: number
+  ) {}
 
   /** Answers where the log stands with the write; undefined: by where it stands nothing was to be written. */
   write(build: Build): Effect.Effect<End | undefined, WalFailed> {

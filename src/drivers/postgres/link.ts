@@ -38,12 +38,13 @@ export interface LinkOptions {
 }
 
 export class Link {
-  private readonly sql: SqlClient.SqlClient
   readonly shown: string
   private readonly answerMs: number
 
-  constructor(sql: SqlClient.SqlClient, { answerMs, shown }: LinkOptions) {
-    this.sql = sql
+  constructor(
+    private readonly sql: SqlClient.SqlClient,
+    { answerMs, shown }: LinkOptions
+  ) {
     this.shown = shown
     this.answerMs = answerMs
   }

@@ -29,11 +29,8 @@ class Waiting<E> {
   private ended: { readonly error: E | undefined } | undefined
   private taker: ((taken: Effect.Effect<string, Option.Option<E>>) => void) | undefined
   private isPaused = false
-  private readonly flow: () => Flow
 
-  constructor(flow: () => Flow) {
-    this.flow = flow
-  }
+  constructor(private readonly flow: () => Flow) {}
 
   put(piece: string): void {
     this.pieces.push(piece)

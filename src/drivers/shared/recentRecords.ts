@@ -21,16 +21,14 @@ interface Entry {
 
 export class RecentRecords {
   private readonly entries = new Map<string, Entry>()
-  private readonly maxEntries: number
-  private readonly maxChars: number
   private oldest: Entry | undefined
   private newest: Entry | undefined
   private chars = 0
 
-  constructor(maxEntries: number, maxChars: number) {
-    this.maxEntries = maxEntries
-    this.maxChars = maxChars
-  }
+  constructor(
+    private readonly maxEntries: number,
+    private readonly maxChars: number
+  ) {}
 
   get(id: string): ReplicaRecord | undefined {
     const found = this.entries.get(id)

@@ -43,15 +43,13 @@ export const accountOf = ({ socket }: IncomingMessage): Account | undefined => a
 
 /** What one connection holds. */
 export class Account {
-  private readonly budget: BodyBudget
-  private readonly client: string
   private held = 0
   private closed = false
 
-  constructor(budget: BodyBudget, client: string) {
-    this.budget = budget
-    this.client = client
-  }
+  constructor(
+    private readonly budget: BodyBudget,
+    private readonly client: string
+  ) {}
 
   /** Counts a chunk, or says which limit it would break. */
   take(chunk: number): string | undefined {
@@ -75,13 +73,10 @@ export class Account {
 }
 
 export class BodyBudget {
-  private readonly bounds: BodyBounds
   private readonly byClient = new Map<string, number>()
   private sum = 0
 
-  constructor(bounds: BodyBounds) {
-    this.bounds = bounds
-  }
+  constructor(private readonly bounds: BodyBounds) {}
 
   /** Bytes held now. */
   get held(): number {

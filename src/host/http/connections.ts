@@ -111,7 +111,6 @@ const stopAccepting = (server: Server, done: () => void): void => {
 
 /** Follows requests in flight, so that a stop can be clean. */
 export class Connections {
-  readonly server: Server
   /** Open connections, each with its latest response: remembering costs a request nothing to clean up. */
   private readonly sockets = new Map<Socket, ServerResponse | undefined>()
   /** Responses that came behind others on their connection. */
@@ -119,8 +118,7 @@ export class Connections {
   /** Those whose TLS has not begun. */
   private readonly shaking = new Set<Socket>()
 
-  constructor(server: Server) {
-    this.server = server
+  constructor(readonly server: Server) {
     const isTls = server instanceof TlsServer
     server.on(isTls ? "secureConnection" : "connection", (socket: Socket) => {
       this.sockets.set(socket, undefined)

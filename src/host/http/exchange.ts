@@ -50,8 +50,6 @@ export class NoAnswer extends Data.TaggedError("NoAnswer")<{
 
 /** Settles once. */
 class Exchange implements Dispatcher.DispatchHandler {
-  private readonly settle: (answer: Answered | NoAnswer) => void
-  private readonly wanted: Wanted
   private timer: ReturnType<typeof setTimeout>
   private controller: Dispatcher.DispatchController | undefined
   private status: number | undefined
@@ -60,9 +58,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   private size = 0
   private over = false
 
-  constructor(wanted: Wanted, settle: (answer: Answered | NoAnswer) => void) {
-    this.settle = settle
-    this.wanted = wanted
+  constructor(
+    private readonly wanted: Wanted,
+    private readonly settle: (answer: Answered | NoAnswer) => void
+  ) {
     this.timer = setTimeout(() => this.cut(), wanted.withinMs)
   }
 

@@ -6,14 +6,11 @@ import type { Dispatcher } from "@effect/platform-node/Undici"
 import type { Flow, Heard } from "../../ports/SspClient.ts"
 
 export class Flowing implements Flow, Dispatcher.DispatchHandler {
-  private readonly heard: Heard
   private controller: Dispatcher.DispatchController | undefined
   private isPaused = false
   private isOver = false
 
-  constructor(heard: Heard) {
-    this.heard = heard
-  }
+  constructor(private readonly heard: Heard) {}
 
   readonly pause = (): void => {
     this.isPaused = true

@@ -28,14 +28,11 @@ interface Kept {
 }
 
 export class JudgedPools {
-  private readonly optionsWith: (lookup: LookupFunction) => Pool.Options
   private readonly byOrigin = new Map<string, Kept>()
   /** Replaced ones that still have something to finish. */
   private readonly leaving = new Set<Pool>()
 
-  constructor(optionsWith: (lookup: LookupFunction) => Pool.Options) {
-    this.optionsWith = optionsWith
-  }
+  constructor(private readonly optionsWith: (lookup: LookupFunction) => Pool.Options) {}
 
   at(origin: string, judged: ReadonlyArray<string>): Pool {
     const addresses = [...judged].sort().join(" ")

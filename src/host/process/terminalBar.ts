@@ -13,14 +13,12 @@ const everyMs = 200
 const wipe = "\r\u001b[K"
 
 export class TerminalBar {
-  private readonly write: (text: string) => void
-  private readonly columns: () => number
   private text = ""
 
-  constructor(write: (text: string) => void, columns: () => number) {
-    this.write = write
-    this.columns = columns
-  }
+  constructor(
+    private readonly write: (text: string) => void,
+    private readonly columns: () => number
+  ) {}
 
   /** The oldest task, and how many there are besides. */
   show(tasks: ReadonlyArray<Task>): void {

@@ -28,15 +28,13 @@ export interface KeptOptions {
 const keptSnapshots = 2
 
 class KeptSnapshots implements SnapshotsShape {
-  private readonly store: SnapshotStore
-  private readonly options: KeptOptions
   /** The newest that has been read back, and when it was written. */
   private proven: (KeptSnapshot & { readonly writtenAt: number }) | undefined
 
-  constructor(store: SnapshotStore, options: KeptOptions) {
-    this.store = store
-    this.options = options
-  }
+  constructor(
+    private readonly store: SnapshotStore,
+    private readonly options: KeptOptions
+  ) {}
 
   /** Those of this log, the newest first. */
   private readonly listed: Effect.Effect<ReadonlyArray<KeptSnapshot>, SnapshotFailed> = Effect.suspend(() =>

@@ -20,11 +20,7 @@ export interface SnapshotFolderOptions {
 const abandonedMs = 86_400_000
 
 class SnapshotFolder implements SnapshotStore {
-  private readonly options: SnapshotFolderOptions
-
-  constructor(options: SnapshotFolderOptions) {
-    this.options = options
-  }
+  constructor(private readonly options: SnapshotFolderOptions) {}
 
   private trying<A>(body: () => Promise<A>): Effect.Effect<A, SnapshotFailed> {
     return Files.trying(`the snapshots in ${this.options.folder} (SVC_SNAPSHOT_URL)`, body)

@@ -132,17 +132,15 @@ const failedBy = (
 ): SnapshotFailed => new SnapshotFailed({ reason: reason === "full" ? "full" : otherwise, message })
 
 class FiledReplica {
-  private readonly folder: string
   private readonly file: string
-  private readonly holdMs: number
-  private now: Opened
   private readonly turn = Effect.unsafeMakeSemaphore(1)
 
-  constructor(folder: string, holdMs: number, now: Opened) {
-    this.folder = folder
+  constructor(
+    private readonly folder: string,
+    private readonly holdMs: number,
+    private now: Opened
+  ) {
     this.file = join(folder, fileName)
-    this.holdMs = holdMs
-    this.now = now
   }
 
   readonly replica = through(() => this.now.replica)

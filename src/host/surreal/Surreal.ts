@@ -63,18 +63,15 @@ class Line {
   private notBeforeMs = 0
   /** The attempt under way. */
   private attempt: Deferred.Deferred<SurrealLink, SurrealError> | undefined
-  private readonly scope: Scope.Scope
-  private readonly address: ServerStore
-  private readonly access: Access
-  private readonly patience: Patience
   /** Why the last attempt failed: the message for requests that have waited in vain. */
   lastFailure = "no attempt was made yet"
 
-  constructor(address: ServerStore, access: Access, patience: Patience, scope: Scope.Scope) {
-    this.scope = scope
-    this.address = address
-    this.access = access
-    this.patience = patience
+  constructor(
+    private readonly address: ServerStore,
+    private readonly access: Access,
+    private readonly patience: Patience,
+    private readonly scope: Scope.Scope
+  ) {
     this.level = access.user === undefined ? "root" : access.authLevel
   }
 

@@ -47,10 +47,6 @@ export interface Cursor {
 
 export class WalLog {
   readonly logId: string
-  private readonly disk: WalDisk
-  private readonly path: string
-  private readonly lock: FileLock
-  private readonly segmentBytes: number
   private readonly segments: Array<Segments.Segment>
   /** undefined: the file must be opened and its end checked before anything is written. */
   private handle: WalHandle | undefined
@@ -67,11 +63,13 @@ export class WalLog {
   })
   private closed = false
 
-  private constructor(disk: WalDisk, path: string, lock: FileLock, segmentBytes: number, loaded: Segments.Loaded) {
-    this.disk = disk
-    this.path = path
-    this.lock = lock
-    this.segmentBytes = segmentBytes
+  private constructor(
+    private readonly disk: WalDisk,
+    private readonly path: string,
+    private readonly lock: FileLock,
+    private readonly segmentBytes: number,
+    loaded: Segments.Loaded
+  ) {
     this.logId = loaded.logId
     this.segments = [...loaded.segments]
   }

@@ -23,13 +23,10 @@ interface Reread<A> {
 }
 
 export class Secrets {
-  private readonly sources: Settings.ReadSources
   private readonly steps: Array<() => Reloaded | undefined> = []
   private readonly derived: Array<() => void> = []
 
-  constructor(sources: Settings.ReadSources) {
-    this.sources = sources
-  }
+  constructor(private readonly sources: Settings.ReadSources) {}
 
   /** The value of a setting, as it is when it is asked for. */
   hold<A>(knob: Settings.Knob<A>, value: A): () => A {

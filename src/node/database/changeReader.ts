@@ -124,7 +124,6 @@ const smallest = 100
 
 export class ChangeReader<E extends { readonly message: string }> {
   private readonly table: Pick<ChangeTable, "listen" | "answer" | "whole"> & { readonly take: Take }
-  private readonly sink: Sink<E>
   private readonly max: number
   private readonly warnMs: number
   private size: number
@@ -155,9 +154,12 @@ export class ChangeReader<E extends { readonly message: string }> {
   /** Open while rows may have been written since the last read began. */
   private readonly bell = Effect.unsafeMakeLatch(false)
 
-  constructor(table: ChangeReader<E>["table"], sink: Sink<E>, { size, warnMs }: ReaderSettings) {
+  constructor(
+    table: ChangeReader<E>["table"],
+    private readonly sink: Sink<E>,
+    { size, warnMs }: ReaderSettings
+  ) {
     this.table = table
-    this.sink = sink
     this.max = this.size = size
     this.warnMs = warnMs
     this.calls = new ViewCalls({

@@ -47,14 +47,12 @@ interface Progress {
 
 class Writer<E extends { readonly message: string }> {
   private readonly progress = new Map<string, Progress>()
-  private readonly trees: Trees<E>
-  private readonly upstream: UpstreamShape
   private complained = false
 
-  constructor(trees: Trees<E>, upstream: UpstreamShape) {
-    this.trees = trees
-    this.upstream = upstream
-  }
+  constructor(
+    private readonly trees: Trees<E>,
+    private readonly upstream: UpstreamShape
+  ) {}
 
   /** Writes the tables that have changed and are quiet now; one that fails is tried at the next turn. */
   readonly turn: Effect.Effect<void> = Effect.suspend(() => this.trees.tables).pipe(

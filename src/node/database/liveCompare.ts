@@ -142,11 +142,7 @@ export interface LiveCompareOptions<K extends Compare.Known, S, R, W> {
 }
 
 export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends Failed> {
-  private readonly parts: LiveCompareOptions<K, S, R, W>
-
-  constructor(parts: LiveCompareOptions<K, S, R, W>) {
-    this.parts = parts
-  }
+  constructor(private readonly parts: LiveCompareOptions<K, S, R, W>) {}
 
   /** Compares all tables, stretch by stretch; answers how many records the database has. */
   each<E, E2>(

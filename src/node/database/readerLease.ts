@@ -28,16 +28,14 @@ const releaseMs = 500
 const maxTokens = 16
 
 export class ReaderLease {
-  private readonly upstream: Pick<UpstreamShape, "lease" | "remembered">
-  private readonly settings: LeaseSettings
   /** Renewals and deletions of rows write the same row of the database: one at a time, or they would conflict. */
   private readonly turn = Effect.unsafeMakeSemaphore(1)
   private token: string | undefined
 
-  constructor(upstream: Pick<UpstreamShape, "lease" | "remembered">, settings: LeaseSettings) {
-    this.upstream = upstream
-    this.settings = settings
-  }
+  constructor(
+    private readonly upstream: Pick<UpstreamShape, "lease" | "remembered">,
+    private readonly settings: LeaseSettings
+  ) {}
 
   /**
    * Waits until the database is this service's to follow. Answers the position that this same store had when rows were

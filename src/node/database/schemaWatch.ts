@@ -100,8 +100,6 @@ export const warningsOf = (
 export class SchemaWatch {
   private readonly read: NonNullable<UpstreamShape["schema"]>
   private readonly changes: Pick<ChangeTable, "announce" | "see" | "seen"> | undefined
-  private readonly sink: SchemaSink
-  private readonly settings: SchemaWatchSettings
   private seen: DatabaseSchema | undefined
   /** Tables that are not new; undefined until this node may define events. */
   private tables: ReadonlySet<string> | undefined
@@ -118,13 +116,11 @@ export class SchemaWatch {
 
   constructor(
     upstream: { readonly schema: NonNullable<UpstreamShape["schema"]>; readonly changes?: ChangeTable | undefined },
-    sink: SchemaSink,
-    settings: SchemaWatchSettings
+    private readonly sink: SchemaSink,
+    private readonly settings: SchemaWatchSettings
   ) {
     this.read = upstream.schema
     this.changes = upstream.changes
-    this.sink = sink
-    this.settings = settings
   }
 
   readonly run: Effect.Effect<never> = Effect.gen(this, function* () {

@@ -39,15 +39,12 @@ const attempts = 5
 const againMs = 1_000
 
 export class ViewCalls {
-  private readonly parts: Parts
   private waiting: ReadonlyArray<Called> = []
   private running = false
   /** Open while fewer are under way than may be. */
   private readonly room = Effect.unsafeMakeLatch(true)
 
-  constructor(parts: Parts) {
-    this.parts = parts
-  }
+  constructor(private readonly parts: Parts) {}
 
   /** Takes the calls among these rows; waits while there are too many. */
   take(rows: ReadonlyArray<ChangeRow>): Effect.Effect<void> {

@@ -52,7 +52,6 @@ const usedTicket = fault("the ticket was used; ask for another")
 const unknown = fault("the token is not one that a secret of this service has signed")
 
 export class ViewTokens {
-  private readonly parts: ViewTokenParts
   /** By subject; the order is that of the times. */
   private readonly revokedAtMs = new Map<string, number>()
   /** When tickets that were used expire, by their nonces; the order is that of use. */
@@ -60,9 +59,7 @@ export class ViewTokens {
   private lastIssuedMs = 0
   private readonly onRevoked = new Set<(subject: string) => void>()
 
-  constructor(parts: ViewTokenParts) {
-    this.parts = parts
-  }
+  constructor(private readonly parts: ViewTokenParts) {}
 
   /** The secrets that sign: those that may read, as far as they are known in the clear. */
   private get signing(): ReadonlyArray<string> {

@@ -37,11 +37,8 @@ export const parse = (text: string): Place | undefined => {
 /** The first of those that are added, as many as a page has. O(n log size) for n, and room for two pages. */
 export class Page<A extends Place> {
   private found: Array<A> = []
-  private readonly size: number
 
-  constructor(size: number) {
-    this.size = size
-  }
+  constructor(private readonly size: number) {}
 
   add(one: A): void {
     if (this.found.push(one) >= 2 * this.size) this.cut()

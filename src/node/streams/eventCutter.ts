@@ -54,14 +54,11 @@ export const dataOf = ({ bytes }: CutEvent): unknown => {
 }
 
 export class EventCutter {
-  private readonly maxBytes: number
   /** The beginning of an event that is not whole yet. */
   private held: Array<Uint8Array> = []
   private heldBytes = 0
 
-  constructor(maxBytes: number) {
-    this.maxBytes = maxBytes
-  }
+  constructor(private readonly maxBytes: number) {}
 
   /** The events that end in this chunk, which they share memory with; undefined where one is longer than is let in. */
   push(chunk: Uint8Array): ReadonlyArray<CutEvent> | undefined {

@@ -42,23 +42,19 @@ interface Piece {
 }
 
 export class Follower {
-  private readonly feed: Feed
-  readonly taker: Taker
-  /** Told before anything of the buffer, one by one: a snapshot. */
-  private readonly first: ReadonlyArray<ViewEvent>
   private told = 0
-  /** Of the next delta it gets, counted from the first the feed ever had. */
-  at: number
   isDone = false
   /** Whether it takes what comes. */
   isReady = false
 
-  constructor(feed: Feed, taker: Taker, first: ReadonlyArray<ViewEvent>, at: number) {
-    this.feed = feed
-    this.taker = taker
-    this.first = first
-    this.at = at
-  }
+  constructor(
+    private readonly feed: Feed,
+    readonly taker: Taker,
+    /** Told before anything of the buffer, one by one: a snapshot. */
+    private readonly first: ReadonlyArray<ViewEvent>,
+    /** Of the next delta it gets, counted from the first the feed ever had. */
+    public at: number
+  ) {}
 
   /** The next event of the snapshot; undefined behind the last. */
   nextOfFirst(): ViewEvent | undefined {
@@ -77,9 +73,6 @@ export class Follower {
 }
 
 export class Feed {
-  private readonly capacity: number
-  /** Asks for a later {@link flush}. */
-  private readonly soon: (feed: Feed) => void
   /** The last `capacity` deltas; delta number i is at i modulo `capacity`. */
   private readonly recent: Array<Numbered> = []
   private pushed = 0
@@ -89,10 +82,11 @@ export class Feed {
   private piece: Piece | undefined = undefined
   private ended: ViewEvent | undefined = undefined
 
-  constructor(capacity: number, soon: (feed: Feed) => void) {
-    this.capacity = capacity
-    this.soon = soon
-  }
+  constructor(
+    private readonly capacity: number,
+    /** Asks for a later {@link flush}. */
+    private readonly soon: (feed: Feed) => void
+  ) {}
 
   get listening(): number {
     return this.followers

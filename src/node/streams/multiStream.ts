@@ -77,9 +77,6 @@ export const event = (name: string, data: unknown): Uint8Array =>
 const refusal = ({ code, message }: WireError | NoLeave): Uint8Array => event("refused", { code, message })
 
 export class MultiStream {
-  readonly id: string
-  private readonly parts: MultiStreamParts
-  private readonly sink: Sink
   /** By number; undefined where a view is over or was dropped. */
   private readonly places: Array<Place | undefined> = []
   /** Whether the client has taken what it was given. */
@@ -91,10 +88,11 @@ export class MultiStream {
   /** When the first token expires; infinity where none does. */
   private expiresAtMs = Number.POSITIVE_INFINITY
 
-  constructor(id: string, parts: MultiStreamParts, sink: Sink) {
-    this.id = id
-    this.parts = parts
-    this.sink = sink
+  constructor(
+    readonly id: string,
+    private readonly parts: MultiStreamParts,
+    private readonly sink: Sink
+  ) {
     this.keepsUp = sink.write(event("open", { stream: id }))
   }
 

@@ -31,13 +31,12 @@ export const setting = "SVC_STREAM_VIEWS"
 const maxPlaces = 100_000
 
 export class OpenStreams {
-  /** Of one stream, and of one token. */
-  readonly maxViews: number
   private readonly all = new Map<string, MultiStream>()
 
-  constructor(maxViews: number) {
-    this.maxViews = maxViews
-  }
+  constructor(
+    /** Of one stream, and of one token. */
+    readonly maxViews: number
+  ) {}
 
   /** Why a stream with so many views is not opened. */
   refusal(views: ReadonlyArray<AskedView>): Invalid | undefined {

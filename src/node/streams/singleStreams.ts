@@ -8,15 +8,12 @@ import { heartbeat, heartbeatEvery, opening, streamHeaders } from "./sse.ts"
 import { bytesOf, endOf, isLast, joined, type ViewEvent } from "./viewEvent.ts"
 
 class SingleStream implements Taker {
-  private readonly all: Set<SingleStream>
   private following: Following | undefined
   private sink: Sink | undefined
   /** Whether the client has taken what it was given. */
   private keepsUp = true
 
-  constructor(all: Set<SingleStream>) {
-    this.all = all
-  }
+  constructor(private readonly all: Set<SingleStream>) {}
 
   follow(follow: (taker: Taker) => Following | undefined, reply: Pick<ReadReply, "stream">): boolean {
     this.following = follow(this)

@@ -43,15 +43,11 @@ export const headOf = ({ event, id }: ViewEvent): string =>
 
 /** An event whose data is written by its own maker, when it is asked for. */
 export class WrittenEvent implements ViewEvent {
-  readonly event: ViewEvent["event"]
-  readonly id: string | undefined
-  readonly text: () => string
-
-  constructor(event: ViewEvent["event"], id: string | undefined, text: () => string) {
-    this.event = event
-    this.id = id
-    this.text = text
-  }
+  constructor(
+    readonly event: ViewEvent["event"],
+    readonly id: string | undefined,
+    readonly text: () => string
+  ) {}
 
   get data(): unknown {
     return JsonText.parse(this.text())

@@ -24,18 +24,16 @@ interface Entry {
 }
 
 export class Slicer {
-  private readonly turn: Turn["Type"]
-  private readonly nowMs: () => number
   private entries: Array<Entry> = []
   /** While it goes on all others wait. */
   private sole: Entry | undefined
   private busy = false
   private closed = false
 
-  constructor(turn: Turn["Type"], nowMs: () => number) {
-    this.turn = turn
-    this.nowMs = nowMs
-  }
+  constructor(
+    private readonly turn: Turn["Type"],
+    private readonly nowMs: () => number
+  ) {}
 
   /** How many computations are not done yet. */
   get size(): number {

@@ -28,15 +28,10 @@ export const usualGathering = 8
 
 /** An entry that shares its place with no batch. */
 class Exclusive {
-  readonly run: (done: () => void) => void
-
-  constructor(run: (done: () => void) => void) {
-    this.run = run
-  }
+  constructor(readonly run: (done: () => void) => void) {}
 }
 
 export class GroupCommit<W extends object> {
-  private readonly options: GroupCommitOptions<W>
   private queue: Array<W | Exclusive> = []
   private pending = 0
   /** A cycle runs or is scheduled. */
@@ -45,9 +40,7 @@ export class GroupCommit<W extends object> {
   private turns = 0
   private arrived = 0
 
-  constructor(options: GroupCommitOptions<W>) {
-    this.options = options
-  }
+  constructor(private readonly options: GroupCommitOptions<W>) {}
 
   /** Total size of the works that wait for their batch. */
   get waiting(): number {

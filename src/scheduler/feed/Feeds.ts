@@ -74,10 +74,8 @@ interface Surroundings {
 }
 
 class Feed {
-  readonly home: Home
   readonly writer: FeedWriter
   private readonly wants: (table: string) => boolean
-  private readonly around: Surroundings
   private readonly lastOf = new Map<string, number>()
   private sink: Sink | undefined
   private keepsUp = true
@@ -89,9 +87,11 @@ class Feed {
   /** Answers of `/ingest` wait for this SSP. */
   isAwaited = false
 
-  constructor(around: Surroundings, home: Home, { after, tables }: FeedAsked) {
-    this.around = around
-    this.home = home
+  constructor(
+    private readonly around: Surroundings,
+    readonly home: Home,
+    { after, tables }: FeedAsked
+  ) {
     const { epoch, logId } = around.pool.identity
     const all = tables.includes("*")
     const wanted = new Set(tables)
@@ -224,18 +224,14 @@ const unknown = Errors.notRegistered("the number that the request names")
 
 /** Calls `fire` so long after `isNeeded` is first found true, and again for as long as it is. */
 class Timer {
-  private readonly ms: number
-  private readonly run: Surroundings["run"]
-  private readonly isNeeded: () => boolean
-  private readonly fire: () => void
   private isArmed = false
 
-  constructor(ms: number, run: Surroundings["run"], isNeeded: () => boolean, fire: () => void) {
-    this.ms = ms
-    this.run = run
-    this.isNeeded = isNeeded
-    this.fire = fire
-  }
+  constructor(
+    private readonly ms: number,
+    private readonly run: Surroundings["run"],
+    private readonly isNeeded: () => boolean,
+    private readonly fire: () => void
+  ) {}
 
   arm(): void {
     if (this.isArmed || !this.isNeeded()) return
@@ -254,14 +250,12 @@ class Timer {
 class Open {
   /** The last feed of each registration, open or over. */
   private readonly lastOnes = new Map<number, Feed>()
-  private readonly around: Surroundings
   private readonly pool: PoolShape
   /** One timer for all feeds, for each of the two. */
   private readonly words: Timer
   private readonly watermarks: Timer
 
-  constructor(around: Surroundings) {
-    this.around = around
+  constructor(private readonly around: Surroundings) {
     this.pool = around.pool
     this.words = new Timer(
       wordsMs,

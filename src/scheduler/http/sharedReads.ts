@@ -31,7 +31,6 @@ const keptOf = (headers: Parameters<Heard["head"]>[1]): { readonly [name: string
 /** An answer of an SSP on its way to clients: whole, or left to the declared route. */
 class Read implements Heard {
   private readonly waiting = new Set<Waiting>()
-  private readonly done: () => void
   private flow: Flow | undefined
   private headers: { readonly [name: string]: string } = {}
   private status = 0
@@ -40,9 +39,7 @@ class Read implements Heard {
   private isBegun = false
   private isOver = false
 
-  constructor(done: () => void) {
-    this.done = done
-  }
+  constructor(private readonly done: () => void) {}
 
   join(waiting: Waiting): void {
     this.waiting.add(waiting)

@@ -233,7 +233,6 @@ const plan = (
 }
 
 class Pipeline {
-  private readonly parts: PipelineDependencies
   private readonly group: GroupCommit<Work>
   private owed: Owed | undefined
   /** Records the replica has taken since it was told to catch up. */
@@ -241,8 +240,7 @@ class Pipeline {
   /** Read once, at the first batch: what sets it is done by then. */
   private floor: number | undefined
 
-  constructor(parts: PipelineDependencies) {
-    this.parts = parts
+  constructor(private readonly parts: PipelineDependencies) {
     this.group = new GroupCommit<Work>({
       sizeOf: ({ changes }) => changes.length,
       maxPending: parts.config.maxPendingChanges,

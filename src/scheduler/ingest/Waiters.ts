@@ -16,18 +16,17 @@ interface Waiter {
 }
 
 export class Waiters {
-  private readonly pool: PoolShape
-  private readonly waitMs: number
-  private readonly now: () => number
   private readonly run: <A>(effect: Effect.Effect<A>, done: (value: A) => void) => void
   private waiting: Array<Waiter> = []
   private from = 0
   private armed = false
 
-  constructor(pool: PoolShape, waitMs: number, now: () => number, run: Waiters["run"]) {
-    this.pool = pool
-    this.waitMs = waitMs
-    this.now = now
+  constructor(
+    private readonly pool: PoolShape,
+    private readonly waitMs: number,
+    private readonly now: () => number,
+    run: Waiters["run"]
+  ) {
     this.run = run
   }
 

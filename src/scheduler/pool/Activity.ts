@@ -19,18 +19,14 @@ const millis = (value: unknown): number =>
   value instanceof Datetime ? value.seconds * 1000 + Math.floor(value.nanos / 1e6) : Number.NEGATIVE_INFINITY
 
 export class Activity {
-  private readonly upstream: UpstreamShape
-  private readonly tell: (command: Command) => Effect.Effect<unknown>
   /** Views asked about, each with its known activity. */
   private readonly asked: ViewQueue<number>
 
   constructor(
-    upstream: UpstreamShape,
-    tell: (command: Command) => Effect.Effect<unknown>,
+    private readonly upstream: UpstreamShape,
+    private readonly tell: (command: Command) => Effect.Effect<unknown>,
     start: (effect: Effect.Effect<void>) => void
   ) {
-    this.upstream = upstream
-    this.tell = tell
     this.asked = new ViewQueue(
       start,
       Effect.suspend(() => this.answer)

@@ -17,22 +17,17 @@ const size = 50
 const failing = { baseMs: 200, capMs: 10_000 }
 
 export class Clearing {
-  private readonly upstream: UpstreamShape
-  /** The name under which rows are taken over. */
-  private readonly owner: string
-  private readonly tell: (command: Command) => Effect.Effect<unknown>
   /** Views to clear, with the call that asks for it. */
   private readonly asked: ViewQueue<number>
 
   constructor(
-    upstream: UpstreamShape,
-    owner: string,
-    tell: (command: Command) => Effect.Effect<unknown>,
+    private readonly upstream: UpstreamShape,
+
+    /** The name under which rows are taken over. */
+    private readonly owner: string,
+    private readonly tell: (command: Command) => Effect.Effect<unknown>,
     start: (effect: Effect.Effect<void>) => void
   ) {
-    this.upstream = upstream
-    this.owner = owner
-    this.tell = tell
     this.asked = new ViewQueue(
       start,
       Effect.suspend(() => this.work)

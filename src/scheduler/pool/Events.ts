@@ -18,15 +18,14 @@ export const maxChars = 32 * 1024 * 1024
 /** Keeps the line of the feed alone: what SSPs without a feed are sent is cut out of it, so nothing lies here twice. */
 class Kept implements Entry {
   readonly line: string
-  readonly table: string
-  readonly continues: boolean
-  private readonly prev: number | undefined
 
-  constructor(text: string, table: string, continues: boolean, prev: number | undefined) {
+  constructor(
+    text: string,
+    readonly table: string,
+    readonly continues: boolean,
+    private readonly prev: number | undefined
+  ) {
     this.line = FeedLines.eventLine(text, prev)
-    this.table = table
-    this.continues = continues
-    this.prev = prev
   }
 
   get text(): string {
@@ -37,8 +36,6 @@ class Kept implements Entry {
 const nothing = new Kept("", "", false, undefined)
 
 export class Events {
-  private readonly wal: WalShape
-  private readonly epoch: number
   /** Events by position, a ring: the position modulo the size. */
   private readonly ring: Array<Kept | undefined> = Array.from({ length: maxKept })
   private readonly traces = new Map<number, string>()
@@ -48,10 +45,10 @@ export class Events {
   private last = 0
   private chars = 0
 
-  constructor(wal: WalShape, epoch: number) {
-    this.wal = wal
-    this.epoch = epoch
-  }
+  constructor(
+    private readonly wal: WalShape,
+    private readonly epoch: number
+  ) {}
 
   /** Lines that have been appended, the last one at `through`, and the traces they belong to, if any does. */
   appended(lines: ReadonlyArray<string>, through: number, traces?: ReadonlyArray<string | undefined>): void {

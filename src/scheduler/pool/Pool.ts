@@ -201,15 +201,11 @@ const perform = (parts: ShellDependencies, action: Action): Effect.Effect<void> 
 
 /** The shell proper: a state and the loop that moves it. */
 class Shell {
-  state: State.State
-  private readonly parts: ShellDependencies
-  private readonly now: () => number
-
-  constructor(parts: ShellDependencies, state: State.State, now: () => number) {
-    this.parts = parts
-    this.state = state
-    this.now = now
-  }
+  constructor(
+    private readonly parts: ShellDependencies,
+    public state: State.State,
+    private readonly now: () => number
+  ) {}
 
   /** Carries out the effects of decisions: the writes to the store first, then the rest in order. */
   readonly carryOut = (actions: ReadonlyArray<Action>): Effect.Effect<void> => {

@@ -9,12 +9,13 @@ export class ViewQueue<V> {
   /** Views, each with its `V`, in the order they came. */
   readonly waiting = new Map<string, V>()
   private busy = false
-  private readonly start: (effect: Effect.Effect<void>) => void
   private readonly work: Effect.Effect<void>
 
   /** `start` forks an effect; `work` asks about the views that wait. */
-  constructor(start: (effect: Effect.Effect<void>) => void, work: Effect.Effect<void>) {
-    this.start = start
+  constructor(
+    private readonly start: (effect: Effect.Effect<void>) => void,
+    work: Effect.Effect<void>
+  ) {
     this.work = Effect.ensuring(
       work,
       Effect.sync(() => {

@@ -18,15 +18,13 @@ interface Seen {
 }
 
 class Watch {
-  private readonly meters: Meters
-  private readonly progress: ProgressShape
   private readonly known = new Map<string, Seen>()
   private members: State["members"] | undefined
 
-  constructor(meters: Meters, progress: ProgressShape) {
-    this.meters = meters
-    this.progress = progress
-  }
+  constructor(
+    private readonly meters: Meters,
+    private readonly progress: ProgressShape
+  ) {}
 
   look({ members }: State): void {
     if (members === this.members) return

@@ -159,16 +159,13 @@ export const declareAll = ({
   })
 
 class Walk {
-  private readonly parts: CloneOptions
   /** The highest version that clients may have seen of records that are lost. */
   private lost = 0
   private compared = 0
   private written = 0
   private walks = 0
 
-  constructor(parts: CloneOptions) {
-    this.parts = parts
-  }
+  constructor(private readonly parts: CloneOptions) {}
 
   run(): Effect.Effect<Cloned, ReplicaError> {
     return Effect.gen(this, function* () {

@@ -63,12 +63,9 @@ export interface RecordTreesShape {
 }
 
 class Followed implements Moves {
-  readonly from: number
   private readonly moved = new Map<string, number>()
 
-  constructor(from: number) {
-    this.from = from
-  }
+  constructor(readonly from: number) {}
 
   note(records: ReadonlyArray<ReplicaRecord>, through: number): void {
     // What no longer fits is taken for moved, whatever it is.
@@ -98,13 +95,11 @@ class TableTree {
   private read = false
   /** Records when it was last up to date. */
   private records = 0
-  private readonly replica: ReplicaShape
-  private readonly table: string
 
-  constructor(replica: ReplicaShape, table: string) {
-    this.replica = replica
-    this.table = table
-  }
+  constructor(
+    private readonly replica: ReplicaShape,
+    private readonly table: string
+  ) {}
 
   /** Rough measure of what a refresh has to do. */
   get left(): number {
@@ -192,15 +187,12 @@ class Trees implements RecordTreesShape {
   private readonly tables = new Map<string, TableTree>()
   private readonly followers = new Set<Followed>()
   private readonly stamps = new Map<string, number>()
-  private readonly replica: ReplicaShape
-  private readonly pool: PoolShape
-  private readonly one: Effect.Semaphore
 
-  constructor(replica: ReplicaShape, pool: PoolShape, one: Effect.Semaphore) {
-    this.replica = replica
-    this.pool = pool
-    this.one = one
-  }
+  constructor(
+    private readonly replica: ReplicaShape,
+    private readonly pool: PoolShape,
+    private readonly one: Effect.Semaphore
+  ) {}
 
   /** Called by the ingest for records that have moved. */
   readonly moved = (records: ReadonlyArray<ReplicaRecord>, through: number): void => {

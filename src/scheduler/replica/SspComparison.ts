@@ -63,15 +63,12 @@ const above = (bucket: number, level: number): number => Math.floor(bucket / fan
 class Descent {
   readonly ids: Array<string> = []
   private asked = 0
-  private readonly parts: ComparisonOptions
-  private readonly target: Target
-  private readonly moves: Moves
 
-  constructor(parts: ComparisonOptions, target: Target, moves: Moves) {
-    this.parts = parts
-    this.target = target
-    this.moves = moves
-  }
+  constructor(
+    private readonly parts: ComparisonOptions,
+    private readonly target: Target,
+    private readonly moves: Moves
+  ) {}
 
   get all(): boolean {
     return this.asked < maxNodes && this.ids.length < maxNamed

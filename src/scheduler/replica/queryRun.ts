@@ -43,10 +43,7 @@ export interface Run {
 
 /** Why a statement fails; ends the run. */
 class Failed {
-  readonly reason: string
-  constructor(reason: string) {
-    this.reason = reason
-  }
+  constructor(readonly reason: string) {}
 }
 
 /** Rows between two pauses. */
@@ -65,11 +62,8 @@ class Output {
   private pieces: Array<string> = []
   private open = 0
   private length = 0
-  private readonly most: number
 
-  constructor(most: number) {
-    this.most = most
-  }
+  constructor(private readonly most: number) {}
 
   add(text: string): void {
     this.pieces.push(text)

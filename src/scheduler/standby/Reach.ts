@@ -20,16 +20,16 @@ const lastOf = ({ answeredAt, since }: Answers): number => answeredAt ?? since
 
 export class Reach {
   private readonly client: HttpClient.HttpClient
-  private readonly leaseMs: number
-  private readonly now: () => number
   private readonly contacts = new Map<string, Answers>()
   private askedAt = Number.NEGATIVE_INFINITY
 
-  constructor(client: HttpClient.HttpClient, leaseMs: number, now: () => number) {
+  constructor(
+    client: HttpClient.HttpClient,
+    private readonly leaseMs: number,
+    private readonly now: () => number
+  ) {
     // A span of its own for each question would fill the collector.
     this.client = HttpClient.withTracerDisabledWhen(client, () => true)
-    this.leaseMs = leaseMs
-    this.now = now
   }
 
   /** To be told of each request that no other scheduler has handed on. */

@@ -53,12 +53,9 @@ const hex = Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 16), 16),
 const nameIn = (self: string | undefined): string | undefined => self?.slice(0, self.lastIndexOf("/"))
 
 export class Standing implements LeadershipShape {
-  readonly log: SharedLogShape
-  readonly self: string
   private readonly name: string
   private readonly rules: Term.Rules
   readonly reach: Reach | undefined
-  private readonly now: () => number
   private term: Term.Term = Term.initial
   private row: LogRow | undefined
   private members: ReadonlyArray<Told> = []
@@ -68,28 +65,21 @@ export class Standing implements LeadershipShape {
   private missed: string | undefined
   private isSilenced = false
   private readonly silenced: Array<() => void> = []
-  private readonly won: Deferred.Deferred<Term.Frame>
-  private readonly ended: Deferred.Deferred<never, StartFault>
   /** Called when the leader that is known is another than before. */
   private readonly changed: Array<() => void> = []
 
   private constructor(
-    log: SharedLogShape,
+    readonly log: SharedLogShape,
     { asks, leaseMs, name }: StandingOptions,
-    self: string,
-    now: () => number,
-    won: Deferred.Deferred<Term.Frame>,
-    ended: Deferred.Deferred<never, StartFault>
+    readonly self: string,
+    private readonly now: () => number,
+    private readonly won: Deferred.Deferred<Term.Frame>,
+    private readonly ended: Deferred.Deferred<never, StartFault>
   ) {
-    this.log = log
     this.durability = log.durability
-    this.self = self
     this.name = name
     this.rules = { self, leaseMs }
-    this.now = now
     this.reach = asks && new Reach(asks, leaseMs, now)
-    this.won = won
-    this.ended = ended
   }
 
   /** Gives the log back, if it has it, when the scope is closed. */

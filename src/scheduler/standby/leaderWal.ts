@@ -21,16 +21,16 @@ const failed = (standing: Standing, reason: WalFailed["reason"], what: string): 
   new WalFailed({ reason, message: `the log at ${standing.log.shown} (SVC_LOG_URL): ${what}` })
 
 class LeaderLog {
-  private readonly standing: Standing
   private readonly epoch: number
   lastSeq: number
-  keptAfter: number
 
-  constructor(standing: Standing, { epoch, lastSeq }: Term.Frame, keptAfter: number) {
-    this.standing = standing
+  constructor(
+    private readonly standing: Standing,
+    { epoch, lastSeq }: Term.Frame,
+    public keptAfter: number
+  ) {
     this.epoch = epoch
     this.lastSeq = lastSeq
-    this.keptAfter = keptAfter
   }
 
   private get fenced(): Effect.Effect<never, WalFailed> {

@@ -37,9 +37,6 @@ const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, 
 
 /** Where the replica is, and what a log's events do to it. */
 class Tail implements Following {
-  private readonly log: SharedLogShape
-  private readonly replica: typeof Replica.Service
-  private readonly options: TailOptions
   private readonly restore: ReturnType<typeof Restoring.make>
   private at: { readonly applied: number; readonly synced: number; readonly replays: Replay }
   private syncedAt: number
@@ -47,16 +44,13 @@ class Tail implements Following {
   private lacking: { readonly since: number; readonly nextAt: number; readonly saidFull: boolean } | undefined
 
   constructor(
-    log: SharedLogShape,
-    replica: typeof Replica.Service,
-    options: TailOptions,
+    private readonly log: SharedLogShape,
+    private readonly replica: typeof Replica.Service,
+    private readonly options: TailOptions,
     applied: number,
     replays: Replay,
     now: number
   ) {
-    this.log = log
-    this.replica = replica
-    this.options = options
     const { own, snapshots, snapshotTimeoutSecs } = options
     this.restore = Restoring.make({ logId: log.logId, own, snapshots, timeoutMs: snapshotTimeoutSecs * 1000 })
     this.at = { applied, synced: applied, replays }

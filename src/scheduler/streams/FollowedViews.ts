@@ -28,11 +28,12 @@ const mostKeptBytes = 64 * 1024 * 1024
 class SspStreams {
   private readonly all = new Set<SspStream>()
   private readonly parts: Omit<SspStreamParts, "format">
-  /** Views on one connection: as many as clients of this scheduler may have, or as the strictest SSP lets in. */
-  private room: number
 
-  constructor(parts: Omit<SspStreamParts, "format" | "tooMany">, room: number) {
-    this.room = room
+  constructor(
+    parts: Omit<SspStreamParts, "format" | "tooMany">,
+    /** Views on one connection: as many as clients of this scheduler may have, or as the strictest SSP lets in. */
+    private room: number
+  ) {
     this.parts = {
       ...parts,
       tooMany: (views) => {

@@ -65,16 +65,14 @@ class Parts {
 
 /** A client, which may wait for a snapshot yet. */
 class Client implements Following {
-  private readonly taker: Taker
-  private readonly left: () => void
   private following: Following | undefined
   private isReady = false
   private isOver = false
 
-  constructor(taker: Taker, left: () => void) {
-    this.taker = taker
-    this.left = left
-  }
+  constructor(
+    private readonly taker: Taker,
+    private readonly left: () => void
+  ) {}
 
   readonly take = (events: ReadonlyArray<ViewEvent>): boolean => {
     if (isLast(events[events.length - 1]!)) this.leave()
@@ -104,7 +102,6 @@ class Client implements Following {
 }
 
 export class SharedView {
-  private readonly parts: SharedViewParts
   private readonly feed: Feed
   private readonly main: Source
   /** The number of the last event. */
@@ -124,8 +121,10 @@ export class SharedView {
   private unplaced: { readonly parts: ReadonlyArray<ViewEvent>; readonly atMs: number } | undefined
 
   /** `after`: what the first client has got last. */
-  constructor(parts: SharedViewParts, after: string | undefined) {
-    this.parts = parts
+  constructor(
+    private readonly parts: SharedViewParts,
+    after: string | undefined
+  ) {
     this.feed = new Feed(parts.capacity, () => {})
     if (after !== undefined) this.numbers.set(after, 0)
     this.main = parts.source(after, {

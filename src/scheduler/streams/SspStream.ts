@@ -46,9 +46,7 @@ const isFinal = ({ name }: CutEvent): boolean => name === "end" || name === "ref
 const mayPass = (status: number): boolean => status >= 500 || status === 404 || status === 409 || status === 429
 
 export class SspStream {
-  readonly target: Target
   readonly format: StreamFormat
-  private readonly parts: SspStreamParts
   private readonly cutter = new EventCutter(maxEventBytes)
   /** By place at the SSP; undefined where nothing is followed any more. */
   private readonly places: Array<Carried | undefined> = []
@@ -61,9 +59,10 @@ export class SspStream {
   live = 0
   isOver = false
 
-  constructor(target: Target, parts: SspStreamParts) {
-    this.target = target
-    this.parts = parts
+  constructor(
+    readonly target: Target,
+    private readonly parts: SspStreamParts
+  ) {
     this.format = parts.format
     // Behind what is added in the same turn.
     parts.start(Effect.andThen(Effect.yieldNow(), () => this.open()))

@@ -42,21 +42,18 @@ export interface Hearing {
 }
 
 export class ViewSource implements Carried {
-  readonly view: string
-  after: string | undefined
-  private readonly parts: SourceParts
-  private readonly hearing: Hearing
   private stream: SspStream | undefined
   /** Where the next attempt must wait. */
   private tried: { readonly target: Target; readonly untilMs: number; readonly attempts: number } | undefined
   private pausedAtMs: number | undefined
   private openedAtMs = 0
 
-  constructor(parts: SourceParts, view: string, after: string | undefined, hearing: Hearing) {
-    this.parts = parts
-    this.view = view
-    this.after = after
-    this.hearing = hearing
+  constructor(
+    private readonly parts: SourceParts,
+    readonly view: string,
+    public after: string | undefined,
+    private readonly hearing: Hearing
+  ) {
     this.look()
   }
 

@@ -11,12 +11,9 @@ import * as Backoff from "../../node/work/backoff.ts"
 const limits = { baseMs: 50, capMs: 2_000 }
 
 export class Bell {
-  private readonly queue: Queue.Queue<void>
   private rung = false
 
-  constructor(queue: Queue.Queue<void>) {
-    this.queue = queue
-  }
+  constructor(private readonly queue: Queue.Queue<void>) {}
 
   ring(): void {
     if (this.rung) return

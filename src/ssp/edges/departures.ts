@@ -15,11 +15,6 @@ const size = 50
 const pauseMs = 50
 
 export class Departures {
-  private readonly upstream: UpstreamShape
-  private readonly owner: string
-  private readonly bell: Bell
-  /** Open while no edges are on their way: those of a view that goes arrive before it goes. */
-  private readonly flight: Effect.Latch
   private readonly leaving = new Set<string>()
   /** Keys that are being registered: they do not leave meanwhile. */
   private readonly arriving = new Set<string>()
@@ -28,12 +23,13 @@ export class Departures {
   /** One removal at a time: two of one registration write its row, and the database refuses one of them. */
   private readonly removing = Effect.unsafeMakeSemaphore(1)
 
-  constructor(upstream: UpstreamShape, owner: string, bell: Bell, flight: Effect.Latch) {
-    this.upstream = upstream
-    this.owner = owner
-    this.bell = bell
-    this.flight = flight
-  }
+  constructor(
+    private readonly upstream: UpstreamShape,
+    private readonly owner: string,
+    private readonly bell: Bell,
+    /** Open while no edges are on their way: those of a view that goes arrive before it goes. */
+    private readonly flight: Effect.Latch
+  ) {}
 
   get size(): number {
     return this.leaving.size

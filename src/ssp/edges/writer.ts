@@ -102,8 +102,6 @@ export const makeWriter = (
 
 class Writer implements EdgesShape {
   readonly present = true
-  private readonly upstream: UpstreamShape
-  private readonly settings: WriterSettings
   private readonly bells: { readonly [of in "flush" | "compare" | "leave" | "heal"]: Bell }
   private readonly queue = new EdgeQueue()
   private readonly views = new Map<string, Kept>()
@@ -130,9 +128,11 @@ class Writer implements EdgesShape {
   /** What the compares since the last log line came to. */
   private summary = { views: 0, found: 0, differences: 0 }
 
-  constructor(upstream: UpstreamShape, settings: WriterSettings, bells: Writer["bells"]) {
-    this.upstream = upstream
-    this.settings = settings
+  constructor(
+    private readonly upstream: UpstreamShape,
+    private readonly settings: WriterSettings,
+    bells: Writer["bells"]
+  ) {
     this.bells = bells
     this.departures = new Departures(upstream, settings.owner, bells.leave, this.flight)
   }

@@ -22,15 +22,12 @@ const perTurn = 2_000
 
 class RowErrorLog {
   private readonly told = new WeakMap<View, ReadonlySet<string>>()
-  private readonly most: number
   private lines = 0
   private leftOut = 0
   private looks = 0
   private walked = 0
 
-  constructor(most: number) {
-    this.most = most
-  }
+  constructor(private readonly most: number) {}
 
   readonly look = Effect.gen(this, function* () {
     if (++this.looks % looksAMinute === 0) yield* this.endMinute

@@ -27,9 +27,6 @@ export interface Known {
 }
 
 export class Lane {
-  readonly concurrency: number
-  /** Jobs that may wait for a slot. */
-  readonly maxQueued: number
   readonly known = new Map<string, Known>()
   private queue: Array<Known> = []
   private head = 0
@@ -39,10 +36,11 @@ export class Lane {
   /** Something did not fit, or may be left in the store. */
   more = false
 
-  constructor(concurrency: number, maxQueued: number) {
-    this.concurrency = concurrency
-    this.maxQueued = maxQueued
-  }
+  constructor(
+    readonly concurrency: number,
+    /** Jobs that may wait for a slot. */
+    readonly maxQueued: number
+  ) {}
 
   get queued(): number {
     return this.queue.length - this.head

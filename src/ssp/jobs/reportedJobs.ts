@@ -41,11 +41,8 @@ class Memory {
   private readonly expected = new Map<string, Obj>()
   /** Assigned here and not over. */
   private readonly mine = new Map<string, RecordId>()
-  private readonly records: Pick<Records.JobRecords, "get">
 
-  constructor(records: Pick<Records.JobRecords, "get">) {
-    this.records = records
-  }
+  constructor(private readonly records: Pick<Records.JobRecords, "get">) {}
 
   get(ref: RecordId): Entry | undefined {
     return this.entries.get(ref.text)

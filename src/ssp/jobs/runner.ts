@@ -121,25 +121,16 @@ export const make = (options: RunnerOptions): Effect.Effect<Runner, never, Scope
   })
 
 class JobRunner implements Runner {
-  private readonly options: RunnerOptions
-  private readonly works: ReadonlyMap<string, Work>
-  private readonly writer: Writer.Writer
-  private readonly attempts: Scope.CloseableScope
   private closing = false
   private idle: Deferred.Deferred<void> | undefined
   private complained = false
 
   constructor(
-    options: RunnerOptions,
-    works: ReadonlyMap<string, Work>,
-    writer: Writer.Writer,
-    attempts: Scope.CloseableScope
-  ) {
-    this.options = options
-    this.works = works
-    this.writer = writer
-    this.attempts = attempts
-  }
+    private readonly options: RunnerOptions,
+    private readonly works: ReadonlyMap<string, Work>,
+    private readonly writer: Writer.Writer,
+    private readonly attempts: Scope.CloseableScope
+  ) {}
 
   offer(ref: RecordId, traceparent?: string): boolean {
     const work = this.works.get(ref.table)

@@ -31,16 +31,14 @@ export class Enrolled {
   isAsking = false
   /** Resolved by the first registration. */
   readonly registered = Deferred.unsafeMake<void>(FiberId.none)
-  readonly nowMs: () => number
-  private readonly lease: Pick<Lease["Type"], "holdUntil">
-  private readonly heartbeatIntervalMs: number
   private heardAt = -Infinity
   private silenceMs: number
 
-  constructor(nowMs: () => number, lease: Pick<Lease["Type"], "holdUntil">, heartbeatIntervalMs: number) {
-    this.nowMs = nowMs
-    this.lease = lease
-    this.heartbeatIntervalMs = heartbeatIntervalMs
+  constructor(
+    readonly nowMs: () => number,
+    private readonly lease: Pick<Lease["Type"], "holdUntil">,
+    private readonly heartbeatIntervalMs: number
+  ) {
     this.silenceMs = Enrolment.silenceMs(heartbeatIntervalMs, undefined)
   }
 

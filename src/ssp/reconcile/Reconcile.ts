@@ -191,12 +191,13 @@ const patience = (exhausted: Effect.Effect<void>) => {
 type Patiently = ReturnType<typeof patience>
 
 class Work {
-  private readonly parts: ReconcileDependencies
   private readonly registrations: RegistrationSync
   private readonly live: LiveCompare<Row, Row, never, IngestError>
 
-  constructor(parts: ReconcileDependencies, fork: (later: Effect.Effect<void>) => Effect.Effect<void>) {
-    this.parts = parts
+  constructor(
+    private readonly parts: ReconcileDependencies,
+    fork: (later: Effect.Effect<void>) => Effect.Effect<void>
+  ) {
     this.registrations = new RegistrationSync(parts)
     const {
       momentMs,

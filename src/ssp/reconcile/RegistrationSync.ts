@@ -28,13 +28,10 @@ const isParams = (value: unknown): value is JsonParams => typeof value === "obje
 const parse = (text: string): Either.Either<unknown, unknown> => Either.try(() => JsonText.parse(text))
 
 export class RegistrationSync {
-  private readonly parts: SyncDependencies
   /** Registrations that cannot be views, by key, with the query that was said so of. */
   private readonly refused = new Map<string, string>()
 
-  constructor(parts: SyncDependencies) {
-    this.parts = parts
-  }
+  constructor(private readonly parts: SyncDependencies) {}
 
   /**
    * Views without a registration go, registrations without a view come, of any owner. What is answered as

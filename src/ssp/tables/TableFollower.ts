@@ -73,7 +73,6 @@ export interface Following {
 }
 
 export class TableFollower {
-  private readonly parts: Following
   private readonly feed: TableFeed
   private readonly lock = Effect.unsafeMakeSemaphore(1)
   private position: Omit<StoredPosition, "writes">
@@ -98,8 +97,7 @@ export class TableFollower {
   private isListed: boolean
   private pull: (table: string) => void = () => {}
 
-  constructor(parts: Following) {
-    this.parts = parts
+  constructor(private readonly parts: Following) {
     this.position = parts.position
     this.isAll = this.isListed = parts.isAll
     this.feed = new TableFeed(parts.position.seq ?? 0, parts.held, isOwn)

@@ -25,14 +25,11 @@ const Kept = Schema.parseJson(
 type Query = Pick<StoredView, "surql" | "params">
 
 export class SetAside {
-  private readonly watchdog: WatchdogShape
   private entries: ReadonlyArray<Quarantine.Entry> = []
   /** Registrations that are stored and not served, by key. */
   private readonly stored = new Map<string, StoredView>()
 
-  constructor(watchdog: WatchdogShape) {
-    this.watchdog = watchdog
-  }
+  constructor(private readonly watchdog: WatchdogShape) {}
 
   /** Reads the notes of earlier processes, and counts how the last one ended. */
   readonly load: Effect.Effect<void> = Effect.gen(this, function* () {

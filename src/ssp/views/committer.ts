@@ -99,13 +99,12 @@ const isSame = (a: Applied, b: Applied): boolean => a.seq === b.seq && a.epoch =
 export class Committer {
   private applied: StoredPosition = startPosition
   private stand: Stand = { received: startPosition, unfinished: [] }
-  private readonly around: Surroundings
-  private readonly maxPending: number
   private readonly group: GroupCommit<Work>
 
-  constructor(around: Surroundings, maxPending: number) {
-    this.around = around
-    this.maxPending = maxPending
+  constructor(
+    private readonly around: Surroundings,
+    private readonly maxPending: number
+  ) {
     this.group = new GroupCommit<Work>({
       sizeOf: ({ changes }) => changes.length,
       maxPending,

@@ -49,15 +49,13 @@ const mostShort = 1000
 type Find<E> = Effect.Effect<Registered, E>
 
 export class Reading {
-  private readonly registry: Registry
-  private readonly slicer: Slicer
   /** Short answers that were read last, by the view's incarnation and the id it was asked by. */
   private readonly short = new Map<string, Looked>()
 
-  constructor(registry: Registry, slicer: Slicer) {
-    this.registry = registry
-    this.slicer = slicer
-  }
+  constructor(
+    private readonly registry: Registry,
+    private readonly slicer: Slicer
+  ) {}
 
   /** One state of the view's result, the newest; `id` as the request gave it, `format` as registered where none is. */
   read<E>(find: Find<E>, id: string, format: Format | undefined): Effect.Effect<ViewAnswer, E> {

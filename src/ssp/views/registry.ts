@@ -143,24 +143,20 @@ export const answerOf = (view: Registered, id: string, shown: Shown): ViewAnswer
 export class Registry {
   /** Whether views may have other failing rows than when {@link failing} was last asked. */
   moved = false
-  private readonly evaluating: Evaluating
-  private readonly resultBytes: number
   private readonly byKey = new Map<string, Registered>()
   private readonly byInstance = new Map<View, Set<Registered>>()
   /** Of each instance, the views that are streamed: all that a change has to tell. */
   private readonly streamed = new Map<View, Set<Registered>>()
 
-  private readonly spent: () => number
-
   /**
    * `resultBytes`: what writing out one result in format `tree` may take. `spent`: steps that evaluations have taken so
    * far.
    */
-  constructor(evaluating: Evaluating, resultBytes: number, spent: () => number) {
-    this.spent = spent
-    this.evaluating = evaluating
-    this.resultBytes = resultBytes
-  }
+  constructor(
+    private readonly evaluating: Evaluating,
+    private readonly resultBytes: number,
+    private readonly spent: () => number
+  ) {}
 
   /** Looks at what an instance shows, in its name (`Evaluating`). */
   during<A>({ watchSlot }: View, look: () => A): A {

@@ -138,7 +138,6 @@ class ViewService {
   private readonly savedState: SavedState["Type"]
   private readonly edges: EdgesShape
   private readonly arrivals: Arrivals
-  private readonly start: string
   private readonly meters: ViewServiceDependencies["meters"]
   private readonly progress: ViewServiceDependencies["progress"]
   private readonly heap: HeapShape
@@ -165,7 +164,7 @@ class ViewService {
       turn,
       watchdog
     }: ViewServiceDependencies,
-    start: string
+    private readonly start: string
   ) {
     this.committer = committer
     this.engine = engine
@@ -211,7 +210,6 @@ class ViewService {
       replace: (view) => this.drop(view, "replaced"),
       resets: () => this.resets
     })
-    this.start = start
     this.meters = meters
     this.progress = progress
     this.heap = heap

@@ -33,10 +33,7 @@ import { isLiteral, isLiteralType } from "./literalType.ts"
 
 /** A value a type does not let through, and why in the database's words. */
 class Mismatch {
-  readonly why: string
-  constructor(why: string) {
-    this.why = why
-  }
+  constructor(readonly why: string) {}
 }
 
 type Result = Value | Mismatch

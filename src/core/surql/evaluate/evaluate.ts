@@ -366,10 +366,7 @@ const invoke =
 
 /** On its way from a RETURN to the block that catches it. The parser sees to it that there is one. */
 class Returned {
-  readonly value: Value
-  constructor(value: Value) {
-    this.value = value
-  }
+  constructor(readonly value: Value) {}
 }
 
 const returning =

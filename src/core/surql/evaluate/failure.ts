@@ -15,20 +15,15 @@ export interface Failure {
 
 /** Thrown by evaluation, caught at the public boundary of this folder only. */
 export class EvalError implements Failure {
-  readonly reason: string
-  readonly kind: string
-  constructor(reason: string, kind: string) {
-    this.reason = reason
-    this.kind = kind
-  }
+  constructor(
+    readonly reason: string,
+    readonly kind: string
+  ) {}
 }
 
 /** A part of a failure's text that every reader of the view may see. */
 class Known {
-  readonly text: string
-  constructor(text: string) {
-    this.text = text
-  }
+  constructor(readonly text: string) {}
 }
 
 /** Marks what is of the query, of the settings or of our own words; a value of a record is none of them. */

@@ -21,13 +21,11 @@ export interface Program {
 
 class ProgramWriter {
   readonly instructions: Array<Instruction> = []
-  private readonly most: number
-  private readonly memberOf: (text: string) => (character: string) => boolean
 
-  constructor(most: number, memberOf: (text: string) => (character: string) => boolean) {
-    this.most = most
-    this.memberOf = memberOf
-  }
+  constructor(
+    private readonly most: number,
+    private readonly memberOf: (text: string) => (character: string) => boolean
+  ) {}
 
   add<I extends Instruction>(instruction: I): I {
     if (this.instructions.length >= this.most) return fault("it is too large")

@@ -25,12 +25,10 @@ export interface Parser {
 
 /** Thrown inside the parser only. */
 export class Fault {
-  readonly message: string
-  readonly at: number
-  constructor(message: string, at: number) {
-    this.message = message
-    this.at = at
-  }
+  constructor(
+    readonly message: string,
+    readonly at: number
+  ) {}
 }
 
 export const maxDepth = 64

@@ -50,82 +50,68 @@ export type SpecialType =
 /** A float whose value is a safe integer: the one case a JavaScript number cannot tell from an int. */
 export class Float extends Special {
   readonly type = "float"
-  readonly value: number
-  constructor(value: number) {
+  constructor(readonly value: number) {
     super()
-    this.value = value
   }
 }
 
 export class Decimal extends Special {
   readonly type = "decimal"
-  readonly value: DecimalNumber
-  constructor(value: DecimalNumber) {
+  constructor(readonly value: DecimalNumber) {
     super()
-    this.value = value
   }
 }
 
 /** A point in time: whole seconds since the Unix epoch (may be negative) and nanoseconds 0..999_999_999 after them. */
 export class Datetime extends Special {
   readonly type = "datetime"
-  readonly seconds: number
-  readonly nanos: number
-  constructor(seconds: number, nanos: number) {
+  constructor(
+    readonly seconds: number,
+    readonly nanos: number
+  ) {
     super()
-    this.seconds = seconds
-    this.nanos = nanos
   }
 }
 
 /** A length of time, never negative: whole seconds (64 bits; a bigint beyond 2^53) and nanoseconds 0..999_999_999. */
 export class Duration extends Special {
   readonly type = "duration"
-  readonly seconds: number | bigint
-  readonly nanos: number
-  constructor(seconds: number | bigint, nanos: number) {
+  constructor(
+    readonly seconds: number | bigint,
+    readonly nanos: number
+  ) {
     super()
-    this.seconds = seconds
-    this.nanos = nanos
   }
 }
 
 /** A uuid as 36 lower-case characters. */
 export class Uuid extends Special {
   readonly type = "uuid"
-  readonly text: string
-  constructor(text: string) {
+  constructor(readonly text: string) {
     super()
-    this.text = text
   }
 }
 
 export class Bytes extends Special {
   readonly type = "bytes"
-  readonly value: Uint8Array
-  constructor(value: Uint8Array) {
+  constructor(readonly value: Uint8Array) {
     super()
-    this.value = value
   }
 }
 
 /** A set: `items` sorted by the total order, without equal neighbours. */
 export class SetValue extends Special {
   readonly type = "set"
-  readonly items: ReadonlyArray<Value>
-  constructor(items: ReadonlyArray<Value>) {
+  constructor(readonly items: ReadonlyArray<Value>) {
     super()
-    this.items = items
   }
 }
 
 /** A regular expression by its source; compiled where it is matched. */
 export class Regex extends Special {
   readonly type = "regex"
-  readonly source: string
-  constructor(source: string) {
+  constructor(readonly source: string) {
     super()
-    this.source = source
   }
 }
 
@@ -147,13 +133,12 @@ export interface OtherKey {
  */
 export class RecordId extends Special {
   declare readonly type: "record"
-  readonly table: string
-  /** The key where that is a number; the text of the id where the key is text; both where it is anything else. */
-  readonly raw: number | string | OtherKey
-  constructor(table: string, raw: number | string | OtherKey) {
+  constructor(
+    readonly table: string,
+    /** The key where that is a number; the text of the id where the key is text; both where it is anything else. */
+    readonly raw: number | string | OtherKey
+  ) {
     super()
-    this.table = table
-    this.raw = raw
   }
 
   get key(): RecordKey {
@@ -184,12 +169,11 @@ export interface Bound {
 
 export class Range extends Special {
   readonly type = "range"
-  readonly from: Bound | undefined
-  readonly to: Bound | undefined
-  constructor(from: Bound | undefined, to: Bound | undefined) {
+  constructor(
+    readonly from: Bound | undefined,
+    readonly to: Bound | undefined
+  ) {
     super()
-    this.from = from
-    this.to = to
   }
 }
 
@@ -199,12 +183,11 @@ export class Range extends Special {
  */
 export class RecordRange extends Special {
   readonly type = "record"
-  readonly table: string
-  readonly range: Range
-  constructor(table: string, range: Range) {
+  constructor(
+    readonly table: string,
+    readonly range: Range
+  ) {
     super()
-    this.table = table
-    this.range = range
   }
 }
 
@@ -216,35 +199,29 @@ export const isRecordValue = (v: Value): v is RecordValue => v instanceof Record
 /** A geometry kept as the GeoJSON object it came as. */
 export class Geometry extends Special {
   readonly type = "geometry"
-  readonly value: Obj
-  constructor(value: Obj) {
+  constructor(readonly value: Obj) {
     super()
-    this.value = value
   }
 }
 
 /** A table name as a value (`type::table('person')`). */
 export class Table extends Special {
   readonly type = "table"
-  readonly name: string
-  constructor(name: string) {
+  constructor(readonly name: string) {
     super()
-    this.name = name
   }
 }
 
 /** A closure `|$a, $b| a + b` as a value; lives only while a query is evaluated. `text` as written. */
 export class Closure extends Special {
   readonly type = "closure"
-  readonly arity: number
-  /** Calls it; `directly` by a call of the language, and not by a function that got it. */
-  readonly call: (args: ReadonlyArray<Value>, directly?: boolean) => Value
-  readonly text: string
-  constructor(arity: number, call: (args: ReadonlyArray<Value>, directly?: boolean) => Value, text: string) {
+  constructor(
+    readonly arity: number,
+    /** Calls it; `directly` by a call of the language, and not by a function that got it. */
+    readonly call: (args: ReadonlyArray<Value>, directly?: boolean) => Value,
+    readonly text: string
+  ) {
     super()
-    this.arity = arity
-    this.call = call
-    this.text = text
   }
 }
 

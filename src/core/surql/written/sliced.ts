@@ -56,13 +56,11 @@ export const plainly: Notation = {
 
 class Writer {
   private written = 0
-  private readonly notation: Notation
-  private readonly add: (text: string) => void
 
-  constructor(notation: Notation, add: (text: string) => void) {
-    this.notation = notation
-    this.add = add
-  }
+  constructor(
+    private readonly notation: Notation,
+    private readonly add: (text: string) => void
+  ) {}
 
   *value(v: Value): Slices<void> {
     const { add, notation } = this

@@ -78,13 +78,10 @@ export interface RowStreamsParts {
 }
 
 export class RowStreams {
-  private readonly parts: RowStreamsParts
   private readonly followed = new Map<View, Rows>()
   private due = new Set<Rows>()
 
-  constructor(parts: RowStreamsParts) {
-    this.parts = parts
-  }
+  constructor(private readonly parts: RowStreamsParts) {}
 
   /** Characters of all rows that are kept. */
   get chars(): number {

@@ -199,13 +199,10 @@ const pruneAfter = 64
 /** Rows that are held, and paid for while they are where they were read for this query alone. */
 class Held {
   items: Array<Item> = []
-  private readonly outer: Scope
   /** Bytes paid for each. */
   private readonly paid = new WeakMap<Item, number>()
 
-  constructor(outer: Scope) {
-    this.outer = outer
-  }
+  constructor(private readonly outer: Scope) {}
 
   add(item: Item): void {
     make(this.outer.budget, this.bytesOf(item))

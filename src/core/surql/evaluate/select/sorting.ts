@@ -15,16 +15,14 @@ import type { Value } from "../../values/value.ts"
 class Reader {
   /** The character that is next; -1 behind the last. */
   head = -1
-  private readonly text: string
-  private readonly collate: boolean
-  private at: number
   private word = ""
   private inWord = 0
 
-  constructor(text: string, at: number, collate: boolean) {
-    this.text = text
-    this.at = at
-    this.collate = collate
+  constructor(
+    private readonly text: string,
+    private at: number,
+    private readonly collate: boolean
+  ) {
     this.advance()
   }
 

@@ -221,12 +221,10 @@ class Writer {
 }
 
 class Reader {
-  private readonly buffer: Uint8Array
   private readonly view: DataView
   private at = 0
 
-  constructor(buffer: Uint8Array) {
-    this.buffer = buffer
+  constructor(private readonly buffer: Uint8Array) {
     this.view = new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength)
   }
 
@@ -362,10 +360,8 @@ const partOfGeometry: { readonly [tag: number]: number } = {
 /** The bounds of a range while it is read. */
 class Edge extends Special {
   readonly type = "range"
-  readonly bound: Bound
-  constructor(bound: Bound) {
+  constructor(readonly bound: Bound) {
     super()
-    this.bound = bound
   }
 }
 
