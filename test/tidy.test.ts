@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import * as Exported from "../kit/rules/exported.ts"
 import * as Rooms from "../kit/rules/rooms.ts"
 import * as Rules from "../kit/rules/rules.ts"
 import { root, trackedFiles } from "../kit/rules/source.ts"
@@ -278,6 +279,22 @@ describe("the house", () => {
     const doors = files.filter((file) => Rooms.roomOf(file.path) === "door")
     expect(doors.length).toBeGreaterThan(0)
     expect(doors.filter((door) => door.text.split("\n").length > 80).map((door) => door.path)).toEqual([])
+  })
+})
+
+describe("exports", () => {
+  it("are read by other files, but for the package's interface", () => expect(Exported.unused(files)).toEqual([]))
+  it("would be caught read by none", () => {
+    const read = (path: string, text: string) =>
+      Exported.unused([
+        Rules.sample("src/core/a.ts", "export const a = 1\nexport interface B {}"),
+        Rules.sample(path, text)
+      ])
+    expect(read("src/core/b.ts", "")).toHaveLength(2)
+    expect(read("src/core/b.ts", `import { a } from "./a.ts"`)).toHaveLength(1)
+    expect(read("src/core/b.ts", `import * as A from "./a.ts"\nconst x: A.B = A.a`)).toEqual([])
+    expect(read("test/b.ts", `const a = await import("../src/core/a.ts")`)).toEqual([])
+    expect(read("test/b.ts", `import type { a, B } from "surreal-live-sidecar/core/a"`)).toEqual([])
   })
 })
 

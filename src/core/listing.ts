@@ -5,7 +5,7 @@
  * fifty would hold up whatever else the process does. O(n) comparisons for a page, O(limit) for the kept rows.
  */
 
-export interface Page<A> {
+interface Page<A> {
   readonly items: ReadonlyArray<A>
   /** The key to go on behind; undefined when there are no more. */
   readonly next: string | undefined

@@ -1,7 +1,7 @@
 /** Whether a store's content can be used by this version of the service: its layout number, and its integrity check. */
 
 /** Why a store cannot be used, as every port's error has it. */
-export interface Unusable {
+interface Unusable {
   readonly reason: "damaged" | "newer"
   readonly message: string
 }

@@ -155,7 +155,7 @@ const shelf = (state: State): Shelf => ({
   types: (table) => state.tables.find(({ name }) => name === table)?.types
 })
 
-export const make = (): ReplicaShape => {
+const make = (): ReplicaShape => {
   let state = empty()
   const frozen = new Map<number, State>()
   const copy = (): State => ({

@@ -10,7 +10,7 @@
  * are read, because hashing costs more than writing.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Effect, Layer, Scope } from "effect"
+import { Effect, Scope } from "effect"
 import { bucketOf } from "../core/integrity/merkle.ts"
 import * as Layout from "../core/storeLayout.ts"
 import * as Encode from "../core/surql/values/encode.ts"
@@ -18,7 +18,7 @@ import { keyText } from "../core/surql/values/keyText.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
 import type { RecordId, RecordKey } from "../core/surql/values/value.ts"
 import { recordOfRow } from "../node/database/replicaRecord.ts"
-import { Replica, ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
+import { ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
 import { kept, unkept } from "./shared/keptText.ts"
 import { RecentRecords } from "./shared/recentRecords.ts"
 import { chunkOf, keptOf, type Shelf, snapshotOf } from "./shared/replicaRows.ts"
@@ -442,6 +442,3 @@ export const makeFiled = (open: Open): Effect.Effect<Filed, ReplicaError, Scope.
 
 export const make = (open: Open): Effect.Effect<ReplicaShape, ReplicaError, Scope.Scope> =>
   Effect.map(makeFiled(open), ({ replica }) => replica)
-
-/** One SQLite file, through any driver that answers at once; `open` opens another connection to it. */
-export const layer = (open: Open): Layer.Layer<Replica, ReplicaError> => Layer.scoped(Replica, make(open))

@@ -235,7 +235,7 @@ const listStatements = (status: JobStatus | undefined, after: Place | undefined)
   LET $rows = (SELECT * FROM $page.id);
   RETURN $rows`
 
-export const make = (client: SurrealShape): JobStoreShape => ({
+const make = (client: SurrealShape): JobStoreShape => ({
   prepare: Effect.mapError(Rights.defined(client, Schema.jobs, [Schema.jobTable]), failure),
   open: (table, limit) => open(client, table, limit),
   claim: (refs, by, leaseMs) =>

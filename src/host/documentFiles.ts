@@ -16,7 +16,7 @@ import { readText } from "./ConfigFile.ts"
 import { maxDepth, parseText } from "./yamlFile.ts"
 
 /** What a document may be made of; a document beyond it is refused by name. */
-export const limits = {
+const limits = {
   /** Bytes of one file, by how it is written: YAML takes several seconds per MiB to read. */
   jsonBytes: 8 * 1024 * 1024,
   yamlBytes: 1024 * 1024,

@@ -12,11 +12,11 @@ import { readText } from "./ConfigFile.ts"
 import { bundled } from "./documentFiles.ts"
 import { parse } from "./yamlFile.ts"
 
-export interface BackendFiles extends ServiceFile.OutboxBackend {
+interface BackendFiles extends ServiceFile.OutboxBackend {
   readonly document: unknown
 }
 
-export type Read = { readonly backends: ReadonlyArray<BackendFiles> } | { readonly faults: ReadonlyArray<string> }
+type Read = { readonly backends: ReadonlyArray<BackendFiles> } | { readonly faults: ReadonlyArray<string> }
 
 export const read = async (path: string): Promise<Read> => {
   const file = parse(path)
@@ -36,11 +36,11 @@ export const read = async (path: string): Promise<Read> => {
   return faults.length > 0 ? { faults: faults.map((fault) => `${path}: ${fault}`) } : { backends }
 }
 
-export interface SchemaFile extends ServiceFile.OutboxBackend {
+interface SchemaFile extends ServiceFile.OutboxBackend {
   readonly text: string
 }
 
-export type Schemas =
+type Schemas =
   | { readonly schemas: ReadonlyArray<SchemaFile>; readonly tables: ReadonlyArray<string> }
   | { readonly faults: ReadonlyArray<string> }
 

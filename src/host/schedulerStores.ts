@@ -27,7 +27,7 @@ import { remembering } from "./tokenFile.ts"
 import { layerLog } from "./wal/serverLog.ts"
 import { layerFile } from "./wal/WalFile.ts"
 
-export interface SchedulerPaths {
+interface SchedulerPaths {
   readonly replicaDbPath: string
   readonly walPath: string
   readonly database: SourceDatabase | undefined
@@ -36,7 +36,7 @@ export interface SchedulerPaths {
 }
 
 /** A scheduler whose log is on a server. */
-export interface SharedPaths extends Omit<SchedulerPaths, "walPath"> {
+interface SharedPaths extends Omit<SchedulerPaths, "walPath"> {
   readonly logUrl: Redacted.Redacted<string>
   readonly logDurability: Durability | undefined
   readonly logReplicas: number
@@ -44,7 +44,7 @@ export interface SharedPaths extends Omit<SchedulerPaths, "walPath"> {
 }
 
 /** The database to clone, as `SchedulerConfig` has it. */
-export interface SourceDatabase {
+interface SourceDatabase {
   readonly url: string
   readonly namespace: string
   readonly name: string

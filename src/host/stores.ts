@@ -31,7 +31,7 @@ import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { Access, AuthLevel } from "./surreal/SurrealLink.ts"
 import { remembering } from "./tokenFile.ts"
 
-export type Stores = Layer.Layer<Database | SavedState | Upstream | DatabaseJobs, StartFault>
+type Stores = Layer.Layer<Database | SavedState | Upstream | DatabaseJobs, StartFault>
 
 /** The settings that choose a store, as `SspConfig` has them. */
 export interface StoreSettings {

@@ -244,7 +244,7 @@ const sspNames = [
 type Read = Settings.Values<typeof knobs>
 
 /** The database that is cloned (D25). */
-export interface SourceDatabase {
+interface SourceDatabase {
   readonly url: string
   readonly namespace: string
   readonly name: string

@@ -23,7 +23,7 @@ import { SchedulerConfig } from "./Config.ts"
 import * as Scheduler from "./Scheduler.ts"
 
 /** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
-export type Env = { readonly [name: string]: string | undefined }
+type Env = { readonly [name: string]: string | undefined }
 
 const callTimeoutMs = 10_000
 

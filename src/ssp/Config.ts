@@ -231,7 +231,7 @@ const schedulerNames = [
 type Read = Settings.Values<typeof knobs>
 
 /** Where the jobs of a table go; the token never shows when a configuration is printed. */
-export interface JobTable extends Omit<ServiceFile.JobTable, "authToken" | "authTokenFile"> {
+interface JobTable extends Omit<ServiceFile.JobTable, "authToken" | "authTokenFile"> {
   /** As it is when it is read: a reload replaces it. */
   readonly authToken: Redacted.Redacted<string> | undefined
 }

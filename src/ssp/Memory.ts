@@ -26,7 +26,7 @@ import { SspConfig } from "./Config.ts"
 import * as Ssp from "./Ssp.ts"
 
 /** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
-export type Env = { readonly [name: string]: string | undefined }
+type Env = { readonly [name: string]: string | undefined }
 
 /** The scheduler that `SCHEDULER_URL` names; none where it is unset. */
 const scheduler = Layer.unwrapEffect(

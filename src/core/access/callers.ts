@@ -43,7 +43,7 @@ export interface Caller {
   readonly isNode: boolean
 }
 
-export interface CallerRefused {
+interface CallerRefused {
   readonly code: "FORBIDDEN" | "MISDIRECTED_REQUEST" | "UNSUPPORTED_MEDIA_TYPE"
   readonly message: string
 }
@@ -64,7 +64,7 @@ const hostName = (header: string): string | undefined =>
  * Whether an open server may be asked under this name: a name of another owner that leads here is how a page gets
  * around its origin.
  */
-export const isOwnName = (header: string, listed: ReadonlyArray<string> | undefined): boolean => {
+const isOwnName = (header: string, listed: ReadonlyArray<string> | undefined): boolean => {
   const name = hostName(header)
   if (name === undefined) return false
   return (

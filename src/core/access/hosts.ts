@@ -12,7 +12,7 @@ import * as Address from "../settings/address.ts"
  * `never`: link-local and metadata addresses; `inside`: loopback and private; `outside`: anything else that is an IP
  * address.
  */
-export type Place = "never" | "inside" | "outside"
+type Place = "never" | "inside" | "outside"
 
 const v4 = (text: string): ReadonlyArray<number> | undefined => {
   const parts = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? text.split(".").map(Number) : []

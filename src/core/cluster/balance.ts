@@ -117,7 +117,7 @@ export const nearest = (
 }
 
 /** By how much the load of the SSP that gives a view must exceed the load of the SSP that gets it. */
-export const margin = 0.1
+const margin = 0.1
 
 export interface Moves {
   readonly from: string

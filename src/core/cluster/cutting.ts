@@ -15,7 +15,7 @@ export interface Copy {
   readonly isNear: boolean
 }
 
-export interface Copies {
+interface Copies {
   /** Position through which the leader's replica is on its disk. */
   readonly own: number
   readonly others: ReadonlyArray<Copy>

@@ -6,7 +6,7 @@
  * the buffer of an SSP costs the same whether one event waits or ten thousand. O(1) for everything.
  */
 
-export interface Range {
+interface Range {
   readonly from: number
   readonly to: number
 }
@@ -52,7 +52,7 @@ export interface Limits {
 }
 
 /** `unable`: it must bootstrap again, for `reason`. */
-export type Outcome =
+type Outcome =
   | { readonly kind: "progress"; readonly queue: DeliveryQueue }
   | { readonly kind: "retry"; readonly queue: DeliveryQueue; readonly unauthorized: boolean }
   | { readonly kind: "unable"; readonly event: "BufferExceeded" | "Rejected"; readonly reason: string }

@@ -13,7 +13,7 @@ import * as Phase from "./phase.ts"
  * `registering` and `pulling` are the two halves of an attempt; `member`: it has its data; `fenced`: a newer process
  * has its id.
  */
-export type Step = "registering" | "pulling" | "member" | "fenced"
+type Step = "registering" | "pulling" | "member" | "fenced"
 
 export interface Enrolment {
   readonly attempt: number
@@ -72,8 +72,8 @@ export type Order =
 export const backoff: Backoff = { baseMs: 500, capMs: 30_000 }
 
 /** So many losses within so long are told louder (D19). */
-export const quietLosses = 3
-export const lossWindowMs = 600_000
+const quietLosses = 3
+const lossWindowMs = 600_000
 
 const log = (level: "info" | "warn" | "error", message: string): Order => ({ tag: "Log", level, message })
 

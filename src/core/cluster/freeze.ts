@@ -16,7 +16,7 @@ export interface Freeze {
 }
 
 /** `wait`: the snapshot is too old to share and not yet free. */
-export type Share =
+type Share =
   | { readonly kind: "new"; readonly freeze: Freeze }
   | { readonly kind: "shared"; readonly freeze: Freeze }
   | { readonly kind: "wait"; readonly retryAfterMs: number }

@@ -7,7 +7,7 @@
 /**
  * `to`: move on; `ignore`: nothing to do, on purpose; `refuse`: must not happen here. `emit`: obligations, in order.
  */
-export type Cell<S extends string, F extends string = never> =
+type Cell<S extends string, F extends string = never> =
   | { readonly kind: "to"; readonly state: S; readonly note: string; readonly emit: ReadonlyArray<F> }
   | { readonly kind: "ignore"; readonly note: string; readonly emit: ReadonlyArray<F> }
   | { readonly kind: "refuse"; readonly note: string; readonly emit: readonly [] }

@@ -64,7 +64,7 @@ export type CallOutcome =
 export type Health = "ready" | "bootstrapping" | "failed" | "unreachable" | "refused"
 
 /** A JSON object; the pool only hands it on to be kept. */
-export type JobResult = { readonly [field: string]: unknown }
+type JobResult = { readonly [field: string]: unknown }
 
 export type Command =
   | { readonly tag: "Cloned" }

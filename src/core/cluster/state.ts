@@ -98,7 +98,7 @@ export const defaults: Config = {
   divergedBaseMs: 60_000
 }
 
-export interface Stray extends StrayRow {
+interface Stray extends StrayRow {
   readonly op: number | undefined
 }
 

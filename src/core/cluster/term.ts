@@ -43,7 +43,7 @@ export interface Rules {
   readonly leaseMs: number
 }
 
-export interface Follower {
+interface Follower {
   readonly role: "follower"
   /** As it was read last. */
   readonly frame: Frame | undefined
@@ -54,7 +54,7 @@ export interface Follower {
   readonly claims: boolean
 }
 
-export interface Leader {
+interface Leader {
   readonly role: "leader"
   readonly epoch: number
   /** When the last write was begun that the engine has accepted in this term. */
@@ -117,7 +117,7 @@ export const initial: Follower = {
 export const beatMs = ({ leaseMs }: Rules): number => leaseMs / 3
 
 /** Without an accepted write for so long a leader answers nothing any more. */
-export const patienceMs = ({ leaseMs }: Rules): number => 0.8 * leaseMs
+const patienceMs = ({ leaseMs }: Rules): number => 0.8 * leaseMs
 
 /** A leader that no SSP speaks to for so long may be cut off (D70). */
 export const apartMs = ({ leaseMs }: Pick<Rules, "leaseMs">): number => 2 * leaseMs

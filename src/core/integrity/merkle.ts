@@ -51,7 +51,7 @@ export interface Leaf {
   readonly hash: string
 }
 
-export const bucketNode = (leaves: ReadonlyArray<Leaf>): Node =>
+const bucketNode = (leaves: ReadonlyArray<Leaf>): Node =>
   leaves.length === 0
     ? nothing
     : {
@@ -77,7 +77,7 @@ const innerNode = (child: (place: number) => Node): Node => {
 }
 
 /** A child of a node, as a descent compares it. */
-export interface Child extends Node {
+interface Child extends Node {
   readonly index: number
 }
 

@@ -22,7 +22,7 @@ const bucketBytes = 320
 const fewest = 10_000
 
 /** A leaf with the version of its record, which no hash covers (D4). */
-export interface VersionedLeaf extends Leaf {
+interface VersionedLeaf extends Leaf {
   readonly version: number
 }
 

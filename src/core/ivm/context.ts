@@ -20,7 +20,7 @@ import type { TrackedSource } from "./view/source.ts"
 import type { WorkCounters } from "./workCounters.ts"
 
 /** The maintained result of a subquery, as the row around it uses it. */
-export interface MaintainedChild extends ChildResult, ReadResult {
+interface MaintainedChild extends ChildResult, ReadResult {
   /** Why it fails as a whole; undefined where it does not. */
   readonly failure: () => Failure | undefined
 }

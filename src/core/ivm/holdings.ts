@@ -25,7 +25,7 @@ export interface Figures {
 }
 
 /** What tests count: every structure gone through. */
-export interface Holdings extends Figures {
+interface Holdings extends Figures {
   /** What is filed in the secondary indexes, ordered ones too. */
   readonly indexEntries: number
   /** Rows that have read something beside themselves. */

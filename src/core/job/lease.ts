@@ -19,7 +19,7 @@ export interface Lease extends Holder {
 }
 
 /** Longer than the longest call by this much (D35). */
-export const graceMs = 10_000
+const graceMs = 10_000
 
 export const leaseMs = (timeoutMs: number): number => timeoutMs + graceMs
 
@@ -30,7 +30,7 @@ export const isLive = (lease: Lease | undefined, nowMs: number): lease is Lease 
   lease !== undefined && lease.untilMs > nowMs
 
 /** `claim`: free to take. `leave`: another runner holds it. `over`: nothing is left to do. */
-export type Claim = "claim" | "leave" | "over"
+type Claim = "claim" | "leave" | "over"
 
 /** Whether `by` may take a job that stands so. One's own live lease may be taken again: that is how a retry begins. */
 export const claim = (status: JobStatus, lease: Lease | undefined, by: Holder, nowMs: number): Claim => {

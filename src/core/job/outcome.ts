@@ -45,7 +45,7 @@ const utc = (year: number, month: string, day: number, h: string, m: string, s: 
 }
 
 /** The three forms of an HTTP date, as milliseconds; two-digit years are those nearest to `nowMs`. */
-export const httpDateMs = (text: string, nowMs: number): number | undefined => {
+const httpDateMs = (text: string, nowMs: number): number | undefined => {
   const imf = imfDate.exec(text)
   if (imf !== null) return utc(Number(imf[3]), imf[2]!, Number(imf[1]), imf[4]!, imf[5]!, imf[6]!)
   const asctime = asctimeDate.exec(text)

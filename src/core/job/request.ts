@@ -12,7 +12,7 @@ import { shown } from "../shown.ts"
 import type { Job } from "./job.ts"
 import { readFor } from "./result.ts"
 
-export interface Backend {
+interface Backend {
   readonly baseUrl: string
   /** Bearer token. */
   readonly token: string | undefined

@@ -7,10 +7,10 @@
 import { failures, type Job, type JobError, jobError, type Strategy } from "./job.ts"
 import type { Outcome } from "./outcome.ts"
 
-export const maxDelayMs = 300_000
-export const maxRetryAfterMs = 3_600_000
+const maxDelayMs = 300_000
+const maxRetryAfterMs = 3_600_000
 /** Share of the delay that is drawn at random, to either side. */
-export const jitterShare = 0.1
+const jitterShare = 0.1
 
 export interface Policy {
   readonly baseMs: number

@@ -38,7 +38,7 @@ export type JobEvent = "Claimed" | "Succeeded" | "AttemptFailed" | "GaveUp" | "R
 
 type Cell = JobStatus | "refused"
 
-export const table = {
+const table = {
   pending: {
     Claimed: "processing",
     Succeeded: "refused",

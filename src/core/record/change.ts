@@ -16,7 +16,7 @@ import { isCount, isMapping } from "../typeGuards.ts"
 export type Op = "CREATE" | "UPDATE" | "DELETE"
 
 /** Where a change stands in the scheduler's log (D5). */
-export interface Position {
+interface Position {
   readonly seq: number
   readonly logId: string | undefined
   readonly epoch: number | undefined
@@ -39,7 +39,7 @@ export interface Change {
   readonly traceparent?: string
 }
 
-export interface Fault {
+interface Fault {
   /** Where: `record.id`, `[3].op`; empty for the body itself. */
   readonly path: string
   readonly reason: string

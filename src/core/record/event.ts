@@ -86,7 +86,7 @@ export const plainOf = (line: string): string => {
   return after.startsWith(",") ? `${before}${after.slice(1)}}` : `${before.replace(/,$/, "")}${after}}`
 }
 
-export interface Logged {
+interface Logged {
   readonly change: Change
   readonly version: number
 }

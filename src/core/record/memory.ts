@@ -11,12 +11,12 @@ import type { Change } from "./change.ts"
 import { stretchBytes } from "./reconcile.ts"
 
 /** The heap is full from this share of its limit on, and has room again below the other one. */
-export const fullFrom = 0.85
-export const roomBelow = 0.8
+const fullFrom = 0.85
+const roomBelow = 0.8
 /** A start that loads goes on up to this share: records accepted below {@link fullFrom} must be loadable again. */
 const loadableUpTo = 0.92
 
-export const memorySetting = "SVC_MAX_MEMORY"
+const memorySetting = "SVC_MAX_MEMORY"
 
 export interface Memory {
   /** In use after the last full collection. */
@@ -76,7 +76,7 @@ export const machineBytesOf = (limits: ReadonlyArray<string>, totalBytes: number
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`
 
 /** What a server with a full heap takes: a scheduler's records are on disk, so it cannot tell which updates grow. */
-export type Taken = "deletes" | "deletes and updates that do not grow"
+type Taken = "deletes" | "deletes and updates that do not grow"
 
 /** Why nothing that grows is taken. */
 export const fullMessage = ({ limitBytes, usedBytes }: Memory, taken: Taken): string =>

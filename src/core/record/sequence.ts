@@ -20,7 +20,7 @@ export type Rejected =
   /** `otherLog`: not of the log this SSP bootstrapped from, rather than of an older start of its scheduler. */
   | { readonly kind: "stale"; readonly reason: string; readonly otherLog: boolean }
 
-export interface Admitted<P extends Applied> {
+interface Admitted<P extends Applied> {
   readonly changes: ReadonlyArray<Change>
   readonly position: P
 }

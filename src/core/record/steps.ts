@@ -7,7 +7,7 @@ import type { Change } from "./change.ts"
 import type { Applied } from "./sequence.ts"
 
 /** Changes as far as they have come: those whose step is whole, in order, and those behind them. */
-export interface Gathered {
+interface Gathered {
   readonly ready: ReadonlyArray<Change>
   readonly unfinished: ReadonlyArray<Change>
 }

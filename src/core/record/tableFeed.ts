@@ -21,14 +21,14 @@ export interface Said {
 }
 
 /** A table that has come together at a position. `repairs`: it is there already; what differs is to be put right. */
-export interface Joined {
+interface Joined {
   readonly table: string
   readonly repairs: boolean
   readonly records: ReadonlyArray<Said>
 }
 
 /** What may be applied now: tables first, which nothing reads yet, then the changes up to `through`. */
-export interface Due {
+interface Due {
   readonly joined: ReadonlyArray<Joined>
   readonly changes: ReadonlyArray<Change>
   /** The changes are one step, though they were several. */
@@ -37,7 +37,7 @@ export interface Due {
 }
 
 /** What became of an event. `lost`: one before it never came, so its table joins anew. */
-export type Taken = "taken" | "known" | "foreign" | "lost"
+type Taken = "taken" | "known" | "foreign" | "lost"
 
 interface Kept extends Said {
   readonly seq: number

@@ -11,13 +11,13 @@ import { longestRun } from "../longestRun.ts"
 export type Json = null | boolean | number | bigint | string | ReadonlyArray<Json> | { readonly [name: string]: Json }
 
 /** Names of fields and positions of items; empty: the row itself. */
-export type RowPath = ReadonlyArray<string | number>
+type RowPath = ReadonlyArray<string | number>
 
 /**
  * `[path, value]` sets, `[path]` removes a field, `[path, at, count, items]` puts items in the place of `count` others
  * of a list.
  */
-export type RowChange =
+type RowChange =
   | readonly [path: RowPath, value: Json]
   | readonly [path: RowPath]
   | readonly [path: RowPath, at: number, count: number, items: ReadonlyArray<Json>]

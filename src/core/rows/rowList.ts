@@ -36,7 +36,7 @@ export interface RowsDelta {
 }
 
 /** Which rows a step has touched: whether each is shown now. */
-export type TouchedRows = ReadonlyMap<string, boolean>
+type TouchedRows = ReadonlyMap<string, boolean>
 
 /** A row that takes less is told whole; so is one of which the changes take more than this part of it. */
 const smallRow = 256

@@ -33,7 +33,7 @@ export const deltaText = (
 }
 
 /** What the last part of a snapshot says of the whole. */
-export interface SnapshotEnd {
+interface SnapshotEnd {
   readonly only: boolean
   readonly result_hash: string
   readonly errors?: ReadonlyArray<{ readonly id: string; readonly reason: string }>

@@ -21,7 +21,7 @@ export interface NatsUrl extends Named {
   readonly credentials: readonly [] | readonly [token: string] | readonly [user: string, password: string]
 }
 
-export type LogUrl = PostgresUrl | NatsUrl
+type LogUrl = PostgresUrl | NatsUrl
 
 export const allowed =
   "postgres://user:password@host:port/database?log=name, or nats://host,host/name (tls:// for TLS), the name of lower case letters, digits, - and _, at most 63"

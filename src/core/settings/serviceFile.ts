@@ -48,8 +48,8 @@ export const schedulerKeys: ReadonlyArray<string> = [
 const dbKeys = ["url", "namespace", "database", "username", "password"]
 const topKeys = ["db", "job_tables", "backends", ...schedulerKeys]
 
-export const defaultTimeoutMs = 30_000
-export const defaultConcurrency = 4
+const defaultTimeoutMs = 30_000
+const defaultConcurrency = 4
 
 /** Keys of a job table and what they mean, for documents. */
 export const jobTableKeys = {

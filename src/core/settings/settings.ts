@@ -111,7 +111,7 @@ export const password = (env: string, words: Words): Knob<string | undefined> =>
 })
 
 /** What both servers limit alike. */
-export const requestTimeoutSecs = integer("SVC_REQUEST_TIMEOUT_SECS", 120, [1, 3600], {
+const requestTimeoutSecs = integer("SVC_REQUEST_TIMEOUT_SECS", 120, [1, 3600], {
   unit: "s",
   meaning:
     "Longest time for a request to arrive whole (beyond it 408), and longest time in which a client takes nothing of its answer (beyond it the connection is cut)."
@@ -128,7 +128,7 @@ export const maxBodyBytes = (meaning: string): Knob<number> =>
   })
 
 /** Bounds on what clients may hold of a server, the same for both. */
-export const maxConnections = integer("SVC_MAX_CONNECTIONS", 10_000, [1, 1_000_000], {
+const maxConnections = integer("SVC_MAX_CONNECTIONS", 10_000, [1, 1_000_000], {
   unit: "connections",
   meaning:
     "Most open connections. One beyond it may ask a probe (`/health`, `/livez`, `/readyz`, `/version`) or is told 503 OVERLOADED, and closes; 32 of those at once."
@@ -144,7 +144,7 @@ export const maxBodyBytesTotal = integer("SVC_MAX_BODY_BYTES_TOTAL", 67_108_864,
     "Most bytes of request bodies that have begun and not ended, all together; beyond it 503 OVERLOADED. Where no secret is asked for, a quarter for one address. One body of the largest size always fits."
 })
 
-export const maxTurnMs = integer("SVC_MAX_TURN_MS", 30_000, [0, 3_600_000], {
+const maxTurnMs = integer("SVC_MAX_TURN_MS", 30_000, [0, 3_600_000], {
   unit: "ms",
   meaning:
     "Longest turn of the event loop: a process that computes for longer without a pause says what it evaluates and ends with exit code 5. Time in which it did not compute (a suspended machine, a debugger) does not count. 0 for no limit."
@@ -156,7 +156,7 @@ export const maxMemory = integer("SVC_MAX_MEMORY", 75, [1, 100], {
     "Most of the container's memory (cgroup; else the machine's) that the heap may take; where V8 allows less (--max-old-space-size), that counts. With 85 % of it in use after a collection, changes that grow and new views are answered 503 OVERLOADED until less than 80 % is."
 })
 
-export const rateLimit = integer("SVC_RATE_LIMIT", 0, [0, 1_000_000], {
+const rateLimit = integer("SVC_RATE_LIMIT", 0, [0, 1_000_000], {
   unit: "requests/s",
   meaning:
     "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted."
@@ -166,16 +166,16 @@ const pem = (env: string, meaning: string): Knob<string | undefined> =>
   text(env, { meaning, allowed: "the path of a PEM file" })
 
 /** TLS of a server and between nodes; `node/config/tls.ts` says what the files mean for each other. */
-export const tlsCertFile = pem(
+const tlsCertFile = pem(
   "SVC_TLS_CERT_FILE",
   "Certificate of this server, its chain behind it; with SVC_TLS_KEY_FILE the port speaks TLS (1.2 or later) and nothing else. Read again on SIGHUP."
 )
-export const tlsKeyFile = pem("SVC_TLS_KEY_FILE", "Private key of SVC_TLS_CERT_FILE, without a passphrase.")
-export const tlsCaFile = pem(
+const tlsKeyFile = pem("SVC_TLS_KEY_FILE", "Private key of SVC_TLS_CERT_FILE, without a passphrase.")
+const tlsCaFile = pem(
   "SVC_TLS_CA_FILE",
   "Certificates of the authority of a cluster's nodes. Scheduler and SSPs then speak TLS with each other only, each shows its certificate, and each is verified against these alone; what only nodes ask is answered 403 to everybody else."
 )
-export const auditTurnedPerMinute = integer("SVC_AUDIT_TURNED_PER_MINUTE", 20, [0, 1_000_000], {
+const auditTurnedPerMinute = integer("SVC_AUDIT_TURNED_PER_MINUTE", 20, [0, 1_000_000], {
   unit: "lines",
   meaning:
     "Most audit lines a minute about callers with one secret, or with none that is known, who are turned away (401, 403); the rest are counted, and the count is a line."

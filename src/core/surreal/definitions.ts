@@ -2,7 +2,7 @@
 import { isObj, type Obj, type Value } from "../surql/values/value.ts"
 
 /** One definition, with its own properties under `definition`. */
-export interface Definition {
+interface Definition {
   readonly name: string
   readonly definition: Obj
 }

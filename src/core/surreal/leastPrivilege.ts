@@ -40,7 +40,7 @@ export const writtenFields: ReadonlyArray<string> = ["status", "errors", "update
 const allButUpdate: Permissions = { select: true, create: true, update: false }
 
 /** A job table as the specification has it, for where none is there yet. */
-export const specifiedJobTable = (name: string): JobTable => ({
+const specifiedJobTable = (name: string): JobTable => ({
   name,
   table: { select: ownerOfJob, create: ownerOfJob, update: ownerOfJob, delete: ownerOfJob },
   fields: { status: allButUpdate, updated_at: allButUpdate, errors: { select: false, create: true, update: false } }
@@ -107,12 +107,7 @@ export interface ServiceUser {
 const hashPlaceholder = "<hash of its password>"
 
 /** Our tables, the user, and what it may write, in the order they have to run in; can be run again. */
-export const definitions = ({
-  jobTables,
-  name,
-  newJobTables,
-  passHash
-}: ServiceUser): ReadonlyArray<Schema.Definition> => [
+const definitions = ({ jobTables, name, newJobTables, passHash }: ServiceUser): ReadonlyArray<Schema.Definition> => [
   ...Schema.shared,
   ...newJobTables.map(definitionOf),
   {

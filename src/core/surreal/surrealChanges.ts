@@ -19,7 +19,7 @@ export const changeEvent = "svc_change"
 export const compareKey = "compare"
 
 /** A row that names this record carries a call of a function for clients (`surrealFeed.ts`), in `call`. */
-export const callKey = "call"
+const callKey = "call"
 
 /** The table; an operator's own definition stays. */
 export const definition: Definition = {

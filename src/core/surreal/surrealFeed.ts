@@ -11,7 +11,7 @@ import { identifier, quote } from "../surql/values/text.ts"
 import * as Changes from "./surrealChanges.ts"
 import { type Definition, isOwn, queryTable, refusalTable } from "./surrealSchema.ts"
 
-export const callTable = "_svc_call"
+const callTable = "_svc_call"
 export const eventName = "svc_feed"
 
 /**

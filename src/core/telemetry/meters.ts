@@ -8,7 +8,7 @@
 import { Distribution } from "./distribution.ts"
 import { type Declared, declared, type Metric, type MetricKey } from "./metrics.ts"
 
-export class Counter {
+class Counter {
   value = 0
 
   add(count = 1): void {
@@ -76,11 +76,7 @@ export interface Histogram {
 }
 
 /** Undefined: unknown. Rows: values of the labels in their order, and the figure. */
-export type Reading =
-  | number
-  | undefined
-  | Histogram
-  | ReadonlyArray<readonly [labels: ReadonlyArray<string>, value: number]>
+type Reading = number | undefined | Histogram | ReadonlyArray<readonly [labels: ReadonlyArray<string>, value: number]>
 
 export type Readings = { readonly [K in Exclude<MetricKey, Recorded>]?: Reading }
 

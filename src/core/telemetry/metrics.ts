@@ -8,11 +8,11 @@
  */
 import { boundsMs } from "./latency.ts"
 
-export type MetricType = "counter" | "gauge" | "histogram"
+type MetricType = "counter" | "gauge" | "histogram"
 
 /** Values of a label: all of them, or in words what bounds them. */
-export type LabelValues = ReadonlyArray<string> | string
-export type Labels = { readonly [label: string]: LabelValues }
+type LabelValues = ReadonlyArray<string> | string
+type Labels = { readonly [label: string]: LabelValues }
 
 export interface Metric {
   readonly name: string

@@ -7,7 +7,7 @@
  */
 import { type Signal, signals } from "./metrics.ts"
 
-export interface Variable {
+interface Variable {
   readonly name: string
   readonly defaultText: string
   readonly meaning: string

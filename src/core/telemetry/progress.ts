@@ -20,7 +20,7 @@ export interface Task {
   readonly elapsedMs: number
 }
 
-export interface Pace {
+interface Pace {
   readonly perSecond: number
   /** Undefined where the total is not known, or nothing has been done yet. */
   readonly remainingMs: number | undefined

@@ -11,7 +11,7 @@ export interface ViewTimes {
   readonly lastActiveAtMs: number
 }
 
-export interface TimeFault {
+interface TimeFault {
   readonly path: string
   readonly reason: string
 }
@@ -29,7 +29,7 @@ const graceMs = (ttlMs: number): number => Math.min(ttlMs / 16, mostGraceMs)
 export const expiresAtMs = ({ lastActiveAtMs, ttlMs }: ViewTimes): number => lastActiveAtMs + ttlMs + graceMs(ttlMs)
 
 /** How far a time may move, in milliseconds, where the time of day is read as time that goes by: both are rounded. */
-export const roundingMs = 2
+const roundingMs = 2
 
 /** Whether an activity is not worth a write: the view expires no earlier without it, and no later than by rounding. */
 export const isWithinGrace = ({ lastActiveAtMs, ttlMs }: ViewTimes, activeAtMs: number): boolean =>

@@ -15,7 +15,7 @@ import { Either } from "effect"
 import { isCount } from "../typeGuards.ts"
 
 /** The format written here; older ones are migrated, of which there are none yet, newer ones refused. */
-export const formatVersion = 1
+const formatVersion = 1
 
 export interface Header {
   /** Random, born with the log (D5); the same in all its files. */
@@ -141,9 +141,9 @@ const seqOf = (bytes: Uint8Array, at: number, end: number): number | undefined =
   return i < end && i > at + prefix && Number.isSafeInteger(seq) ? seq : undefined
 }
 
-export type HeaderFault = { readonly kind: "damaged" | "newer"; readonly reason: string }
+type HeaderFault = { readonly kind: "damaged" | "newer"; readonly reason: string }
 
-export interface ReadHeader extends Header {
+interface ReadHeader extends Header {
   /** Offset of the first record. */
   readonly end: number
 }
@@ -247,7 +247,7 @@ export interface WalRecord {
   readonly json: string
 }
 
-export interface Page {
+interface Page {
   readonly records: ReadonlyArray<WalRecord>
   /** Offset behind the last record read. */
   readonly end: number

@@ -25,7 +25,7 @@ export interface Headers {
   readonly set: (name: string, value: string) => void
 }
 
-export interface LinkOptions {
+interface LinkOptions {
   readonly connection: Connection
   readonly headers: () => Headers
   readonly shown: string
@@ -56,14 +56,14 @@ export interface Fields {
   readonly [name: string]: string
 }
 
-export interface Publish {
+interface Publish {
   /** The number of the stream's last message. */
   readonly expected: number
   readonly id: string
 }
 
 /** The number that is after every other: no message ever is, so that a write that expects it is refused. */
-export const never = Number.MAX_SAFE_INTEGER
+const never = Number.MAX_SAFE_INTEGER
 
 const retryMs = 200
 const codes = { wrongLast: 10_071, noMessage: 10_037, noStream: 10_059, notDeleted: 10_057 } as const

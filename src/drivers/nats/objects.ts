@@ -13,7 +13,7 @@ import * as Frame from "./frame.ts"
 import type { Answer, Fields, Link, Stored } from "./link.ts"
 import * as Streams from "./streams.ts"
 
-export interface ObjectsOptions extends Streams.StreamOptions {
+interface ObjectsOptions extends Streams.StreamOptions {
   readonly newId: () => string
 }
 

@@ -41,7 +41,7 @@ const failed = ({ message, reason }: WalFailed): DatabaseError =>
   new DatabaseError({ reason: reason === "damaged" ? "damaged" : "failed", message })
 
 /** The rows, the one first that was written longest ago. */
-export class Rows {
+class Rows {
   private readonly rows = new Map<string, Row>()
   private bytes = 0
 

@@ -18,7 +18,7 @@ import { PoolFrames } from "./poolFrames.ts"
 import * as Streams from "./streams.ts"
 import { Writer } from "./writer.ts"
 
-export interface NatsLogOptions extends Streams.StreamOptions {
+interface NatsLogOptions extends Streams.StreamOptions {
   /** Answers another one each time: of a log that is new, of what is written beside it. */
   readonly newId: () => string
   /** What must be said of an answered write; undefined: what the copies come to. */

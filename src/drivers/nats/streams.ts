@@ -70,7 +70,7 @@ export const serverFault = ({ max_payload: payload, version }: NonNullable<Conne
 export const pieceBytes = ({ max_payload: payload }: Pick<NonNullable<Connection["info"]>, "max_payload">): number =>
   Math.min(mostPieceBytes, payload - headBytes)
 
-export const replicasFault = (replicas: number, why: string): string =>
+const replicasFault = (replicas: number, why: string): string =>
   `it cannot keep ${replicas} copies (SVC_LOG_REPLICAS): ${why}. Run JetStream on ${replicas} servers of one cluster at least, or set SVC_LOG_REPLICAS to fewer; with 1 a single disk holds the log`
 
 const isSame = (some: ReadonlyArray<string> = [], others: ReadonlyArray<string>): boolean =>

@@ -22,7 +22,7 @@ export interface Draft {
 }
 
 /** Undefined: nothing is to be written as the log stands. */
-export type Build = (last: Pick<Frame.Frame, "at" | "head">) => Draft | undefined
+type Build = (last: Pick<Frame.Frame, "at" | "head">) => Draft | undefined
 
 type End = Pick<Frame.Frame, "at" | "head">
 

@@ -31,7 +31,7 @@ const refusal = (error: SqlError, shown: string): WalFailed | undefined => {
   })
 }
 
-export interface LinkOptions {
+interface LinkOptions {
   readonly shown: string
   /** A statement without an answer by then counts as not answered; it may be carried out. */
   readonly answerMs: number

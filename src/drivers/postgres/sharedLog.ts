@@ -13,7 +13,7 @@ import { dropped, type WalFailed } from "../../ports/Wal.ts"
 import { Link, type Row } from "./link.ts"
 import * as Pool from "./pool.ts"
 
-export interface PostgresLogOptions {
+interface PostgresLogOptions {
   /** Name of the log; several clusters may share a database. */
   readonly log: string
   /** As people are told of it. */
@@ -119,7 +119,7 @@ const memberOf = (row: Row): Told => ({
 })
 
 /** What the server says of itself. */
-export interface Server {
+interface Server {
   readonly version: number
   readonly fsync: string
   readonly synchronousCommit: string

@@ -14,7 +14,7 @@ const most = 4 * 1024 * 1024
 /** Of a refusal, as much as is told. */
 const refusalLength = 4096
 
-export interface Answering<E> {
+interface Answering<E> {
   /** How the answer is asked for; never calls back before it has returned. */
   readonly open: (heard: Heard) => Flow
   /** Fails for another status than 200, whose text it is given. */

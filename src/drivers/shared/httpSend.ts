@@ -40,7 +40,7 @@ export interface Opening extends Sent {
 }
 
 /** A request whose body goes on, and its answer with it. */
-export interface Pour extends Pick<Flow, "close"> {
+interface Pour extends Pick<Flow, "close"> {
   readonly write: (text: string) => void
   readonly end: () => void
 }
@@ -78,7 +78,7 @@ const clientAt = (
 }
 
 /** How answers that go on are followed: by the clock of this runtime. */
-export type Run = (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
+type Run = (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
 
 export const transportOf = (client: HttpClient.HttpClient, run: Run = Effect.runFork): Transport => ({
   send: overClient(client),

@@ -35,7 +35,7 @@ export const keptOf = (id: RecordId, version: number, doc: Obj): Kept => {
 }
 
 /** Where a page begins or ends: at this text, or behind or before it. */
-export interface Edge {
+interface Edge {
   readonly text: string
   readonly open: boolean
 }

@@ -5,7 +5,7 @@
  */
 import { DatabaseError } from "../../ports/Database.ts"
 
-export interface SqliteFailure {
+interface SqliteFailure {
   readonly reason: "damaged" | "locked" | "full" | "failed"
   readonly message: string
 }

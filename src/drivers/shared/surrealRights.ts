@@ -79,7 +79,7 @@ const whatIsMissing = (
 /**
  * Succeeds where the user who has signed in may write these tables of ours; fails with the rights it lacks, by name.
  */
-export const check = (client: SurrealShape, tables: ReadonlyArray<string>): Effect.Effect<void, SurrealError> =>
+const check = (client: SurrealShape, tables: ReadonlyArray<string>): Effect.Effect<void, SurrealError> =>
   Effect.flatMap(whatIsMissing(client, tables), (missing) =>
     missing.length === 0
       ? Effect.void

@@ -105,7 +105,7 @@ const send = (response: ServerResponse, { body, headers, status }: Answer): void
 }
 
 /** What a request gets that comes while the process stops. */
-export const stoppingAnswer = (code: "SSP_NOT_READY" | "OVERLOADED"): Answer => ({
+const stoppingAnswer = (code: "SSP_NOT_READY" | "OVERLOADED"): Answer => ({
   status: 503,
   headers: { connection: "close", ...(code === "OVERLOADED" ? { "retry-after": "1" } : {}) },
   body: JSON.stringify({ code, message: "this process is stopping" })

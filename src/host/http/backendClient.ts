@@ -9,7 +9,7 @@ import type { Tls } from "../../node/config/tls.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { JobReports } from "../../ports/JobReports.ts"
 
-export interface JobSettings {
+interface JobSettings {
   readonly jobTables: ReadonlyArray<unknown>
   readonly schedulerUrl: string | undefined
   /** Asked for at each report. */

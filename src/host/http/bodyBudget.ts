@@ -15,7 +15,7 @@ import { clientOf } from "../../core/access/rateLimit.ts"
 /** What a chunk takes besides its bytes, so that a body in tiny pieces is not free. */
 const chunkOverhead = 128
 
-export interface BodyBounds {
+interface BodyBounds {
   /** Most bytes of unfinished bodies, at least those of one body. */
   readonly total: number
   /** Most of them for one client address; undefined where every caller has shown a secret. */
@@ -42,7 +42,7 @@ const accounts = new WeakMap<Socket, Account>()
 export const accountOf = ({ socket }: IncomingMessage): Account | undefined => accounts.get(socket)
 
 /** What one connection holds. */
-export class Account {
+class Account {
   private held = 0
   private closed = false
 

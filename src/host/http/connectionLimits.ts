@@ -16,7 +16,7 @@ import { rawOf } from "./tlsServer.ts"
 const lentConnections = 32
 const lentMs = 5000
 
-export interface ConnectionBounds {
+interface ConnectionBounds {
   readonly maxConnections: number
   /** 0: half of all. */
   readonly maxConnectionsPerAddress: number

@@ -14,7 +14,7 @@ import { plainSide, rawOf } from "./tlsServer.ts"
 const lingerMs = 1000
 
 /** A whole response as text, for a connection that has no parser any more. */
-export const rawResponse = ({ body, headers, status }: Answer): string => {
+const rawResponse = ({ body, headers, status }: Answer): string => {
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
     "connection: close",

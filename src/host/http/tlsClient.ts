@@ -18,7 +18,7 @@ import type { Tls } from "../../node/config/tls.ts"
 import type { TlsMaterial } from "../../ports/ConfigSource.ts"
 import { contextOf, minVersion } from "./tlsFiles.ts"
 
-export interface ConnectOptions {
+interface ConnectOptions {
   /** In milliseconds. */
   readonly timeout?: number
   /** Instead of the machine's own. */

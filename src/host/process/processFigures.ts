@@ -54,7 +54,7 @@ const lagReader = (histogram: IntervalHistogram | undefined): (() => Lag | undef
   }
 }
 
-export const layer = Layer.scoped(
+const layer = Layer.scoped(
   ProcessFigures,
   Effect.gen(function* () {
     const histogram = yield* Effect.acquireRelease(Effect.sync(watchLoop), (watched) =>

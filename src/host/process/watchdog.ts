@@ -21,7 +21,7 @@ import { turnTooLong } from "../../ports/StartFault.ts"
 import { type Unfinished, Watchdog, type WatchdogShape } from "../../ports/Watchdog.ts"
 import type { ThreadData } from "./watchdogThread.ts"
 
-export interface Options extends Bounds {
+interface Options extends Bounds {
   /** Views that may be there at once. */
   readonly maxViews: number
   /** The data folder; undefined where nothing is kept. */

@@ -19,7 +19,7 @@ import {
 } from "../../ports/Snapshots.ts"
 import * as Files from "./snapshotFiles.ts"
 
-export interface KeptOptions {
+interface KeptOptions {
   readonly logId: string
   /** Age at which the newest one is replaced, where the log is to be cut. */
   readonly intervalMs: number

@@ -9,7 +9,7 @@ import { SnapshotFailed } from "../../ports/Snapshots.ts"
 
 const pieceBytes = 1_048_576
 
-export const failedAt = (what: string, error: unknown): SnapshotFailed => {
+const failedAt = (what: string, error: unknown): SnapshotFailed => {
   if (error instanceof SnapshotFailed) return error
   const code = error instanceof Error && "code" in error ? error.code : undefined
   return new SnapshotFailed({

@@ -9,7 +9,7 @@ import { Clock, Effect } from "effect"
 import { type KeptContent, nameOf, type SnapshotFailed, type SnapshotStore } from "../../ports/Snapshots.ts"
 import * as Files from "./snapshotFiles.ts"
 
-export interface SnapshotFolderOptions {
+interface SnapshotFolderOptions {
   readonly folder: string
   readonly logId: string
   /** Of the scheduler that writes. */

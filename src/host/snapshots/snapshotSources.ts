@@ -12,7 +12,7 @@ import { StartFault } from "../../ports/StartFault.ts"
 import * as KeptSnapshots from "./keptSnapshots.ts"
 import * as SnapshotFolder from "./snapshotFolder.ts"
 
-export interface SourcesOptions {
+interface SourcesOptions {
   readonly log: Pick<SharedLogShape, "logId" | "snapshots">
   readonly peers: HttpSnapshots.PeersOptions["members"]
   readonly schedulerId: string

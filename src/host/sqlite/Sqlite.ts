@@ -48,7 +48,7 @@ const builtin = (filename: string): Client => {
 /** In this order. */
 const drivers = { "better-sqlite3": addon, "node:sqlite": builtin }
 
-export type Driver = keyof typeof drivers
+type Driver = keyof typeof drivers
 
 interface Opened {
   readonly driver: Driver

@@ -27,7 +27,7 @@ interface Opened {
 }
 
 /** The part of `node:sqlite` that is used. */
-export interface Builtin {
+interface Builtin {
   readonly DatabaseSync: new (filename: string) => Opened
   readonly StatementSync: { readonly prototype: object }
 }

@@ -25,7 +25,7 @@ export interface Watch {
 }
 
 /** Told of a notification: the text of its live query's id, and whether that has ended. */
-export type Heard = (query: string, ended: boolean) => void
+type Heard = (query: string, ended: boolean) => void
 
 /**
  * The SDK takes notifications by its own types only; so they are taken out, and it is handed an answer without a

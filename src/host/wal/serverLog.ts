@@ -8,7 +8,7 @@ import * as LogUrl from "../../core/settings/logUrl.ts"
 import type { Durability, SharedLog } from "../../ports/SharedLog.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 
-export interface LogAddress {
+interface LogAddress {
   readonly url: Redacted.Redacted<string>
   readonly leaseMs: number
   /** Undefined: what the engine keeps by itself. */

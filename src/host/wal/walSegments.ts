@@ -66,7 +66,7 @@ export const sealedPath = (path: string, number: number): string => `${path}.${n
 export const newPath = (path: string): string => `${path}.new`
 
 /** Reads a whole file. */
-export const readAll = async (disk: WalDisk, path: string): Promise<Uint8Array> => {
+const readAll = async (disk: WalDisk, path: string): Promise<Uint8Array> => {
   const handle = await disk.open(path, "read")
   try {
     return await handle.read(0, await handle.size())

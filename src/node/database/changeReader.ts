@@ -50,7 +50,7 @@ export type Take = (
   apart: ReadonlyArray<RecordId>
 ) => Effect.Effect<ChangesRead | undefined, UpstreamError>
 
-export interface Sink<E extends { readonly message: string }> {
+interface Sink<E extends { readonly message: string }> {
   /**
    * Makes these durable and shows them, all in one step; answers the ids (as text) that have to be read again because
    * they moved meanwhile.
@@ -75,7 +75,7 @@ export interface Sink<E extends { readonly message: string }> {
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
 }
 
-export interface ReaderSettings {
+interface ReaderSettings {
   /** Rows read at once at most; fewer where their records are large. */
   readonly size: number
   /** A warning says so when the table has not been read to its end for longer; 0: none does. */

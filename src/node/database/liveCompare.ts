@@ -131,7 +131,7 @@ export const withoutStrays = <K extends Compare.Known, E>(
 const textOf = (differences: ReadonlyArray<Compare.Difference<Compare.Known>>): number =>
   Compare.textBytes(differences.flatMap(({ found, known }) => found ?? known ?? []))
 
-export interface LiveCompareOptions<K extends Compare.Known, S, R, W> {
+interface LiveCompareOptions<K extends Compare.Known, S, R, W> {
   readonly upstream: UpstreamShape
   readonly side: Side<K, S, R, W>
   readonly momentMs: number

@@ -12,7 +12,7 @@ import { StartFault } from "../../ports/StartFault.ts"
 import type { Holding, UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
 import { uuid } from "../config/configuration.ts"
 
-export interface LeaseSettings {
+interface LeaseSettings {
   /** Its name, which services that stand by are told. */
   readonly name: string
   readonly ttlMs: number

@@ -13,7 +13,7 @@ import { isOwn, readerTable } from "../../core/surreal/surrealSchema.ts"
 import type { ChangeTable, UpstreamError, UpstreamShape, UpstreamTable } from "../../ports/Upstream.ts"
 import type { ReaderFigures } from "./changeReader.ts"
 
-export interface SchemaSink {
+interface SchemaSink {
   /** Tables whose records this node has, or whose definitions it has read before. */
   readonly known: Effect.Effect<ReadonlyArray<Known>, { readonly message: string }>
   /** Takes the definitions over. */
@@ -28,7 +28,7 @@ export interface SchemaSink {
   readonly mayDefine: () => boolean
 }
 
-export interface SchemaWatchSettings {
+interface SchemaWatchSettings {
   /** 0: looks at the start only. */
   readonly intervalMs: number
   readonly defineEvents: boolean

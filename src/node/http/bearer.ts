@@ -47,7 +47,7 @@ export const makeHolderOf =
   }
 
 /** Why a caller is not let in. */
-export type Turned =
+type Turned =
   | { readonly code: "UNAUTHORIZED"; readonly message: string }
   | { readonly code: "SCOPE_REQUIRED"; readonly message: string; readonly details: { readonly scope: Scope } }
 

@@ -21,7 +21,7 @@ import * as Guard from "./guard.ts"
 export type Take = (json: unknown, done: (answer: Answer) => void, traceparent: string | undefined) => void
 
 /** What a node gives for its hot route. */
-export interface HotParts {
+interface HotParts {
   readonly api: Declaring
   readonly judge: ReturnType<typeof makeJudge>
   readonly maxBodyBytes: number

@@ -13,7 +13,7 @@ import type { makeJudge } from "./bearer.ts"
 import * as Bodies from "./bodies.ts"
 
 /** What a node gives for its hot route. */
-export interface RepeatParts {
+interface RepeatParts {
   readonly api: Declaring
   readonly judge: ReturnType<typeof makeJudge>
   readonly nowMs: () => number
@@ -30,7 +30,7 @@ interface First {
   readonly waiting: Set<() => void>
 }
 
-export interface UnderWayShape {
+interface UnderWayShape {
   /**
    * Calls back when the registration is over that says the same and is carried out now; gives what stops that.
    * Undefined: there is none.

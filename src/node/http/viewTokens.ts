@@ -10,14 +10,14 @@ import { type KnownSecret, reserved } from "../../core/access/scopedSecrets.ts"
 import * as ViewToken from "../../core/access/viewToken.ts"
 import { givenIn, type Judged } from "./bearer.ts"
 
-export interface ViewTokenParts {
+interface ViewTokenParts {
   readonly secrets: () => ReadonlyArray<KnownSecret>
   readonly ttlMs: number
   readonly nowMs: () => number
 }
 
 /** Whom and what a token is for. */
-export interface GivenFor {
+interface GivenFor {
   readonly subject?: string | undefined
   readonly ttlMs?: number | undefined
   /** For one stream, once, within 30 s. */

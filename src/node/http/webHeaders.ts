@@ -22,7 +22,7 @@ const hashes = (html: string): ReadonlyArray<string> =>
   )
 
 /** Nothing from elsewhere, no frames, no forms; styles may be inline, which plots and Swagger's page need. */
-export const policy = (html: string): string =>
+const policy = (html: string): string =>
   [
     "default-src 'none'",
     `script-src 'self' ${hashes(html).join(" ")}`.trim(),

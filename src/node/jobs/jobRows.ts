@@ -21,7 +21,7 @@ export const datetime = (ms: number): Datetime => {
   return new Datetime(seconds, Math.round((ms - seconds * 1000) * 1_000_000))
 }
 
-export const millisOf = (value: Value): number | undefined =>
+const millisOf = (value: Value): number | undefined =>
   value instanceof Datetime
     ? value.seconds * 1000 + Math.floor(value.nanos / 1_000_000)
     : typeof value === "number"

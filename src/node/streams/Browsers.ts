@@ -18,7 +18,7 @@ export interface Opening {
   readonly format?: StreamFormat | undefined
 }
 
-export interface BrowsersParts {
+interface BrowsersParts {
   /** Those that sign tokens, and let a caller in. */
   readonly secrets: () => ReadonlyArray<KnownSecret>
   readonly viewTokenTtlSecs: number

@@ -71,7 +71,7 @@ interface Place {
 
 const encoder = new TextEncoder()
 
-export const event = (name: string, data: unknown): Uint8Array =>
+const event = (name: string, data: unknown): Uint8Array =>
   encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
 
 const refusal = ({ code, message }: WireError | NoLeave): Uint8Array => event("refused", { code, message })

@@ -18,9 +18,9 @@ export interface StreamChange {
   readonly renew?: ReadonlyArray<readonly [number, string]> | undefined
 }
 
-export type Invalid = ReturnType<typeof invalidRequest>
+type Invalid = ReturnType<typeof invalidRequest>
 
-export interface NoStream {
+interface NoStream {
   readonly code: "STREAM_NOT_FOUND"
   readonly message: string
 }

@@ -10,7 +10,7 @@ import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Turn } from "../../ports/Turn.ts"
 
 /** How long computations may go on between two turns of the event loop. */
-export const sliceMs = 10
+const sliceMs = 10
 
 /** The slicer was closed before the computation was done. */
 export class Closed extends Data.TaggedError("Closed") {}

@@ -14,7 +14,7 @@ import type { SspClientShape } from "../../ports/SspClient.ts"
 import type { UpstreamShape } from "../../ports/Upstream.ts"
 import type { WalShape } from "../../ports/Wal.ts"
 
-export interface Gauge {
+interface Gauge {
   readonly meters: Meters
   readonly clock: Clock.Clock
 }

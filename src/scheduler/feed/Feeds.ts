@@ -63,7 +63,7 @@ export const tablesOf = (text: string): ReadonlyArray<string> | undefined => {
   }
 }
 
-export type Refusal = ReturnType<typeof Errors.notRegistered> | typeof Errors.overflow
+type Refusal = ReturnType<typeof Errors.notRegistered> | typeof Errors.overflow
 
 interface Surroundings {
   readonly pool: PoolShape

@@ -52,7 +52,7 @@ const seen =
     }
   }
 
-export interface About {
+interface About {
   readonly id: string
   readonly version: string
   readonly logId: string

@@ -32,7 +32,7 @@ import { Pool, type PoolShape } from "../pool/Pool.ts"
 import { JobFeed } from "./JobFeed.ts"
 import { Waiters } from "./Waiters.ts"
 
-export interface Ingested {
+interface Ingested {
   /** Position of the last change in the log; of a dropped one, where the log stood. */
   readonly seq: number
   /** Ready SSPs that have applied it (D7). */
@@ -45,10 +45,10 @@ export type Refusal = Errors.Overloaded | Errors.NotLeader | Errors.ReplicaFaile
  * Whether a change may still be made, given what its record is when it is its turn; it counts nothing and is dropped
  * when not.
  */
-export type Holds = (change: Change, known: Version.Known | undefined) => boolean
+type Holds = (change: Change, known: Version.Known | undefined) => boolean
 
 /** How a caller's changes are taken. */
-export interface Taking {
+interface Taking {
   readonly holds?: Holds | undefined
   /** The caller needs the changes durable only, and does not wait for SSPs. */
   readonly answers?: "durable" | undefined
@@ -56,7 +56,7 @@ export interface Taking {
   readonly asOne?: boolean | undefined
 }
 
-export type Moved = (records: ReadonlyArray<ReplicaRecord>, through: number) => void
+type Moved = (records: ReadonlyArray<ReplicaRecord>, through: number) => void
 
 /** One caller's changes with the JSON they came as. `done` is called exactly once. */
 interface Work extends Taking {

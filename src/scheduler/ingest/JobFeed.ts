@@ -26,12 +26,12 @@ const maxRemembered = 100_000
 const maxDigests = 16
 
 /** A change to be logged, and what its record is before it. */
-export interface Changing {
+interface Changing {
   readonly change: Change
   readonly was: Known | undefined
 }
 
-export interface Assigned {
+interface Assigned {
   /** The SSP that the change's event names; undefined: it is no pending job. */
   readonly to: (change: Change) => string | undefined
   /** The changes were not logged after all. */

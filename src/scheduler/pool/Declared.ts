@@ -12,7 +12,7 @@ import { Replica, type ReplicaError, type ReplicaShape, startFault } from "../..
 import type { StartFault } from "../../ports/StartFault.ts"
 
 /** A table as it is defined, or its types alone, as a clone declares them. */
-export type DeclaredTable = Pick<TableDefinition, "name" | "types"> & Partial<TableDefinition>
+type DeclaredTable = Pick<TableDefinition, "name" | "types"> & Partial<TableDefinition>
 
 /** What the replica says that the database defines, and the text of the record that says it. */
 export const inReplica = (

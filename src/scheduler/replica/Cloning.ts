@@ -25,12 +25,12 @@ import type { ReplicaError, ReplicaRecord, ReplicaShape } from "../../ports/Repl
 import type { UpstreamShape } from "../../ports/Upstream.ts"
 
 /** A difference as the event it becomes: what `Ingest` takes where SSPs live on the log already. */
-export interface Repair {
+interface Repair {
   readonly change: Change
   readonly raw: RawChange
 }
 
-export interface Cloned {
+interface Cloned {
   /** Records of the database that were read, over all walks. */
   readonly compared: number
   /** Records that were written or removed. */
@@ -49,7 +49,7 @@ interface Trouble {
   readonly message: string
 }
 
-export interface CloneOptions {
+interface CloneOptions {
   readonly upstream: UpstreamShape
   readonly replica: ReplicaShape
   /** `bootstrap_chunk_size` */

@@ -25,7 +25,7 @@ const absentMs = 1_000
 const unknown = Number.MAX_SAFE_INTEGER
 
 /** `none`: there is no change table. `whole`: it has held all that was written since this replica last took rows. */
-export type Worth = "none" | "compare" | "whole"
+type Worth = "none" | "compare" | "whole"
 
 interface Shape {
   /** What the change table was worth when this node first could ask; where there was one, its lease is held by then. */

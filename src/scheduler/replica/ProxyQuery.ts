@@ -54,14 +54,14 @@ export interface Answer {
 }
 
 /** 400 `INVALID_QUERY`: it does not parse, or is none of the statements allowed. */
-export class QueryRefused extends Data.TaggedError("QueryRefused")<{
+class QueryRefused extends Data.TaggedError("QueryRefused")<{
   readonly message: string
   readonly line: number
   readonly column: number
 }> {}
 
 /** 500 `QUERY_FAILED`: it failed while it ran. */
-export class QueryFailed extends Data.TaggedError("QueryFailed")<{ readonly message: string }> {}
+class QueryFailed extends Data.TaggedError("QueryFailed")<{ readonly message: string }> {}
 
 export type QueryError = QueryRefused | QueryFailed | QueryBusy | ReplicaError
 

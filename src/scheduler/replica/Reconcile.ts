@@ -130,7 +130,7 @@ const refreshing =
 
 export class Reconcile extends Context.Tag("scheduler/replica/Reconcile")<Reconcile, Shape>() {}
 
-export const layerOf = (
+const layerOf = (
   momentMs: number
 ): Layer.Layer<Reconcile, never, Upstream | Replica | Ingest | Pool | Following | SchedulerConfig | Serving> =>
   Layer.scoped(

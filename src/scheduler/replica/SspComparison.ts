@@ -22,7 +22,7 @@ import { Pool } from "../pool/Pool.ts"
 import { type Moves, RecordTrees, type RecordTreesShape } from "./RecordTrees.ts"
 
 /** How long a difference must last to count. */
-export const defaultMomentMs = 1_000
+const defaultMomentMs = 1_000
 /** An SSP that has not caught up with where the compare began is asked this often, and then the next time. */
 const catchUp = { tries: 20, pauseMs: 100 }
 /**
@@ -39,14 +39,14 @@ const pauseTimes = 19
 /** Ids that a log line names. */
 const shownIds = 5
 
-export interface ComparisonOptions {
+interface ComparisonOptions {
   readonly client: Pick<SspClientShape, "roots" | "node">
   readonly trees: Omit<RecordTreesShape, "stamp">
   readonly momentMs: number
 }
 
 /** Records that differ, as far as they were looked for; `all`: there are no others. */
-export interface Differing {
+interface Differing {
   readonly ids: ReadonlyArray<string>
   readonly all: boolean
 }
@@ -167,7 +167,7 @@ export const compare = (parts: ComparisonOptions, target: Target): Effect.Effect
 const text = ({ all, ids }: Differing): string =>
   `${all ? "" : "at least "}${ids.length} record${ids.length === 1 ? "" : "s"}: ${ids.slice(0, shownIds).join(", ")}${ids.length > shownIds ? ", …" : ""}`
 
-export const layerOf = (
+const layerOf = (
   momentMs: number
 ): Layer.Layer<never, never, Pool | RecordTrees | SspClient | SchedulerConfig | Serving> =>
   Layer.scopedDiscard(

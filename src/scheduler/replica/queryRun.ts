@@ -32,7 +32,7 @@ export interface Limits {
   readonly queryBytes: number
 }
 
-export interface Run {
+interface Run {
   readonly snapshot: ReplicaSnapshot
   readonly params: { readonly [name: string]: Value }
   readonly limits: Limits

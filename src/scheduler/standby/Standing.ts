@@ -28,7 +28,7 @@ const membersLeases = 10
 const keptForMs = 600_000
 
 /** Which log, and as whom. */
-export interface StandingOptions {
+interface StandingOptions {
   readonly name: string
   readonly leaseMs: number
   /** Asks the other schedulers whether they answer; absent: nothing is known of the ways to them. */

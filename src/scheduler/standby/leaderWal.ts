@@ -137,11 +137,11 @@ class LeaderLog {
 }
 
 /** The WAL, and where the leader's own replica is known to be. */
-export interface Led extends Pick<Following, "applied" | "synced"> {
+interface Led extends Pick<Following, "applied" | "synced"> {
   readonly wal: WalShape
 }
 
-export interface LeaderOptions {
+interface LeaderOptions {
   /** As the follower left it. */
   readonly synced: number
   /** SVC_LOG_COPIES. */

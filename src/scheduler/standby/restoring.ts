@@ -17,7 +17,7 @@ import {
 } from "../../ports/Snapshots.ts"
 import { steadyMs } from "../../ports/Turn.ts"
 
-export interface RestoringOptions {
+interface RestoringOptions {
   readonly logId: string
   readonly own: ReplicaFileShape
   readonly snapshots: SnapshotsShape

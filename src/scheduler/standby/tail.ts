@@ -22,7 +22,7 @@ const restoreMs = 1000
 /** For so many leases a snapshot is looked for; other schedulers may only be starting. */
 const patienceLeases = 10
 
-export interface TailOptions {
+interface TailOptions {
   readonly replicaDbPath: string
   readonly leaseMs: number
   readonly snapshotTimeoutSecs: number

@@ -13,7 +13,7 @@ interface Source {
   readonly close: () => void
 }
 
-export interface SharedViewParts {
+interface SharedViewParts {
   /** Deltas that are kept. */
   readonly capacity: number
   readonly source: (after: string | undefined, hearing: Hearing) => Source

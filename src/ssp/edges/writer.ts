@@ -30,7 +30,7 @@ import { type Bell, backoff, bell } from "./bell.ts"
 import { Departures } from "./departures.ts"
 import type { EdgeCounts, EdgesShape, Fork, RefusedEdges } from "./EdgeWriter.ts"
 
-export const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
+const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
 /**
  * Operations in one transaction: the edges of one step go together up to so many, so that readers of the table see all
  * of a user's transaction or nothing. Half a second of the database's time.
@@ -54,7 +54,7 @@ const healMs = 30_000
 /** The edges left when the service stops may take this long; the next start compares those not written. */
 const farewellMs = 2_000
 
-export interface WriterSettings {
+interface WriterSettings {
   /** The name under which edges are written. */
   readonly owner: string
   readonly maxPending: number

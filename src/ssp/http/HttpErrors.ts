@@ -64,7 +64,7 @@ const mapping = {
   })
 }
 
-export type World =
+type World =
   | Overloaded
   | TablesJoining
   | SequenceGap

@@ -10,7 +10,7 @@ import type { Change } from "../../core/record/change.ts"
 import { SspConfig } from "../Config.ts"
 import { Views } from "../views/Views.ts"
 
-export interface JobListener {
+interface JobListener {
   /** A job table's change was applied. */
   readonly changed: (change: Change) => void
   /** All records were replaced. */

@@ -45,7 +45,7 @@ import * as ViewRecords from "./viewRecords.ts"
 /** Jobs of a table that may wait for a slot in this process; the rest wait in their records. */
 export const maxQueued = 10_000
 
-export interface Handover {
+interface Handover {
   readonly path: string
   readonly body: unknown
   readonly traceparent: string | undefined

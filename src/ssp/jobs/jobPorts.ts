@@ -8,7 +8,7 @@ import { Backend } from "../../ports/Backend.ts"
 import { JobReports } from "../../ports/JobReports.ts"
 import { DatabaseJobs } from "../../ports/JobStore.ts"
 
-export type JobPorts = Backend | JobReports | DatabaseJobs
+type JobPorts = Backend | JobReports | DatabaseJobs
 
 /** No database, no scheduler that is told, and no backend that is called. */
 export const layerNone: Layer.Layer<JobPorts> = Layer.mergeAll(

@@ -8,7 +8,7 @@
 import type { RecordId } from "../../core/surql/values/value.ts"
 
 /** Jobs that may wait for their next attempt; beyond it no new ones are begun. */
-export const maxWaiting = 1_000
+const maxWaiting = 1_000
 
 export interface Known {
   readonly ref: RecordId

@@ -15,7 +15,7 @@ import { incarnation, maxQueued, prepared } from "./Jobs.ts"
 import * as Runner from "./runner.ts"
 
 /** How long a new job waits at most until it is seen. */
-export const pollMs = 1_000
+const pollMs = 1_000
 
 export type PollingSettings = Pick<SspConfigShape, "jobTables" | "jobRetryBaseMs" | "jobMaxRetries" | "sspId"> & {
   readonly pollMs?: number

@@ -134,7 +134,7 @@ type Taking =
 const leave: Taking = { kind: "leave" }
 
 /** Whether a lease is void before its time is over: its holder has ended. */
-export type IsGone = (lease: Leases.Lease) => boolean
+type IsGone = (lease: Leases.Lease) => boolean
 
 /**
  * In a store that no other process can have open: every holder but this process has ended, or the store would not have
@@ -386,10 +386,6 @@ export const make = (records: JobRecords, isGone: IsGone = () => false): JobStor
           : { kind: "refused", status: refused }
     })
 })
-
-/** Records in memory, for tests and demonstrations. */
-export const layerMemory = (records: Iterable<Obj> = []): Layer.Layer<JobStore> =>
-  Layer.sync(JobStore, () => make(memory(records)))
 
 /** Records of this node. */
 export const layer = (records: JobRecords): Layer.Layer<JobStore> => Layer.succeed(JobStore, make(records))

@@ -14,7 +14,7 @@ const maxBatch = 200
 const maxFlying = 4
 
 /** 50 ms, doubled to 5 s, drawn. */
-export const patiently = Schedule.exponential(Duration.millis(50)).pipe(
+const patiently = Schedule.exponential(Duration.millis(50)).pipe(
   Schedule.union(Schedule.spaced(Duration.seconds(5))),
   Schedule.jittered
 )

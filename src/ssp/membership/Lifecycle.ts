@@ -39,7 +39,7 @@ const advice: { readonly [R in DatabaseError["reason"]]: string } = {
 }
 
 /** What a scheduler and its calls mean to this SSP; standalone there is none, and nothing to it. */
-export interface ClusterSide extends Pick<Membership.Membership, "isMeant" | "lost" | "writesHashes"> {
+interface ClusterSide extends Pick<Membership.Membership, "isMeant" | "lost" | "writesHashes"> {
   readonly assignments: Assignments
 }
 

@@ -20,7 +20,7 @@ import type { Assignments } from "./Assignments.ts"
 import type { Enrolled } from "./enrolled.ts"
 
 /** `push`: nothing is followed; `every`: all tables. */
-export type Wanted = ReadonlySet<string> | "every" | "push"
+type Wanted = ReadonlySet<string> | "every" | "push"
 
 /** A registration that was accepted. `feeds`: by a scheduler whose feed this SSP follows. */
 export interface Registered {

@@ -17,7 +17,7 @@ import type { Enrolled } from "./enrolled.ts"
 const periods = 3
 const shortestWaitMs = 5000
 /** On their way at once. */
-export const maxUnderWay = 4
+const maxUnderWay = 4
 
 /** What each way to fail says about this SSP. */
 const saying = {
@@ -40,7 +40,7 @@ export interface Identity {
 const round = (figure: number): number => Math.round(figure * 10) / 10
 
 /** Percent of one core since the figures before, and resident megabytes. */
-export const usage = (
+const usage = (
   before: Figures | undefined,
   now: Figures | undefined,
   ms: number

@@ -49,7 +49,7 @@ const cutWaitMs = 1000
 /** The feed says what it cannot say; it is opened anew. */
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
 
-export interface Following {
+interface Following {
   readonly client: SchedulerClientShape
   readonly views: Views["Type"]
   readonly types: DeclaredTypes["Type"]

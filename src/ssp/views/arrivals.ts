@@ -46,7 +46,7 @@ interface Arrival extends Filled {
 }
 
 /** What it needs of the views service. */
-export interface Place extends Filling {
+interface Place extends Filling {
   readonly committer: Committer
   readonly edges: EdgesShape
   readonly registry: Registry

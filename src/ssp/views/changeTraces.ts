@@ -9,7 +9,7 @@ import type { Change } from "../../core/record/change.ts"
 import * as Trace from "../../core/telemetry/traceContext.ts"
 import type { Span, TracingShape } from "../../ports/Tracing.ts"
 
-export interface Traced {
+interface Traced {
   /** The same changes, each with the context that goes on. */
   readonly changes: ReadonlyArray<Change>
   readonly end: (status: number) => void

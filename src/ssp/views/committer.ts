@@ -57,7 +57,7 @@ export interface Work {
 }
 
 /** Changes that may wait at once; beyond it callers are told to come back. */
-export const maxPendingSetting = "SVC_MAX_PENDING_CHANGES"
+const maxPendingSetting = "SVC_MAX_PENDING_CHANGES"
 /** Changes taken into one commit. */
 const maxBatch = 2_000
 /** Changes applied between two turns of the event loop, so that a large batch does not hold up health checks. */

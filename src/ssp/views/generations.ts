@@ -17,7 +17,7 @@ const State = Schema.Struct({
   generations: Schema.Array(Schema.Tuple(Schema.String, Schema.Int))
 })
 
-export interface Generations {
+interface Generations {
   readonly writes: number
   readonly generations: ReadonlyArray<readonly [key: string, generation: number]>
 }

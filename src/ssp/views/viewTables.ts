@@ -17,7 +17,7 @@ import type { Committer, Work } from "./committer.ts"
 import { type ParsedQueries, queryOf } from "./registering.ts"
 
 /** What is told of views, and asked before one is filled. */
-export interface Needs {
+interface Needs {
   /** Waits until all tables of an interest are held; they stay so until the answer is called. */
   readonly hold: (interest: Interest.Interest) => Effect.Effect<() => void, TablesJoining | Overloaded>
   readonly put: (view: string, interest: Interest.Interest) => void

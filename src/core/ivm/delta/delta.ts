@@ -42,7 +42,7 @@ export interface ChildResult {
 }
 
 /** `[row key, version]`, as on the wire. */
-export type Entry = readonly [key: string, version: number]
+type Entry = readonly [key: string, version: number]
 
 /** A child that came, changed or went under one parent and alias. */
 export interface ChildEntry {

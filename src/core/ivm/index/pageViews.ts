@@ -61,7 +61,7 @@ export const tellFiltering = (view: PageReader, slot: RecordSlot, place: Place):
 }
 
 /** What the views of an index have in common. */
-export interface Edges {
+interface Edges {
   readonly ordering: Ordering
   /** How often the edge of a view has moved on. */
   readonly edgesMoved: number

@@ -20,7 +20,7 @@ import type { Interval } from "./intervalTree.ts"
 const BTree = sortedBTree.default
 
 /** How the two states of a record are filed. */
-export interface States {
+interface States {
   readonly before: Obj | undefined
   readonly after: Obj | undefined
   readonly oldKeys: Keys

@@ -17,7 +17,7 @@ import type { Ordering, OrderingTerm } from "./orderedRows.ts"
 export const stretch = 2048
 
 /** Takes one row; rows come in order, the last one first. */
-export type Take = (lead: Value, ref: SlotRef) => void
+type Take = (lead: Value, ref: SlotRef) => void
 
 /** The number that orders a value among numbers, or a time among times; `NaN` where a value has none that is exact. */
 const numberOf = (value: Value): number =>

@@ -91,7 +91,7 @@ export interface List<Result extends ListResult = ListResult> {
 }
 
 /** A maintained result whose values are a list. */
-export interface ListResult {
+interface ListResult {
   /** Shape and arguments as text. */
   readonly key: string
   subqueryValues(): SubqueryValues

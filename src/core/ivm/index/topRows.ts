@@ -21,7 +21,7 @@ import { compareToProbe, isBehind, leadOf, type Probe } from "./orderedRows.ts"
 import { PageWalk, type RowFilter, type Walked } from "./pageWalk.ts"
 
 /** A view that reads the first rows of its filter. */
-export interface TopReader extends Walked, RowFilter {}
+interface TopReader extends Walked, RowFilter {}
 
 /** What a view needs: its rows and those before them, and so many more, that the next rows that go need no walk. */
 interface Need {

@@ -30,15 +30,15 @@ export interface Candidate {
 }
 
 /** The view index by conjuncts of single-step paths only, and the view's key there. */
-export interface Coarse {
+interface Coarse {
   readonly viewIndex: ViewIndex
   readonly viewKey: ViewKey
 }
 
 /** Calls `found` with the views that the state of a row without a fixed key may concern. */
-export type Loose = (doc: Obj, found: (view: RoutedView) => void) => void
+type Loose = (doc: Obj, found: (view: RoutedView) => void) => void
 
-export interface ViewIndexOptions {
+interface ViewIndexOptions {
   /** Rows are found by their ids. */
   readonly byId: boolean
   /** An index hit implies all that is indexed; else the filter is evaluated whole. */

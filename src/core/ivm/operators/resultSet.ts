@@ -23,7 +23,7 @@ export interface Kind<T extends Shown> extends RowOrder<T> {
 export const severalRows = plainly("Expected a single result output when using the ONLY keyword")
 
 /** What results are lent. */
-export interface ResultContext {
+interface ResultContext {
   readonly counters: WorkCounters
   readonly moves: StepLog
 }
@@ -36,7 +36,7 @@ export interface Showable extends Hashes.HashSum {
 }
 
 /** A row that takes over the state of another row of the same record. */
-export interface Renewable<T> {
+interface Renewable<T> {
   renew(state: T): void
 }
 

@@ -30,7 +30,7 @@ interface Content extends Piece {
   readonly failure: Failure | undefined
 }
 
-export interface Pieces {
+interface Pieces {
   readonly contents: ReadonlyArray<Content>
   /** Why a piece is left out. */
   readonly left: Failure | undefined
@@ -146,7 +146,7 @@ const none: ReadonlyArray<ViewRow> = []
 export const piecesOf = (row: ViewRow | undefined): ReadonlyArray<ViewRow> =>
   (row?.part as ReadonlyArray<ViewRow> | undefined) ?? none
 
-export const contentOf = (piece: ViewRow): Piece => piece.part as Piece
+const contentOf = (piece: ViewRow): Piece => piece.part as Piece
 
 /** Puts the pieces of a row's new state in place of those of its old one. */
 export const movePieces = (

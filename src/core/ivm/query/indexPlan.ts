@@ -187,7 +187,7 @@ const choose = (parts: ReadonlyArray<Expr>): { readonly parts: Parts; readonly u
   return { parts: { equal: [...equal.values()], member, limits: range }, used }
 }
 
-export interface Chosen {
+interface Chosen {
   readonly access: IndexPlan | undefined
   /** The conjuncts an index hit says nothing about. */
   readonly residual: ReadonlyArray<Expr>

@@ -23,7 +23,7 @@ import { field, RecordId, Regex, setField, type Value } from "../../surql/values
 
 export type Params = { readonly [name: string]: Value }
 
-export interface Lifted {
+interface Lifted {
   readonly select: Select
   /** Everything `select` needs, by parameter name: lifted values and the user's parameters that are left. */
   readonly params: Params

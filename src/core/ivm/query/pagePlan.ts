@@ -26,10 +26,10 @@ import { type IndexPlan, intervalOf, isTwofold, plainPath, valuesOf } from "./in
 import { type Params, valueKey } from "./lift.ts"
 
 /** A page holds its rows one by one and walks over those of them that a change moved, so it has an end. */
-export const maxPage = 1024
+const maxPage = 1024
 
 /** A page under several keys counts the rows before it one by one. */
-export const maxMergedStart = 4096
+const maxMergedStart = 4096
 
 export interface PagePlan {
   readonly spec: KeySpec

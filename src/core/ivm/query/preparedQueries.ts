@@ -16,7 +16,7 @@ export interface Refused {
 }
 
 /** A subquery whose results are maintained, with those there are by their arguments. */
-export interface LiftedResults extends LiftedOnce {
+interface LiftedResults extends LiftedOnce {
   readonly shape: Shape
   readonly results: Map<string, IncrementalView>
 }

@@ -30,7 +30,7 @@ import { type ListArgument, shapeText } from "./lift.ts"
 import { type MembersPlan, membersPlanOf } from "./membersPlan.ts"
 import { type PagePlan, pagePlanOf } from "./pagePlan.ts"
 
-export interface SortTerm {
+interface SortTerm {
   readonly value: Compiled
   readonly compare: (a: Value, b: Value) => number
 }

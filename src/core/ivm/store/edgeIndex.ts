@@ -23,7 +23,7 @@ const recordAt = (doc: Obj, name: "in" | "out"): RecordId | undefined => {
 }
 
 /** The two ends of an edge record; undefined for any other record. */
-export const endsOf = (doc: Obj): { readonly in: RecordId; readonly out: RecordId } | undefined => {
+const endsOf = (doc: Obj): { readonly in: RecordId; readonly out: RecordId } | undefined => {
   const from = recordAt(doc, "in")
   const to = from && recordAt(doc, "out")
   return from === undefined || to === undefined ? undefined : { in: from, out: to }

@@ -26,7 +26,7 @@ export interface Row {
 }
 
 /** An observer of every record that moves, whatever moved it; it must not look at the store before it is asked. */
-export interface StoreWatcher {
+interface StoreWatcher {
   readonly moved: (id: RecordId) => void
   readonly cleared: () => void
 }

@@ -21,7 +21,7 @@ export interface TableIndex {
 }
 
 /** The router of the views of one shape, as the tables that they read know it. */
-export interface TableRouter {
+interface TableRouter {
   /** Routers of a lower stratum are told of a write before those of a higher one. */
   readonly shape: { readonly stratum: number }
   route(write: Write): void

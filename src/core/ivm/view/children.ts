@@ -14,7 +14,7 @@ import type { ChildResult } from "../delta/delta.ts"
 import { type Hash64, hashText } from "../delta/hash.ts"
 import type { Shape } from "../query/shape.ts"
 
-export interface HeldChildren {
+interface HeldChildren {
   /** In the order of the shape's fields. */
   readonly children: ReadonlyArray<ChildResult | undefined>
   /** The hashes of the children; undefined where one of them fails or has no result. */

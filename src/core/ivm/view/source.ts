@@ -42,7 +42,7 @@ export const defaultSteps: StepLimits = {
 }
 
 /** A row that takes no more steps is evaluated whatever the others of its change have taken. */
-export const lightSteps = 1000
+const lightSteps = 1000
 
 /** Names a look at a whole table. */
 export const tableRead = (table: string): string => `\u0000table ${table}`
@@ -83,10 +83,7 @@ export class StoreSource implements Source {
 }
 
 /** Answers a subquery from a maintained result, or `undefined` where the plain evaluator has to. */
-export type Answering = (
-  query: Select,
-  scope: Scope
-) => { readonly read: Read; readonly value: () => Value } | undefined
+type Answering = (query: Select, scope: Scope) => { readonly read: Read; readonly value: () => Value } | undefined
 
 export class TrackedSource extends StoreSource {
   /**

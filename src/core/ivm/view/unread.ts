@@ -10,7 +10,7 @@ import type { Output } from "./output.ts"
 import { FullRow, noSort, type ViewRow } from "./viewRow.ts"
 
 /** What of a view decides. */
-export interface Windowed {
+interface Windowed {
   readonly knownAt: (position: number) => Output | undefined
   readonly plainShape: Shape
   readonly boundSources: BoundSources | undefined

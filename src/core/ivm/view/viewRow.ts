@@ -156,7 +156,7 @@ export class GroupedRow implements ViewRow {
 Object.assign(GroupedRow.prototype, shared, { shown: false, high: 0, low: 0, lead: undefined })
 
 /** What else a row can hold. */
-export interface Details {
+interface Details {
   readonly key: string
   readonly version: number
   readonly digest: string | undefined

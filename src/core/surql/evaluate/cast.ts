@@ -106,7 +106,7 @@ const items = (v: Value): Items | undefined => {
 }
 
 /** The ints of a range; `undefined` when its ends are not ints or it is longer than a million. */
-export const rangeItems = (r: Range): ReadonlyArray<Value> | undefined => {
+const rangeItems = (r: Range): ReadonlyArray<Value> | undefined => {
   const from = r.from,
     to = r.to
   if (from === undefined || to === undefined || !isInt(from.value) || !isInt(to.value)) return undefined

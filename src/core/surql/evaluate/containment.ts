@@ -15,7 +15,7 @@ const some = (items: ReadonlyArray<Value>, test: (v: Value) => boolean): boolean
 }
 
 /** True when a value lies within a range, by the total order. */
-export const inRange = (range: Range, v: Value): boolean => {
+const inRange = (range: Range, v: Value): boolean => {
   if (range.from !== undefined) {
     const c = compare(v, range.from.value)
     if (c < 0 || (c === 0 && !range.from.inclusive)) return false

@@ -138,7 +138,7 @@ const object = (entries: ReadonlyArray<readonly [string, Expr]>): Compiled => {
 }
 
 /** A value as the key of a record id. */
-export const recordKey = (v: Value): RecordKey => {
+const recordKey = (v: Value): RecordKey => {
   if (isInt(v) || typeof v === "string" || v instanceof Uuid || Array.isArray(v) || isObj(v)) return v as RecordKey
   return raise`Unable to coerce ${shown(v)} into a record id key`
 }

@@ -29,7 +29,7 @@ import { functions } from "./functions.ts"
 import type { Scope } from "./scope.ts"
 
 /** The database's name of a value's type, as in messages and `type::of`. */
-export const kindOf = (v: Value): string => {
+const kindOf = (v: Value): string => {
   if (v === undefined) return "none"
   if (v === null) return "null"
   if (typeof v === "boolean") return "bool"
@@ -179,7 +179,7 @@ const shared = (name: string): string | undefined => {
 }
 
 /** The function a method of a value is. */
-export const resolveMethod = (v: Value, name: string): string | undefined => {
+const resolveMethod = (v: Value, name: string): string | undefined => {
   for (const family of families[kindOf(v)] ?? []) {
     const path = `${family}::${name}`
     const known = Object.hasOwn(renamed, path) ? renamed[path]! : path

@@ -21,7 +21,7 @@ const isLabel = (label: string, last: boolean): boolean =>
   !label.endsWith("-")
 
 /** A name of labels separated by dots, of which the last may end in one. */
-export const isDomain = (text: string): boolean => {
+const isDomain = (text: string): boolean => {
   const labels = text.replace(/\.$/, "").split(".")
   return (
     labels.length <= 127 &&

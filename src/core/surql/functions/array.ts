@@ -21,7 +21,7 @@ import { asInt, define } from "./define.ts"
 type Items = ReadonlyArray<Value>
 
 /** Elements without later equal ones. */
-export const distinct = (items: Items): Array<Value> => {
+const distinct = (items: Items): Array<Value> => {
   const seen = new Set<unknown>()
   return items.filter((v) => !seen.has(indexKey(v)) && seen.add(indexKey(v)) !== undefined)
 }
@@ -46,7 +46,7 @@ export const complement = (a: Items, b: Items): Items => {
 const maxItems = 1_000_000
 
 /** Fails when a result would hold more elements than is sensible; pays for the others. */
-export const limited = (scope: Scope, name: string, n: number): void => {
+const limited = (scope: Scope, name: string, n: number): void => {
   if (n > maxItems)
     raise`Incorrect arguments for function ${known(name)}(). Output must not exceed ${known(maxItems)} elements.`
   spend(scope.budget, n)

@@ -16,7 +16,7 @@ import { Closure, Regex, SetValue } from "../values/value.ts"
 
 type Args = ReadonlyArray<Value>
 
-export type Cost = (b: Budget, args: Args) => void
+type Cost = (b: Budget, args: Args) => void
 
 const numberOf = (v: Value): number => (isNumber(v) ? Math.max(0, toFloat(v)) : 0)
 

@@ -47,7 +47,7 @@ export interface Fn {
 export type Table = { readonly [name: string]: Fn }
 
 /** Parameter types; `?` in front makes one optional, `...` any number of the last. */
-export type Param = string
+type Param = string
 
 const types: { readonly [name: string]: (v: Value) => boolean } = {
   any: () => true,

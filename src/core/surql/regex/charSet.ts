@@ -9,7 +9,7 @@ import { keeping } from "../keeping.ts"
 import { codeText, fault } from "./pattern.ts"
 
 /** Code points in ascending ranges, both ends within, none adjacent: `[from, to, from, to]`. */
-export type Ranges = ReadonlyArray<number>
+type Ranges = ReadonlyArray<number>
 
 const last = 0x10ffff
 
@@ -120,7 +120,7 @@ const rangesOfProperty = keeping((name: string): Ranges => {
 }, maxNames)
 
 /** Ranges that the classes of one pattern may still take to work out. */
-export interface Budget {
+interface Budget {
   ranges: number
 }
 

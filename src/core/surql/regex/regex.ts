@@ -46,7 +46,7 @@ const members = () =>
   })
 
 /** Where matches lie in a text, one behind the other, in its own units. */
-export type Spans = Generator<readonly [from: number, to: number], void>
+type Spans = Generator<readonly [from: number, to: number], void>
 
 export class Pattern {
   private readonly re2: RE2JS | undefined

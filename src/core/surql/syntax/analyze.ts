@@ -14,7 +14,7 @@ import type { Value } from "../values/value.ts"
 import { isRecordValue, RecordId, RecordRange, Table } from "../values/value.ts"
 import { type Expr, type Idiom, type Part, rowParams, type Select, type Statement } from "./ast.ts"
 
-export interface Facts {
+interface Facts {
   /** Tables named as sources of the query itself. */
   readonly mainTables: ReadonlyArray<string>
   /**

@@ -30,8 +30,6 @@ export interface Definitions {
   readonly params: ReadonlyMap<string, ParamDefinition>
 }
 
-export const none: Definitions = { functions: new Map(), params: new Map() }
-
 /** While a query is read: what it may use, and what it has used. */
 export interface Inlining {
   readonly definitions: Definitions

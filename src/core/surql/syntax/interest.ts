@@ -28,7 +28,7 @@ const noneKnown = (): boolean => false
  * Tells of each table that a value names, its records' links at any depth. Text whose beginning `isKnown` is not read:
  * what it would tell is known.
  */
-export const eachTable = (
+const eachTable = (
   value: Value,
   tell: (table: string) => void,
   isKnown: (table: string) => boolean = noneKnown

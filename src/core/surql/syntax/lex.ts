@@ -12,7 +12,7 @@ import { parseDecimal } from "../values/number.ts"
 import type { Value } from "../values/value.ts"
 import { Bytes, float, int, Uuid } from "../values/value.ts"
 
-export type TokenKind = "ident" | "quoted" | "param" | "value" | "string" | "record" | "op" | "end" | "bad"
+type TokenKind = "ident" | "quoted" | "param" | "value" | "string" | "record" | "op" | "end" | "bad"
 
 export interface Token {
   readonly kind: TokenKind

@@ -36,7 +36,7 @@ export interface ParseError {
 }
 
 /** Longest query text, in UTF-16 units. */
-export const maxLength = 65536
+const maxLength = 65536
 
 /** Turns a place in the text into line and column, both from 1. */
 export const place = (text: string, at: number): { readonly line: number; readonly column: number } => {

@@ -31,7 +31,7 @@ export class Fault {
   ) {}
 }
 
-export const maxDepth = 64
+const maxDepth = 64
 
 export const open = (text: string, inlining?: Inlining): Parser => ({
   text,

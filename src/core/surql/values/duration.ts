@@ -77,9 +77,6 @@ export const toSeconds = (d: Duration): number => Number(d.seconds) + d.nanos / 
 /** The length in nanoseconds. */
 export const toNanos = (d: Duration): bigint => BigInt(d.seconds) * 1_000_000_000n + BigInt(d.nanos)
 
-/** The length in milliseconds, fractions kept. */
-export const toMillis = (d: Duration): number => Number(d.seconds) * 1000 + d.nanos / 1e6
-
 const units: ReadonlyArray<readonly [string, bigint]> = [
   ["y", 31_536_000n],
   ["w", 604_800n],

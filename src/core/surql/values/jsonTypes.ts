@@ -76,7 +76,7 @@ const collect = (v: Value): ReadonlyArray<Typed> => {
  * Types by path of what JSON has no type for: elements of an array that are all of a kind are named once, others by
  * their place; numbers beyond JSON come with their digits.
  */
-export const typesOf = (doc: Obj): { readonly [path: string]: string } =>
+const typesOf = (doc: Obj): { readonly [path: string]: string } =>
   Object.fromEntries(collect(doc).map(([path, type]) => [path.slice(1), type]))
 
 /** A record without its id as JSON, and the types that go with it. */

@@ -91,7 +91,7 @@ const tableText = (name: string): string =>
 export const identifier = (name: string): string => "`" + escapeWith(name, "`") + "`"
 
 /** The part of a record id behind the colon. */
-export const recordKey = (key: RecordKey): string =>
+const recordKey = (key: RecordKey): string =>
   typeof key === "string"
     ? nameText(key)
     : typeof key === "number" || typeof key === "bigint"

@@ -119,7 +119,7 @@ export class Regex extends Special {
 export type RecordKey = number | bigint | string | Uuid | ReadonlyArray<Value> | Obj
 
 /** A key that is neither a number nor text, with the text of its id. */
-export interface OtherKey {
+interface OtherKey {
   readonly key: RecordKey
   readonly text: string
 }

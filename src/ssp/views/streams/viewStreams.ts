@@ -37,7 +37,7 @@ interface Kept {
 /** How often rows that no stream follows are looked at. */
 const sweepEvery = Duration.seconds(15)
 
-export interface ViewStreamsParts extends RowStreamsParts {
+interface ViewStreamsParts extends RowStreamsParts {
   readonly reading: Reading
 }
 

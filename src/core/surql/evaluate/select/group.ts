@@ -372,7 +372,7 @@ export interface Gathering {
 }
 
 /** An output row and the key of its group: that of the group's first row. */
-export interface GroupedRow {
+interface GroupedRow {
   readonly key: ReadonlyArray<Value>
   readonly value: Value
 }

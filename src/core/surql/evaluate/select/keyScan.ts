@@ -81,7 +81,7 @@ export const readsOnce = (select: Select): boolean => !analyze(select).subquerie
 export const showsAll = ({ fetch, fields, omit, only, value }: Select): boolean =>
   fields.length === 1 && fields[0]!.kind === "all" && !value && !only && omit.length === 0 && fetch.length === 0
 
-export type Equality = readonly [field: string, value: string | number | boolean]
+type Equality = readonly [field: string, value: string | number | boolean]
 
 /** Fields that must be equal to a string, int or bool for a row to pass, by what the filter asks before it can fail. */
 export const equalities = (select: Select, scope: Scope): ReadonlyArray<Equality> =>

@@ -62,7 +62,7 @@ export const rowSplitter = (idiom: Idiom) => {
   }
 }
 
-export interface SortReader {
+interface SortReader {
   /** The value from the document; undefined where it is inside the projected row. */
   readonly fromDoc: Compiled | undefined
   /** The expression evaluated on the document; undefined where the value is inside the projected row. */
@@ -71,7 +71,7 @@ export interface SortReader {
 }
 
 /** Reads a sort value: inside the row where the path starts with an alias, else from the document. */
-export const sortReader = (select: Select, idiom: Idiom): SortReader => {
+const sortReader = (select: Select, idiom: Idiom): SortReader => {
   const text = print(idiom)
   if (select.group !== undefined || (select.split.length > 0 && !select.value)) {
     return { fromDoc: undefined, expr: undefined, read: select.value ? (item) => item.value : atOutput(idiom) }

@@ -42,7 +42,7 @@ export interface LeftOut {
   readonly failure: Failure
 }
 
-export interface Selected {
+interface Selected {
   readonly rows: ReadonlyArray<SelectedRow>
   readonly left: ReadonlyArray<LeftOut>
 }

@@ -106,7 +106,7 @@ export const isId = (e: Expr): boolean =>
 
 const turned: { readonly [op: string]: string } = { "=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=" }
 
-export interface IdTerm {
+interface IdTerm {
   readonly op: string
   readonly value: Compiled
 }
