@@ -38,7 +38,7 @@ const make = (http: HttpClient.HttpClient): BackendShape => {
         HttpClientRequest.bodyText(body, "application/json"),
         HttpClientRequest.setHeaders(headers),
         client.execute,
-        // Only `fetch` follows by itself, and by GET; the other clients do not look at this.
+        // The client over `fetch` would follow redirects, and as GET; other clients ignore this option.
         Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
         Effect.mapError(
           (error) =>

@@ -124,7 +124,7 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
 
 type Answers = ReadonlyArray<Either.Either<Value, SurrealError>>
 
-/** How many rows have about so much text, where a read has answered that all of its rows have more. */
+/** How many leading rows fit into `bytes`, by the lengths of a read that was too large. */
 const rowsWithin = (answer: Answers[number] | undefined, bytes: number): number | undefined => {
   if (answer === undefined || Either.isLeft(answer) || !isObj(answer.right)) return undefined
   const { count, text } = answer.right

@@ -28,7 +28,7 @@ export type Sees = "whole" | "kinds"
 export class Caller extends Context.Tag("protocol/Caller")<
   Caller,
   {
-    /** Of the secret. */
+    /** Name of the secret that let the caller in. */
     readonly name: string
     /** The only SSP that the caller may speak for; undefined for any. */
     readonly onlySsp: string | undefined
@@ -62,7 +62,7 @@ export const opensViews = Context.add(needs("read"), TakesToken, true)
 /** For an endpoint without a bearer. */
 export const open: Context.Context<Access> = Context.make(Access, "open")
 
-/** An Api as far as this goes. */
+/** The part of an `HttpApi` that is read here: groups, endpoints, annotations. */
 export interface Declaring {
   readonly groups: {
     readonly [name: string]: {

@@ -249,7 +249,7 @@ interface SourceDatabase {
   readonly namespace: string
   readonly name: string
   readonly username: string | undefined
-  /** As it is when it is read: a reload replaces it. */
+  /** Read where it is used and never kept: SIGHUP replaces it. */
   readonly password: Redacted.Redacted<string> | undefined
   readonly authLevel: Read["storeAuthLevel"]
 }

@@ -232,7 +232,7 @@ type Read = Settings.Values<typeof knobs>
 
 /** Where the jobs of a table go; the token never shows when a configuration is printed. */
 interface JobTable extends Omit<ServiceFile.JobTable, "authToken" | "authTokenFile"> {
-  /** As it is when it is read: a reload replaces it. */
+  /** Read where it is used and never kept: SIGHUP replaces it. */
   readonly authToken: Redacted.Redacted<string> | undefined
 }
 
@@ -268,7 +268,7 @@ export interface SspConfigShape
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
   readonly corsOrigins: ReadonlyArray<string>
   readonly browserOrigins: ReadonlyArray<string>
-  /** As it is when it is read: a reload replaces it. */
+  /** Read where it is used and never kept: SIGHUP replaces it. */
   readonly storePass: Redacted.Redacted<string> | undefined
   readonly storeServicePass: Redacted.Redacted<string> | undefined
   readonly storeServiceUser: string

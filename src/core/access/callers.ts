@@ -107,7 +107,7 @@ const mayReach = (paths: ReadonlyArray<string>, asked: string): boolean => {
 
 const forbidden = (message: string): CallerRefused => ({ code: "FORBIDDEN", message })
 
-/** Undefined: go on. */
+/** Undefined where the request may proceed. */
 export const refusal = (
   rules: CallerRules,
   { address, contentType, host, isNode, method, origin, path }: Caller

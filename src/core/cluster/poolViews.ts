@@ -13,7 +13,7 @@ import type { Command, Home, ViewSpec } from "./messages.ts"
 import * as Quarantine from "./poolQuarantine.ts"
 import * as Tables from "./poolTables.ts"
 import * as State from "./state.ts"
-import { act, buryView, dropView, log, reply, serial, set, setView, type Turn, updateAt } from "./turn.ts"
+import { act, dropView, log, markRemoved, reply, serial, set, setView, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
 type RegisterRequest = State.Request & { readonly kind: "register" }
@@ -114,8 +114,8 @@ const start = (
 }
 
 /**
- * `traces`: SSPs may have written into a database of it, and those that live know nothing of what those that died have
- * left.
+ * `traces`: some SSP may have written edges of this view. No live SSP knows the edges of a dead one, so the scheduler
+ * clears them.
  */
 const forget = (turn: Turn, view: State.View, traces: boolean, answered?: () => void): void => {
   if (traces && turn.state.config.database) {
@@ -125,7 +125,7 @@ const forget = (turn: Turn, view: State.View, traces: boolean, answered?: () => 
   }
   act(turn, { tag: "ForgetView", view: view.view })
   answered?.()
-  disinter(turn, view)
+  takeOut(turn, view)
 }
 
 /**
@@ -144,7 +144,7 @@ export const clear = (turn: Turn, key: string): void => {
     tried: [],
     at: turn.now
   }
-  buryView(turn, { ...view, op })
+  markRemoved(turn, { ...view, op })
   persistGone(turn, key)
   act(turn, { tag: "ClearView", op: op.id, view: key })
 }
@@ -169,8 +169,8 @@ const unknown = {
 } as const
 
 const persistGone = (turn: Turn, key: string): void => {
-  const buried = State.view(turn.state, key)
-  if (buried !== undefined) act(turn, { tag: "PersistView", row: State.viewRow(buried) })
+  const removed = State.view(turn.state, key)
+  if (removed !== undefined) act(turn, { tag: "PersistView", row: State.viewRow(removed) })
 }
 
 export const cleared = (turn: Turn, command: Command & { readonly tag: "ViewCleared" }): void => {
@@ -178,8 +178,8 @@ export const cleared = (turn: Turn, command: Command & { readonly tag: "ViewClea
   if (view?.op?.id === command.op) forget(turn, view, false)
 }
 
-/** Without a trace; questions asked meanwhile have no view. */
-const disinter = (turn: Turn, view: State.View): void => {
+/** Takes the view out for good; requests that waited for it begin anew, as for a view that is not known. */
+const takeOut = (turn: Turn, view: State.View): void => {
   dropView(turn, view)
   for (const request of view.queue) requested(turn, view.view, request)
 }
@@ -206,7 +206,7 @@ const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried:
   settle(turn, view.view)
 }
 
-/** After a call has ended: the next request, or a place, or peace. */
+/** After a call has ended: runs the next request, or queues a view without an owner for placement. */
 const settle = (turn: Turn, key: string): void => {
   const view = State.view(turn.state, key)
   if (view === undefined || view.op !== undefined) return
@@ -241,7 +241,7 @@ const remove = (turn: Turn, view: State.View): void => {
   const from = State.at(turn.state, view.home)
   if (from === undefined) return forget(turn, view, true)
   const op = recall(turn, view, from)
-  buryView(turn, { ...view, op })
+  markRemoved(turn, { ...view, op })
   if (turn.state.config.database) persistGone(turn, view.view)
   else act(turn, { tag: "ForgetView", view: view.view })
   sendRecall(turn, view, op, from, true)
@@ -386,7 +386,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
   const op = view?.op
   if (view === undefined || op === undefined || op.id !== command.op) return
   if (op.kind === "leave") {
-    if (view.gone) return turn.state.config.database ? clear(turn, view.view) : disinter(turn, view)
+    if (view.gone) return turn.state.config.database ? clear(turn, view.view) : takeOut(turn, view)
     setView(turn, { ...view, op: undefined })
     return settle(turn, view.view)
   }

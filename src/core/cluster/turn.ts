@@ -83,8 +83,8 @@ export const dropView = (turn: Turn, view: State.View): void => {
   })
 }
 
-/** Takes a view out, but for the call about it. */
-export const buryView = (turn: Turn, view: State.View): void => {
+/** Takes a view out of listings and placement; its row stays until the call about it has ended. */
+export const markRemoved = (turn: Turn, view: State.View): void => {
   dropView(turn, view)
   set(turn, {
     views: HashMap.set(turn.state.views, view.view, { ...view, home: undefined, placed: false, gone: true })

@@ -56,7 +56,7 @@ interface Held {
   readonly router: ViewRouter | undefined
   /** The first fill, while it goes on. */
   filling: Iterator<undefined, void> | undefined
-  /** Forgets it where it was written down by a shorter name. */
+  /** Takes the view out of the caches of its query and from the followers of its list. */
   readonly known: Array<() => void>
 }
 

@@ -34,7 +34,7 @@ interface SchemaWatchSettings {
   readonly defineEvents: boolean
 }
 
-/** While nothing can be followed. */
+/** Pause between looks while the sink is closed: the node is not ready, or takes its copy. */
 const closedMs = 100
 /** A table whose event is young is compared after pauses that double, from the first to the last: 511 s in all. */
 const youngMs = { first: 1_000, last: 256_000 }

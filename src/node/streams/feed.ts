@@ -77,7 +77,7 @@ export class Feed {
   private readonly recent: Array<Numbered> = []
   private pushed = 0
   private followers = 0
-  /** Those that take what comes. */
+  /** Followers whose connection takes more bytes now. */
   private readonly ready = new Set<Follower>()
   private piece: Piece | undefined = undefined
   private ended: ViewEvent | undefined = undefined

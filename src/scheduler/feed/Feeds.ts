@@ -17,7 +17,7 @@ import * as Wire from "../../protocol/wire.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
-/** What an SSP has applied waits so long at most for what others have, where answers of `/ingest` wait for them. */
+/** Longest pause before an acknowledgement reaches the pool, so that those of several SSPs share one decision. */
 const wordsMs = 50
 /**
  * Where events of other tables pass, an SSP is told so after this long. A watermark wakes it and brings it nothing;

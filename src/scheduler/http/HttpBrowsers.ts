@@ -19,7 +19,7 @@ import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
 import { FollowedViews } from "../streams/FollowedViews.ts"
 
-/** What lets in here. */
+/** Judge of the routes of views: takes the secrets in `viewSecrets`. */
 const judgeOf = ({ viewSecrets }: Pick<SchedulerConfigShape, "viewSecrets">) =>
   makeJudge(viewSecrets, Errors.unauthorizedView)
 

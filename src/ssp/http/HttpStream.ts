@@ -31,7 +31,7 @@ export const untilStopping = (
     )
   })
 
-/** The events until what they are followed with is not good any more, which answers why. */
+/** Events until the caller's token expires or is revoked; then one `end` event with that reason. */
 export const untilLapsed = (
   events: Stream.Stream<ViewEvent>,
   lapse: Effect.Effect<EndReason>

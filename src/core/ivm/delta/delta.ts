@@ -81,7 +81,7 @@ interface Move {
   after: Shown | undefined
   /** The one result it shows that moved, of a row that is the same but for that. */
   child: MovedChild | undefined
-  /** A result it shows has moved: it is another row, though it may be the same object before and after. */
+  /** A child result changed: the row is told as updated even if `before` and `after` are the same object. */
   refreshed: boolean
 }
 

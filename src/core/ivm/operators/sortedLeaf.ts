@@ -1,7 +1,7 @@
 /**
  * Rows in order in one array, each behind the value that decides first: a search and what it finds lie together.
  *
- * Why functions on a plain array: a small window is nothing but one, and a large one has many (chunks.ts).
+ * Why functions on a plain array: a small window is nothing but one, and a large one has many (`sortedList.ts`).
  */
 import type { Value } from "../../surql/values/value.ts"
 

@@ -201,7 +201,7 @@ interface Argument {
 
 const isParent = (expr: Expr): boolean => expr.kind === "param" && expr.name === "parent"
 
-/** The text of a shape: with its list, since that is not in the query any more. */
+/** Key of a shape. Lifting took the list of `IN` out of the query, so its text is appended. */
 export const shapeText = (select: Select, list: ListArgument | undefined): string =>
   list === undefined ? print(select) : `${print(select)}\n${list.text}`
 

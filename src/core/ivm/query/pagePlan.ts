@@ -25,7 +25,7 @@ import { type FiledKey, plainKey } from "../store/denseMap.ts"
 import { type IndexPlan, intervalOf, isTwofold, plainPath, valuesOf } from "./indexPlan.ts"
 import { type Params, valueKey } from "./lift.ts"
 
-/** A page holds its rows one by one and walks over those of them that a change moved, so it has an end. */
+/** Largest LIMIT that is served as a page: a change may shift the whole array, O(LIMIT). */
 const maxPage = 1024
 
 /** A page under several keys counts the rows before it one by one. */

@@ -139,7 +139,7 @@ export class GroupedView extends IncrementalView implements Sharer {
     yield* this.lender.failures()
   }
 
-  /** It keeps none. */
+  /** None: the lender keeps the rows. */
   override matching(): Iterable<ViewRow> {
     return []
   }
