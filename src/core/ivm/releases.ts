@@ -4,8 +4,8 @@
  *
  * A view that is let go is found by no change any more; what refers to its rows is taken back in pieces, for there may
  * be a million. Rule: it costs changes nothing, since they pass the leftovers without a look; the youngest first, so
- * that what a large view lets go in turn is gone before more of it is; and each slice of a fill releases twice as many rows
- * as it reads, so that views that come and go by turns never leave more behind than was shown at once.
+ * that what a large view lets go in turn is gone before more of it is; and each slice of a fill releases twice as many
+ * rows as it reads, so that views that come and go by turns never leave more behind than was shown at once.
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
 import { sliceRows } from "./index/router.ts"

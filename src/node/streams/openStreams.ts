@@ -20,7 +20,7 @@ export interface StreamChange {
 
 type Invalid = ReturnType<typeof invalidRequest>
 
-interface NoStream {
+export interface NoStream {
   readonly code: "STREAM_NOT_FOUND"
   readonly message: string
 }
