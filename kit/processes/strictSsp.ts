@@ -19,6 +19,8 @@ export class StrictSsp {
   readonly id: string
   readonly records = new Map<string, Body>()
   readonly views = new Map<string, Body>()
+  /** Jobs of `job` that it was told are pending, each of which it would run, in order. */
+  readonly jobs: Array<string> = []
   /** Bodies that were refused, with the reason. */
   readonly refused: Array<string> = []
   status: "bootstrapping" | "ready" = "bootstrapping"
@@ -99,7 +101,8 @@ export class StrictSsp {
     return [400, {}]
   }
 
-  private apply({ id, op, record }: Specification.Change): void {
+  private apply({ id, op, record, table }: Specification.Change): void {
+    if (op !== "DELETE" && table === "job" && record["status"] === "pending") this.jobs.push(id)
     if (op === "DELETE") this.records.delete(id)
     else this.records.set(id, { ...record, id })
   }

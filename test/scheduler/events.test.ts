@@ -30,7 +30,7 @@ it("D61 a kept event is the feed's line with the one before it in its table, and
   )
 })
 
-it("D77 a line as the specification has it holds the four fields, and the record as it came without its version", () => {
+it("D77 a line as the specification has it holds the four fields, and the record as it came without its version; a job of another SSP is processing", () => {
   const random = rng(seed)
   for (let n = 0; n < runs(2000); n++) {
     const content = Json.toJson(Hostile.content(random)) as { readonly [field: string]: unknown }
@@ -40,10 +40,14 @@ it("D77 a line as the specification has it holds the four fields, and the record
     const op = random.pick(["CREATE", "UPDATE", "DELETE"] as const)
     const types = random.pick([undefined, null, {}, { _svc_rv: "int", '"}': "string" }])
     const raw = { table: "t", id, record, ...(types === undefined ? {} : { types }) }
-    const line = Event.toLine(raw, op, random.below(1e9), random.pick([undefined, '"_svc_rv":1']), random.chance(0.5))
+    const assignee = random.pick([undefined, '"_svc_rv":1', ""])
+    const line = Event.toLine(raw, op, random.below(1e9), assignee, random.chance(0.5))
     const trace = random.pick([undefined, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"])
-    const told = Event.plainOf(random.chance(0.5) ? line : Event.forwarded(line, n, 'a "log"', 3, trace))
-    expect(told, line).toBe(JsonText.write({ table: "t", op, id, record: op === "DELETE" ? {} : content }))
+    const ssp = random.pick([assignee ?? "", "b"])
+    const told = Event.plainOf(random.chance(0.5) ? line : Event.forwarded(line, n, 'a "log"', 3, trace), ssp)
+    const kept = op === "DELETE" ? {} : content
+    const shown = (assignee ?? ssp) === ssp ? kept : { ...kept, status: "processing" }
+    expect(told, line).toBe(JsonText.write({ table: "t", op, id, record: shown }))
   }
 })
 

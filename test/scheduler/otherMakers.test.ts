@@ -114,4 +114,39 @@ describe("an SSP that knows the specification alone", () => {
     const sent = ours.calls("/ingest").flatMap(({ json }) => json as ReadonlyArray<Body>)
     expect(sent.every((each) => "seq" in each && "log_id" in each && "epoch" in each)).toBe(true)
   })
+  it("D82 each pending job runs on one of several that each run what they are told is pending", async () => {
+    const node = await start()
+    const job = (n: number, status = "pending") => create(`job:${n}`, { status, path: "/mail", payload: { n: 1.5 } })
+    const told = { job_id: "job:0", table: "job", payload: { path: "/mail", body: {} } }
+    expect((await node.post("/job/dispatch", told)).status).toBe(503)
+    await node.post("/ingest", job(1))
+    const [a, b] = [await strict(node, "a"), await strict(node, "b")]
+    for (const [name, ssp] of [
+      ["a", a],
+      ["b", b]
+    ] as const) {
+      await ssp.bootstrap()
+      await shown(node, name, "ready")
+    }
+    await until("what had waited is handed over", () => a.jobs.length === 1)
+    await node.post("/ingest", [job(2), job(3)])
+    await node.post("/ingest", job(4))
+    await node.post("/ingest", job(5, "success"))
+    await until("all is told", () => a.records.size === 5 && b.records.size === 5)
+    const jobs = [...a.jobs, ...b.jobs]
+    expect(jobs.sort()).toEqual(["job:1", "job:2", "job:3", "job:4"])
+    expect([a.jobs.length, b.jobs.length]).toEqual([2, 2])
+    for (const { jobs: its, records } of [a, b])
+      for (const n of [2, 3, 4]) {
+        const status = its.includes(`job:${n}`) ? "pending" : "processing"
+        expect(records.get(`job:${n}`)).toEqual({ id: `job:${n}`, status, path: "/mail", payload: { n: 1.5 } })
+      }
+    const [left, done] = a.jobs as [string, string]
+    await node.post("/job/result", { job_id: done, status: "completed" })
+    await node.post("/ssp/deregister", { ssp_id: "a" })
+    await until("b runs what a has not", () => b.jobs.length === 3)
+    expect(b.jobs).toContain(left)
+    expect(b.jobs).not.toContain(done)
+    expect([...a.refused, ...b.refused]).toEqual([])
+  })
 })

@@ -67,8 +67,11 @@ export const forwarded = (line: string, seq: number, logId: string, epoch: numbe
 
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"(:\d+)?|[{}[\]]/g
 
-/** The change of a line as the specification has it: four fields, and a record without its version. */
-export const plainOf = (line: string): string => {
+/**
+ * The change of a line as the specification has it, for an SSP that knows nothing else: four fields, and a record
+ * without its version. Such an SSP runs each pending job that it is told of, so that another's is `processing` (D82).
+ */
+export const plainOf = (line: string, ssp: string): string => {
   let depth = 0
   let version: readonly [start: number, end: number] = [0, 0]
   let end = line.length
@@ -83,8 +86,17 @@ export const plainOf = (line: string): string => {
   }
   const before = line.slice(0, version[0])
   const after = line.slice(version[1], end)
-  return after.startsWith(",") ? `${before}${after.slice(1)}}` : `${before.replace(/,$/, "")}${after}}`
+  const plain = after.startsWith(",") ? `${before}${after.slice(1)}}` : `${before.replace(/,$/, "")}${after}}`
+  const rest = line.slice(end)
+  if (!rest.includes('"job_assignee":')) return plain
+  const { job_assignee = ssp } = JSON.parse(`{${rest.slice(1)}`) as { readonly job_assignee?: string }
+  return job_assignee === ssp ? plain : JsonText.write(processing(JsonText.parse(plain) as RawChange))
 }
+
+const processing = (change: RawChange): RawChange => ({
+  ...change,
+  record: { ...change.record, status: "processing" }
+})
 
 interface Logged {
   readonly change: Change

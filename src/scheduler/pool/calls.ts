@@ -90,7 +90,9 @@ const send = Effect.fnUntraced(function* (
     )
     return { kind: "unavailable" } as const
   }
-  const told = action.plain ? read.right.filter((line) => !isOwn(Event.tableOf(line))).map(Event.plainOf) : read.right
+  const plain = (lines: ReadonlyArray<string>) =>
+    lines.filter((line) => !isOwn(Event.tableOf(line))).map((line) => Event.plainOf(line, action.ssp))
+  const told = action.plain ? plain(read.right) : read.right
   let answer: Answer = { kind: "applied" }
   for (const body of requests(told, maxBodyBytes)) {
     answer = yield* client.deliver(action, body, traceparent)
