@@ -74,6 +74,16 @@ const toDelivery = (answer: Answered): Answer => {
   return status >= 400 && status < 500 && status !== 408 && status !== 429 ? { kind: "rejected", status } : unavailable
 }
 
+const placedOf = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ tables: Schema.Array(Schema.String) })))
+/** A longer answer is the result, by which SSPs of other makers answer (D77). */
+const maxPlacedChars = 65_536
+
+const toPlaced = (answer: Answered): CallOutcome => {
+  const outcome = toOutcome(answer)
+  if (outcome.kind !== "done" || answer.text.length > maxPlacedChars) return outcome
+  return { ...outcome, ...Option.getOrUndefined(placedOf(answer.text)) }
+}
+
 /** Of an answer that says neither yes nor no. */
 const noWord = (answer: Answered): CallOutcome =>
   isUnauthorized(answer) ? { kind: "unreachable", secret: true } : unreachable
@@ -234,7 +244,7 @@ const make = (transport: Transport, names: typeof Names.Service, options: Option
     },
     health: (target) => asked(target, get(`${target.url}/health`, timeoutMs), undefined, toHealth, unseen),
     deliver: (target, body, traceparent) => post(target, "/ingest", body, toDelivery, undelivered, traceparent),
-    registerView: (target, body) => post(target, "/view/register", JsonText.write(body), toOutcome, unreached),
+    registerView: (target, body) => post(target, "/view/register", JsonText.write(body), toPlaced, unreached),
     unregisterView: (target, body) => post(target, "/view/unregister", JsonText.write(body), toDropped, unreached),
     freeView: (target, body) => post(target, "/view/free", JsonText.write(body), toDropped, unreached),
     executeJob: (target, body, change) =>

@@ -337,7 +337,12 @@ export const Ok = Schema.Struct({ status: Schema.Literal("ok") }).annotations({
 
 const shown = { query_id: Schema.String, format: Format, result_hash: Schema.String, content_generation: count }
 
-export const ViewPlaced = Schema.Struct(shown).annotations({
+export const ViewPlaced = Schema.Struct({
+  ...shown,
+  tables: Schema.optional(Schema.Array(Schema.String)).annotations({
+    description: "Tables that the view has read, those behind links among them (D65)"
+  })
+}).annotations({
   identifier: "ViewPlaced",
   description:
     "Extension (D21): of a registration with `assignment`. The scheduler reads no results, so that none is sent, however large"

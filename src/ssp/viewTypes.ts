@@ -62,7 +62,7 @@ export interface ViewAnswer {
  * Answer of a registration that carries an `assignment`: the scheduler places views and reads none, so their rows are
  * not made for it.
  */
-export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors">
+export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors"> & { readonly tables: ReadonlyArray<string> }
 
 /** The query does not parse, or is not supported: line and column from 1. */
 export class QueryRefused extends Data.TaggedError("QueryRefused")<{

@@ -137,7 +137,8 @@ describe("POST /view/register accepted", () => {
             query_id: "placed",
             format: "tree",
             result_hash: expect.stringMatching(/\S/),
-            content_generation: 1
+            content_generation: 1,
+            tables: ["person"]
           })
       }
     ]

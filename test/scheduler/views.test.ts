@@ -137,3 +137,31 @@ it("D31 registering SSPs and views during load: every SSP ends with every event 
   expect(new Set(ssps.flatMap((ssp) => held(ssp))).size).toBe(15)
   expect(sent).toBeGreaterThan(20)
 })
+
+describe("D65 where a view goes whose query follows a link", () => {
+  it.each([
+    ["names the tables that it has read, to the SSP that has the table behind it", { tables: ["post", "author"] }, "a"],
+    ["answers by the result, as other makers' SSPs do, by what the text names", { result_data: [["post:1", 1]] }, "b"],
+    ["names none that can be read, by what the text names", { tables: "author" }, "b"]
+  ])("once an SSP %s", async (_, answer, home) => {
+    const node = await start()
+    const [a, b] = [await fake("a"), await fake("b")]
+    for (const [ssp, tables] of [
+      [a, ["post", "author"]],
+      [b, ["post"]]
+    ] as const) {
+      ssp.behaviour = ({ path }) => (path === "/view/register" ? { status: 200, body: answer } : undefined)
+      ssp.health = "ready"
+      await ssp.register(node, { tables })
+      await ssp.shown(node, "ready")
+    }
+    // As many that each SSP may get one more before it is too far above the mean.
+    for (const n of range(1, 8)) await node.post("/view/register", registration(`v${n}`, `SELECT ${n} FROM post`))
+    const surql = "SELECT author.name FROM post WHERE by = $who"
+    const place = async (who: string): Promise<unknown> => {
+      const params = { who: { name: who } }
+      return bodyOf(await node.post("/view/register", registration(who, surql, { clientId: who, params })))["ssp_id"]
+    }
+    expect([await place("first"), await place("second")]).toEqual(["a", home])
+  })
+})

@@ -1,5 +1,5 @@
 /**
- * The tables that `/debug/view` and `/debug/deps` name: those that rows reach by links too, whichever way a query
+ * The tables that `/debug/view`, `/debug/deps` and the answer to a scheduler name: those that rows reach by links too, whichever way a query
  * follows them, also before and after the row that links.
  */
 import { expect, it } from "@effect/vitest"
@@ -37,9 +37,12 @@ it.effect("D13 every way to follow a link names its tables", () =>
     Effect.gen(function* () {
       yield* views.register(registration("before", "SELECT author.city.name FROM post"))
       yield* views.ingest(records.map(([id, record]) => change(id, record)))
+      let assignment = 0
       for (const [query, tables] of Object.entries(queries)) {
         yield* views.register(registration("view", query))
         expect([...(yield* views.debugView("view")).referenced_tables].sort(), query).toEqual(tables)
+        const placed = yield* views.register(registration("placed", query, { assignment: ++assignment }))
+        expect("tables" in placed && [...placed.tables].sort(), query).toEqual(tables)
         const { dependency_map } = yield* views.debugDeps
         expect(
           Object.keys(dependency_map)

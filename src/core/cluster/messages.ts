@@ -44,11 +44,12 @@ export interface AppliedPosition extends Home {
  * How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out, but not
  * where the connection was `refused`. `lost`: the connection broke off, `late`: there was no answer in time. `secret`:
  * the SSP does not take the scheduler's secret, and has carried out nothing.
+ * `tables`: what a view has read on the SSP that took it, where that says so.
  * `quarantined`: the SSP has set the query aside (D48), because so many processes ended in it. `joining`: records of
  * its tables are on their way there (D61).
  */
 export type CallOutcome =
-  | { readonly kind: "done" }
+  | { readonly kind: "done"; readonly tables?: ReadonlyArray<string> }
   | { readonly kind: "refused"; readonly details: unknown }
   | { readonly kind: "quarantined"; readonly ends: number }
   | { readonly kind: "joining" }

@@ -30,7 +30,7 @@ import { Clearing } from "./Clearing.ts"
 import * as Calls from "./calls.ts"
 import { Events } from "./Events.ts"
 import * as Recovery from "./recovery.ts"
-import * as ViewReads from "./viewReads.ts"
+import { ViewReads } from "./viewReads.ts"
 
 export interface PoolShape {
   readonly state: () => State.State
@@ -114,7 +114,6 @@ const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs }: 
 export const limits = (config: SchedulerConfigShape, strategy: Strategy): State.Config => ({
   ...State.defaults,
   strategy,
-  readsOf: ViewReads.make(),
   heartbeatTimeoutMs: config.heartbeatTimeoutMs,
   bootstrapTimeoutMs: config.bootstrapTimeoutSecs * 1000,
   pollIntervalMs: config.sspPollIntervalMs,
@@ -393,6 +392,7 @@ const make: Effect.Effect<
   const start = (effect: Effect.Effect<void>): void => void fibers(Serving.guard(serving, effect))
   // Ages and times to live of SSPs and views are measured by time that goes by (D73).
   const nowMs = steadyOf(clock)
+  const reads = new ViewReads()
   const parts: ShellDependencies = {
     config,
     wal,
@@ -411,12 +411,14 @@ const make: Effect.Effect<
       client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }),
       events,
       replica,
+      reads,
       maxBodyBytes: config.maxBodyBytes,
       tracing: yield* Tracing
     }
   }
   parts.calls.client.watchSecrets?.((ssp) => queue.unsafeOffer({ tag: "SecretRefused", ssp }))
-  const initial = State.initial({ ...limits(config, yield* Balance), database: upstream.present }, epoch, log, cloned)
+  const limited = { ...limits(config, yield* Balance), readsOf: reads.of, database: upstream.present }
+  const initial = State.initial(limited, epoch, log, cloned)
   const [state, actions] = Decisions.restore(initial, nowMs(), saved)
   const shell = new Shell(parts, state, nowMs)
   yield* shell.carryOut(actions)

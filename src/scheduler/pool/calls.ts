@@ -18,11 +18,13 @@ import type { SspClientShape, Target } from "../../ports/SspClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
 import { aheadMs } from "../../ports/Turn.ts"
 import type { Events } from "./Events.ts"
+import type { ViewReads } from "./viewReads.ts"
 
 export interface Surroundings {
   readonly client: SspClientShape
   readonly events: Events
   readonly replica: Pick<ReplicaShape, "current">
+  readonly reads: ViewReads
   readonly tracing: TracingShape | undefined
   /** Bytes in one delivery of several events. */
   readonly maxBodyBytes: number
@@ -174,14 +176,10 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
         Effect.flatMap(Effect.map(Effect.clock, aheadMs), (apart) =>
           client.registerView(target, registrationBody(action, apart))
         ),
-        (outcome) => ({
-          tag: "ViewCalled",
-          op: action.op,
-          view: action.view,
-          ssp,
-          registration,
-          outcome
-        })
+        (outcome) => {
+          if (outcome.kind === "done") around.reads.learn(action.spec, outcome.tables ?? [])
+          return { tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome }
+        }
       )
     case "CallUnregister":
       return Effect.map(

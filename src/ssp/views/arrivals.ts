@@ -323,7 +323,7 @@ export class Arrivals {
         const view = this.install(stored, live.right, assignment)
         resume(
           shown === undefined
-            ? Effect.sync(() => placedOf(view, registration.id, formatOf(view)))
+            ? Effect.sync(() => placedOf(view, registration.id, this.at.engine))
             : this.at.reading.first(view, registration.id, shown)
         )
       }

@@ -5,7 +5,9 @@
  * from its registration), its incarnation and its feed.
  */
 
+import type { Engine } from "../../core/ivm/engine.ts"
 import type { Evaluating } from "../../core/ivm/evaluating.ts"
+import { tablesRead } from "../../core/ivm/view/tablesRead.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../../core/multimap.ts"
 import { plainly } from "../../core/surql/evaluate/failure.ts"
@@ -50,12 +52,16 @@ export const formatText = (format: Format | null): string => format ?? ""
 
 export const formatOf = (view: Registered): Format => formatGiven(view.stored.format)
 
+/** Links that are looked at for the scheduler. */
+const linksLooked = 400
+
 /** What the scheduler hears of a view that it has placed: O(1), however large the result. */
-export const placedOf = (view: Registered, id: string, format: Format): ViewPlaced => ({
+export const placedOf = (view: Registered, id: string, { kept }: Pick<Engine, "kept">): ViewPlaced => ({
   query_id: id,
-  format,
+  format: formatOf(view),
   result_hash: view.instance.hash(),
-  content_generation: generationOf(view)
+  content_generation: generationOf(view),
+  tables: [...tablesRead(kept.dependencies, view.instance, linksLooked)]
 })
 
 /** What a result shows in a format, and of which state it is. */

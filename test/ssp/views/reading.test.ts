@@ -206,7 +206,7 @@ describe("writing an answer", () => {
     answer(null),
     answer({ id: "t:1", list: [1, 2] }),
     answer([1, "two", null, [3], { four: "ä😀\u0000" }]),
-    { query_id: "a", format: "flat" as const, result_hash: "h", content_generation: 1 },
+    { query_id: "a", format: "flat" as const, result_hash: "h", content_generation: 1, tables: ["t", "u"] },
     answer(Array.from({ length: 20_000 }, (_, i) => ({ i, text })))
   ])("gives the text that JSON.stringify gives: %#", (value) =>
     expect(joined(drain(written(value, "whole")))).toBe(JSON.stringify(value))

@@ -6,16 +6,18 @@ import type { Dependencies, Reader } from "./dependencies.ts"
 import { tableOfRead } from "./source.ts"
 import type { View } from "./view.ts"
 
-/** Rows of a view whose reads are looked at; the rows of one view mostly link to the same tables. */
-const maxRows = 1000
+/** Reads that are looked at; the rows of one view mostly link to the same tables. */
+const maxReads = 4000
 
-/** O(what those rows have read). */
-export const tablesRead = (dependencies: Dependencies, view: View): ReadonlySet<string> => {
+/** O(`most`): as many reads in all, of the first rows of the view and of each subquery, a quarter as many of one. */
+export const tablesRead = (dependencies: Dependencies, view: View, most = maxReads): ReadonlySet<string> => {
+  let left = most
   const tables = new Set([...view.mainTables, ...view.otherTables])
   const readers = new Set<unknown>([view])
   // Results of subqueries are added on the way.
   for (const reader of readers) {
-    for (const read of dependencies.readsOf(reader as Reader, maxRows)) {
+    for (const read of dependencies.readsOf(reader as Reader, most / 4)) {
+      if (left-- <= 0) return tables
       const table = typeof read === "string" ? tableOfRead(read) : undefined
       if (table !== undefined) tables.add(table)
       if (typeof read !== "string") readers.add(read)
