@@ -7,6 +7,7 @@
 import { Effect, Layer } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
 import { rng } from "../../../kit/data/random.ts"
+import { registration } from "../../../kit/data/registration.ts"
 import { VirtualTime } from "../../../kit/data/virtualTime.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import type { Obj } from "../../../src/core/surql/values/value.ts"
@@ -16,6 +17,11 @@ import { Network, type Reply } from "../../sim/network.ts"
 import { isSentAll, schedulerNode, secret, sspNode, type World } from "../../sim/nodes.ts"
 
 const host = "127.0.0.1:9667"
+
+interface Shown {
+  readonly content_generation: number
+  readonly result_data: ReadonlyArray<unknown>
+}
 
 class Beside {
   readonly time = new VirtualTime()
@@ -133,6 +139,20 @@ describe("D25 reconciling while the scheduler serves", () => {
     // And nothing is said again.
     await own.time.advance(60_000)
     expect(own.head).toBe(3)
+  })
+  it("D76 what one compare finds is one step of the log, and SSPs show it at once", async () => {
+    const own = (beside = new Beside())
+    for (const n of [1, 2, 3]) own.put(n, { n })
+    await own.start()
+    await own.ask(host, "POST", "/view/register", registration("incantation:all", "SELECT * FROM t"))
+    const read = () => own.ask("127.0.0.1:8661", "GET", "/view/incantation:all") as Promise<Shown>
+    const before = await read()
+    for (let n = 0; n < 80; n++) own.put(`new${n}`, { n })
+    await own.time.advance(12_000)
+    expect(own.head).toBe(80)
+    const after = await read()
+    expect([before, after].map(({ result_data }) => result_data.length)).toEqual([3, 83])
+    expect(after.content_generation - before.content_generation).toBe(1)
   })
   it("D25 D20 records whose events are on their way are left alone while events flow", async () => {
     const own = (beside = new Beside())
