@@ -9,6 +9,7 @@ import { type ClusterBeside, startClusterBeside } from "../../kit/processes/clus
 import { secret, until } from "../../kit/processes/Door.ts"
 import { rootClient } from "../../kit/processes/surreal/sdk.ts"
 import * as Setup from "../../src/core/surreal/databaseSetup.ts"
+import * as Changes from "../../src/core/surreal/surrealChanges.ts"
 
 const register = ({ cluster }: ClusterBeside, id: string, surql: string): Promise<Answer | undefined> =>
   cluster.scheduler.ask({ method: "POST", path: "/view/register", body: registration(id, surql) }, 20_000)
@@ -167,6 +168,14 @@ test("D76 in a cluster tables that one transaction makes and fills, or removes a
   await ask(`BEGIN; REMOVE TABLE made; ${fill(300, 3)} COMMIT`)
   await until("the other one is shown", () => sizes.at(-1) === 300, 30_000)
   expect(sizes).toEqual([700, 300])
+  await until("the table has its event", async () =>
+    JSON.stringify(await ask("INFO FOR TABLE made")).includes(Changes.changeEvent)
+  )
+  await cluster.scheduler.kill()
+  await ask(`BEGIN; REMOVE TABLE made; ${fill(5, 1)} ${Changes.event("made")}; COMMIT`)
+  await cluster.scheduler.start()
+  await until("the one that was made meanwhile is shown", () => sizes.at(-1) === 5, 30_000)
+  expect(cluster.scheduler.logs).not.toContain("no compare with the database")
 
   const db = await rootClient(server)
   onTestFinished(async () => void (await db.close()))

@@ -152,3 +152,24 @@ test("D44 D20 a restart takes up what the change table held, without a compare; 
   await third.ready()
   expect(await differing(third, "item")).toEqual([])
 })
+
+test("D76 a table that is removed and made again with its event while no service runs is compared at the start, and not again", async () => {
+  const server = await serve()
+  const dataDir = fresh()
+  const restarted = async (): Promise<NodeBeside> => {
+    const node = await start(server, dataDir)
+    await node.ready()
+    return node
+  }
+  const first = await restarted()
+  await server.ask("n", "d", "CREATE item:1 SET n = 1; CREATE item:2 SET n = 2")
+  await taken(server)
+  await first.stop()
+  const again = "REMOVE TABLE item; DEFINE TABLE item; CREATE item:2 SET n = 20; CREATE item:3 SET n = 3"
+  await server.ask("n", "d", `BEGIN; ${again}; ${Changes.event("item")}; COMMIT`)
+  const second = await restarted()
+  expect(await differing(second, "item")).toEqual([])
+  await second.stop()
+  await unannounced(server, "item:unannounced")
+  expect(await differing(await restarted(), "item")).toEqual(["item:unannounced"])
+})

@@ -9,8 +9,13 @@
 import { Duration, Effect, Either } from "effect"
 import { atEnd } from "../../ports/Front.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import type { Holding, UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
+import type { Holding, UpstreamError, UpstreamShape, UpstreamTable } from "../../ports/Upstream.ts"
 import { uuid } from "../config/configuration.ts"
+
+type NumberedTable = Pick<UpstreamTable, "name" | "id">
+
+/** A line, whatever the name holds. */
+const lineOf = ({ id, name }: NumberedTable): string => JSON.stringify([name, id])
 
 interface LeaseSettings {
   /** Its name, which services that stand by are told. */
@@ -31,6 +36,8 @@ export class ReaderLease {
   /** Renewals and deletions of rows write the same row of the database: one at a time, or they would conflict. */
   private readonly turn = Effect.unsafeMakeSemaphore(1)
   private token: string | undefined
+  /** The tables whose records this store has, as {@link lineOf} writes them. */
+  private known: ReadonlyArray<string> = []
 
   constructor(
     private readonly upstream: Pick<UpstreamShape, "lease" | "remembered">,
@@ -75,10 +82,30 @@ export class ReaderLease {
     })
   }
 
-  /** The tokens under which this store may be known to the database, oldest first. */
+  /** Whether these are the tables whose records this store has: of one that was made again it has those before. */
+  readonly knows = (tables: ReadonlyArray<NumberedTable>): boolean => {
+    const known = new Set(this.known)
+    return tables.every((table) => known.has(lineOf(table)))
+  }
+
+  /** Says that the own store has the records of these tables, so that a restart need not compare them. */
+  note(tables: ReadonlyArray<NumberedTable>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { known, token } = this
+      if (token === undefined || (tables.length === known.length && this.knows(tables))) return Effect.void
+      this.known = tables.map(lineOf)
+      return this.remember([token])
+    })
+  }
+
+  /** The tokens under which this store may be known to the database, oldest first. Its tables come behind them. */
   private readonly remembered: Effect.Effect<ReadonlyArray<string>> = Effect.suspend(() =>
     (this.upstream.remembered?.load ?? Effect.succeed(undefined)).pipe(
-      Effect.map((text) => text?.split(" ") ?? []),
+      Effect.map((text) => {
+        const [tokens, ...known] = text?.split("\n") ?? []
+        this.known = known
+        return tokens?.split(" ") ?? []
+      }),
       Effect.catchAll(({ message }) =>
         Effect.as(Effect.logWarning(`the token of the last lease on the database cannot be read: ${message}`), [])
       )
@@ -86,7 +113,8 @@ export class ReaderLease {
   )
 
   private remember(tokens: ReadonlyArray<string>): Effect.Effect<void> {
-    return Effect.catchAll(this.upstream.remembered?.save(tokens.join(" ")) ?? Effect.void, ({ message }) =>
+    const text = [tokens.join(" "), ...this.known].join("\n")
+    return Effect.catchAll(this.upstream.remembered?.save(text) ?? Effect.void, ({ message }) =>
       Effect.logWarning(
         `the token of the lease on the database cannot be written, so a restart compares everything: ${message}`
       )

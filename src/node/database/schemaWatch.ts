@@ -22,6 +22,8 @@ interface SchemaSink {
   readonly compare: (tables: ReadonlySet<string>) => Effect.Effect<unknown, { readonly message: string }>
   /** Reads these tables and shows them at once; undefined where this node reads no change table. */
   readonly refresh: ((tables: ReadonlySet<string>) => Effect.Effect<unknown, { readonly message: string }>) | undefined
+  /** Says that records here are those of these tables. */
+  readonly note: (tables: ReadonlyArray<TableDefinition>) => Effect.Effect<void>
   /** Whether definitions can be followed now. */
   readonly open: () => boolean
   /** Whether this node may define events now: it alone reads the change table. */
@@ -155,10 +157,12 @@ export class SchemaWatch {
     yield* this.readFresh(schema)
     const due = [...this.young].flatMap(([name, { pauseMs, waitedMs }]) => (waitedMs < pauseMs ? [] : [name]))
     const tables = new Set([...this.owed, ...due])
-    if (tables.size === 0) return
-    const [took] = yield* Effect.timed(this.sink.compare(tables))
-    for (const name of tables) this.owed.delete(name)
-    for (const name of due) this.compared(name, Duration.toMillis(took))
+    if (tables.size > 0) {
+      const [took] = yield* Effect.timed(this.sink.compare(tables))
+      for (const name of tables) this.owed.delete(name)
+      for (const name of due) this.compared(name, Duration.toMillis(took))
+    }
+    yield* this.sink.note(schema.tables)
   })
 
   private watch(name: string): void {

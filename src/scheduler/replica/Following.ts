@@ -33,19 +33,22 @@ interface Shape {
   /** Whether rows may be taken now. */
   readonly holds: () => boolean
   readonly take: Take
+  /** Says that the replica has the records of these tables, for the next start. */
+  readonly note: ReaderLease["note"]
   /** The replica equals the database but for what waits in the change table: the next start may rely on that. */
   readonly complete: Effect.Effect<void, UpstreamError>
 }
 
 const announcedAll = (
   upstream: Upstream["Type"],
-  replica: Replica["Type"]
+  replica: Replica["Type"],
+  lease: ReaderLease
 ): Effect.Effect<boolean, UpstreamError | ReplicaError> =>
   Effect.gen(function* () {
     const tables = yield* upstream.tables
     const there = new Set(tables.map(({ name }) => name))
     const gone = (yield* replica.names).some((name) => !isOwn(name) && !there.has(name))
-    return !gone && tables.every(({ announced, derived }) => announced === true && !derived)
+    return !gone && lease.knows(tables) && tables.every(({ announced, derived }) => announced === true && !derived)
   })
 
 const make = Effect.gen(function* () {
@@ -58,6 +61,7 @@ const make = Effect.gen(function* () {
     worth: Effect.succeed("none"),
     holds: () => false,
     take: () => Effect.succeed(undefined),
+    note: () => Effect.void,
     complete: Effect.void
   }
   if (changes === undefined || offered === undefined) return nothing
@@ -83,7 +87,7 @@ const make = Effect.gen(function* () {
       wasWhole &&
       position !== undefined &&
       position <= head() &&
-      (yield* patiently("reading the database's tables")(announcedAll(upstream, replica)))
+      (yield* patiently("reading the database's tables")(announcedAll(upstream, replica, lease)))
     holds = true
     yield* Deferred.succeed(told, whole ? "whole" : "compare")
   })
@@ -101,7 +105,7 @@ const make = Effect.gen(function* () {
     isComplete = true
     return lease.complete(head())
   })
-  return { worth: Deferred.await(told), holds: () => holds, take, complete }
+  return { worth: Deferred.await(told), holds: () => holds, take, note: (tables) => lease.note(tables), complete }
 })
 
 export class Following extends Context.Tag("scheduler/replica/Following")<Following, Shape>() {

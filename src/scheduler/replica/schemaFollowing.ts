@@ -26,7 +26,7 @@ export const layer: Layer.Layer<
     const { define } = yield* Ingest
     const { derive, refresh } = yield* ChangeFeed
     const pool = yield* Pool
-    const { holds } = yield* Following
+    const { holds, note } = yield* Following
     const reconcile = yield* Reconcile
     const { defineEvents, maxBodyBytes, schemaIntervalMs } = yield* SchedulerConfig
     if (schema === undefined) return
@@ -43,6 +43,7 @@ export const layer: Layer.Layer<
           }),
         compare: reconcile.tables,
         refresh,
+        note,
         // While it clones, the clone declares what it reads.
         open: () => pool.state().phase !== "Cloning",
         mayDefine: holds

@@ -54,6 +54,7 @@ export const layer: Layer.Layer<
           ),
         compare: reconcile.tables,
         refresh,
+        note: reconcile.note,
         open: () => phase() === "ready",
         // Ready means that this SSP has the lease.
         mayDefine: () => true

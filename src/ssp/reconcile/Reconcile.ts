@@ -67,6 +67,8 @@ export interface ReconcileShape {
   readonly tables: (names: ReadonlySet<string>) => Effect.Effect<Compared, Failure>
   /** Reads these tables now and shows what differs; for those that raise no events. */
   readonly refresh: (names: ReadonlySet<string>) => Effect.Effect<void, Failure>
+  /** Says that memory has the records of these tables, for the next start. */
+  readonly note: ReaderLease["note"]
   /** One compare of registrations alone. */
   readonly registrations: Effect.Effect<void, Failure>
 }
@@ -121,6 +123,7 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
           now: withPermits(1)(work.now),
           tables: (names) => withPermits(1)(work.tables(names)),
           refresh: (names) => work.refresh(names),
+          note: (tables) => lease.note(tables),
           registrations: withPermits(1)(work.followed)
         }
       })
@@ -284,21 +287,25 @@ class Work {
   })
 
   private readonly complete: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>
-    Effect.flatMap(this.parts.writes, (writes) => this.parts.lease.complete(writes))
+    Effect.zipRight(
+      Effect.flatMap(this.parts.writes, (writes) => this.parts.lease.complete(writes)),
+      this.parts.lease.note(this.parts.types.known())
+    )
   )
 
   /**
    * A restart without a compare: this store took rows of the change table last and is not behind what it said then,
-   * every table announces its writes, so each change made meanwhile has a row there. False where that is not so.
+   * the tables are those that it knows and each announces its writes, so each change made meanwhile has a row there.
+   * False where that is not so.
    */
   private caughtUp(position: number): Effect.Effect<boolean, Failure> {
     return Effect.gen(this, function* () {
-      const { types, upstream, views, writes } = this.parts
+      const { lease, types, upstream, views, writes } = this.parts
       const tables = yield* upstream.tables
       const silent = tables.filter(({ announced, derived }) => announced !== true || derived)
       const there = new Set(tables.map(({ name }) => name))
       const gone = views.records.tableNames().some((name) => !isOwn(name) && !there.has(name))
-      if (silent.length > 0 || gone || (yield* writes) < position) return false
+      if (silent.length > 0 || gone || !lease.knows(tables) || (yield* writes) < position) return false
       types.declare(tables)
       const taken = yield* this.takeAll
       if (taken?.enough !== true) return false

@@ -43,7 +43,7 @@ const world = () => {
     yield* Fiber.interrupt(starting)
     answers = true
   })
-  return { row, start, killed, kept: () => text }
+  return { row, start, killed, tokens: () => text?.split("\n")[0]?.split(" ") }
 }
 
 it.effect("D44 a process killed before the answer about its lease came has not lost the position", () =>
@@ -76,10 +76,29 @@ it.effect(
   "D44 starts that are killed one after the other leave a bounded number of tokens, one that is not leaves its own",
   () =>
     Effect.gen(function* () {
-      const { kept, killed, start } = world()
+      const { killed, start, tokens } = world()
       for (let n = 0; n < 40; n++) yield* killed
-      expect(kept()?.split(" ")).toHaveLength(16)
+      expect(tokens()).toHaveLength(16)
       yield* start().hold
-      expect(kept()?.split(" ")).toHaveLength(1)
+      expect(tokens()).toHaveLength(1)
     })
+)
+
+it.effect("D76 a store knows the tables that it has noted, by their numbers, after a kill too, and no others", () =>
+  Effect.gen(function* () {
+    const { killed, start } = world()
+    const first = start()
+    yield* first.note([{ name: "early", id: 1 }])
+    yield* first.hold
+    expect(first.knows([{ name: "early", id: 1 }])).toBe(false)
+    yield* first.note([{ name: "item", id: 3 }, { name: "plain" }])
+    yield* killed
+    const next = start()
+    yield* next.hold
+    expect(
+      [[{ name: "item", id: 3 }], [{ name: "plain" }], [{ name: "item", id: 4 }], [{ name: "made", id: 3 }], []].map(
+        next.knows
+      )
+    ).toEqual([true, true, false, false, true])
+  })
 )

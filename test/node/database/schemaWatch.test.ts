@@ -29,6 +29,7 @@ const world = (names: Array<string>, row: { tables: ReadonlyArray<string> | unde
   const faults = { see: false, seen: false }
   let last: { readonly mark: string; readonly schema: object } | undefined
   let mayDefine = true
+  let noted = ""
   const run = (known: ReadonlyArray<string>) =>
     new SchemaWatch(
       {
@@ -60,6 +61,7 @@ const world = (names: Array<string>, row: { tables: ReadonlyArray<string> | unde
         declare: () => Effect.void,
         compare: (tables) => Effect.sync(() => void compared.push([...tables].toSorted().join())),
         refresh: (tables) => Effect.sync(() => void refreshed.push([...tables].toSorted().join())),
+        note: (tables) => Effect.sync(() => void (noted = tables.map(({ id, name }) => `${name}#${id}`).join())),
         open: () => true,
         mayDefine: () => mayDefine
       },
@@ -77,6 +79,7 @@ const world = (names: Array<string>, row: { tables: ReadonlyArray<string> | unde
     compared,
     faults,
     names,
+    noted: () => noted,
     refreshed,
     row,
     run,

@@ -21,7 +21,7 @@ import { fakeViews } from "../fakeViews.ts"
 import { FakeDatabase } from "../upstreamKit.ts"
 
 const build = (
-  reconcile: Omit<ReconcileShape, "take" | "tables" | "refresh">,
+  reconcile: Omit<ReconcileShape, "take" | "tables" | "refresh" | "note">,
   { env = {}, present = true }: { readonly env?: { readonly [name: string]: string }; readonly present?: boolean } = {}
 ) =>
   Effect.map(
@@ -35,7 +35,8 @@ const build = (
                 ...reconcile,
                 take: () => Effect.succeed(undefined),
                 tables: () => reconcile.now,
-                refresh: () => Effect.void
+                refresh: () => Effect.void,
+                note: () => Effect.void
               }),
               present ? new FakeDatabase().layer : Upstream.layerNone,
               IngestTimes.layer,
