@@ -3,8 +3,11 @@
  * follows them, also before and after the row that links.
  */
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { change, registration, withViews } from "./viewsKit.ts"
+import { Effect, Fiber, Option } from "effect"
+import type { Dependencies } from "../../src/core/ivm/view/dependencies.ts"
+import { tablesRead } from "../../src/core/ivm/view/tablesRead.ts"
+import type { View } from "../../src/core/ivm/view/view.ts"
+import { change, registration, ticking, withViews } from "./viewsKit.ts"
 
 const records = [
   ["author:1", { name: "Ann", city: "city:1" }],
@@ -53,5 +56,35 @@ it.effect("D13 every way to follow a link names its tables", () =>
       yield* views.ingest([change("post:1", { n: 1 })])
       expect((yield* views.debugView("before")).referenced_tables).toEqual(["post"])
     })
+  )
+)
+
+it("D13 no more reads are looked at than are asked for, however many subqueries have read something", () => {
+  let looked = 0
+  const dependencies = {
+    *readsOf(_: unknown, rows: number) {
+      for (let n = 0; n < rows; n++) {
+        looked += 2
+        yield `t${looked}:1`
+        yield {}
+      }
+    }
+  } as unknown as Dependencies
+  const view = { mainTables: ["post"], otherTables: [] } as unknown as View
+  const tables = tablesRead(dependencies, view, 100)
+  expect([looked, tables.has("t2"), tables.has("t60")]).toEqual([102, true, true])
+})
+
+it.effect("D13 /debug/deps pauses behind each view", () =>
+  withViews(
+    ({ views }) =>
+      Effect.gen(function* () {
+        for (const id of ["a", "b", "c"]) yield* views.register(registration(id, `SELECT '${id}' FROM post`))
+        const deps = yield* Effect.fork(views.debugDeps)
+        yield* Effect.yieldNow()
+        expect(Option.isNone(yield* Fiber.poll(deps))).toBe(true)
+        expect((yield* Fiber.join(deps)).dependency_map).toEqual({ post: ["a", "b", "c"] })
+      }),
+    ticking()
   )
 )

@@ -69,7 +69,7 @@ export class Engine {
   private readonly limits: StepLimits
   private readonly source: TrackedSource
   readonly keptBytes: KeptBytes
-  private readonly dependencies = new Dependencies((result) => this.idle.push(result as IncrementalView))
+  readonly dependencies = new Dependencies((result) => this.idle.push(result as IncrementalView))
   private readonly releases: Releases
   private readonly held = new Map<string, Held>()
   private readonly routers = new Map<string, ViewRouter>()
@@ -268,7 +268,7 @@ export class Engine {
     return shapesOf(this.kept.views)
   }
 
-  /** What it holds, to be counted. */
+  /** What it holds, to be counted: a pass over the views. */
   get kept(): Kept {
     return {
       indexes: this.indexes,

@@ -3,9 +3,12 @@
  *
  * Read-only and made on demand: nothing is kept for it.
  */
+import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import { tablesRead } from "../../core/ivm/view/tablesRead.ts"
 import type { View } from "../../core/ivm/view/view.ts"
+import type { Slices } from "../../core/surql/evaluate/scope.ts"
+import type { Slicer } from "../../node/Slicer.ts"
 import type { Sees } from "../../protocol/access.ts"
 import type { RefusedEdges } from "../edges/EdgeWriter.ts"
 import { type DebugDeps, type DebugView, formatNamed } from "../viewTypes.ts"
@@ -26,7 +29,7 @@ export const debugViewOf = (
     format: formatNamed(view.stored.format),
     cache: instance.rows().map((row) => ({ key: row.key, version: row.version, weight: 1 })),
     subquery_tables: instance.otherTables,
-    referenced_tables: [...tablesRead(engine.kept.dependencies, instance)],
+    referenced_tables: [...tablesRead(engine.dependencies, instance)],
     content_generation: generationOf(view),
     subquery_cache: subqueryCache(instance),
     plan: instance.plan(),
@@ -54,14 +57,16 @@ const subqueryCache = (instance: View): DebugView["subquery_cache"] => {
   return Object.fromEntries([...cache].map(([alias, entries]) => [alias, Object.fromEntries(entries)]))
 }
 
-export const debugDepsOf = (registry: Registry, engine: Engine): DebugDeps => {
+/** With a pause behind each view: ten thousand of them take a while. */
+function* dependents(registry: Registry, engine: Engine): Slices<DebugDeps> {
   const dependencies = new Map<string, Array<string>>()
   for (const view of registry.all()) {
-    for (const table of tablesRead(engine.kept.dependencies, view.instance)) {
+    for (const table of tablesRead(engine.dependencies, view.instance)) {
       const ids = dependencies.get(table)
       if (ids === undefined) dependencies.set(table, [view.stored.id])
       else ids.push(view.stored.id)
     }
+    yield
   }
   return {
     dependency_map: Object.fromEntries(dependencies),
@@ -70,3 +75,6 @@ export const debugDepsOf = (registry: Registry, engine: Engine): DebugDeps => {
     shapes: engine.shapes()
   }
 }
+
+export const depsOf = (registry: Registry, engine: Engine, slicer: Slicer): Effect.Effect<DebugDeps> =>
+  Effect.orDie(slicer.run(() => dependents(registry, engine)))

@@ -56,12 +56,12 @@ export const formatOf = (view: Registered): Format => formatGiven(view.stored.fo
 const linksLooked = 400
 
 /** What the scheduler hears of a view that it has placed: O(1), however large the result. */
-export const placedOf = (view: Registered, id: string, { kept }: Pick<Engine, "kept">): ViewPlaced => ({
+export const placedOf = (view: Registered, id: string, engine: Engine): ViewPlaced => ({
   query_id: id,
   format: formatOf(view),
   result_hash: view.instance.hash(),
   content_generation: generationOf(view),
-  tables: [...tablesRead(kept.dependencies, view.instance, linksLooked)]
+  tables: [...tablesRead(engine.dependencies, view.instance, linksLooked)]
 })
 
 /** What a result shows in a format, and of which state it is. */

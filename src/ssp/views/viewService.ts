@@ -35,7 +35,7 @@ import {
 } from "../viewTypes.ts"
 import { Arrivals, databaseAway } from "./arrivals.ts"
 import { type AppliedChange, Committer, type Surroundings, type Work } from "./committer.ts"
-import { debugDepsOf, debugViewOf } from "./debug.ts"
+import { debugViewOf, depsOf } from "./debug.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { joined, sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
@@ -506,7 +506,7 @@ class ViewService {
       const shown = view ? debugViewOf(view, id, this.engine, this.edges.refused(key)) : this.setAside.debug(key, id)
       return shown === undefined ? Effect.fail(new ViewNotFound({ id })) : Effect.succeed(shown)
     })
-  readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
+  readonly debugDeps: Views["Type"]["debugDeps"] = Effect.suspend(() => depsOf(this.registry, this.engine, this.slicer))
   readonly list: Views["Type"]["list"] = (listing) => listedViews(this.registry, this.slicer, listing)
   readonly figures: Views["Type"]["figures"] = () =>
     figuresOf(this.registry, this.engine, this.committer, this.streams, this.edges.counts().waiting, this.setAside.list)

@@ -16,7 +16,7 @@ export const tablesRead = (dependencies: Dependencies, view: View, most = maxRea
   const readers = new Set<unknown>([view])
   // Results of subqueries are added on the way.
   for (const reader of readers) {
-    for (const read of dependencies.readsOf(reader as Reader, most / 4)) {
+    for (const read of dependencies.readsOf(reader as Reader, Math.ceil(most / 4))) {
       if (left-- <= 0) return tables
       const table = typeof read === "string" ? tableOfRead(read) : undefined
       if (table !== undefined) tables.add(table)
