@@ -18,7 +18,9 @@ const count = 4_000
 const filling = Math.floor(count / 256),
   /** Runs of 512, and merges of them. */
   sorting = Math.floor(count / 512) * 3,
-  building = Math.floor(count / 256)
+  building = Math.floor(count / 256),
+  /** Rows that find their group, and groups of them. */
+  ordering = Math.floor(count / 512) * 2
 
 /** Least pauses of the fill, and of putting what it shows in order. */
 const kinds: ReadonlyArray<readonly [query: string, fill: number, order: number]> = [
@@ -30,7 +32,12 @@ const kinds: ReadonlyArray<readonly [query: string, fill: number, order: number]
   ["SELECT n, count() AS c FROM t GROUP BY n", filling + building - 1, sorting],
   ["SELECT n, count() AS c FROM t GROUP BY n ORDER BY c, n DESC LIMIT 2000", filling + building - 1, 0],
   // Few groups of many rows.
-  ["SELECT name, array::group(tags) AS all FROM t GROUP BY name", filling + 1, 0],
+  ["SELECT name, array::group(tags) AS all FROM t GROUP BY name", filling + ordering, 0],
+  ["SELECT array::group(n) AS all FROM t GROUP ALL", filling + ordering + sorting, 0],
+  // Sums that round.
+  ["SELECT math::sum(n / 3f) AS sum FROM t GROUP ALL", filling + ordering + sorting, 0],
+  // Beside a view whose rows it groups.
+  ["SELECT name, array::group(n) AS all FROM t WHERE n > -9999 GROUP BY name", filling + ordering, 0],
   ["SELECT n, tags FROM t SPLIT tags", filling, sorting],
   ["SELECT *, o.n AS m FROM t ORDER BY m, n", filling, sorting],
   ["SELECT * FROM t, o WHERE n >= 0 ORDER BY n LIMIT 2000", filling + sorting, 0]
@@ -44,6 +51,7 @@ const world = (): Desk => {
       change(`t:${i}`, { n: (i * 7919) % count, name: `x${i % 50}`, tags: [1, i], o: "o:1" })
     )
   )
+  desk.watch("SELECT n, name FROM t WHERE n > -9999")
   return desk
 }
 

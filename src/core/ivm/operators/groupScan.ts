@@ -37,8 +37,8 @@ const usual = 256
 export class GroupScan {
   readonly chunks: Array<Chunk> = []
 
-  constructor(entries: ReadonlyArray<Entry>) {
-    const ordered = entries.slice().sort(compareSourceOrder)
+  /** Of rows in scan order. */
+  constructor(ordered: ReadonlyArray<Entry>) {
     for (let at = 0; at < ordered.length; at += usual)
       this.chunks.push({ entries: ordered.slice(at, at + usual), runs: [] })
   }

@@ -12,7 +12,7 @@ import { Either } from "effect"
 import { mergeSort } from "../../mergeSort.ts"
 import { run } from "../../surql/evaluate/evaluate.ts"
 import { type Failure, isSame } from "../../surql/evaluate/failure.ts"
-import type { Scope, Slices } from "../../surql/evaluate/scope.ts"
+import { drain, type Scope, type Slices } from "../../surql/evaluate/scope.ts"
 import {
   type Call,
   type Contribution,
@@ -37,12 +37,14 @@ import { GroupedRow, isOf, type ViewRow } from "../view/viewRow.ts"
 import type { WorkCounters } from "../workCounters.ts"
 import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
 import { type Summing, sumInOrder } from "./floatSum.ts"
-import { type Entry, GroupScan } from "./groupScan.ts"
+import { compareSourceOrder, type Entry, GroupScan } from "./groupScan.ts"
 import type { Kind, Showable, TakesRows } from "./resultSet.ts"
 
 /** Groups that a first fill builds between two pauses, and rows of them. */
 const groupsPerSlice = 256
 const rowsPerSlice = 2_048
+/** Rows that find their group between two pauses, before they are put in order. */
+const orderedPerSlice = 512
 
 /** A group as it is shown. */
 export interface GroupRow extends Shown, Showable {
@@ -125,11 +127,19 @@ class Group {
   }
 }
 
+/** A row that came, went or changed while rows are put in order. */
+interface Move {
+  readonly from: Group | undefined
+  readonly before: Entry | undefined
+  readonly to: Group | undefined
+  readonly after: Entry | undefined
+}
+
 /** What a view lends its groups. */
 export interface GroupOwner {
   /** A step marks a group for the first time. */
   readonly changed: () => void
-  /** What its matching rows bring. */
+  /** What its matching rows bring now, also where that is read later. */
   readonly entries: () => Iterable<Entry>
   /** A scope to build a row in. */
   readonly buildScope: () => Scope
@@ -156,6 +166,8 @@ export class Groups {
   /** Somewhere keys that are equal are not the same. */
   private mixed = false
   private ordered = false
+  /** Moves since rows began to be put in order; undefined where they do not. */
+  private moves: Array<Move> | undefined = undefined
 
   /** `reads`: building a row may read other records. */
   constructor(plan: GroupPlan, result: TakesRows<GroupRow>, counters: WorkCounters, owner: GroupOwner, reads: boolean) {
@@ -214,7 +226,11 @@ export class Groups {
     if (before !== undefined) this.take(from!, before)
     const to = after && this.groupOf(after)
     if (after !== undefined) this.give(to!, after)
-    if (!this.ordered) return
+    if (this.ordered) this.moveInOrder({ from, before, to, after })
+    else this.moves?.push({ from, before, to, after })
+  }
+
+  private moveInOrder({ after, before, from, to }: Move): void {
     if (from !== undefined && from === to) from.scan!.replace(before!, after!)
     else {
       if (from !== undefined) from.scan!.remove(before!)
@@ -237,7 +253,7 @@ export class Groups {
     const dirty = this.dirty.length > most ? this.dirty.splice(-most) : this.dirty
     if (dirty === this.dirty) this.dirty = []
     let failuresMoved = false
-    if (!this.ordered && this.needsOrder(dirty)) this.putInOrder()
+    if (!this.ordered && this.needsOrder(dirty)) drain(this.putInOrder())
     for (const group of dirty) {
       const { failure, row } = group
       group.dirty = false
@@ -263,9 +279,12 @@ export class Groups {
       let most = 0
       for (let rows = 0; most < dirty.length && most < groupsPerSlice && rows < rowsPerSlice; most++)
         rows += dirty[dirty.length - 1 - most]!.count
-      if (most === dirty.length) return
-      this.settle(version, most)
-      yield
+      if (!this.ordered && this.needsOrder(dirty.slice(dirty.length - most))) yield* this.putInOrder()
+      else if (most === dirty.length) return
+      else {
+        this.settle(version, most)
+        yield
+      }
     }
   }
 
@@ -407,16 +426,28 @@ export class Groups {
     )
   }
 
-  private putInOrder(): void {
+  /** With pauses; what moves in one of them is put in its place at the end. */
+  private *putInOrder(): Slices<void> {
     const byGroup = new Map<Group, Array<Entry>>()
+    const moves: Array<Move> = (this.moves = [])
+    let rows = 0
     for (const entry of this.owner.entries()) {
       const group = this.groupOf(entry)
       const entries = byGroup.get(group)
       if (entries === undefined) byGroup.set(group, [entry])
       else entries.push(entry)
+      if (++rows % orderedPerSlice === 0) yield
     }
-    for (const group of this.all()) group.scan = new GroupScan(byGroup.get(group) ?? [])
+    for (const [group, entries] of byGroup) {
+      const before = rows
+      rows += entries.length
+      group.scan = new GroupScan(yield* mergeSort(entries, compareSourceOrder))
+      if (Math.floor(before / orderedPerSlice) !== Math.floor(rows / orderedPerSlice)) yield
+    }
+    for (const group of this.all()) group.scan ??= new GroupScan([])
     this.ordered = true
+    this.moves = undefined
+    for (const move of moves) this.moveInOrder(move)
   }
 }
 

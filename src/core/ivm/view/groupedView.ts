@@ -29,6 +29,8 @@ export class GroupedView extends IncrementalView implements Sharer {
   /** During the first fill the rows that have moved since it began, as they were then; undefined: they were none. */
   private missed: Map<RecordSlot, Obj | undefined> | undefined = undefined
   private isFilled = false
+  /** The rows of the first fill. */
+  private beginning: ReadonlyArray<ViewRow> | undefined = undefined
 
   constructor(spec: ViewSpec, around: EngineContext<IncrementalView>, lender: IncrementalView) {
     super(spec, around)
@@ -37,11 +39,11 @@ export class GroupedView extends IncrementalView implements Sharer {
 
   /** The first fill, of the lender's rows as they are when it begins; what moves meanwhile is taken over at its end. */
   *fillGroups(): Slices<void> {
-    const rows = Array.from(this.lender.matching())
+    const rows = (this.beginning = Array.from(this.lender.matching()))
     const missed = (this.missed = new Map<RecordSlot, Obj | undefined>())
     const isDue = pacing(this.around.source)
     for (const { slot, sourceIndex } of rows) {
-      this.exchangeEntries(this.bringing(slot, sourceIndex, undefined, missed.has(slot) ? missed.get(slot) : slot.doc))
+      this.exchangeEntries(this.bringing(slot, sourceIndex, undefined, this.docOf(slot)))
       if (isDue()) yield
     }
     yield* this.finishFill()
@@ -55,8 +57,14 @@ export class GroupedView extends IncrementalView implements Sharer {
           slot.heldBy(this.lender) === undefined ? undefined : slot.doc
         )
       )
+    this.beginning = undefined
     this.isFilled = true
     this.begin()
+  }
+
+  /** A record as it was when the first fill began; afterwards as it is. */
+  private docOf(slot: RecordSlot): Obj | undefined {
+    return this.missed?.has(slot) === true ? this.missed.get(slot) : slot.doc
   }
 
   hear({ brought, moves }: Lent, told: Told): Told {
@@ -128,9 +136,10 @@ export class GroupedView extends IncrementalView implements Sharer {
   }
 
   override *entries(): Iterable<Entry> {
-    for (const { slot, sourceIndex } of this.lender.matching()) {
-      const entry = this.entryOf(slot, sourceIndex, slot.doc!, undefined)
-      if (!failed(entry)) yield entry
+    for (const { slot, sourceIndex } of this.beginning ?? this.lender.matching()) {
+      const doc = this.docOf(slot)
+      const entry = doc && this.entryOf(slot, sourceIndex, doc, undefined)
+      if (entry !== undefined && !failed(entry)) yield entry
     }
   }
 

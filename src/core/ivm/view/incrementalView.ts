@@ -506,8 +506,8 @@ export class IncrementalView
     return this.isHeldElsewhere ? (this.known() as Iterable<ViewRow>) : listOf(this.viewRows)
   }
 
-  *entries(): Iterable<Entry> {
-    for (const { part } of this.matching()) yield part as Entry
+  entries(): Iterable<Entry> {
+    return Array.from(this.matching(), ({ part }) => part as Entry)
   }
 
   buildScope(): Scope {
