@@ -283,13 +283,15 @@ describe("the house", () => {
 })
 
 describe("exports", () => {
-  it("are read by other files, but for the package's interface", () => expect(Exported.unused(files)).toEqual([]))
+  const composing = readFileSync(join(root, "docs/compose.md"), "utf8")
+  it("are read by other files, but for the package's interface", () =>
+    expect(Exported.unused(files, composing)).toEqual([]))
   it("would be caught read by none", () => {
     const read = (path: string, text: string) =>
-      Exported.unused([
-        Rules.sample("src/core/a.ts", "export const a = 1\nexport interface B {}"),
-        Rules.sample(path, text)
-      ])
+      Exported.unused(
+        [Rules.sample("src/core/a.ts", "export const a = 1\nexport interface B {}"), Rules.sample(path, text)],
+        "| `.../core/a` | `b` |"
+      )
     expect(read("src/core/b.ts", "")).toHaveLength(2)
     expect(read("src/core/b.ts", `import { a } from "./a.ts"`)).toHaveLength(1)
     expect(read("src/core/b.ts", `import * as A from "./a.ts"\nconst x: A.B = A.a`)).toEqual([])

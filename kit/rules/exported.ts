@@ -76,9 +76,21 @@ const nameOf = (statement: ts.Statement): ReadonlyArray<ts.Node> =>
       ? [statement.name]
       : []
 
-/** Exports of `src` that only their own file reads, but for rooms that are the package's interface. */
-export const unused = (files: ReadonlyArray<SourceFile>): Faults => {
+/** Names that a page's table of modules promises, as `path name`. */
+const promisedIn = (page: string): ReadonlySet<string> =>
+  new Set(
+    [...page.matchAll(/^\| `\.\.\.\/([\w/]+)` \| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, module, names = ""]) =>
+      (names.match(/\w+/g) ?? []).map((name) => `src/${module}.ts ${name}`)
+    )
+  )
+
+/**
+ * Exports of `src` that only their own file reads, but for rooms that are the package's interface, and names that
+ * `page` (docs/compose.md) promises.
+ */
+export const unused = (files: ReadonlyArray<SourceFile>, page: string): Faults => {
   const taken = takenOf(files)
+  const kept = new Set([...inDeclarations, ...promisedIn(page)])
   const faults: Array<string> = []
   for (const file of files) {
     if (!file.path.startsWith("src/") || offered.test(file.path)) continue
@@ -90,10 +102,7 @@ export const unused = (files: ReadonlyArray<SourceFile>): Faults => {
         ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) === true
       if (!isExported) continue
       for (const name of nameOf(statement))
-        if (
-          names?.has(name.getText(file.tree)) !== true &&
-          !inDeclarations.has(`${file.path} ${name.getText(file.tree)}`)
-        )
+        if (names?.has(name.getText(file.tree)) !== true && !kept.has(`${file.path} ${name.getText(file.tree)}`))
           faults.push(
             `${file.path}:${lineOf(file, name)} exports ${name.getText(file.tree)}, which no other file reads`
           )

@@ -38,7 +38,7 @@ export type JobEvent = "Claimed" | "Succeeded" | "AttemptFailed" | "GaveUp" | "R
 
 type Cell = JobStatus | "refused"
 
-const table = {
+export const table = {
   pending: {
     Claimed: "processing",
     Succeeded: "refused",
