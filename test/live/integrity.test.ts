@@ -61,7 +61,9 @@ test("D41 D21 the feed is installed, a change behind its back is named and repai
     STORE_USER: "root",
     STORE_PASS: "root",
     STORE_SERVICE_PASS: "not the root's",
-    SVC_INTEGRITY_QUIET_SECS: "1"
+    SVC_INTEGRITY_QUIET_SECS: "1",
+    // No look within this test: one that finds tables without their event compares them.
+    SVC_SCHEMA_INTERVAL_MS: "3600000"
   }
   /** A process of its own, as few as there can be: each takes as long as all else here. */
   const command = async (...args: ReadonlyArray<string>) => {
@@ -74,14 +76,7 @@ test("D41 D21 the feed is installed, a change behind its back is named and repai
     text: expect.stringContaining("STORE_USER=svc_sidecar")
   })
   const door = await use.start({
-    // No look at the schema within this test: one that finds tables without their event compares them.
-    env: {
-      ...owner,
-      STORE_USER: "svc_sidecar",
-      STORE_PASS: owner.STORE_SERVICE_PASS,
-      STORE_SERVICE_PASS: undefined,
-      SVC_SCHEMA_INTERVAL_MS: "3600000"
-    }
+    env: { ...owner, STORE_USER: "svc_sidecar", STORE_PASS: owner.STORE_SERVICE_PASS, STORE_SERVICE_PASS: undefined }
   })
   const { get, post } = client(door.url, secret)
   const compare = async () => bodyOf(await get("/integrity/compare"))
