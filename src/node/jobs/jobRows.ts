@@ -6,6 +6,7 @@
 import { blake3 } from "../../core/integrity/blake3.ts"
 import * as Job from "../../core/job/job.ts"
 import type { Lease } from "../../core/job/lease.ts"
+import { toMillis } from "../../core/surql/values/datetime.ts"
 import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
@@ -22,11 +23,7 @@ export const datetime = (ms: number): Datetime => {
 }
 
 const millisOf = (value: Value): number | undefined =>
-  value instanceof Datetime
-    ? value.seconds * 1000 + Math.floor(value.nanos / 1_000_000)
-    : typeof value === "number"
-      ? value
-      : undefined
+  value instanceof Datetime ? toMillis(value) : typeof value === "number" ? value : undefined
 
 const fields = ["path", "payload", "status", "max_retries", "retry_strategy", "errors", "traceparent"]
 

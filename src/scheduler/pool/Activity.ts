@@ -6,6 +6,7 @@
  */
 import { Duration, Effect } from "effect"
 import type { Command } from "../../core/cluster/messages.ts"
+import { toMillis } from "../../core/surql/values/datetime.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import { Datetime } from "../../core/surql/values/value.ts"
 import { queryTable } from "../../core/surreal/surrealSchema.ts"
@@ -15,8 +16,7 @@ import { ViewQueue } from "./ViewQueue.ts"
 
 const pauseMs = 5000
 
-const millis = (value: unknown): number =>
-  value instanceof Datetime ? value.seconds * 1000 + Math.floor(value.nanos / 1e6) : Number.NEGATIVE_INFINITY
+const millis = (value: unknown): number => (value instanceof Datetime ? toMillis(value) : Number.NEGATIVE_INFINITY)
 
 export class Activity {
   /** Views asked about, each with its known activity. */

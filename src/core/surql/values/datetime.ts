@@ -142,6 +142,9 @@ export const render = (d: Datetime): string => {
   return `${yearText(c.year)}-${two(c.month)}-${two(c.day)}T${two(c.hour)}:${two(c.minute)}:${two(c.second)}${fraction(c.nanos)}Z`
 }
 
+/** Milliseconds since the Unix epoch, rounded down. */
+export const toMillis = (d: Datetime): number => d.seconds * 1000 + Math.floor(d.nanos / 1e6)
+
 /** A datetime from whole nanoseconds since the epoch. */
 export const fromNanos = (nanos: bigint): Datetime => {
   const rest = ((nanos % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n

@@ -14,6 +14,7 @@ import {
   fromCivil,
   fromNanos,
   isLeap,
+  toMillis,
   toNanos,
   within
 } from "../../values/datetime.ts"
@@ -151,7 +152,7 @@ export const time: Table = {
   "time::hour": part((_, c) => c.hour),
   "time::max": extreme(1),
   "time::micros": part((d) => int(toNanos(d) / 1000n - (toNanos(d) % 1000n < 0n ? 1n : 0n))),
-  "time::millis": part((d) => d.seconds * 1000 + Math.floor(d.nanos / 1e6)),
+  "time::millis": part(toMillis),
   "time::min": extreme(-1),
   "time::minute": part((_, c) => c.minute),
   "time::month": part((_, c) => c.month),
