@@ -10,7 +10,7 @@ import { root } from "../rules/source.ts"
 
 const made = new Map<string, Promise<string>>()
 
-/** Two below the root, as the modules of test/kit are, which find it from where they are themselves. */
+/** Two below the root, as the modules of `kit` are, which find it from where they are themselves. */
 const folder = join(root, "test-output/compiled")
 
 /** Put there whole: another worker may make the same file, or start it. */

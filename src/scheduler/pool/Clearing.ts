@@ -22,7 +22,6 @@ export class Clearing {
 
   constructor(
     private readonly upstream: UpstreamShape,
-
     /** The name under which rows are taken over. */
     private readonly owner: string,
     private readonly tell: (command: Command) => Effect.Effect<unknown>,

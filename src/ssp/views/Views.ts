@@ -159,9 +159,9 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly define: (definitions: Definitions) => Effect.Effect<void>
     /** The tables that a view reads; none where there is no such view. */
     readonly tablesOf: (id: string) => ReadonlyArray<string>
-    /** Body of `/debug/view/:view_id` (D13). */
     /** The views whose failing rows may be others since the last call, each under one of its ids. */
     readonly failing: () => Iterable<readonly [id: string, view: View]>
+    /** Body of `/debug/view/:view_id` (D13). */
     readonly debugView: (id: string) => Effect.Effect<DebugView, ViewNotFound>
     /** Body of `/debug/deps`. */
     readonly debugDeps: Effect.Effect<DebugDeps>
