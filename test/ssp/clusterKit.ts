@@ -3,7 +3,7 @@
  *
  * What it logs is kept, because loud and quiet are part of what is decided (D19).
  */
-import { Context, Effect, Layer, Logger, LogLevel, type Scope } from "effect"
+import { Context, Effect, Layer, Logger, LogLevel, Random, type Scope } from "effect"
 import { VirtualTime } from "../../kit/data/virtualTime.ts"
 import type { FakeScheduler } from "../../kit/processes/fakeScheduler.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
@@ -56,16 +56,16 @@ export const sspLayer = (scheduler: FakeScheduler, env: { readonly [name: string
     Layer.provideMerge(Logger.minimumLogLevel(LogLevel.Info))
   )
 
-/** Runs a body in virtual time; `pass` lets time go on. */
+/**
+ * Runs a body in virtual time; `pass` lets time go on. Pauses between attempts are drawn from a seed: of random ones
+ * some are over at once, and a test then misses the state before the next attempt.
+ */
 export const inTime = <A>(
   body: (pass: (ms: number) => Effect.Effect<void>) => Effect.Effect<A, unknown, Scope.Scope>
 ): Effect.Effect<A, unknown, Scope.Scope> =>
   Effect.suspend(() => {
     const time = new VirtualTime()
-    return Effect.withClock(
-      body((ms) => time.pass(ms)),
-      time.clock
-    )
+    return body((ms) => time.pass(ms)).pipe(Effect.withClock(time.clock), Effect.withRandom(Random.make("pauses")))
   })
 
 export const startSsp = (
