@@ -209,7 +209,7 @@ const longFiles: { readonly [path: string]: number } = {
   "src/node/database/changeReader.ts": 451,
   "src/protocol/SchedulerApi.ts": 532,
   "src/scheduler/Config.ts": 521,
-  "src/scheduler/ingest/Ingest.ts": 507,
+  "src/scheduler/ingest/Ingest.ts": 495,
   "src/ssp/Config.ts": 465,
   "src/ssp/edges/writer.ts": 520,
   "src/ssp/reconcile/Reconcile.ts": 454,

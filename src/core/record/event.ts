@@ -38,6 +38,27 @@ export interface RawChange {
   readonly types?: { readonly [path: string]: string } | null
 }
 
+/** A change with the JSON it was read from, which the log keeps. */
+export interface Arrived {
+  readonly change: Change
+  readonly raw: RawChange
+}
+
+/** Pairs the changes that `decodeChanges` read from a body with the elements of that body. */
+export const arrivedOf = (changes: ReadonlyArray<Change>, json: unknown): ReadonlyArray<Arrived> => {
+  const elements = (Array.isArray(json) ? json : [json]) as ReadonlyArray<RawChange>
+  return changes.map((change, i) => ({ change, raw: elements[i]! }))
+}
+
+/** A change that the service makes itself, read as SSPs will read it; a fault in it is a defect. */
+export const fromRaw = (raw: RawChange, op: Change["op"], schema?: Schema): Arrived => ({
+  raw,
+  change: Either.getOrThrowWith(
+    decodeChange({ ...raw, op }, schema),
+    ({ message }) => new Error(`broken invariant: a change of table ${raw.table} cannot be read: ${message}`)
+  )
+})
+
 const recordText = (record: { readonly [key: string]: unknown }, version: number): string => {
   if (Object.hasOwn(record, versionField)) return JsonText.write({ ...record, [versionField]: version })
   const text = JsonText.write(record)

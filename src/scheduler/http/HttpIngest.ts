@@ -6,7 +6,7 @@
  */
 import { Effect, Either, Layer } from "effect"
 import * as Change from "../../core/record/change.ts"
-import type { RawChange } from "../../core/record/event.ts"
+import * as Event from "../../core/record/event.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import * as Trace from "../../core/telemetry/traceContext.ts"
 import * as Answers from "../../node/http/answers.ts"
@@ -26,10 +26,6 @@ import { Ingest } from "../ingest/Ingest.ts"
 import { Declared } from "../pool/Declared.ts"
 import { Pool } from "../pool/Pool.ts"
 
-/** The elements as they came, once they have been checked. */
-const rawOf = (json: unknown): ReadonlyArray<RawChange> =>
-  (Array.isArray(json) ? json : [json]) as ReadonlyArray<RawChange>
-
 /** What both routes do with a body. */
 export const makeTake: Effect.Effect<IngestRoute.Take, never, Ingest | Declared> = Effect.gen(function* () {
   const ingest = yield* Ingest
@@ -46,8 +42,7 @@ export const makeTake: Effect.Effect<IngestRoute.Take, never, Ingest | Declared>
       attributes: { "svc.changes": changes.right.length }
     })
     ingest.offer(
-      changes.right,
-      rawOf(json),
+      Event.arrivedOf(changes.right, json),
       (outcome) => {
         const answer: Answer = Either.isRight(outcome)
           ? { status: 200, body: `{"seq":${outcome.right.seq},"delivered":${outcome.right.delivered}}` }

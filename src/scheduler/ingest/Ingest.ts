@@ -9,7 +9,7 @@
  */
 import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "effect"
 import * as State from "../../core/cluster/state.ts"
-import { type Change, decodeChange } from "../../core/record/change.ts"
+import type { Change } from "../../core/record/change.ts"
 import * as Event from "../../core/record/event.ts"
 import { fullMessage } from "../../core/record/memory.ts"
 import { lostId } from "../../core/record/reconcile.ts"
@@ -58,10 +58,9 @@ interface Taking {
 
 type Moved = (records: ReadonlyArray<ReplicaRecord>, through: number) => void
 
-/** One caller's changes with the JSON they came as. `done` is called exactly once. */
+/** One caller's changes. `done` is called exactly once. */
 interface Work extends Taking {
-  readonly changes: ReadonlyArray<Change>
-  readonly raw: ReadonlyArray<Event.RawChange>
+  readonly arrived: ReadonlyArray<Event.Arrived>
   /** Which declarations have typed those that name no types. */
   readonly typedBy: number
   /** What the database defines from here on, where that is what its one change says. */
@@ -91,18 +90,9 @@ export class Ingest extends Context.Tag("scheduler/ingest/Ingest")<
   Ingest,
   {
     /** Offers changes; `done` is called exactly once, now or later. */
-    readonly offer: (
-      changes: ReadonlyArray<Change>,
-      raw: ReadonlyArray<Event.RawChange>,
-      done: Work["done"],
-      trace?: string
-    ) => void
+    readonly offer: (arrived: ReadonlyArray<Event.Arrived>, done: Work["done"], trace?: string) => void
     /** Answers at once when the change is durable, or (by default) when the ready SSPs have it too. */
-    readonly ingest: (
-      changes: ReadonlyArray<Change>,
-      raw: ReadonlyArray<Event.RawChange>,
-      taking?: Taking
-    ) => Effect.Effect<Ingested, Refusal>
+    readonly ingest: (arrived: ReadonlyArray<Event.Arrived>, taking?: Taking) => Effect.Effect<Ingested, Refusal>
     /** Logs what the database defines (a text of `core/surreal/definitionsRecord`), unless the log says it already. */
     readonly define: (text: string) => Effect.Effect<void, Refusal>
     /** Called with the changes just applied to the replica, before any other is. */
@@ -182,9 +172,7 @@ class Owing {
 }
 
 /** A change that is to be made, and what its record is afterwards. */
-interface Made {
-  readonly change: Change
-  readonly raw: Event.RawChange
+interface Made extends Event.Arrived {
   readonly record: ReplicaRecord
   readonly trace: string | undefined
   /** What the record was before. */
@@ -208,23 +196,23 @@ const plan = (
 ): Plan => {
   const known = new Map<string, Version.Known>(current)
   const made: Array<Made> = []
-  const counts = batch.map(({ asOne = false, changes, holds, raw, trace }) => {
+  const counts = batch.map(({ arrived, asOne = false, holds, trace }) => {
     const before = made.length
-    changes.forEach((change, i) => {
+    for (const { change, raw } of arrived) {
       const was = known.get(change.id.text)
-      if (holds?.(change, was) === false || jobs.hasRun(change, was)) return
+      if (holds?.(change, was) === false || jobs.hasRun(change, was)) continue
       const next = Version.after(was, change, floor)
-      if (next === undefined) return
+      if (next === undefined) continue
       known.set(change.id.text, next)
       made.push({
         change,
-        raw: raw[i]!,
+        raw,
         record: { id: change.id, version: next.version, doc: next.doc },
         trace: change.traceparent ?? trace,
         was,
         continues: asOne
       })
-    })
+    }
     const last = made.length > before ? made.at(-1) : undefined
     if (last !== undefined) last.continues = false
     return made.length - before
@@ -242,7 +230,7 @@ class Pipeline {
 
   constructor(private readonly parts: PipelineDependencies) {
     this.group = new GroupCommit<Work>({
-      sizeOf: ({ changes }) => changes.length,
+      sizeOf: ({ arrived }) => arrived.length,
       maxPending: parts.config.maxPendingChanges,
       maxBatch,
       maxGathering: usualGathering,
@@ -268,7 +256,7 @@ class Pipeline {
 
   private cycle(batch: ReadonlyArray<Work>, done: () => void): void {
     const { meters, run } = this.parts
-    meters.ingestChanges.add(batch.reduce((sum, { changes }) => sum + changes.length, 0))
+    meters.ingestChanges.add(batch.reduce((sum, { arrived }) => sum + arrived.length, 0))
     run(Effect.either(this.commit(batch)), (result) => {
       if (Either.isLeft(result)) for (const work of batch) work.done(Either.left(result.left))
       done()
@@ -312,10 +300,10 @@ class Pipeline {
         : {
             ...work,
             typedBy,
-            changes: work.changes.map((change, i) => {
-              const raw = work.raw[i]!
+            arrived: work.arrived.map((one) => {
+              const { change, raw } = one
               const isTyped = change.op === "DELETE" || (raw.types !== undefined && raw.types !== null)
-              return isTyped ? change : Either.getOrThrow(decodeChange({ ...raw, op: change.op }, schema))
+              return isTyped ? one : Event.fromRaw(raw, change.op, schema)
             })
           }
     )
@@ -327,13 +315,10 @@ class Pipeline {
    */
   define(text: string, done: (outcome: Either.Either<void, Refusal>) => void): void {
     const { declared, run } = this.parts
-    const raw = Definitions.rawOf(text)
+    const arrived = [Event.fromRaw(Definitions.rawOf(text), "UPDATE")]
     const work = Effect.suspend(() => {
       if (declared.text() === text) return Effect.void
-      const change = Either.getOrThrow(decodeChange({ ...raw, op: "UPDATE" }))
-      return this.commit([
-        { changes: [change], raw: [raw], typedBy: declared.count(), defines: text, answers: "durable", done: () => {} }
-      ])
+      return this.commit([{ arrived, typedBy: declared.count(), defines: text, answers: "durable", done: () => {} }])
     })
     this.group.alone((next) =>
       run(Effect.either(work), (outcome) => {
@@ -417,14 +402,18 @@ class Pipeline {
 
 const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
   const ids = new Map<string, RecordId>()
-  for (const { changes } of batch) for (const { id } of changes) ids.set(id.text, id)
+  for (const { arrived } of batch)
+    for (const {
+      change: { id }
+    } of arrived)
+      ids.set(id.text, id)
   return [...ids.values()]
 }
 
 /** The size of a record before its change is on disk here, so only deletes are known not to grow. */
-const outOfMemory = (heap: HeapShape, changes: ReadonlyArray<Change>): Errors.Overloaded | undefined => {
+const outOfMemory = (heap: HeapShape, arrived: ReadonlyArray<Event.Arrived>): Errors.Overloaded | undefined => {
   const memory = heap.memory()
-  return memory.isFull && changes.some(({ op }) => op !== "DELETE")
+  return memory.isFull && arrived.some(({ change: { op } }) => op !== "DELETE")
     ? new Errors.Overloaded({ message: fullMessage(memory, "deletes"), retryAfterSecs: 5 })
     : undefined
 }
@@ -476,21 +465,20 @@ const make: Effect.Effect<
   )
   const heap = yield* Heap
   const { guarded, mayAnswer } = yield* owed
-  const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done, trace) => {
+  const offer: (typeof Ingest.Service)["offer"] = (arrived, done, trace) => {
     if (!mayAnswer()) return done(Either.left(notLeading))
-    const full = outOfMemory(heap, changes)
-    if (full === undefined) pipeline.offer({ changes, raw, typedBy: declared.count(), done: guarded(done), trace })
+    const full = outOfMemory(heap, arrived)
+    if (full === undefined) pipeline.offer({ arrived, typedBy: declared.count(), done: guarded(done), trace })
     else done(Either.left(full))
   }
   return {
     offer,
-    ingest: (changes, raw, taking) =>
+    ingest: (arrived, taking) =>
       Effect.async<Ingested, Refusal>((resume) => {
         if (!mayAnswer()) return resume(Effect.fail(notLeading))
         pipeline.offer({
           ...taking,
-          changes,
-          raw,
+          arrived,
           typedBy: declared.count(),
           done: guarded((outcome) =>
             resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left))

@@ -5,14 +5,14 @@
  * Without a database the scheduler is the only one that writes job records, from what runners report; each write is an
  * ordinary change that holds only while the record is as it was read, and leads only where a status may lead.
  */
-import { Clock, Context, Effect, Either, HashMap, Layer } from "effect"
+import { Clock, Context, Effect, HashMap, Layer } from "effect"
 import type { Command } from "../../core/cluster/messages.ts"
 import * as State from "../../core/cluster/state.ts"
 import { defaultMaxRetries, failures, jobError } from "../../core/job/job.ts"
 import type { Result as JobAnswer } from "../../core/job/result.ts"
 import { isOver, isStatus, type JobStatus, next, ofResult } from "../../core/job/status.ts"
-import { decodeChange, type Schema } from "../../core/record/change.ts"
-import type { RawChange } from "../../core/record/event.ts"
+import type { Schema } from "../../core/record/change.ts"
+import * as Event from "../../core/record/event.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import * as JsonTypes from "../../core/surql/values/jsonTypes.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
@@ -117,19 +117,15 @@ const write = (
   { ingest, schema }: JobsDependencies,
   id: RecordId,
   op: "CREATE" | "UPDATE",
-  raw: Pick<RawChange, "record" | "types">,
+  raw: Pick<Event.RawChange, "record" | "types">,
   version: number | undefined,
   still: () => boolean = () => true
 ): Effect.Effect<boolean, Refusal> =>
   Effect.suspend(() => {
-    const whole: RawChange = { table: id.table, id: id.text, ...raw }
-    const change = Either.getOrThrowWith(
-      decodeChange({ ...whole, op }, schema),
-      ({ message }) => new Error(`broken invariant: a job record is no change: ${message}`)
-    )
+    const whole: Event.RawChange = { table: id.table, id: id.text, ...raw }
     let held = false
     return Effect.map(
-      ingest([change], [whole], {
+      ingest([Event.fromRaw(whole, op, schema)], {
         holds: (_, known) =>
           (held =
             still() &&
@@ -143,7 +139,7 @@ const write = (
 const now = Effect.map(Clock.currentTimeMillis, (ms) => new Date(ms).toISOString())
 
 /** A new record with the table's defaults (specification, job record). */
-const newRecord = ({ payload }: Dispatch, at: string): Pick<RawChange, "record" | "types"> => ({
+const newRecord = ({ payload }: Dispatch, at: string): Pick<Event.RawChange, "record" | "types"> => ({
   record: {
     path: payload.path,
     payload: payload.body,

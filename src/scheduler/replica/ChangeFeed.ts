@@ -45,19 +45,15 @@ const apply =
         .map(repairOf)
       const again = new Set<string>()
       if (repairs.length === 0) return again
-      yield* ingest(
-        repairs.map(({ change }) => change),
-        repairs.map(({ raw }) => raw),
-        {
-          holds: ({ id }, was) => {
-            const holds = same(states.get(id.text), was)
-            if (!holds) again.add(id.text)
-            return holds
-          },
-          answers: "durable",
-          asOne: true
-        }
-      )
+      yield* ingest(repairs, {
+        holds: ({ id }, was) => {
+          const holds = same(states.get(id.text), was)
+          if (!holds) again.add(id.text)
+          return holds
+        },
+        answers: "durable",
+        asOne: true
+      })
       return again
     })
 

@@ -9,8 +9,7 @@
  * `Reconcile.ts`.
  */
 import { Effect, Either } from "effect"
-import { type Change, decodeChange } from "../../core/record/change.ts"
-import type { RawChange } from "../../core/record/event.ts"
+import * as Event from "../../core/record/event.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import * as Version from "../../core/record/version.ts"
 import * as JsonTypes from "../../core/surql/values/jsonTypes.ts"
@@ -23,12 +22,6 @@ import { eachStretch, type Stretch, withoutStrays } from "../../node/database/li
 import * as Backoff from "../../node/work/backoff.ts"
 import type { ReplicaError, ReplicaRecord, ReplicaShape } from "../../ports/Replica.ts"
 import type { UpstreamShape } from "../../ports/Upstream.ts"
-
-/** A difference as the event it becomes: what `Ingest` takes where SSPs live on the log already. */
-interface Repair {
-  readonly change: Change
-  readonly raw: RawChange
-}
 
 interface Cloned {
   /** Records of the database that were read, over all walks. */
@@ -96,20 +89,16 @@ export const reallyDiffers = ({ found, known }: Difference): boolean =>
   !identical(JsonTypes.asSent(known.doc), JsonTypes.asSent(found.doc))
 
 /** The event that a difference becomes; the change is what a reader of the event decodes. */
-export const repairOf = (difference: Difference): Repair => {
+export const repairOf = (difference: Difference): Event.Arrived => {
   const { doc, id, op, version } = Compare.changeOf(difference)
   const { json, types } = JsonTypes.split(doc)
-  const raw: RawChange = {
+  const raw: Event.RawChange = {
     table: id.table,
     id: id.text,
     record: version === undefined ? json : { ...json, _svc_rv: version },
     types
   }
-  const change = Either.getOrThrowWith(
-    decodeChange({ ...raw, op }, () => types),
-    ({ message }) => new Error(`a record of the database is no change: ${message}`)
-  )
-  return { change, raw }
+  return Event.fromRaw(raw, op, () => types)
 }
 
 /** What the replica has behind a key, up to another, by id text. */

@@ -55,18 +55,14 @@ export const sideOf = (
     const repairs = suspects.map(repairOf)
     const states = new Map(suspects.map(({ id, state }) => [id.text, state]))
     const made: Array<RecordId> = []
-    return ingest(
-      repairs.map(({ change }) => change),
-      repairs.map(({ raw }) => raw),
-      {
-        holds: ({ id }, was) => {
-          const holds = same(states.get(id.text), was)
-          if (holds) made.push(id)
-          return holds
-        },
-        asOne: true
-      }
-    ).pipe(Effect.as(made))
+    return ingest(repairs, {
+      holds: ({ id }, was) => {
+        const holds = same(states.get(id.text), was)
+        if (holds) made.push(id)
+        return holds
+      },
+      asOne: true
+    }).pipe(Effect.as(made))
   }
   return {
     chunkSize,

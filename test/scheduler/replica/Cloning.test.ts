@@ -53,14 +53,14 @@ const database = (
  */
 const ingest =
   (replica: ReplicaShape, lines: Array<string>): Ingest["Type"]["ingest"] =>
-  (changes, raw, taking) =>
+  (arrived, taking) =>
     Effect.orDie(
       Effect.gen(function* () {
-        const known = yield* replica.current(changes.map(({ id }) => id))
-        for (const [i, change] of changes.entries()) {
+        const known = yield* replica.current(arrived.map(({ change: { id } }) => id))
+        for (const { change, raw } of arrived) {
           const next = Version.after(known.get(change.id.text), change)
           if (next === undefined || taking?.holds?.(change, known.get(change.id.text)) === false) continue
-          const line = Event.toLine(raw[i]!, change.op, next.version, undefined)
+          const line = Event.toLine(raw, change.op, next.version, undefined)
           lines.push(line)
           // As a reader that knows the table decodes it.
           const read = Either.getOrThrowWith(
