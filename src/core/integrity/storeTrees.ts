@@ -9,38 +9,33 @@
  */
 
 import type { Store } from "../ivm/store/store.ts"
-import type { Slices } from "../surql/evaluate/scope.ts"
-import type { RecordId } from "../surql/values/value.ts"
-import { bucketOf, buckets, contentOf, type Leaf, leafOf, MerkleTree } from "./merkle.ts"
+import { drain, type Slices } from "../surql/evaluate/scope.ts"
+import { buckets, contentOf, type Leaf, leafOf, type MerkleTree } from "./merkle.ts"
+import { TableTree, TableTrees } from "./tableTree.ts"
 
-/** Records looked at between two pauses, of which some may be long. */
+/** Records indexed between two pauses. */
 const perSlice = 64
 /** What the tree of a table takes beside its records, for each of them and each bucket of which some hold any. */
 const recordBytes = 160
 const bucketBytes = 320
-/** Ids of one table that may wait to be looked at, however few records it has. */
-const fewest = 10_000
 
 /** A leaf with the version of its record, which no hash covers (D4). */
 interface VersionedLeaf extends Leaf {
   readonly version: number
 }
 
-class TableTree {
-  readonly tree = new MerkleTree()
-  /** Id texts whose record has changed since they were last looked at. */
-  readonly changed = new Set<string>()
+class StoreTree extends TableTree {
   /** Ids of each bucket's records. */
   private readonly members = new Map<number, Array<string>>()
   private placed = 0
-  indexed = false
 
   constructor(
+    stamp: number,
     private readonly store: Store,
-    private readonly table: string,
-    /** Another number after every change. */
-    public stamp: number
-  ) {}
+    private readonly table: string
+  ) {
+    super(stamp)
+  }
 
   /** Leaves of a bucket as the records are now. */
   leaves(bucket: number): ReadonlyArray<VersionedLeaf> {
@@ -50,31 +45,23 @@ class TableTree {
     })
   }
 
-  *refresh(): Slices<void> {
+  /** Until nothing is left of what has changed meanwhile either. */
+  *settled(): Slices<void> {
+    this.isFollowed = true
     let looked = 0
-    if (!this.indexed) {
+    if (!this.isRead) {
       for (const row of this.store.rows(this.table)) {
-        this.place(row.id.text)
+        this.mark(row.id.text)
         if (++looked % perSlice === 0) yield
       }
-      this.indexed = true
+      this.isRead = true
     }
-    while (this.changed.size > 0 || this.tree.stale > 0) {
-      for (const id of this.changed) {
-        this.changed.delete(id)
-        this.place(id)
-        if (++looked % perSlice === 0) yield
+    while (this.left > 0) {
+      const refresh = this.refresh()
+      for (let step = refresh.next(); step.done !== true; ) {
+        if (step.value === undefined) yield
+        step = refresh.next(step.value === undefined ? undefined : this.leaves(step.value))
       }
-      for (let bucket = this.tree.take(); bucket !== undefined; bucket = this.tree.take()) {
-        const leaves = this.leaves(bucket)
-        this.tree.put(bucket, leaves)
-        looked += leaves.length
-        if (looked >= perSlice) {
-          looked = 0
-          yield
-        }
-      }
-      yield* this.tree.hashed()
     }
   }
 
@@ -85,17 +72,16 @@ class TableTree {
   }
 
   /** Puts an id where it belongs, or takes it out when its record is gone. */
-  private place(id: string): void {
-    const bucket = bucketOf(id)
+  protected override place(id: string, bucket: number): void {
     const ids = this.members.get(bucket)
     const known = ids?.indexOf(id) ?? -1
     const exists = this.store.byText(this.table, id) !== undefined
-    this.tree.mark(bucket)
-    if (exists && known < 0) this.placed++
-    else if (!exists && known >= 0) this.placed--
-    if (exists && ids === undefined) this.members.set(bucket, [id])
-    else if (exists && known < 0) ids!.push(id)
-    else if (!exists && known >= 0) {
+    if (exists && known < 0) {
+      this.placed++
+      if (ids === undefined) this.members.set(bucket, [id])
+      else ids.push(id)
+    } else if (!exists && known >= 0) {
+      this.placed--
       if (ids!.length === 1) this.members.delete(bucket)
       else ids!.splice(known, 1)
     }
@@ -103,55 +89,24 @@ class TableTree {
 }
 
 /** Told by the store of everything that moves in it. */
-export class StoreTrees {
-  private readonly tables = new Map<string, TableTree>()
-  private stamps = 0
-
+export class StoreTrees extends TableTrees<StoreTree> {
   constructor(private readonly store: Store) {
+    super((table, stamp) => new StoreTree(stamp, store, table))
     store.watcher = this
-  }
-
-  /** Ids that wait to be looked at, of all tables. */
-  get waiting(): number {
-    let waiting = 0
-    for (const { changed } of this.tables.values()) waiting += changed.size
-    return waiting
-  }
-
-  /**
-   * The store reports that this record has changed. A table is read when it is first asked for; a table that is no
-   * longer asked for is dropped and read anew later: once more ids wait than there are records, reading all records is
-   * no more work, and the ids of deleted records need not be kept.
-   */
-  moved(id: RecordId): void {
-    const { table } = id
-    const tree = this.tables.get(table)
-    if (tree === undefined) return
-    tree.changed.add(id.text)
-    tree.stamp = this.stamps++
-    if (tree.changed.size > fewest && tree.changed.size > this.store.size(table)) this.tables.delete(table)
-  }
-
-  /** The store reports that all records are gone. */
-  cleared(): void {
-    this.tables.clear()
   }
 
   /** Brings a table's tree up to date, in slices; changes that come meanwhile may leave it a little behind. */
   *refresh(table: string): Slices<void> {
     const before = this.of(table)
-    yield* before.refresh()
+    yield* before.settled()
     // Cleared meanwhile, it was the tree of records that are gone.
-    if (this.tables.get(table) !== before) yield* this.refresh(table)
+    if (this.of(table) !== before) yield* this.refresh(table)
   }
 
   /** The tree as of now, whatever that takes: cheap behind a {@link refresh}. */
   settle(table: string): MerkleTree {
-    const { tree } = this.of(table)
-    for (const _pause of this.of(table).refresh()) {
-      /* Nothing may come in between. */
-    }
-    return tree
+    drain(this.of(table).settled())
+    return this.of(table).hashes
   }
 
   /** Leaves of a bucket as of now. */
@@ -163,27 +118,5 @@ export class StoreTrees {
   /** Bytes that the tree of a table is going to take, in all or for records that came since; 0 for a whole one. */
   bytesToCome(table: string): number {
     return this.of(table).bytesToCome(this.store.size(table))
-  }
-
-  /** Lets the tree of a table go; it is made anew when it is asked for. */
-  drop(table: string): void {
-    this.tables.delete(table)
-  }
-
-  /** A number that is another one after every change of the table. */
-  stamp(table: string): number {
-    return this.of(table).stamp
-  }
-
-  /** Whether anything of a table has changed since its tree was last up to date; unknown tables have. */
-  isStale(table: string): boolean {
-    const known = this.tables.get(table)
-    return known === undefined || known.changed.size > 0 || known.tree.stale > 0
-  }
-
-  private of(table: string): TableTree {
-    let found = this.tables.get(table)
-    if (found === undefined) this.tables.set(table, (found = new TableTree(this.store, table, this.stamps++)))
-    return found
   }
 }

@@ -4,9 +4,7 @@
  * A change only notes the id of its record, and only where its table was asked for before, so that ingest pays
  * nothing for hashes. What is stale is hashed in small steps with the event loop's turn in between; the little that
  * came meanwhile is hashed while nothing is applied, so that hashes and position belong together. State: per table that
- * was asked for, hash and count of its buckets, and the ids that moved since. Once these are more than its records, or
- * than {@link maxChanged}, the table is read anew instead, so that ids of records that come and go are not kept until
- * the next question.
+ * was asked for, its tree (`core/integrity/tableTree`).
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import {
@@ -18,6 +16,7 @@ import {
   MerkleTree,
   type Node
 } from "../../core/integrity/merkle.ts"
+import { maxChanged, TableTree, TableTrees } from "../../core/integrity/tableTree.ts"
 import type { RecordKey } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../../ports/Replica.ts"
@@ -25,19 +24,9 @@ import type * as Wire from "../../protocol/integrity.ts"
 import { Ingest } from "../ingest/Ingest.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
-/** Ids of one table that may wait to be hashed, and records whose moves are followed. */
-const maxChanged = 200_000
-/** Ids that may wait where a table has fewer records. */
-const fewestChanged = 10_000
-/**
- * What is done between two turns of the event loop, a few milliseconds: ids and buckets hashed, records read in key
- * order, and read by their bucket.
- */
-const perStep = 256
+/** Between two turns of the event loop where a table is read for the first time: records read, and buckets put. */
 const readPerStep = 128
-const hashedPerStep = 32
-/** Inner nodes hashed between two turns: each is over up to 256 children. */
-const nodesPerStep = 8
+const bucketsPerStep = 256
 /**
  * What may be left to hash while nothing is applied, in records that moved, and how often more is worked off before.
  */
@@ -88,39 +77,35 @@ const turn = Effect.sleep(0)
 /** Of a record that is not deleted. */
 const leafFor = ({ doc, id }: ReplicaRecord): Leaf => ({ id: id.text, hash: leafOf(id.text, contentOf(doc!)) })
 
-/** One table's tree, and what it does not hold yet. */
-class TableTree {
-  readonly tree = new MerkleTree()
-  readonly changed = new Set<string>()
-  private read = false
-  /** Records when it was last up to date. */
-  private records = 0
-
+/** The tree of a table of the replica, which is read bucket by bucket. */
+class ReplicaTree extends TableTree {
   constructor(
+    stamp: number,
     private readonly replica: ReplicaShape,
     private readonly table: string
-  ) {}
-
-  /** Rough measure of what a refresh has to do. */
-  get left(): number {
-    return this.read ? this.changed.size + this.tree.stale : Infinity
+  ) {
+    super(stamp)
   }
 
-  /** More waits than reading all of it anew would cost. */
-  get isBehind(): boolean {
-    return this.changed.size > Math.min(maxChanged, Math.max(fewestChanged, this.records))
-  }
-
-  readonly refresh: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
+  readonly refreshed: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
     Effect.gen(this, function* () {
-      if (!this.read) yield* this.readAll
-      yield* this.markChanged
-      yield* this.hashBuckets
-      let nodes = 0
-      for (const _node of this.tree.hashed()) if (++nodes % nodesPerStep === 0) yield* turn
-      this.records = this.tree.node(0, 0).count
+      this.isFollowed = true
+      if (!this.isRead) yield* this.readAll
+      const refresh = this.refresh()
+      for (let step = refresh.next(); step.done !== true; ) {
+        if (step.value === undefined) yield* turn
+        step = refresh.next(step.value === undefined ? undefined : yield* this.leaves(step.value))
+      }
     })
   )
+
+  /** A reading that fails or is cut off leaves the mark where it was. */
+  private leaves(bucket: number): Effect.Effect<ReadonlyArray<Leaf>, ReplicaError> {
+    return Effect.map(
+      Effect.onError(this.replica.bucket(this.table, bucket), () => Effect.sync(() => this.hashes.mark(bucket))),
+      (records) => records.map(leafFor)
+    )
+  }
 
   /** Hashes everything in one walk; what moves meanwhile is noted as ever and read again. Cut off, it begins anew. */
   private readonly readAll: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
@@ -141,42 +126,12 @@ class TableTree {
       }
       let put = 0
       for (const [bucket, there] of leaves) {
-        this.tree.put(bucket, there)
-        if (++put % perStep === 0) yield* turn
+        this.hashes.put(bucket, there)
+        if (++put % bucketsPerStep === 0) yield* turn
       }
       // A replica may still have to sort its records into buckets: now, and not while nothing else is applied.
       yield* this.replica.bucket(this.table, 0)
-      this.read = true
-    })
-  )
-
-  private readonly markChanged: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.gen(this, function* () {
-      let marked = 0
-      for (const id of this.changed) {
-        this.changed.delete(id)
-        this.tree.mark(bucketOf(id))
-        if (++marked % perStep === 0) yield* turn
-      }
-    })
-  )
-
-  private readonly hashBuckets: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
-    Effect.gen(this, function* () {
-      let hashed = 0
-      for (let bucket = this.tree.take(); bucket !== undefined; bucket = this.tree.take()) {
-        const index = bucket
-        // A reading that fails or is cut off leaves the mark where it was.
-        const records = yield* Effect.onError(this.replica.bucket(this.table, index), () =>
-          Effect.sync(() => this.tree.mark(index))
-        )
-        this.tree.put(index, records.map(leafFor))
-        hashed += records.length + 1
-        if (hashed >= hashedPerStep) {
-          hashed = 0
-          yield* turn
-        }
-      }
+      this.isRead = true
     })
   )
 }
@@ -184,37 +139,25 @@ class TableTree {
 const none: Node = new MerkleTree().node(0, 0)
 
 class Trees implements RecordTreesShape {
-  private readonly tables = new Map<string, TableTree>()
+  private readonly trees: TableTrees<ReplicaTree>
   private readonly followers = new Set<Followed>()
-  private readonly stamps = new Map<string, number>()
 
   constructor(
     private readonly replica: ReplicaShape,
     private readonly pool: PoolShape,
     private readonly one: Effect.Semaphore
-  ) {}
+  ) {
+    this.trees = new TableTrees((table, stamp) => new ReplicaTree(stamp, replica, table))
+  }
 
   /** Called by the ingest for records that have moved. */
   readonly moved = (records: ReadonlyArray<ReplicaRecord>, through: number): void => {
     for (const follower of this.followers) follower.note(records, through)
-    if (this.stamps.size > 0) {
-      for (const { id } of records) {
-        const stamp = this.stamps.get(id.table)
-        if (stamp !== undefined) this.stamps.set(id.table, stamp + 1)
-      }
-    }
-    if (this.tables.size === 0) return
-    for (const { id } of records) {
-      const tree = this.tables.get(id.table)
-      tree?.changed.add(id.text)
-      if (tree?.isBehind === true) this.tables.delete(id.table)
-    }
+    for (const { id } of records) this.trees.moved(id)
   }
 
   stamp(table: string): number {
-    const known = this.stamps.get(table) ?? 0
-    this.stamps.set(table, known)
-    return known
+    return this.trees.of(table).stamp
   }
 
   readonly follow: RecordTreesShape["follow"] = Effect.acquireRelease(
@@ -232,7 +175,9 @@ class Trees implements RecordTreesShape {
       return yield* this.settled(names, (seq) =>
         Effect.sync(() => ({
           seq,
-          tables: names.map((table) => ({ table, ...this.of(table).tree.node(0, 0) })).filter(({ count }) => count > 0)
+          tables: names
+            .map((table) => ({ table, ...this.trees.of(table).hashes.node(0, 0) }))
+            .filter(({ count }) => count > 0)
         }))
       )
     })
@@ -248,13 +193,13 @@ class Trees implements RecordTreesShape {
           if (level === bucketLevel) {
             const found = exists ? yield* this.replica.bucket(table, index) : []
             const records = found.map((record) => ({ ...leafFor(record), version: record.version }))
-            return { ...place, ...(exists ? this.of(table).tree.node(level, index) : none), records }
+            return { ...place, ...(exists ? this.trees.of(table).hashes.node(level, index) : none), records }
           }
           return exists
             ? {
                 ...place,
-                ...this.of(table).tree.node(level, index),
-                children: this.of(table).tree.children(level, index)
+                ...this.trees.of(table).hashes.node(level, index),
+                children: this.trees.of(table).hashes.children(level, index)
               }
             : { ...place, ...none, children: [] }
         })
@@ -269,8 +214,10 @@ class Trees implements RecordTreesShape {
     tables: ReadonlyArray<string>,
     look: (seq: number) => Effect.Effect<A, ReplicaError>
   ): Effect.Effect<A, ReplicaError> {
-    const refresh = Effect.forEach(tables, (table) => Effect.suspend(() => this.of(table).refresh), { discard: true })
-    const left = (): number => tables.reduce((sum, table) => sum + this.of(table).left, 0)
+    const refresh = Effect.forEach(tables, (table) => Effect.suspend(() => this.trees.of(table).refreshed), {
+      discard: true
+    })
+    const left = (): number => tables.reduce((sum, table) => sum + this.trees.of(table).left, 0)
     return this.one.withPermits(1)(
       Effect.gen(this, function* () {
         for (let round = 0; round < maxRounds && left() > maxLeft; round++) yield* refresh
@@ -285,12 +232,6 @@ class Trees implements RecordTreesShape {
         return found === undefined ? yield* Effect.interrupt : found.value
       })
     )
-  }
-
-  private of(table: string): TableTree {
-    let found = this.tables.get(table)
-    if (found === undefined) this.tables.set(table, (found = new TableTree(this.replica, table)))
-    return found
   }
 }
 
