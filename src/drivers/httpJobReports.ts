@@ -3,7 +3,7 @@ import { Effect, Layer, type Redacted } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import { bearerOf } from "../node/http/bearer.ts"
 import { JobReportFailed, JobReports } from "../ports/JobReports.ts"
-import { json, type Send } from "./shared/httpSend.ts"
+import { type Exchange, isDone, json } from "./shared/exchange.ts"
 import { Schedulers, whySecret } from "./shared/schedulers.ts"
 
 const withinMs = 10_000
@@ -22,7 +22,7 @@ interface Unreported {
 export const layer = (
   list: string,
   secret: () => Redacted.Redacted<string> | undefined,
-  send: Send
+  { request }: Pick<Exchange, "request">
 ): Layer.Layer<JobReports> => {
   const schedulers = new Schedulers(list)
   const reportTo = (url: string, body: string): Effect.Effect<void, Unreported> => {
@@ -33,12 +33,9 @@ export const layer = (
       passes: status === undefined || status === 503,
       refused: status === 400
     })
-    return send({ method: "POST", url: `${url}/job/result`, headers, body, withinMs }).pipe(
+    return request({ method: "POST", url: `${url}/job/result`, headers, body, withinMs }).pipe(
       Effect.mapError(({ message }) => failed(`: ${message}`)),
-      Effect.filterOrFail(
-        ({ status }) => status >= 200 && status < 300,
-        ({ status }) => failed(` answered ${status}${whySecret(status)}`, status)
-      ),
+      Effect.filterOrFail(isDone, ({ status }) => failed(` answered ${status}${whySecret(status)}`, status)),
       Effect.asVoid
     )
   }

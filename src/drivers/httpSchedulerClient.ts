@@ -5,11 +5,8 @@
  * Answers are told apart by status, and by the code in the body only where the specification has no status of its own:
  * a scheduler that knows nothing but the specification must do.
  */
-import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import { Duration, Effect, Either, Layer, Option, type Redacted, Runtime, Schema, type Scope } from "effect"
+import { Effect, Either, Layer, type Redacted, Runtime, Schema, type Scope } from "effect"
 import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/values/encode.ts"
 import { bearerOf } from "../node/http/bearer.ts"
@@ -21,31 +18,25 @@ import {
   SchedulerError
 } from "../ports/SchedulerClient.ts"
 import { exactType, feedType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
+import { type Answered, type Exchange, headerOf, isDone, json, jsonOf, over } from "./shared/exchange.ts"
 import * as FlowText from "./shared/flowText.ts"
-import { type Transport, transportOf } from "./shared/httpSend.ts"
 import { Schedulers, whySecret } from "./shared/schedulers.ts"
 
-const timeout = Duration.seconds(10)
+const timeoutMs = 10_000
 /** A page of large records from a busy scheduler takes its time. */
-const queryTimeout = Duration.seconds(60)
+const queryTimeoutMs = 60_000
 
 /** A feed on which nothing is heard for so long has broken off. */
-const silence = Duration.seconds(15)
+const silenceMs = 15_000
 
 /** A scheduler that reads words as they come says so at once; one that waits for the end of the request never does. */
-const admission = Duration.seconds(2)
+const admissionMs = 2_000
 
 const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
 
-interface Answered {
-  readonly status: number
-  readonly headers: Headers.Headers
-  readonly text: string
-}
-
 /** Opens a feed at one scheduler: its text, once it has answered 200. */
 const opening =
-  (transport: Transport, headers: () => { readonly [name: string]: string }) =>
+  (exchange: Exchange, headers: () => { readonly [name: string]: string }) =>
   (
     url: string,
     { after, registration, tables }: FeedAsk
@@ -57,18 +48,18 @@ const opening =
     })
     return FlowText.open({
       open: (heard) =>
-        transport.open(
+        exchange.open(
           {
             method: "GET",
             url: `${url}/feed?${asked}`,
             headers: { ...headers(), accept: feedType },
             body: undefined,
-            withinMs: Duration.toMillis(timeout),
-            silenceMs: Duration.toMillis(silence)
+            withinMs: timeoutMs,
+            silenceMs
           },
           heard
         ),
-      refused: (status, given, text) => refusal({ status, headers: Headers.fromInput(given), text }),
+      refused: (status, given, text) => refusal({ status, headers: given, text }),
       broken: (error) => unreachable(error === undefined ? "the connection ended without an answer" : reasonOf(error))
     })
   }
@@ -76,7 +67,7 @@ const opening =
 /** Opens a request on which it is said again and again what is applied. */
 const speaking =
   (
-    pour: NonNullable<Transport["pour"]>,
+    pour: NonNullable<Exchange["pour"]>,
     url: () => string,
     headers: () => { readonly [name: string]: string }
   ): NonNullable<SchedulerClientShape["words"]> =>
@@ -88,8 +79,8 @@ const speaking =
         method: "POST",
         url: `${url()}/ssp/applied`,
         headers: { ...headers(), "content-type": feedType },
-        withinMs: Duration.toMillis(admission),
-        silenceMs: Duration.toMillis(silence)
+        withinMs: admissionMs,
+        silenceMs
       },
       {
         head: (given) => {
@@ -120,71 +111,51 @@ const speaking =
     }
   }
 
+interface Asked {
+  readonly withinMs?: number
+  readonly mostBytes?: number
+  readonly accept?: string
+}
+
 /** The ways in which the schedulers are asked: each in turn, while one cannot be reached or does not lead. */
-const asking = (transport: Transport, list: string, secret: () => Redacted.Redacted<string> | undefined) => {
+const asking = (exchange: Exchange, list: string, secret: () => Redacted.Redacted<string> | undefined) => {
   const schedulers = new Schedulers(list)
-  const client = transport.clientAt(undefined)
   const passes = ({ reason }: SchedulerError): boolean => reason === "unreachable" || reason === "notLeader"
   const headers = (): { readonly [name: string]: string } => {
     const bearer = secret()
     return bearer === undefined ? {} : { authorization: bearerOf(bearer) }
   }
-  const post = (path: string, body: unknown, within = timeout): Effect.Effect<Answered, SchedulerError> =>
-    schedulers.ask((url) => postTo(url, path, body, within), passes)
-  const postTo = (
-    url: string,
+  const postText = (
     path: string,
-    body: unknown,
-    within: Duration.Duration
+    body: string,
+    { accept = json, withinMs = timeoutMs, ...bound }: Asked = {}
   ): Effect.Effect<Answered, SchedulerError> =>
-    HttpClientRequest.post(`${url}${path}`).pipe(
-      HttpClientRequest.bodyUnsafeJson(body),
-      HttpClientRequest.accept(path === "/proxy/query" ? `${exactType}, application/json` : "application/json"),
-      HttpClientRequest.setHeaders(headers()),
-      client.execute,
-      Effect.flatMap((response: HttpClientResponse.HttpClientResponse) =>
-        Effect.map(response.text, (text) => ({ status: response.status, headers: response.headers, text }))
-      ),
-      Effect.scoped,
-      Effect.mapError((error) => unreachable(error._tag === "RequestError" ? reasonOf(error) : error.message)),
-      Effect.timeoutFail({
-        duration: within,
-        onTimeout: () => unreachable(`no answer within ${Duration.format(within)}`)
-      }),
-      Effect.flatMap((answer) =>
-        answer.status >= 200 && answer.status < 300 ? Effect.succeed(answer) : Effect.fail(refusal(answer))
-      )
-    )
-  const open = opening(transport, headers)
-  /** For what is said for every batch of the log: nothing but the request. */
-  const say = (path: string, body: string): Effect.Effect<void, SchedulerError> =>
     schedulers.ask(
       (url) =>
-        transport
-          .send({
+        exchange
+          .request({
             method: "POST",
             url: `${url}${path}`,
-            headers: { ...headers(), "content-type": "application/json" },
+            headers: { ...headers(), accept, "content-type": json },
             body,
-            withinMs: Duration.toMillis(timeout)
+            withinMs,
+            ...bound
           })
           .pipe(
             Effect.mapError(({ message }) => unreachable(message)),
-            Effect.flatMap(({ status, text }) =>
-              status >= 200 && status < 300
-                ? Effect.void
-                : Effect.fail(refusal({ status, headers: Headers.empty, text }))
-            )
+            Effect.filterOrFail(isDone, refusal)
           ),
       passes
     )
+  const post = (path: string, body: unknown, asked?: Asked) => postText(path, JSON.stringify(body), asked)
+  const open = opening(exchange, headers)
   const feed = (asked: FeedAsk) => schedulers.ask((url) => open(url, asked), passes)
-  const { pour } = transport
+  const { pour } = exchange
   const words = pour && speaking(pour, () => schedulers.first, headers)
-  return { post, say, feed, words }
+  return { post, postText, feed, words }
 }
 
-const make = ({ feed, post, say, words }: ReturnType<typeof asking>): SchedulerClientShape => {
+const make = ({ feed, post, postText, words }: ReturnType<typeof asking>): SchedulerClientShape => {
   return {
     // A scheduler that knows the specification alone may refuse a body with more than that (D77).
     register: ({ ssp_id, url, ...extensions }) =>
@@ -205,8 +176,8 @@ const make = ({ feed, post, say, words }: ReturnType<typeof asking>): SchedulerC
         Effect.flatMap(registered)
       ),
     feed,
-    applied: (applied) => say("/ssp/applied", JSON.stringify(applied)),
-    ingest: (body) => say("/ingest", body),
+    applied: (applied) => Effect.asVoid(post("/ssp/applied", applied)),
+    ingest: (body) => Effect.asVoid(postText("/ingest", body)),
     ...(words === undefined ? {} : { words }),
     heartbeat: (heartbeat) => Effect.asVoid(post("/ssp/heartbeat", heartbeat)),
     deregister: (goodbye) => Effect.asVoid(post("/ssp/deregister", goodbye)),
@@ -217,9 +188,9 @@ const make = ({ feed, post, say, words }: ReturnType<typeof asking>): SchedulerC
         post(
           "/proxy/query",
           params === undefined ? { query } : { query, params: JSON.parse(Encode.encode(params)) as unknown },
-          queryTimeout
+          { withinMs: queryTimeoutMs, mostBytes: Infinity, accept: `${exactType}, ${json}` }
         ),
-        ({ headers, text }) => ({ seq: seqOf(headers), exact: isExact(headers), text })
+        (answer) => ({ seq: seqOf(answer), exact: isExact(answer), text: answer.text })
       )
   }
 }
@@ -231,42 +202,44 @@ const registered = ({ status, text }: Answered): Effect.Effect<typeof SspRegiste
     unreachable(`answered ${status}, but not as agreed: ${error.message}`)
   )
 
-const seqOf = (headers: Headers.Headers): number | undefined => {
-  const seq = Option.getOrUndefined(Headers.get(headers, snapshotSeqHeader))
+const seqOf = (answer: Answered): number | undefined => {
+  const seq = headerOf(answer, snapshotSeqHeader)
   return seq !== undefined && /^\d{1,15}$/.test(seq) ? Number(seq) : undefined
 }
 
-const isExact = (headers: Headers.Headers): boolean =>
-  Option.getOrElse(Headers.get(headers, "content-type"), () => "").startsWith(exactType)
+const isExact = (answer: Answered): boolean => headerOf(answer, "content-type")?.startsWith(exactType) ?? false
 
-const decodeCode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ code: Schema.String })))
+/** A scheduler of another maker may give a code and nothing else. */
+const codeIn = (body: unknown): unknown =>
+  typeof body === "object" && body !== null && "code" in body ? body.code : undefined
 
-const refusal = ({ headers, status, text }: Answered): SchedulerError => {
-  const code = Option.getOrUndefined(decodeCode(text))?.code
+const refusal = (answer: Answered): SchedulerError => {
+  const { status, text } = answer
+  const code = codeIn(jsonOf(text))
   const message = `answered ${status} ${text.slice(0, 300)}${whySecret(status)}`
   if (status === 400) return new SchedulerError({ reason: "refused", message, status })
   if (status === 409) return new SchedulerError({ reason: code === "SSP_FENCED" ? "fenced" : "conflict", message })
   if (status === 404) return new SchedulerError({ reason: "unknown", message })
   if (status === 503 && code === "SCHEDULER_CLONING") return new SchedulerError({ reason: "cloning", message })
   if (status === 503 && code === "NOT_LEADER")
-    return new SchedulerError({ reason: "notLeader", message, retryAfterMs: retryAfterMs(headers) })
+    return new SchedulerError({ reason: "notLeader", message, retryAfterMs: retryAfterMs(answer) })
   if (status === 503 && code === "OVERLOADED")
-    return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
-  if (status === 429) return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
+    return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(answer) })
+  if (status === 429) return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(answer) })
   return new SchedulerError({ reason: status >= 400 && status < 500 ? "refused" : "unreachable", message })
 }
 
-const retryAfterMs = (headers: Headers.Headers): number => {
-  const seconds = Number(Option.getOrUndefined(Headers.get(headers, "retry-after")))
+const retryAfterMs = (answer: Answered): number => {
+  const seconds = Number(headerOf(answer, "retry-after"))
   return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0
 }
 
 /** `list`: addresses without a trailing slash, separated by commas. `secret` is asked for at each call. */
 export const layerOver = (
-  transport: Transport,
+  exchange: Exchange,
   list: string,
   secret: () => Redacted.Redacted<string> | undefined = () => undefined
-): Layer.Layer<SchedulerClient> => Layer.sync(SchedulerClient, () => make(asking(transport, list, secret)))
+): Layer.Layer<SchedulerClient> => Layer.sync(SchedulerClient, () => make(asking(exchange, list, secret)))
 
 /** {@link layerOver} any HTTP client. */
 export const layer = (
@@ -275,6 +248,6 @@ export const layer = (
 ): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
   Layer.unwrapEffect(
     Effect.map(Effect.all([HttpClient.HttpClient, Effect.runtime<never>()]), ([client, runtime]) =>
-      layerOver(transportOf(client, Runtime.runFork(runtime)), list, secret)
+      layerOver(over(client, Runtime.runFork(runtime)), list, secret)
     )
   )

@@ -14,11 +14,11 @@ import { isLate, isLost, isRefused } from "../core/reason.ts"
 import { bearerOf } from "../node/http/bearer.ts"
 import { Names } from "../ports/Names.ts"
 import { type Options, SspClient, type SspClientShape, type Target } from "../ports/SspClient.ts"
-import { isWireError, type WireError } from "../protocol/errors.ts"
+import type { WireError } from "../protocol/errors.ts"
 import * as Integrity from "../protocol/integrity.ts"
 import { ListedViews } from "../protocol/overview.ts"
 import { registrationHeader } from "../protocol/wire.ts"
-import { json, type Sent, type Transport, transportOf } from "./shared/httpSend.ts"
+import * as Exchange from "./shared/exchange.ts"
 import { isTls, makeJudge } from "./shared/judge.ts"
 import * as SspOpen from "./shared/sspOpen.ts"
 import * as SspPass from "./shared/sspPass.ts"
@@ -26,10 +26,9 @@ import * as SspPass from "./shared/sspPass.ts"
 /** The first time an SSP is asked for hashes it computes all of them. */
 const hashesTimeoutMs = 60_000
 
-interface Answered {
-  readonly status: number
+/** An answer with the error of its body, where it has one. */
+interface Answered extends Pick<Exchange.Answered, "status" | "text"> {
   readonly error: WireError | undefined
-  readonly text: string
 }
 
 const unreachable: CallOutcome = { kind: "unreachable" }
@@ -116,7 +115,7 @@ const toExecuted = (answered: Answered): CallOutcome | undefined =>
   answered.status === 404 || answered.status === 405 ? undefined : toTaken(answered)
 
 const toHealth = ({ status, text }: Answered): Health => {
-  const body = jsonOf(text)
+  const body = Exchange.jsonOf(text)
   const word = typeof body === "object" && body !== null && "status" in body ? body.status : undefined
   if (status === 200 && word === "ready") return "ready"
   return word === "failed"
@@ -126,32 +125,26 @@ const toHealth = ({ status, text }: Answered): Health => {
       : "unreachable"
 }
 
-const jsonOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** Asks SSPs at addresses that the judge lets through, and sends the secret only where it may be heard. */
 const makeAsking = (
-  send: Transport["send"],
+  send: Exchange.Exchange["request"],
   judge: ReturnType<typeof makeJudge>["judge"],
   { secret, timeoutMs }: Options,
   denied: (ssp: string) => void
 ) => {
-  const ask = <A>(request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
+  const ask = <A>(
+    request: Exchange.Sent,
+    read: (answer: Answered) => A,
+    failed: (error: unknown) => A
+  ): Effect.Effect<A> =>
     Effect.match(send(request), {
       onFailure: failed,
-      onSuccess: ({ status, text }) => {
-        const body = status >= 300 ? jsonOf(text) : undefined
-        return read({ status, error: isWireError(body) ? body : undefined, text })
-      }
+      onSuccess: ({ status, text }) =>
+        read({ status, error: status >= 300 ? Exchange.errorOf({ text }) : undefined, text })
     })
   const asked = <A>(
     { url }: { readonly url: string },
-    request: Sent,
+    request: Exchange.Sent,
     bearer: Redacted.Redacted<string> | undefined,
     read: (answer: Answered) => A,
     failed: (error: unknown) => A
@@ -164,7 +157,7 @@ const makeAsking = (
     })
   const told = <A>(
     target: Pick<Target, "ssp" | "url">,
-    request: Sent,
+    request: Exchange.Sent,
     read: (answer: Answered) => A,
     failed: (error: unknown) => A
   ): Effect.Effect<A> =>
@@ -186,7 +179,7 @@ const makeAsking = (
     failed: (error: unknown) => A,
     traceparent?: string
   ): Effect.Effect<A> => {
-    const headers = { "content-type": json, [registrationHeader]: String(target.registration) }
+    const headers = { "content-type": Exchange.json, [registrationHeader]: String(target.registration) }
     return told(
       target,
       {
@@ -203,7 +196,13 @@ const makeAsking = (
   return { asked, post, told }
 }
 
-const get = (url: string, withinMs: number): Sent => ({ method: "GET", url, headers: {}, body: undefined, withinMs })
+const get = (url: string, withinMs: number): Exchange.Sent => ({
+  method: "GET",
+  url,
+  headers: {},
+  body: undefined,
+  withinMs
+})
 
 /** Reads what an SSP says of itself; undefined where it says nothing that can be read. */
 const reading =
@@ -222,13 +221,12 @@ const reading =
     return told<A | undefined>(target, get(url, withinMs), decoded, () => undefined)
   }
 
-const make = (transport: Transport, names: typeof Names.Service, options: Options): SspClientShape => {
-  const { clientAt, send } = transport
+const make = (exchange: Exchange.Exchange, names: typeof Names.Service, options: Options): SspClientShape => {
   const { allowedHosts, isTlsOnly = false, timeoutMs } = options
   const { addressesOf, judge } = makeJudge(names, allowedHosts, isTlsOnly)
   let heard: (ssp: string) => void = () => {}
   const denied = (ssp: string): void => heard(ssp)
-  const { asked, post, told } = makeAsking(send, judge, options, denied)
+  const { asked, post, told } = makeAsking(exchange.request, judge, options, denied)
   const read = reading(told)
   return {
     watchSecrets: (by) => void (heard = by),
@@ -264,37 +262,32 @@ const make = (transport: Transport, names: typeof Names.Service, options: Option
         { table, level: String(level), index: String(index) },
         hashesTimeoutMs
       ),
-    open: SspOpen.opener(transport, judge, options, denied),
+    open: SspOpen.opener(exchange, judge, options, denied),
     changeStream: (target, stream, body) =>
       told(
         target,
         {
           method: "POST",
           url: `${target.url}/stream/${encodeURIComponent(stream)}`,
-          headers: { "content-type": json },
+          headers: { "content-type": Exchange.json },
           body,
           withinMs: timeoutMs
         },
         ({ status }) => status === 200,
         () => false
       ),
-    pass: SspPass.make(clientAt, judge, timeoutMs)
+    pass: SspPass.make(exchange.clientAt, judge, timeoutMs)
   }
 }
 
-export const layerOver = (transport: Transport, options: Options): Layer.Layer<SspClient, never, Names> =>
+export const layerOver = (exchange: Exchange.Exchange, options: Options): Layer.Layer<SspClient, never, Names> =>
   Layer.effect(
     SspClient,
-    Effect.map(Names, (names) => make(transport, names, options))
+    Effect.map(Names, (names) => make(exchange, names, options))
   )
 
 /** Over any HTTP client. */
 export const layer = (options: Options): Layer.Layer<SspClient, never, HttpClient.HttpClient | Names> =>
   Layer.unwrapEffect(
-    Effect.map(HttpClient.HttpClient, (given) => {
-      // Spans are built even when none are collected, and this runs once per delivery; the traces that matter are
-      // handed over by hand.
-      const client = HttpClient.withTracerDisabledWhen(given, () => true)
-      return layerOver(transportOf(HttpClient.withTracerPropagation(client, false)), options)
-    })
+    Effect.map(HttpClient.HttpClient, (client) => layerOver(Exchange.over(Exchange.withoutSpans(client)), options))
   )

@@ -11,7 +11,7 @@ import { Effect, Layer } from "effect"
 import * as HttpBackend from "../drivers/httpBackend.ts"
 import * as HttpJobReports from "../drivers/httpJobReports.ts"
 import * as HttpSchedulerClient from "../drivers/httpSchedulerClient.ts"
-import { overClient } from "../drivers/shared/httpSend.ts"
+import * as Exchange from "../drivers/shared/exchange.ts"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { Database } from "../ports/Database.ts"
 import { JobReports } from "../ports/JobReports.ts"
@@ -43,7 +43,7 @@ const jobs = Layer.unwrapEffect(
       DatabaseJobs.layerNone,
       schedulerUrl === undefined
         ? JobReports.layerNone
-        : HttpJobReports.layer(schedulerUrl, schedulerSecret, overClient(client))
+        : HttpJobReports.layer(schedulerUrl, schedulerSecret, Exchange.over(client))
     )
   )
 )

@@ -15,7 +15,7 @@ import { request } from "../../kit/checks/http.ts"
 import { closing } from "../../kit/processes/closing.ts"
 import { secret, until } from "../../kit/processes/Door.ts"
 import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
-import type { Sent } from "../../src/drivers/shared/httpSend.ts"
+import type { Sent } from "../../src/drivers/shared/exchange.ts"
 import * as Exchange from "../../src/host/http/exchange.ts"
 import { layer } from "../../src/host/http/sspCalls.ts"
 import { Names } from "../../src/ports/Names.ts"
@@ -144,14 +144,14 @@ const timed = () => {
 it("D15 a name that stands for a public address from now on gets no secret, also beside a private one, and not over the connection it had", async () => {
   const { judged, other, url } = await twoPlaces()
   const sent: Array<Sent> = []
-  const send = (request: Sent) =>
+  const request = (asked: Sent) =>
     Effect.sync(() => {
-      sent.push(request)
-      return { status: 200, text: "{}" }
+      sent.push(asked)
+      return { status: 200, headers: {}, text: "{}" }
     })
   const over = HttpSspClient.layerOver(
     {
-      send,
+      request,
       open: () => {
         throw new Error("not asked")
       },
@@ -184,7 +184,7 @@ it("D15 a name that stands for a public address from now on gets no secret, also
   })
   await Effect.runPromise(
     Effect.scoped(
-      Effect.flatMap(Exchange.between(undefined), (over) =>
+      Effect.flatMap(Exchange.make(undefined), ({ request }) =>
         Effect.forEach(
           [
             call(["127.0.0.1"], "/1"),
@@ -193,7 +193,7 @@ it("D15 a name that stands for a public address from now on gets no secret, also
             call(["127.0.0.2"], "/4"),
             call(["127.0.0.1"], "/5")
           ],
-          over
+          request
         )
       )
     )

@@ -14,11 +14,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { freePort } from "../../kit/processes/Door.ts"
 import type { Answer } from "../../src/core/job/outcome.ts"
 import * as HttpBackend from "../../src/drivers/httpBackend.ts"
-import * as BackendCalls from "../../src/host/http/backendCalls.ts"
+import * as Exchange from "../../src/host/http/exchange.ts"
 import { Backend, type BackendFailed } from "../../src/ports/Backend.ts"
 
 const layers: { readonly [name: string]: Layer.Layer<Backend> } = {
-  backendCalls: BackendCalls.layer,
+  "over bare connections": Layer.unwrapScoped(Effect.map(Exchange.make(undefined), HttpBackend.layerOver)),
   "layerHttp over undici": Layer.provide(HttpBackend.layer, NodeHttpClient.layerUndici),
   "layerHttp over fetch": Layer.provide(HttpBackend.layer, FetchHttpClient.layer)
 }

@@ -11,7 +11,7 @@ import { create, registration } from "../../kit/data/registration.ts"
 import { sleep, until } from "../../kit/processes/Door.ts"
 import * as HttpJobReports from "../../src/drivers/httpJobReports.ts"
 import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
-import { transportOf } from "../../src/drivers/shared/httpSend.ts"
+import { over } from "../../src/drivers/shared/exchange.ts"
 import { layerClient } from "../../src/host/http/exchange.ts"
 import { JobReports } from "../../src/ports/JobReports.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
@@ -190,10 +190,10 @@ describe("a scheduler that does not take an SSP's secret", () => {
     const secret = () => Redacted.make("not-the-one")
     const messages = await Effect.runPromise(
       Effect.gen(function* () {
-        const transport = transportOf(yield* HttpClient.HttpClient)
+        const exchange = over(yield* HttpClient.HttpClient)
         const both = Layer.mergeAll(
-          HttpSchedulerClient.layerOver(transport, at.url, secret),
-          HttpJobReports.layer(at.url, secret, transport.send)
+          HttpSchedulerClient.layerOver(exchange, at.url, secret),
+          HttpJobReports.layer(at.url, secret, exchange)
         )
         return yield* Effect.provide(
           Effect.gen(function* () {

@@ -47,10 +47,10 @@ const startSsp = async (scheduler: string) => {
     SVC_INTEGRITY_QUIET_SECS: "1"
   }
   const overHttp = Layer.unwrapScoped(
-    Effect.map(Exchange.transport(undefined), (transport) => HttpSchedulerClient.layerOver(transport, scheduler))
+    Effect.map(Exchange.make(undefined), (transport) => HttpSchedulerClient.layerOver(transport, scheduler))
   )
   const reports = Layer.unwrapScoped(
-    Effect.map(Exchange.between(undefined), (send) => HttpJobReports.layer(scheduler, () => undefined, send))
+    Effect.map(Exchange.make(undefined), (send) => HttpJobReports.layer(scheduler, () => undefined, send))
   )
   const drivers = Layer.mergeAll(
     overHttp,

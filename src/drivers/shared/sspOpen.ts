@@ -7,7 +7,7 @@
 import { Duration, Effect, type Redacted } from "effect"
 import { bearerOf } from "../../node/http/bearer.ts"
 import { type Asked, type Options, type SspClientShape, SspUnreachable } from "../../ports/SspClient.ts"
-import { json, type Transport } from "./httpSend.ts"
+import { type Exchange, json } from "./exchange.ts"
 import type { Judged } from "./judge.ts"
 import { silence } from "./sspPass.ts"
 
@@ -22,7 +22,7 @@ const headersOf = (
 
 export const opener =
   (
-    { open }: Pick<Transport, "open">,
+    { open }: Pick<Exchange, "open">,
     judge: (url: string) => Effect.Effect<Judged>,
     { secret, timeoutMs }: Pick<Options, "secret" | "timeoutMs">,
     denied: (ssp: string) => void

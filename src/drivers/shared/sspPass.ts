@@ -11,7 +11,7 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Duration, Effect, Stream } from "effect"
 import { isRefused } from "../../core/reason.ts"
 import { type Passed, type PassedAnswer, SspUnreachable } from "../../ports/SspClient.ts"
-import type { Transport } from "./httpSend.ts"
+import type { Exchange } from "./exchange.ts"
 import type { Judged } from "./judge.ts"
 
 /** Streams send a comment every 15 s: an SSP that sends nothing for so long is gone. */
@@ -29,7 +29,7 @@ const headersOf = ({ authorization, ifNoneMatch, lastEventId }: Passed): { reado
 
 /** `judge`: what the name of a URL stands for, and whether a secret may go there. */
 export const make =
-  (clientAt: Transport["clientAt"], judge: (url: string) => Effect.Effect<Judged>, timeoutMs: number) =>
+  (clientAt: Exchange["clientAt"], judge: (url: string) => Effect.Effect<Judged>, timeoutMs: number) =>
   (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
     Effect.gen(function* () {
       const unreachable = (why: string, refused = false) =>

@@ -4,6 +4,7 @@
  * Loaded only where there are jobs to run, because it takes time that a node without them should not wait for.
  */
 import { Effect, Layer, type Redacted } from "effect"
+import * as HttpBackend from "../../drivers/httpBackend.ts"
 import * as HttpJobReports from "../../drivers/httpJobReports.ts"
 import type { Tls } from "../../node/config/tls.ts"
 import { Backend } from "../../ports/Backend.ts"
@@ -17,20 +18,17 @@ interface JobSettings {
   readonly tls?: Tls | undefined
 }
 
-const calls = Layer.unwrapEffect(
-  Effect.map(
-    Effect.promise(() => import("./backendCalls.ts")),
-    ({ layer }) => layer
+/** On bare connections: a node runs a thousand jobs a second. */
+const exchange = (tls: Tls | undefined) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./exchange.ts")),
+    ({ make }) => make(tls)
   )
-)
+
+const calls = Layer.unwrapScoped(Effect.map(exchange(undefined), HttpBackend.layerOver))
 
 const reports = (url: string, secret: JobSettings["schedulerSecret"], tls: Tls | undefined): Layer.Layer<JobReports> =>
-  Layer.unwrapScoped(
-    Effect.flatMap(
-      Effect.promise(() => import("./exchange.ts")),
-      ({ between }) => Effect.map(between(tls), (send) => HttpJobReports.layer(url, secret, send))
-    )
-  )
+  Layer.unwrapScoped(Effect.map(exchange(tls), (over) => HttpJobReports.layer(url, secret, over)))
 
 export const layer = ({
   jobTables,

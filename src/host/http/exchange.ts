@@ -8,61 +8,30 @@ import { Readable } from "node:stream"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Agent, type Dispatcher } from "@effect/platform-node/Undici"
-import { Data, Effect, Layer, type Scope } from "effect"
+import { Effect, Layer, type Scope } from "effect"
 import { reasonOf } from "../../core/reason.ts"
-import type * as Http from "../../drivers/shared/httpSend.ts"
+import * as Http from "../../drivers/shared/exchange.ts"
 import type { Tls } from "../../node/config/tls.ts"
 import type { Flow, Heard } from "../../ports/SspClient.ts"
 import { Flowing } from "./flowing.ts"
 import { JudgedPools } from "./judgedPools.ts"
 import { connectorOf } from "./tlsClient.ts"
 
-export interface Wanted {
-  readonly method: "GET" | "POST"
-  readonly url: string
-  readonly headers: { readonly [name: string]: string }
-  readonly body: string | null
-  /** From the beginning, connecting included, to the end. */
-  readonly withinMs: number
-  /** A time of its own for the body, which begins with the status: `withinMs` is for what comes before then. */
-  readonly bodyWithinMs?: number
-  /** How much of the body is handed on, and how much is read so that the connection can be used again. */
-  readonly keptBytes: number
-  readonly readBytes: number
-  /** See `Sent`; absent: the name is looked up at each connection. */
-  readonly addresses?: ReadonlyArray<string> | undefined
-}
-
-export interface Answered {
-  readonly status: number
-  readonly retryAfter: string | undefined
-  readonly text: string
-  /** The body ended by itself, and `text` is all of it. */
-  readonly whole: boolean
-}
-
-/** There was no status. `late`: not within its time. */
-export class NoAnswer extends Data.TaggedError("NoAnswer")<{
-  readonly message: string
-  readonly late: boolean
-  readonly cause?: unknown
-}> {}
-
 /** Settles once. */
-class Exchange implements Dispatcher.DispatchHandler {
+class Answering implements Dispatcher.DispatchHandler {
   private timer: ReturnType<typeof setTimeout>
   private controller: Dispatcher.DispatchController | undefined
   private status: number | undefined
-  private retryAfter: string | undefined
+  private headers: Http.Answered["headers"] = {}
   private readonly kept: Array<Uint8Array> = []
   private size = 0
   private over = false
 
   constructor(
-    private readonly wanted: Wanted,
-    private readonly settle: (answer: Answered | NoAnswer) => void
+    private readonly sent: Http.Sent,
+    private readonly settle: (answer: Http.Answered | Http.NoAnswer) => void
   ) {
-    this.timer = setTimeout(() => this.cut(), wanted.withinMs)
+    this.timer = setTimeout(() => this.cut(), sent.withinMs)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -70,34 +39,32 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.over) controller.abort(new Error("given up"))
   }
 
-  onResponseStart(
-    _: Dispatcher.DispatchController,
-    status: number,
-    headers: { readonly [name: string]: string | string[] | undefined }
-  ): void {
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Http.Answered["headers"]): void {
     // 102 and 103 announce an answer.
     if (status < 200 || this.over) return
-    const after = headers["retry-after"]
     this.status = status
-    this.retryAfter = typeof after === "string" ? after : after?.[0]
-    if (this.wanted.bodyWithinMs === undefined) return
+    this.headers = headers
+    const { beginning } = this.sent
+    if (beginning === undefined) return
     clearTimeout(this.timer)
-    this.timer = setTimeout(() => this.cut(), this.wanted.bodyWithinMs)
+    this.timer = setTimeout(() => this.cut(), beginning.withinMs)
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    const { beginning, mostBytes = Http.usualMostBytes } = this.sent
+    const { keptBytes, readBytes } = beginning ?? { keptBytes: mostBytes, readBytes: mostBytes }
     // The chunk is a view of a buffer that is used again.
-    if (this.size < this.wanted.keptBytes) this.kept.push(chunk.slice(0, this.wanted.keptBytes - this.size))
+    if (this.size < keptBytes) this.kept.push(chunk.slice(0, keptBytes - this.size))
     this.size += chunk.length
-    if (this.size >= this.wanted.readBytes) this.cut()
+    if (this.size >= readBytes) this.cut()
   }
 
   onResponseEnd(): void {
-    this.finish(undefined, this.size <= this.wanted.keptBytes)
+    this.finish(undefined, true)
   }
 
   onResponseError(_: unknown, error: Error): void {
-    this.finish(new NoAnswer({ message: reasonOf(error), late: false, cause: error }), false)
+    this.finish(new Http.NoAnswer({ message: reasonOf(error), late: false, cause: error }), false)
   }
 
   /** Cuts the connection: the rest of the answer would stand in the way of the next request. */
@@ -107,24 +74,17 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.controller?.abort(new Error("given up"))
   }
 
-  /** Once there was a status it is the answer, however the body ended. */
-  private finish(failure: NoAnswer | undefined, whole: boolean): void {
+  private finish(failure: Http.NoAnswer | undefined, isWhole: boolean): void {
     if (this.over) return
     this.over = true
     clearTimeout(this.timer)
-    if (this.status === undefined)
-      return this.settle(failure ?? new NoAnswer({ message: `none within ${this.wanted.withinMs} ms`, late: true }))
-    const decoder = new TextDecoder()
-    this.settle({
-      status: this.status,
-      retryAfter: this.retryAfter,
-      text: this.kept.map((chunk) => decoder.decode(chunk, { stream: true })).join(""),
-      whole
-    })
+    const { beginning, withinMs } = this.sent
+    if (this.status === undefined) this.settle(failure ?? Http.lateAfter(withinMs))
+    else if (!isWhole && beginning === undefined)
+      this.settle(new Http.NoAnswer({ message: "the answer was cut", late: false }))
+    else this.settle({ status: this.status, headers: this.headers, text: Http.textOf(this.kept) })
   }
 }
-
-export type Send = (wanted: Wanted) => Effect.Effect<Answered, NoAnswer>
 
 /**
  * A request has bounds of its own, and connecting is part of them; a connection attempt that outlives its request must
@@ -148,69 +108,47 @@ const connections = (tls: Tls | undefined) =>
 
 type Connections = Effect.Effect.Success<ReturnType<typeof connections>>
 
-const sendOn =
-  ({ agent, judged }: Connections): Send =>
-  (wanted) =>
+const requestOn =
+  ({ agent, judged }: Connections): Http.Exchange["request"] =>
+  (sent) =>
     Effect.async((resume) => {
-      const { origin, pathname, search } = new URL(wanted.url)
-      const running = new Exchange(wanted, (answer) =>
+      const { addresses, body = null, headers, method, url } = sent
+      const { origin, pathname, search } = new URL(url)
+      const running = new Answering(sent, (answer) =>
         resume("status" in answer ? Effect.succeed(answer) : Effect.fail(answer))
       )
-      const dispatcher = wanted.addresses === undefined ? agent : judged.at(origin, wanted.addresses)
-      dispatcher.dispatch(
-        { origin, path: `${pathname}${search}`, method: wanted.method, headers: wanted.headers, body: wanted.body },
-        running
-      )
+      const dispatcher = addresses === undefined ? agent : judged.at(origin, addresses)
+      dispatcher.dispatch({ origin, path: `${pathname}${search}`, method, headers, body }, running)
       // No request waits any more.
       return Effect.sync(() => running.cut())
     })
 
-/** Sends on connections of its own, which end with the scope. */
-export const make: Effect.Effect<Send, never, Scope.Scope> = Effect.map(connections(undefined), sendOn)
-
-/**
- * An answer of another node is taken whole, or it is none; the hashes of a node's children are the longest, and far
- * below.
- */
-const mostBytes = 64 * 1024 * 1024
-
-const whole =
-  (send: Send): Http.Send =>
-  (request) =>
-    Effect.filterOrFail(
-      send({ ...request, body: request.body ?? null, keptBytes: mostBytes, readBytes: mostBytes }),
-      (answer) => answer.whole,
-      () => new NoAnswer({ message: "the answer was cut", late: false })
-    )
-
-/** {@link make} for the calls between nodes, which may know each other by certificate. */
-export const between = (tls: Tls | undefined): Effect.Effect<Http.Send, never, Scope.Scope> =>
-  Effect.map(connections(tls), (open) => whole(sendOn(open)))
-
-/** {@link between}, and a client on the same connections. */
-export const transport = (tls: Tls | undefined): Effect.Effect<Http.Transport, never, Scope.Scope> =>
+/** On connections of its own, which end with the scope; nodes may know each other by certificate. */
+export const make = (tls: Tls | undefined): Effect.Effect<Http.Exchange, never, Scope.Scope> =>
   Effect.map(connections(tls), (open) => ({
-    send: whole(sendOn(open)),
+    request: requestOn(open),
     open: openOn(open),
     pour: pourOn(open),
     clientAt: (addresses) =>
-      withoutSpans(NodeHttpClient.makeUndici(addresses === undefined ? open.agent : open.judged.dispatcher(addresses)))
+      Http.withoutSpans(
+        NodeHttpClient.makeUndici(addresses === undefined ? open.agent : open.judged.dispatcher(addresses))
+      )
   }))
 
 /** Answers that go on, each on a connection of its own. */
 const openOn =
-  (connections: Connections): Http.Transport["open"] =>
+  (connections: Connections): Http.Exchange["open"] =>
   ({ body, ...opening }, heard) =>
     flowOn(connections, opening, body ?? null, heard)
 
 const pourOn =
-  (connections: Connections): NonNullable<Http.Transport["pour"]> =>
+  (connections: Connections): NonNullable<Http.Exchange["pour"]> =>
   (opening, heard) => {
     const body = new Readable({ read: () => {} })
     // The client below bounds the time to a status only once the body has been written.
     const late = setTimeout(() => {
       flow.close()
-      heard.end(new NoAnswer({ message: `none within ${opening.withinMs} ms`, late: true }))
+      heard.end(Http.lateAfter(opening.withinMs))
     }, opening.withinMs)
     const flow = flowOn(connections, opening, body, {
       head: (status, headers) => {
@@ -261,11 +199,5 @@ const flowOn = (
 export const layerClient = (tls: Tls | undefined): Layer.Layer<HttpClient.HttpClient> =>
   Layer.scoped(
     HttpClient.HttpClient,
-    Effect.map(transport(tls), ({ clientAt }) => clientAt(undefined))
-  )
-
-const withoutSpans = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
-  HttpClient.withTracerPropagation(
-    HttpClient.withTracerDisabledWhen(client, () => true),
-    false
+    Effect.map(make(tls), ({ clientAt }) => clientAt(undefined))
   )

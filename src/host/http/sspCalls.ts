@@ -16,7 +16,7 @@ export const layer = ({
   ...options
 }: Omit<Options, "isTlsOnly"> & { readonly tls?: Tls | undefined }): Layer.Layer<SspClient, never, Names> =>
   Layer.unwrapScoped(
-    Effect.map(Exchange.transport(tls), (transport) =>
-      HttpSspClient.layerOver(transport, { ...options, isTlsOnly: tls?.isMutual ?? false })
+    Effect.map(Exchange.make(tls), (exchange) =>
+      HttpSspClient.layerOver(exchange, { ...options, isTlsOnly: tls?.isMutual ?? false })
     )
   )

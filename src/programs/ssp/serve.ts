@@ -28,8 +28,8 @@ import * as Ssp from "../../ssp/Ssp.ts"
 const schedulerClient = (url: string, { schedulerSecret, tls }: SspConfigShape) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
-      const { transport } = yield* Effect.promise(() => import("../../host/http/exchange.ts"))
-      return HttpSchedulerClient.layerOver(yield* transport(tls), url, schedulerSecret)
+      const { make } = yield* Effect.promise(() => import("../../host/http/exchange.ts"))
+      return HttpSchedulerClient.layerOver(yield* make(tls), url, schedulerSecret)
     })
   )
 

@@ -37,7 +37,7 @@ const taking = async (take: (line: string) => boolean, lines = new HotLines()) =
 const speaking = async (port: number): Promise<{ readonly words: AppliedWords; readonly ended: () => string }> => {
   const scope = Effect.runSync(Scope.make())
   afterwards(() => Effect.runPromise(Scope.close(scope, Exit.void)))
-  const transport = await Effect.runPromise(Scope.extend(Exchange.transport(undefined), scope))
+  const transport = await Effect.runPromise(Scope.extend(Exchange.make(undefined), scope))
   const client = await Effect.runPromise(
     Effect.provide(SchedulerClient, layerOver(transport, `http://127.0.0.1:${port}`))
   )
@@ -111,7 +111,7 @@ it("D61 is cut where nothing is answered any more", async () => {
   const port = await serve((_, response) => void response.writeHead(200).flushHeaders())
   const scope = Effect.runSync(Scope.make())
   afterwards(() => Effect.runPromise(Scope.close(scope, Exit.void)))
-  const { pour } = await Effect.runPromise(Scope.extend(Exchange.transport(undefined), scope))
+  const { pour } = await Effect.runPromise(Scope.extend(Exchange.make(undefined), scope))
   const heard: Array<unknown> = []
   const request = pour!(
     { method: "POST", url: `http://127.0.0.1:${port}/`, headers: {}, withinMs: 5000, silenceMs: 300 },

@@ -315,7 +315,7 @@ test("reports go to /job/result as JSON with the scheduler's secret, if there is
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const report: JobReport = { job_id: "t:1", status: "failed", error: "no", errors: [error] }
   const send = (secret?: string) =>
-    Exchange.between(undefined).pipe(
+    Exchange.make(undefined).pipe(
       Effect.flatMap((over) =>
         Effect.flatMap(JobReports, ({ report: tell }) => tell(report)).pipe(
           Effect.provide(
