@@ -50,6 +50,7 @@ const allSizes: { readonly [name in WorkloadName]: ReadonlyArray<number> } = {
   W6: growing,
   W7: views(10_000),
   W4b: quick ? [10_000, 100_000] : [10_000, 100_000, 300_000],
+  W4c: [10_000, 100_000],
   W8: [1, 1_000],
   W9: [1, 1_000],
   W10: [1, 1_000]
@@ -179,7 +180,7 @@ const summary = (results: ReadonlyArray<Result>): Result => {
   const figures = results.flatMap((result) => (result.kind === "figures" ? [result] : []))
   const bad = results.find((result) => result.kind !== "figures" || !result.correct)
   const middle = [...figures].sort((a, b) => a.median - b.median)[(figures.length - 1) >> 1]
-  return bad ?? { ...middle!, rounds: figures.map(({ median }) => median) }
+  return bad ?? { ...middle!, rounds: figures.map(({ mean, median, p99 }) => ({ mean, median, p99 })) }
 }
 
 const resultsFile = join(home, "results.json")

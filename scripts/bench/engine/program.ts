@@ -18,7 +18,7 @@ export interface Change {
   readonly after: Row | undefined
 }
 
-export type WorkloadName = "W1" | "W2" | "W3" | "W4" | "W4b" | "W6" | "W7" | "W8" | "W9" | "W10"
+export type WorkloadName = "W1" | "W2" | "W3" | "W4" | "W4b" | "W4c" | "W6" | "W7" | "W8" | "W9" | "W10"
 
 /** A row of a result; nested results are arrays of rows. */
 export type Answer = ReadonlyArray<{ readonly [field: string]: unknown }>
@@ -77,6 +77,9 @@ export interface Program<Input = unknown> {
 /** Undefined: this peer has no way to run this workload. */
 export type Peer = (workload: Workload) => Program | undefined | Promise<Program | undefined>
 
+/** What one round measured of a change. */
+export type RoundFigures = Pick<Figures, "median" | "p99" | "mean">
+
 /** What a cell reports. Times in microseconds, sizes in bytes. */
 export interface Figures {
   readonly kind: "figures"
@@ -87,8 +90,8 @@ export interface Figures {
   readonly changes: number
   /** Of all changes, or of those that shift nothing where the workload knows them. */
   readonly median: number
-  /** The median of each round, in the order in which they ran. */
-  readonly rounds?: ReadonlyArray<number>
+  /** Those of each round, in the order in which they ran. */
+  readonly rounds?: ReadonlyArray<RoundFigures>
   readonly p99: number
   readonly mean: number
   /** What the changes that shift a known number of pages take for each of these, collecting garbage included. */

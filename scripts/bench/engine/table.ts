@@ -38,6 +38,7 @@ const titles: { readonly [name in WorkloadName]: string } = {
   W6: "W6 count and sum by group, rows",
   W7: "W7 newest 10 by author, views",
   W4b: "W4b the ten newest threads of W4, comments",
+  W4c: "W4c the same, where threads come and go, comments",
   W8: "W8 pages of one list, pages",
   W9: "W9 pages below a score, pages",
   W10: "W10 newest 50 of 20 channels, lists"
@@ -47,13 +48,14 @@ const digits = (value: number): string => value.toFixed(value < 10 ? 1 : 0)
 
 const micros = (value: number): string => (value < 1000 ? digits(value) : `${digits(value / 1000)} ms`)
 
-const shown = (result: Result | undefined): string => {
+const shown = (workload: WorkloadName, result: Result | undefined): string => {
   if (result === undefined) return ""
   if (result.kind === "none") return "–"
   if (result.kind === "failed") return "failed"
   if (result.kind === "slow") return `${result.phase} > ${result.seconds} s`
   if (result.kind === "skipped") return "too slow"
-  return `${micros(result.median)} / ${micros(result.p99)}${result.correct ? "" : " **wrong**"}`
+  const mean = workload === "W4c" ? `, mean ${micros(result.mean)}` : ""
+  return `${micros(result.median)} / ${micros(result.p99)}${mean}${result.correct ? "" : " **wrong**"}`
 }
 
 const lookup =
@@ -76,7 +78,7 @@ export const tables = (results: ReadonlyArray<readonly [Cell, Result]>): string 
     lines.push(
       row([
         `${titles[workload]} ${size.toLocaleString("en")}`,
-        ...peers.map((peer) => shown(find(workload, size, peer)))
+        ...peers.map((peer) => shown(workload, find(workload, size, peer)))
       ])
     )
   return [...lines, ...setUp(results, peers)].join("\n")
@@ -110,7 +112,7 @@ const setUp = (
   const ms = (value: number): string => `${value.toFixed(0)} ms`
   return [
     ...line(`W5 load ${largest("W2").toLocaleString("en")} rows`, "W2", largest("W2"), ({ loadMs }) => ms(loadMs)),
-    ...(["W2", "W3", "W4", "W4b", "W6"] as const).flatMap((workload) =>
+    ...(["W2", "W3", "W4", "W4b", "W4c", "W6"] as const).flatMap((workload) =>
       line(
         `W5 register ${workload} over ${largest(workload).toLocaleString("en")} rows`,
         workload,

@@ -264,9 +264,53 @@ const w4b = (size: number, { history }: Sizes): Workload => {
     ordered: true,
     rows: { ...rows },
     tables,
-    answer: (now) => shownThreads(now, (threads) => [...threads].sort(newestFirst).slice(0, 10))
+    answer: tenNewestThreads
   }
 }
+
+/**
+ * The ten newest threads as in W4b, where threads come and go: nearly a tenth of the changes is a new thread, one in
+ * thirty brings a thread to the front, and each of them has another one leave.
+ */
+const w4c = (size: number, { history }: Sizes): Workload => {
+  const dice = new Dice(42)
+  const { changes, drawn, rows, tables, threads, users } = discussions(dice, size, true)
+  const newest = new Newest(rows.thread)
+  const editThread = (n: number): void => {
+    const kind = dice.below(20)
+    if (kind < 5)
+      newest.add(drawn.thread.insert({ author: dice.below(users), title: `Thread ${n}`, created_at: 5_000_000 + n }))
+    else {
+      const row = dice.below(10) === 0 ? newest.at(dice.below(10)) : drawn.thread.any(dice)
+      newest.remove(row)
+      newest.add(drawn.thread.update(row, kind < 7 ? { created_at: 5_000_000 + n } : { title: `Edited ${n}` }))
+    }
+  }
+  for (let n = 0; n < history; n++) {
+    // Kinds take turns: 7 is prime to 20.
+    const kind = (n * 7) % 20
+    if (kind < 3) drawn.user.update(drawn.user.any(dice), { name: `Renamed ${n}` })
+    else if (kind < 10) editThread(n)
+    else if (kind < 14) {
+      const thread = dice.below(10) === 0 ? newest.at(dice.below(10)).id : dice.below(threads)
+      drawn.comment.insert({ thread, text: `New ${n}`, created_at: 5_000_000 + n })
+    } else if (kind < 17) drawn.comment.remove(drawn.comment.any(dice))
+    else drawn.comment.update(drawn.comment.any(dice), { text: `Edited ${n}` })
+  }
+  return {
+    name: "W4c",
+    size,
+    views: 1,
+    changes,
+    ordered: true,
+    rows: { ...rows },
+    tables,
+    answer: tenNewestThreads
+  }
+}
+
+const tenNewestThreads: Workload["answer"] = (now) =>
+  shownThreads(now, (threads) => [...threads].sort(newestFirst).slice(0, 10))
 
 /** Count and sum of 100 groups over more and more rows. */
 const w6 = (size: number, { history }: Sizes): Workload => {
@@ -353,6 +397,7 @@ const makers: { readonly [name in WorkloadName]: (size: number, sizes: Sizes) =>
   W3: w3,
   W4: w4,
   W4b: w4b,
+  W4c: w4c,
   W6: w6,
   W7: w7,
   W8: w8,

@@ -269,7 +269,7 @@ const groups = (work: Workload, ivm: DbIvm): Program => {
 }
 
 /**
- * Threads (of W4b the ten newest) joined with their user, and a top ten per thread; the listener puts the two together
+ * Threads (of W4b and W4c the ten newest) joined with their user, and a top ten per thread; the listener puts the two together
  * by thread.
  */
 const nested = (work: Workload, ivm: DbIvm): Program => {
@@ -277,7 +277,7 @@ const nested = (work: Workload, ivm: DbIvm): Program => {
   const [user, thread, comment] = [graph.newInput(), graph.newInput(), graph.newInput()]
   const heads = new Map<number, { readonly thread: Row; readonly writer: Row }>()
   const newestOf = new Map<number, Kept>()
-  const isTop = work.name === "W4b"
+  const isTop = work.name === "W4b" || work.name === "W4c"
   const second = ivm.map<readonly [number, Row]>(([, row]) => [row["author"], row])
   const shown = isTop
     ? thread.pipe(
@@ -329,6 +329,7 @@ const wired: { readonly [name in WorkloadName]?: (work: Workload, ivm: DbIvm) =>
   W3: newest,
   W4: nested,
   W4b: nested,
+  W4c: nested,
   W6: groups
 }
 

@@ -13,6 +13,9 @@ import { make } from "../../../../src/core/surql/values/recordId.ts"
 import { type Obj, RecordId, type Value } from "../../../../src/core/surql/values/value.ts"
 import type { Answer, Change, Program, Row, Workload, WorkloadName } from "../program.ts"
 
+const newestThreads =
+  "SELECT *, (SELECT * FROM user WHERE id = $parent.author) AS writer, (SELECT * FROM comment WHERE thread = $parent.id ORDER BY created_at DESC LIMIT 10) AS comments FROM thread ORDER BY created_at DESC LIMIT 10"
+
 export const queries: { readonly [name in WorkloadName]: string } = {
   W1: "SELECT * FROM post WHERE author = $author",
   W2: "SELECT * FROM post WHERE published = true AND likes >= 50",
@@ -20,7 +23,8 @@ export const queries: { readonly [name in WorkloadName]: string } = {
   W4: "SELECT *, (SELECT * FROM user WHERE id = $parent.author) AS writer, (SELECT * FROM comment WHERE thread = $parent.id ORDER BY created_at DESC LIMIT 10) AS comments FROM thread",
   W6: "SELECT category, count() AS n, math::sum(amount) AS total FROM sale GROUP BY category",
   W7: "SELECT * FROM post WHERE author = $author ORDER BY created_at DESC LIMIT 10",
-  W4b: "SELECT *, (SELECT * FROM user WHERE id = $parent.author) AS writer, (SELECT * FROM comment WHERE thread = $parent.id ORDER BY created_at DESC LIMIT 10) AS comments FROM thread ORDER BY created_at DESC LIMIT 10",
+  W4b: newestThreads,
+  W4c: newestThreads,
   W8: "SELECT * FROM story WHERE published = true ORDER BY score DESC, id LIMIT 50 START $start",
   W9: "SELECT * FROM story WHERE published = true AND score < $cursor ORDER BY score DESC LIMIT 50",
   W10: "SELECT * FROM story WHERE channel IN $channels ORDER BY at DESC LIMIT 50"

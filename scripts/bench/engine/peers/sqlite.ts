@@ -7,6 +7,8 @@
 import { installed } from "../installed.ts"
 import type { Answer, Change, Peer, Row, Workload, WorkloadName } from "../program.ts"
 
+const newestThreads = "SELECT id FROM thread ORDER BY created_at DESC LIMIT 10"
+
 const queries: { readonly [name in WorkloadName]: string } = {
   W1: "SELECT * FROM post WHERE author = ?",
   W2: "SELECT * FROM post WHERE published = 1 AND likes >= 50",
@@ -14,7 +16,8 @@ const queries: { readonly [name in WorkloadName]: string } = {
   W4: "SELECT t.*, u.name AS writer_name FROM thread t JOIN user u ON u.id = t.author",
   W6: "SELECT category, count(*) AS n, sum(amount) AS total FROM sale GROUP BY category",
   W7: "SELECT * FROM post WHERE author = ? ORDER BY created_at DESC LIMIT 10",
-  W4b: "SELECT id FROM thread ORDER BY created_at DESC LIMIT 10",
+  W4b: newestThreads,
+  W4c: newestThreads,
   W8: "SELECT * FROM story WHERE published = 1 ORDER BY score DESC, id LIMIT 50 OFFSET ?",
   W9: "SELECT * FROM story WHERE published = 1 AND score < ? ORDER BY score DESC, id LIMIT 50",
   W10: `SELECT * FROM story WHERE channel IN (${Array.from({ length: 20 }, () => "?").join(", ")}) ORDER BY at DESC, id LIMIT 50`
@@ -28,6 +31,7 @@ const indexes: { readonly [name in WorkloadName]: ReadonlyArray<string> } = {
   W6: ["sale (category, amount)"],
   W7: ["post (author, created_at)"],
   W4b: ["thread (created_at)", "comment (thread, created_at)"],
+  W4c: ["thread (created_at)", "comment (thread, created_at)"],
   W8: ["story (published, score DESC, id)"],
   W9: ["story (published, score DESC, id)"],
   W10: ["story (at DESC, id)"]
@@ -62,7 +66,7 @@ class Threads {
     this.head = db.prepare(`${queries.W4} WHERE t.id = ?`)
     this.newest = db.prepare("SELECT * FROM comment WHERE thread = ? ORDER BY created_at DESC LIMIT 10")
     this.ofUser = db.prepare("SELECT id FROM thread WHERE author = ?")
-    this.everything = db.prepare(isTop ? queries.W4b : "SELECT id FROM thread")
+    this.everything = db.prepare(isTop ? newestThreads : "SELECT id FROM thread")
   }
 
   read(id: number): void {
@@ -129,7 +133,8 @@ export const sqlite: Peer = async (work: Workload) => {
   const values = (table: string, row: Row): ReadonlyArray<unknown> =>
     Object.keys(work.tables[table]!.sample).map((name) => stored(row[name]))
   const query: Statement = db.prepare(queries[work.name])
-  const threads = work.name === "W4" || work.name === "W4b" ? new Threads(db, work.name === "W4b") : undefined
+  const isTop = work.name === "W4b" || work.name === "W4c"
+  const threads = work.name === "W4" || isTop ? new Threads(db, isTop) : undefined
   const byAuthor = work.name === "W1" || work.name === "W7"
   /** A change does not tell which pages it concerns. */
   const askAll = (): void => {

@@ -92,7 +92,7 @@ const queryOf = (
         "post",
         10
       )
-    // Pages by rank are not in its language; what W4b, W9 and W10 cost is not measured.
+    // Pages by rank are not in its language; what W4b, W4c, W9 and W10 cost is not measured.
     default:
       return undefined
   }

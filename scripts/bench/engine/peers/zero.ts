@@ -70,6 +70,7 @@ const queryOf = (tables: { readonly [table: string]: Query }, work: Workload, vi
         .related("writer")
         .related("comments", (comments) => comments.orderBy("created_at", "desc").limit(10))
     case "W4b":
+    case "W4c":
       return thread!
         .related("writer")
         .related("comments", (comments) => comments.orderBy("created_at", "desc").limit(10))
