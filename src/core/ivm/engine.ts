@@ -20,6 +20,7 @@ import type { EngineContext, Turn, ViewSpec } from "./context.ts"
 import { Debts } from "./debts.ts"
 import { StepLog, ViewChange } from "./delta/stepLog.ts"
 import { Evaluating } from "./evaluating.ts"
+import { type Held, HeldViews } from "./heldViews.ts"
 import { type Kept, shapesOf } from "./holdings.ts"
 import { OrderedIndexes } from "./index/orderedIndexes.ts"
 import { type Relists, relistAll, ViewRouter } from "./index/router.ts"
@@ -51,15 +52,6 @@ import { type StepLimits, TrackedSource } from "./view/source.ts"
 import type { Told, Touched, View } from "./view/view.ts"
 import { newWorkCounters } from "./workCounters.ts"
 
-interface Held {
-  readonly view: IncrementalView | SharedView | RecomputedView
-  readonly router: ViewRouter | undefined
-  /** The first fill, while it goes on. */
-  filling: Iterator<undefined, void> | undefined
-  /** Takes the view out of the caches of its query and from the followers of its list. */
-  readonly known: Array<() => void>
-}
-
 /**
  * Records and the views of them: `acquire` a view, `plan` changes, `apply` the plans; every view that changed is
  * answered with its delta.
@@ -71,7 +63,7 @@ export class Engine {
   readonly keptBytes: KeptBytes
   readonly dependencies = new Dependencies((result) => this.idle.push(result as IncrementalView))
   private readonly releases: Releases
-  private readonly held = new Map<string, Held>()
+  private readonly held = new HeldViews()
   private readonly routers = new Map<string, ViewRouter>()
   private readonly indexes: SecondaryIndexes
   private readonly ordered: OrderedIndexes
@@ -191,7 +183,7 @@ export class Engine {
     const once = given !== undefined && (view.list === undefined || list !== undefined)
     const lifted = once ? { select: view.select, params: given } : lift(select, scope)
     const text = once ? view.text : print(lifted.select)
-    const key = `${text}\n${once ? view.keyOf(given) : encode(lifted.params)}${list?.result.key ?? ""}`
+    const key = `${text}\n${once ? view.keyOf(given) : encode(lifted.params)}${resultKey(list)}`
     const made =
       this.held.get(key) ??
       this.make(select, lifted.select, lifted.params, { key, text, generation, failsAsWhole: false, list, watchSlot })
@@ -225,8 +217,8 @@ export class Engine {
   }
 
   release(view: View): void {
-    const held = this.held.get(view.key)
-    if (held === undefined || held.view !== view) return
+    const held = this.held.of(view)
+    if (held === undefined) return
     held.view.uses--
     this.idle.push(view)
     this.releases.tidy()
@@ -234,7 +226,7 @@ export class Engine {
 
   /** Forgets all records and views; what fills meanwhile has to begin again. */
   clear(): void {
-    for (const { view } of this.held.values()) this.evaluating.release(view)
+    for (const view of this.held.views()) this.evaluating.release(view)
     this.held.clear()
     this.routers.clear()
     this.sharing.clear()
@@ -276,7 +268,7 @@ export class Engine {
       dependencies: this.dependencies,
       releases: this.releases,
       store: this.store,
-      views: Array.from(this.held.values(), ({ view }) => view)
+      views: [...this.held.views()]
     }
   }
 
@@ -348,7 +340,7 @@ export class Engine {
         relistAll(
           view.subqueryValues(),
           valueSetDelta,
-          (follower) => this.held.get(follower.key)!.router!,
+          (follower) => this.routers.get((follower as IncrementalView).shape)!,
           relistings,
           this.store
         )
@@ -367,29 +359,21 @@ export class Engine {
     if ("reason" in lifted || params === undefined) return undefined
     const list = this.listOf(lifted, scope)
     if (lifted.list !== undefined && list === undefined) return undefined
-    const short = lifted.keyOf(params) + (list?.result.key ?? "")
-    const existing = lifted.results.get(short)
-    if (existing !== undefined) return existing
-    const key = `${strictPrefix}${lifted.text}\n${short}`
+    const key = lifted.keyOf(params) + resultKey(list)
+    const existing = this.held.result(lifted.text, key)
+    if (existing !== undefined && existing.filling === undefined) return existing.view
     return this.evaluating.during(this.evaluating.slot, () =>
       this.source.aside(() => {
+        const { text } = lifted
+        const { slot: watchSlot } = this.evaluating
         const made =
-          this.held.get(key) ??
-          this.make(query, lifted.select, params, {
-            key,
-            text: lifted.text,
-            generation: 1,
-            failsAsWhole: true,
-            list,
-            watchSlot: this.evaluating.slot
-          })
-        if ("reason" in made || !(made.view instanceof IncrementalView)) return undefined
+          existing ??
+          this.make(query, lifted.select, params, { key, text, generation: 1, failsAsWhole: true, list, watchSlot })
+        if ("reason" in made) return undefined
         while (made.filling !== undefined) this.fillOn(made)
-        lifted.results.set(short, made.view)
         // A row that fails before it has read the result leaves it without a reader.
         this.idle.push(made.view)
-        made.known.push(() => lifted.results.delete(short))
-        return made.view
+        return made.view as IncrementalView
       })
     )
   }
@@ -451,11 +435,18 @@ export class Engine {
     const held: Held = {
       view,
       router: router as ViewRouter,
-      filling: this.filling(router as ViewRouter, view),
-      known: []
+      filling: undefined,
+      unfollow: undefined
     }
-    this.held.set(about.key, held)
+    this.held.add(held)
     this.enlist(router as ViewRouter, view)
+    // Nothing pauses while a row waits for the result of a subquery.
+    const isFilled =
+      about.failsAsWhole &&
+      (view instanceof PagedView
+        ? view.fillAtOnce()
+        : (router as ViewRouter).fillAtOnce(view as IncrementalView, this.store))
+    if (!isFilled) held.filling = this.filling(router as ViewRouter, view)
     if (about.list !== undefined) this.follow(held, about.list.result)
     return held
   }
@@ -468,7 +459,7 @@ export class Engine {
 
   /** The first fill of the rows that a view shows. */
   private *lent({ lender }: Sharer): Slices<void> {
-    for (const held = this.held.get(lender.key)!; held.filling !== undefined; ) {
+    for (const held = this.held.of(lender)!; held.filling !== undefined; ) {
       this.fillOn(held)
       if (held.filling !== undefined) yield
     }
@@ -496,25 +487,26 @@ export class Engine {
 
   private pageOf(spec: ViewSpec, keys: PageKeys): PagedView {
     const { page, table } = spec.shape
-    const index = this.ordered.use(table!, page!.spec, page!.ordering)
+    const index = this.ordered.use(table!, page!)
     return new PagedView(spec, this.around, index, keys, (filters) =>
       this.ordered.topRows(index, filterKey(page!, spec.params), filters)
     )
   }
 
-  private follow({ view, known }: Held, result: IncrementalView): void {
-    result.subqueryValues().followers.add(view as IncrementalView)
-    known.push(() => {
-      result.subqueryValues().followers.delete(view as IncrementalView)
+  private follow(held: Held, result: IncrementalView): void {
+    const view = held.view as IncrementalView
+    result.subqueryValues().followers.add(view)
+    held.unfollow = () => {
+      result.subqueryValues().followers.delete(view)
       this.idle.push(result)
-    })
+    }
   }
 
   private runWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
     const view = wholeView(original, select, params, about, this.store, this.source.runBudget, this.keptBytes)
     this.recomputed.add(view)
-    const held: Held = { view, router: undefined, filling: view.fill(() => this.steps), known: [] }
-    this.held.set(about.key, held)
+    const held: Held = { view, router: undefined, filling: view.fill(() => this.steps), unfollow: undefined }
+    this.held.add(held)
     return held
   }
 
@@ -547,13 +539,13 @@ export class Engine {
 
   /** Lets a view go that no view holds, no row shows and no other is filed by. */
   private drop(given: View): void {
-    const held = this.held.get(given.key)
-    if (held === undefined || held.view !== given) return
+    const held = this.held.of(given)
+    if (held === undefined) return
     const { router, view } = held
     if (view.uses > 0 || (view instanceof IncrementalView && (view.reader !== undefined || view.isFollowed))) return
-    this.held.delete(view.key)
+    this.held.delete(view)
     this.evaluating.release(view)
-    for (const forget of held.known) forget()
+    held.unfollow?.()
     this.keptBytes.used -= view.kept
     view.kept = 0
     if (view instanceof RecomputedView) {
@@ -568,7 +560,7 @@ export class Engine {
     } else if (view instanceof PagedView) {
       router!.unrouted--
       view.leave()
-      this.ordered.release(view.plainShape.table!, view.index)
+      this.ordered.release(view.plainShape.table!, view.plainShape.page!)
     } else {
       router!.remove(view)
       this.sharing.remove(view, router!)
@@ -592,8 +584,9 @@ export class Engine {
 
 const none: ReadonlyArray<never> = []
 
-/** Results of subqueries fail where views leave rows out, so they are views of their own. */
-const strictPrefix = "\u0001"
+/** What tells apart equal queries that are filed by the values of a subquery: the arguments of that. */
+const resultKey = (list: List<IncrementalView> | undefined): string =>
+  list === undefined ? "" : `\u0001${list.result.key}`
 
 /** Views that no caller has asked for: others show their rows. */
 const lenderPrefix = "\u0002"

@@ -30,6 +30,9 @@ export interface Taking {
   readonly atOnce?: number | undefined
 }
 
+/** A view of no more rows that has read nothing is small: no work of its own is made for it. */
+const few = 16
+
 interface Departing {
   readonly view: IncrementalView
   readonly work: Iterator<number, void>
@@ -49,6 +52,8 @@ export class Releases {
   private readonly later: Later | undefined
   private readonly atOnce: number
   private promised = false
+  /** Rows of small views that were taken back since the caller went on. */
+  private small = 0
 
   /** `letGo` is called with each idle result, and comes back with {@link add} for those that really are. */
   constructor(dependencies: Dependencies, letGo: (view: View) => void, taking: Taking) {
@@ -58,13 +63,20 @@ export class Releases {
     this.atOnce = taking.later === undefined ? Infinity : (taking.atOnce ?? atOnce)
   }
 
-  /** A view that no look-up finds any more. */
+  /** A view that no look-up finds any more. A small one is taken back at once, which {@link sweep} counts. */
   add(view: IncrementalView): void {
-    this.departing.push({ view, work: takenBack(view, this.dependencies), done: 0 })
+    const { dependencies, small } = this
+    if (small > this.atOnce || view.matches > few || dependencies.knows(view)) {
+      this.departing.push({ view, work: takenBack(view, dependencies), done: 0 })
+      return
+    }
+    for (const row of view.matching()) row.slot.letGo(row)
+    this.small += view.matches + 1
   }
 
   /** Lets go of idle results, and takes back small ones at once; the rest comes later. */
   tidy(): void {
+    this.small = 0
     const before = this.departing.length
     this.dropIdle()
     this.sweep(this.atOnce, before)
@@ -78,6 +90,7 @@ export class Releases {
    * brought.
    */
   fillOn(): void {
+    this.small = 0
     if (this.idle.length > 0) this.dropIdle()
     if (this.departing.length > 0) this.sweep(2 * sliceRows)
   }
@@ -94,7 +107,9 @@ export class Releases {
         left -= value as number
         youngest.done += value as number
       }
+      this.small = 0
       this.dropIdle()
+      left -= this.small
     }
   }
 

@@ -250,12 +250,9 @@ const childChanges = (
       now = nows?.[i]
     const alias = aliases[i]!
     if (old !== undefined && old === now) out = stepOf(out, parent, alias, old)
-    else
-      out = exchanged(
-        out,
-        old === undefined ? none : entriesBefore(parent, alias, old),
-        now === undefined ? none : entriesNow(parent, alias, now)
-      )
+    else if (old === undefined) out = now === undefined ? out : withAll(out, entriesNow(parent, alias, now))
+    else if (now === undefined) out = withRemovals(out, entriesBefore(parent, alias, old))
+    else out = exchanged(out, entriesBefore(parent, alias, old), entriesNow(parent, alias, now))
   }
   return out
 }
@@ -274,6 +271,18 @@ const stepOf = (told: Told, parent: string, alias: string, result: ChildResult):
   for (let i = 0; i < updates.length; i++)
     out = append(out, { alias, parent, id: updates[i]![0], version: updates[i]![1], op: "update" })
   for (let i = 0; i < subqueries.length; i++) out = append(out, under(alias, subqueries[i]!))
+  return out
+}
+
+const withAll = (told: Told, entries: Array<ChildEntry>): Told => {
+  if (told === undefined) return entries.length === 0 ? undefined : entries
+  for (let i = 0; i < entries.length; i++) told.push(entries[i]!)
+  return told
+}
+
+const withRemovals = (told: Told, entries: ReadonlyArray<ChildEntry>): Told => {
+  let out = told
+  for (let i = 0; i < entries.length; i++) out = append(out, { ...entries[i]!, op: "remove" })
   return out
 }
 
@@ -312,7 +321,7 @@ export const entriesNow = (parent: string, alias: string, result: ChildResult): 
 }
 
 /** The same as it was before the current step. A changed child's version before is not known: 0 makes it an update. */
-const entriesBefore = (parent: string, alias: string, child: ChildResult): Iterable<ChildEntry> => {
+const entriesBefore = (parent: string, alias: string, child: ChildResult): ReadonlyArray<ChildEntry> => {
   const entries = entriesNow(parent, alias, child)
   const step = stepOf(undefined, parent, alias, child)
   if (step === undefined) return entries

@@ -5,20 +5,28 @@ import type { Ordering } from "./orderedRows.ts"
 import { SharedIndexes } from "./sharedIndexes.ts"
 import { TopRows } from "./topRows.ts"
 
+/** Which rows an index has under one key, and in which order. */
+interface IndexedBy {
+  /** Equal for equal tables, keys and orders. */
+  readonly name: string
+  readonly spec: KeySpec
+  readonly ordering: Ordering
+}
+
 export class OrderedIndexes extends SharedIndexes<OrderedIndex> {
   private readonly tops = new Map<OrderedIndex, Map<string, TopRows>>()
 
   /** The index of a table by some fields in some order, perhaps not built yet; each call needs one {@link release}. */
-  use(table: string, spec: KeySpec, ordering: Ordering): OrderedIndex {
-    return this.share(nameOf(table, spec, ordering), () => {
+  use(table: string, { name, ordering, spec }: IndexedBy): OrderedIndex {
+    return this.share(name, () => {
       const index = new OrderedIndex(spec, ordering, this.store, table)
       this.store.table(table).indexes.push(index)
       return index
     })
   }
 
-  release(table: string, { ordering, spec }: OrderedIndex): void {
-    this.drop(nameOf(table, spec, ordering), table)
+  release(table: string, { name }: IndexedBy): void {
+    this.drop(name, table)
   }
 
   /** What the views of one filter know of its first rows in an index; `filters`: rows of exact keys are filtered. */
@@ -41,5 +49,3 @@ export class OrderedIndexes extends SharedIndexes<OrderedIndex> {
     this.tops.clear()
   }
 }
-
-const nameOf = (table: string, { paths }: KeySpec, { text }: Ordering): string => JSON.stringify([table, paths, text])

@@ -120,14 +120,27 @@ export class ViewRouter {
   }
 
   /**
+   * The same without a pause, where an index leads to one record at most: nothing is made for the walk. False: the view
+   * has to be filled as others are.
+   */
+  fillAtOnce(view: RoutedView, store: Store): boolean {
+    if (this.shape.access?.byId !== true || this.shape.list !== undefined) return false
+    const viewKey = this.viewKey(view)
+    if (viewKey === undefined || !this.indexOf(viewKey).showOnly(viewKey, view, store)) return false
+    view.begin()
+    this.keep(view, viewKey)
+    return true
+  }
+
+  /**
    * A view of at most `maxCovered` rows that shows every row of its key covers that key in the index. This is safe in
    * the middle of a step: an index is read then only for new results of subqueries, and a view that can cover has no
    * subquery, no residual filter and no expression that fails, so it is up to date before any of those is filled.
    */
-  private keep(view: RoutedView): void {
+  private keep(view: RoutedView, known?: ViewKey): void {
     const { access, list, residual, total } = this.shape
-    const viewKey =
-      access !== undefined && list === undefined && residual === undefined && total ? this.viewKey(view) : undefined
+    if (access === undefined || list !== undefined || residual !== undefined || !total) return
+    const viewKey = known ?? this.viewKey(view)
     if (viewKey !== undefined && !viewKey.inRange && view.matches <= maxCovered)
       this.indexOf(viewKey).cover(viewKey, view)
   }

@@ -159,6 +159,20 @@ export class ViewIndex {
     }
   }
 
+  /**
+   * Shows a new view the one record that its key names, if there is any. False where more may meet it; rows are found
+   * by their ids here.
+   */
+  showOnly({ inRange, keys }: ViewKey, view: RoutedView, store: Store): boolean {
+    if (inRange || Array.isArray(keys) || this.index.unindexableSlots.size > 0) return false
+    const slot = this.slotById(keys, store)
+    if (slot === undefined || !isLive(slot)) return true
+    const own = keysOf(slot.doc, this.index.spec)
+    if (own === unindexable) return false
+    if (sameKeys(own, keys)) view.update(slot, slot.doc, this.options.exact)
+    return true
+  }
+
   private *found(
     wanted: ReadonlyArray<FiledKey>,
     interval: ViewKey["interval"],
@@ -174,7 +188,10 @@ export class ViewIndex {
     const slots = new Set<RecordSlot>()
     for (const key of wanted) {
       if (!this.options.byId) for (const slot of this.index.slots(key, interval)) slots.add(slot)
-      else this.findById(key, store, slots)
+      else {
+        const slot = this.slotById(key, store)
+        if (slot !== undefined) slots.add(slot)
+      }
     }
     for (const slot of unindexableSlots.size === 0
       ? none
@@ -184,9 +201,9 @@ export class ViewIndex {
   }
 
   /** The key of a record id is the id or its text. */
-  private findById(key: FiledKey, store: Store, slots: Set<RecordSlot>): void {
+  private slotById(key: FiledKey, store: Store): RecordSlot | undefined {
     const id = key instanceof RecordId ? key : typeof key === "string" ? Ids.parse(key) : undefined
-    if (id?.table === this.table) slots.add(store.slotOf(id))
+    return id?.table === this.table ? store.slotOf(id) : undefined
   }
 
   private mayMeet({ interval, keys }: ViewKey, doc: Obj): boolean {

@@ -196,7 +196,61 @@ export interface ListArgument {
 
 interface Argument {
   readonly name: string
+  /** Undefined where the value is made otherwise: a text that becomes an id. */
+  readonly expr: Expr | undefined
   readonly value: Compiled
+}
+
+/**
+ * Values of the parameters `free` for one scope: results of subqueries ask for them row by row, so an argument that is
+ * a literal, or a parameter taken from the row around, is not evaluated again.
+ */
+const parametersOf = (
+  parents: ReadonlyArray<Argument>,
+  args: ReadonlyArray<Argument>,
+  free: ReadonlyArray<string>
+): LiftedOnce["params"] => {
+  const placeOf = (list: ReadonlyArray<Argument>, wanted: string): number =>
+    list.findIndex(({ name }) => name === wanted)
+  const known = args.map(({ expr, value }) => ({
+    value,
+    literal: expr?.kind === "literal" && !stays(expr.value) ? expr : undefined,
+    parent: expr?.kind === "param" ? placeOf(parents, expr.name) : -1
+  }))
+  const names = free.map((name) => ({ name, argument: placeOf(args, name), parent: placeOf(parents, name) }))
+  return (outer) => {
+    const around = inner(outer, outer.doc)
+    const ofParents = parents.map(({ value }) => value(around))
+    let scope: Scope | undefined
+    const values: Array<Value> = []
+    for (const { literal, parent, value } of known) {
+      if (literal !== undefined) values.push(literal.value)
+      else {
+        const found = parent >= 0 ? undefined : run(value, (scope ??= withParents(around, parents, ofParents)))
+        if (found !== undefined && Either.isLeft(found)) return undefined
+        const argument = found === undefined ? ofParents[parent] : found.right
+        if (stays(argument)) return undefined
+        values.push(argument)
+      }
+    }
+    const params: Record<string, Value> = {}
+    for (const { argument, name, parent } of names)
+      setField(
+        params,
+        name,
+        argument >= 0 ? values[argument] : parent >= 0 ? ofParents[parent] : field(outer.params, name)
+      )
+    return params
+  }
+}
+
+const withParents = (around: Scope, parents: ReadonlyArray<Argument>, values: ReadonlyArray<Value>): Scope => {
+  if (parents.length === 0) return around
+  const params: Record<string, Value> = { ...around.params }
+  parents.forEach(({ name }, i) => {
+    params[name] = values[i]
+  })
+  return { ...around, params }
 }
 
 const isParent = (expr: Expr): boolean => expr.kind === "param" && expr.name === "parent"
@@ -218,7 +272,7 @@ export const liftOnce = (
   const args: Array<Argument> = []
   const argument = (list: Array<Argument>, prefix: string, expr: Expr, ofTable?: string): string => {
     const name = `${prefix}${list.length}`
-    list.push({ name, value: argumentOf(expr, ofTable) })
+    list.push({ name, expr: ofTable === undefined ? expr : undefined, value: argumentOf(expr, ofTable) })
     return name
   }
   const rows = !inside
@@ -248,21 +302,7 @@ export const liftOnce = (
     text: shapeText(select, list),
     list,
     correlated,
-    params: (outer) => {
-      const around = inner(outer, outer.doc)
-      const given: Record<string, Value> = {}
-      for (const { name, value } of parents) given[name] = value(around)
-      const scope = { ...around, params: { ...outer.params, ...given } }
-      const params: Record<string, Value> = {}
-      for (const { name, value } of args) {
-        const result = run(value, scope)
-        if (Either.isLeft(result) || stays(result.right)) return undefined
-        given[name] = result.right
-      }
-      for (const name of free)
-        setField(params, name, Object.hasOwn(given, name) ? given[name] : field(outer.params, name))
-      return params
-    },
+    params: parametersOf(parents, args, free),
     keyOf:
       free.length === 1
         ? (params) => valueKey(params[free[0]!])

@@ -32,6 +32,8 @@ const maxPage = 1024
 const maxMergedStart = 4096
 
 export interface PagePlan {
+  /** Of the index: equal for equal tables, keys and orders. */
+  readonly name: string
   readonly spec: KeySpec
   readonly ordering: Ordering
   /** The first term is descending. */
@@ -120,7 +122,12 @@ const isPlainFilter = (select: Select): boolean =>
  * The page plan of a window over one whole table; undefined where it has none. `exact`: the index plan decides the
  * whole filter.
  */
-export const pagePlanOf = (select: Select, access: IndexPlan | undefined, exact: boolean): PagePlan | undefined => {
+export const pagePlanOf = (
+  select: Select,
+  table: string,
+  access: IndexPlan | undefined,
+  exact: boolean
+): PagePlan | undefined => {
   const { equal = [], limits = [], member } = access ?? {}
   if (access?.byId === true || !equal.every(isStep) || !limits.every(isStep)) return undefined
   if (member !== undefined && (member.kind !== "in" || !isStep(member))) return undefined
@@ -130,13 +137,12 @@ export const pagePlanOf = (select: Select, access: IndexPlan | undefined, exact:
   const [first] = terms
   if (limits.length > 0 && (first?.plain !== true || limits[0]!.path[0] !== first.field)) return undefined
   const inOrder = [...equal].sort((a, b) => (a.path[0]! < b.path[0]! ? -1 : 1))
+  const paths = [...inOrder, ...(member === undefined ? [] : [member])].map(({ path }) => path)
+  const text = terms.map((term) => term.text).join()
   return {
-    spec: {
-      paths: [...inOrder, ...(member === undefined ? [] : [member])].map(({ path }) => path),
-      each: undefined,
-      range: undefined
-    },
-    ordering: { terms, lead: first, text: terms.map(({ text }) => text).join() },
+    name: JSON.stringify([table, paths, text]),
+    spec: { paths, each: undefined, range: undefined },
+    ordering: { terms, lead: first, text },
     descending: first?.descending === true,
     equal: inOrder,
     member,

@@ -6,7 +6,6 @@
  */
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
-import type { IncrementalView } from "../view/incrementalView.ts"
 import { type LiftedOnce, liftOnce } from "./lift.ts"
 import { type Declined, plan, type Shape } from "./shape.ts"
 
@@ -15,10 +14,9 @@ export interface Refused {
   readonly at: number
 }
 
-/** A subquery whose results are maintained, with those there are by their arguments. */
+/** A subquery whose results are maintained. */
 interface LiftedResults extends LiftedOnce {
   readonly shape: Shape
-  readonly results: Map<string, IncrementalView>
 }
 
 export class PreparedQueries {
@@ -49,7 +47,7 @@ export class PreparedQueries {
     if (known !== undefined) return known
     const lifted = this.liftedShape(query, true)
     const shape = plan(lifted.select, lifted.list)
-    const result = "reason" in shape ? shape : { ...lifted, shape, results: new Map<string, IncrementalView>() }
+    const result = "reason" in shape ? shape : { ...lifted, shape }
     this.subqueries.set(query, result)
     return result
   }

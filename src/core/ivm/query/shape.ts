@@ -227,7 +227,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     windowed,
     page:
       heldByWindow && table !== undefined && list === undefined && !select.only
-        ? pagePlanOf(select, access, residual === undefined)
+        ? pagePlanOf(select, table, access, residual === undefined)
         : undefined,
     heldByWindow,
     readInOrder: select.order.length === 0 || ordersById(select),
@@ -294,7 +294,10 @@ export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope):
     if (!isInt(value.right) || value.right < 0) return Either.left(`${name} must be a non-negative integer`)
     return Either.right(Number(value.right))
   }
-  return Either.all({ start: bound("START", select.start, 0), limit: bound("LIMIT", select.limit, Infinity) })
+  const start = bound("START", select.start, 0)
+  if (Either.isLeft(start)) return Either.left(start.left)
+  const limit = bound("LIMIT", select.limit, Infinity)
+  return Either.isLeft(limit) ? Either.left(limit.left) : Either.right({ start: start.right, limit: limit.right })
 }
 
 export const unsorted: Pick<ViewRow, "lead" | "sort"> = { lead: undefined, sort: noSort }

@@ -101,6 +101,11 @@ export class Dependencies {
     return this.byReader.get(reader)?.has(row) === true
   }
 
+  /** Whether any row of a reader has read anything yet. */
+  knows(reader: Reader): boolean {
+    return this.byReader.has(reader)
+  }
+
   /** What the rows of a reader have read, of the first `most` rows that read anything. */
   *readsOf(reader: Reader, most: number): Iterable<Read> {
     let seen = 0

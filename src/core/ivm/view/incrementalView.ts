@@ -211,7 +211,7 @@ export class IncrementalView
 
   *finishFill(): Slices<void> {
     if (this.groups !== undefined) yield* this.groups.settleSliced(this.generation)
-    yield* this.sortLoaded()
+    if (this.hasWindow) yield* this.sortLoaded()
   }
 
   /** Ends the first fill: the rows there now are no delta. */

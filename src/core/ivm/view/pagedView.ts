@@ -109,6 +109,18 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.begin()
   }
 
+  /** The same without a pause; false where the index has to be built first. */
+  fillAtOnce(): boolean {
+    if (!this.index.isBuilt) return false
+    // Told of nothing before its end, it can be filed as it will be then.
+    this.isRead = true
+    this.series = this.seriesNow()
+    this.indexed = this.index.follow(this)
+    this.readPage(none, Infinity)
+    this.begin()
+    return true
+  }
+
   private fillOn(): boolean {
     const missed = this.missed ?? none
     this.missed = undefined
@@ -188,8 +200,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return this.page.length
   }
 
-  override *known(): Iterable<ViewRow> {
-    for (const ref of this.page) yield this.index.slotOf(ref).heldBy(this) as ViewRow
+  override known(): ReadonlyArray<ViewRow> {
+    return this.page.map((ref) => this.index.slotOf(ref).heldBy(this) as ViewRow)
   }
 
   get filters(): boolean {
@@ -249,7 +261,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   protected override inOrder(): ReadonlyArray<Output> {
-    return [...this.known()]
+    return this.known()
   }
 
   protected override pageFigures(): PlanFigures["page"] {
@@ -335,24 +347,28 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   /** Shows a row that has come to the page or changed on it; false where it fails, and is taken off the page. */
   private shows(row: RecordSlot): boolean {
     if (this.isPlain) {
-      const before = row.heldBy(this) as ViewRow | undefined
-      this.around.counters.views++
-      this.around.counters.rows++
-      this.count(this.around.step())
-      if (isOf(before, row)) return true
-      if (before !== undefined) this.renew(before as PlainRow, new PlainRow(this, row, undefined, before))
-      else {
-        const after = this.spare?.become(row) ?? new PlainRow(this, row, undefined, undefined)
-        this.spare = undefined
-        row.exchange(undefined, after)
-        this.insert(after)
-      }
+      this.showsPlain(row)
       return true
     }
     this.update(row, row.doc, true)
     if (row.heldBy(this) !== undefined) return true
     takeOut(this.page, this.page.indexOf(row.ref))
     return false
+  }
+
+  private showsPlain(row: RecordSlot): void {
+    const before = row.heldBy(this) as ViewRow | undefined
+    this.around.counters.views++
+    this.around.counters.rows++
+    this.count(this.around.step())
+    if (isOf(before, row)) return
+    if (before !== undefined) this.renew(before as PlainRow, new PlainRow(this, row, undefined, before))
+    else {
+      const after = this.spare?.become(row) ?? new PlainRow(this, row, undefined, undefined)
+      this.spare = undefined
+      row.exchange(undefined, after)
+      this.insert(after)
+    }
   }
 
   /** The row at a rank; undefined behind the last of its range. */
@@ -403,7 +419,10 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       } else if (slot.heldBy(this) !== undefined) elsewhere.push(ref)
       else isShown = false
       const isChanged = isTouched(slot) || mayBeOther(slot, isShown)
-      if (isChanged || (!isShown && passedBefore?.has(slot) !== true)) {
+      if (this.isPlain && walk?.loose === false) {
+        if (isChanged || !isShown) this.showsPlain(slot)
+        if (!isShown) budget.left--
+      } else if (isChanged || (!isShown && passedBefore?.has(slot) !== true)) {
         const { spent } = this.around.source
         this.update(slot, slot.doc, walk === undefined || !walk.loose)
         if (!isShown) budget.left -= 1 + Math.floor((this.around.source.spent - spent) / rowSteps)

@@ -47,8 +47,13 @@ interface Sortable extends Pick<ViewRow, "slot" | "sourceIndex" | "lead" | "sort
 }
 
 /** Rows that are not groups in the order of the view. `sorted`: they have the values that it orders by. */
-export const inOrder = (owner: Showing, rows: Iterable<ViewRow>, sorted: boolean): ReadonlyArray<ViewRow> =>
-  drain(inOrderSliced(owner, rows, sorted))
+export const inOrder = (owner: Showing, rows: Iterable<ViewRow>, sorted: boolean): ReadonlyArray<ViewRow> => {
+  const { sort, splitting } = owner.plainShape
+  // Of the results of subqueries many have one row.
+  const isAlone = Array.isArray(rows) && rows.length < 2
+  if (isAlone && splitting === undefined && (sorted || sort.length === 0)) return rows.slice()
+  return drain(inOrderSliced(owner, rows, sorted))
+}
 
 /** The same with pauses; where the rows change in one of them, what comes of it is of no use. */
 export function* inOrderSliced(
