@@ -34,3 +34,13 @@ export const leave = <A>(list: Array<A>, item: A): void => {
   const at = list.indexOf(item)
   if (at >= 0) list.splice(at, 1)
 }
+
+/** Whether an item is one of these, of which there are mostly one or two. */
+export const isAmong = <A>(items: ReadonlyArray<A>): ((item: A) => boolean) => {
+  if (items.length === 0) return () => false
+  if (items.length > 8) {
+    const set = new Set(items)
+    return (item) => set.has(item)
+  }
+  return (item) => items.includes(item)
+}

@@ -239,7 +239,8 @@ export class Engine {
     this.highestStratum = 0
     this.keptBytes.used = 0
     this.debts.clear()
-    // The record of the last evaluation, which holds its rows.
+    // What the last step and the last evaluation came by.
+    this.around.moves.clear()
     this.source.scope({}, {}, undefined)
     this.store.clear()
   }

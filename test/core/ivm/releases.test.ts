@@ -19,17 +19,21 @@ import { reachable } from "./reachable.ts"
 /** Classes of which an engine without views has none. */
 const ofViews = [
   "IncrementalView",
-  "Recomputed",
-  "PlainMember",
-  "FullMember",
-  "GroupedMember",
-  "ShapeGroup",
-  "Lane",
-  "RowIndex",
-  "LiveList",
+  "PagedView",
+  "GroupedView",
+  "SharedView",
+  "RecomputedView",
+  "PlainRow",
+  "FullRow",
+  "GroupedRow",
   "Groups",
-  "DeltaBuilder",
-  "Shape"
+  "ViewRouter",
+  "ViewIndex",
+  "SubqueryValues",
+  "TopRows",
+  "OrderedIndex",
+  "SecondaryIndex",
+  "DeltaBuilder"
 ]
 
 const holdings = (desk: Desk) => holdingsOf(desk.engine.kept)
@@ -79,7 +83,7 @@ describe("a view that is let go", () => {
         held = reachable(desk.engine)
       for (let round = 1; round < 6; round++) cycle(round)
       expect({ ...holdings(desk), indexEntries: 0 }, kinds[kept]!.kind).toEqual({ ...before, indexEntries: 0 })
-      expect(reachable(desk.engine).get("PlainMember"), kinds[kept]!.kind).toBe(held.get("PlainMember"))
+      expect(reachable(desk.engine).get("PlainRow"), kinds[kept]!.kind).toBe(held.get("PlainRow"))
       desk.engine.release(staying.view)
       expect(holdings(desk)).toMatchObject({ instances: 0, heldRows: 0, indexEntries: 0, readingRows: 0, departing: 0 })
       expectNoViews(desk)
@@ -91,6 +95,12 @@ describe("a view that is let go", () => {
     for (const { params, query } of kinds) desk.watch(query, params)
     const filling = desk.engine.acquireSliced(Either.getOrThrow(parseSelect("SELECT * FROM post WHERE n >= 0")), {})
     filling.next()
+    desk.watch("SELECT * FROM post WHERE kind = 'b'")
+    desk.watch("SELECT n FROM post WHERE kind = 'b'")
+    desk.watch("SELECT * FROM post WHERE n != 7 ORDER BY n LIMIT 3")
+    desk.put("post:b", { n: 1, kind: "b" })
+    const held = reachable(desk.engine)
+    expect(ofViews.filter((name) => !held.has(name))).toEqual([])
     desk.engine.clear()
     expect(holdings(desk)).toEqual({
       instances: 0,

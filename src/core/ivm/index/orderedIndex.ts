@@ -15,6 +15,7 @@ import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
 import { absent, type KeySpec, type Keys, keysOf, sameKeys, unindexable } from "./indexKey.ts"
 import {
+  compareToProbe,
   leadOf,
   most,
   nowhere,
@@ -73,7 +74,10 @@ class KeyRows extends OrderedRows {
     if (unordered === undefined) return
     this.unordered = undefined
     this.size = 0
-    for (const slot of unordered) this.add(probeOf(ordering, slot, slot.doc!))
+    const probes = unordered.map((slot) => probeOf(ordering, slot, slot.doc!))
+    // The last one first, as they stand in a leaf.
+    probes.sort((a, b) => compareToProbe(ordering, b.lead, b.slot, a))
+    for (const { lead, slot } of probes) this.prepend(lead, slot.ref)
   }
 
   /** Takes a record out of where a state of it stands. */

@@ -8,6 +8,7 @@
  * came or changed.
  */
 import { Either } from "effect"
+import { isAmong } from "../../multimap.ts"
 import { run } from "../../surql/evaluate/evaluate.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import { isTruthy } from "../../surql/values/order.ts"
@@ -443,14 +444,4 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     if ((passedBefore === undefined) !== (this.passed === undefined)) this.refile()
     return isWhole
   }
-}
-
-/** Whether a record is one of these, of which there are mostly one or two. */
-const isAmong = (slots: ReadonlyArray<RecordSlot>): ((slot: RecordSlot) => boolean) => {
-  if (slots.length === 0) return () => false
-  if (slots.length > 8) {
-    const set = new Set(slots)
-    return (slot) => set.has(slot)
-  }
-  return (slot) => slots.includes(slot)
 }
