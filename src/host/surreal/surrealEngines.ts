@@ -13,7 +13,8 @@ import {
   type Engines,
   type SurrealEngine
 } from "surrealdb"
-import * as Cbor from "../../core/surql/values/cbor/cbor.ts"
+import * as CborReader from "../../core/surql/values/cbor/cborReader.ts"
+import * as CborWriter from "../../core/surql/values/cbor/cborWriter.ts"
 import { isObj, Uuid, type Value } from "../../core/surql/values/value.ts"
 
 /** What a connection wants to know of its engine. */
@@ -32,7 +33,7 @@ type Heard = (query: string, ended: boolean) => void
  * request.
  */
 const decode = (bytes: Uint8Array, heard: Heard): Value => {
-  const frame = Cbor.decode(bytes)
+  const frame = CborReader.decode(bytes)
   if (!isObj(frame) || typeof frame["id"] === "string" || !isObj(frame["result"])) return frame
   const { action, id } = frame["result"]
   if (!(id instanceof Uuid) || typeof action !== "string") return frame
@@ -42,7 +43,7 @@ const decode = (bytes: Uint8Array, heard: Heard): Value => {
 
 export const codecs = (heard: Heard) => ({
   cbor: () => ({
-    encode: <T>(data: T): Uint8Array => Cbor.encode(data as Value),
+    encode: <T>(data: T): Uint8Array => CborWriter.encode(data as Value),
     decode: <T>(bytes: Uint8Array): T => decode(bytes, heard) as T
   })
 })

@@ -11,7 +11,7 @@ import {
   ServerError,
   UnexpectedConnectionError
 } from "surrealdb"
-import { Unsendable } from "../../core/surql/values/cbor/cbor.ts"
+import { Unsendable } from "../../core/surql/values/cbor/cborWriter.ts"
 import { SurrealError } from "../../ports/SurrealClient.ts"
 
 /** The innermost message says most: `connect ECONNREFUSED 127.0.0.1:8000`. */

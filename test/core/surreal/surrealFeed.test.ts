@@ -13,7 +13,8 @@ import { runs, seeded } from "../../../kit/data/random.ts"
 import { RpcServer } from "../../../kit/processes/surreal/RpcServer.ts"
 import { newClient } from "../../../kit/processes/surreal/sdk.ts"
 import { decodeChange } from "../../../src/core/record/change.ts"
-import * as Cbor from "../../../src/core/surql/values/cbor/cbor.ts"
+import * as CborReader from "../../../src/core/surql/values/cbor/cborReader.ts"
+import * as CborWriter from "../../../src/core/surql/values/cbor/cborWriter.ts"
 import { identical } from "../../../src/core/surql/values/order.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import { render } from "../../../src/core/surql/values/text.ts"
@@ -33,8 +34,8 @@ let status = 200
 let http: Server
 const codecs = {
   cbor: () => ({
-    encode: <T>(data: T) => Cbor.encode(data as Value),
-    decode: <T>(bytes: Uint8Array) => Cbor.decode(bytes) as T
+    encode: <T>(data: T) => CborWriter.encode(data as Value),
+    decode: <T>(bytes: Uint8Array) => CborReader.decode(bytes) as T
   })
 }
 const db = newClient({ codecs })

@@ -139,7 +139,7 @@ export const utf8 = (text: string): Array<number> => {
 }
 
 /** UTF-8 bytes as a string; `undefined` when they are not valid. */
-export const fromUtf8 = (bytes: Uint8Array): string | undefined => {
+const fromUtf8 = (bytes: Uint8Array): string | undefined => {
   try {
     return decodeURIComponent(Array.from(bytes, (b) => "%" + b.toString(16).padStart(2, "0")).join(""))
   } catch {

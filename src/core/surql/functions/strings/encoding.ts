@@ -5,8 +5,8 @@
  */
 
 import { raise } from "../../evaluate/failure.ts"
-import { decode } from "../../values/cbor/cborDecode.ts"
-import { encode, hasClosure } from "../../values/cbor/cborEncode.ts"
+import { decodeStranger } from "../../values/cbor/cborReader.ts"
+import { encodeCanonical, hasClosure } from "../../values/cbor/cborWriter.ts"
 import type { Value } from "../../values/value.ts"
 import { Bytes } from "../../values/value.ts"
 import type { Table } from "../define.ts"
@@ -49,7 +49,7 @@ const decode64 = (text: string): Value => {
 }
 
 const encodeCbor = (v: Value): Value => {
-  const bytes = encode(v)
+  const bytes = encodeCanonical(v)
   if (bytes !== undefined) return new Bytes(bytes)
   return hasClosure(v)
     ? raise`Closure values cannot be converted to public value`
@@ -57,7 +57,7 @@ const encodeCbor = (v: Value): Value => {
 }
 
 const decodeCbor = (b: Bytes): Value => {
-  const decoded = decode(b.value)
+  const decoded = decodeStranger(b.value)
   return decoded === undefined
     ? raise`Incorrect arguments for function encoding::cbor::decode(). invalid cbor`
     : decoded.value

@@ -1,8 +1,5 @@
 /**
- * What the three users of CBOR have in common: the database's tags, half floats, and uuids as bytes.
- *
- * Apart from them because they differ on purpose (one is fast and trusts its peer, one reads strangers' bytes, one
- * writes an answer that is compared byte by byte), and what a tag means must not.
+ * What the reader and the writer of CBOR have in common: the database's tags, half floats, and uuids as bytes.
  */
 
 /**
@@ -41,6 +38,20 @@ export const tagOfGeometry: { readonly [type: string]: number } = {
   MultiPoint: tags.points,
   MultiLineString: tags.lines,
   MultiPolygon: tags.polygons
+}
+
+export const typeOfGeometry: ReadonlyMap<number, string> = new Map([
+  ...Object.entries(tagOfGeometry).map(([type, tag]) => [tag, type] as const),
+  [tags.collection, "GeometryCollection"]
+])
+
+/** Tags of the parts of a geometry; a point's are numbers. */
+export const partOfGeometry: { readonly [tag: number]: number } = {
+  [tags.line]: tags.point,
+  [tags.polygon]: tags.line,
+  [tags.points]: tags.point,
+  [tags.lines]: tags.line,
+  [tags.polygons]: tags.polygon
 }
 
 /** The number in the 16 bits of a half float. */

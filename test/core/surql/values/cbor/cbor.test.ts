@@ -8,7 +8,8 @@ import { createNodeEngines } from "@surrealdb/node"
 import { FastCheck as fc } from "effect"
 import { Surreal } from "surrealdb"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import * as Cbor from "../../../../../src/core/surql/values/cbor/cbor.ts"
+import * as CborReader from "../../../../../src/core/surql/values/cbor/cborReader.ts"
+import * as CborWriter from "../../../../../src/core/surql/values/cbor/cborWriter.ts"
 import { makeSet } from "../../../../../src/core/surql/values/makeSet.ts"
 import { D } from "../../../../../src/core/surql/values/number.ts"
 import { identical } from "../../../../../src/core/surql/values/order.ts"
@@ -145,8 +146,8 @@ const db = new Surreal({
   engines: createNodeEngines(),
   codecs: {
     cbor: () => ({
-      encode: <T>(data: T) => Cbor.encode(data as Value),
-      decode: <T>(bytes: Uint8Array) => Cbor.decode(bytes) as T
+      encode: <T>(data: T) => CborWriter.encode(data as Value),
+      decode: <T>(bytes: Uint8Array) => CborReader.decode(bytes) as T
     })
   }
 })
@@ -161,7 +162,7 @@ const same = (a: Value, b: Value): boolean => identical(a, b) && render([a]) ===
 
 test("every kind of value comes back as it was", () => {
   for (const value of [...odd, ...ids, ...ranges])
-    expect(same(Cbor.decode(Cbor.encode(value)), value), render([value])).toBe(true)
+    expect(same(CborReader.decode(CborWriter.encode(value)), value), render([value])).toBe(true)
 })
 
 test("every kind of value comes back from the database as it was", async () => {
@@ -205,27 +206,53 @@ test("any JSON comes back, also through the database", async () => {
     seed: Number(process.env["SVC_SEED"] ?? 7)
   }) as ReadonlyArray<Value>
   expect(samples.some((value) => typeof value === "object" && value !== null)).toBe(true)
-  for (const value of samples) expect(same(Cbor.decode(Cbor.encode(value)), value)).toBe(true)
+  for (const value of samples) expect(same(CborReader.decode(CborWriter.encode(value)), value)).toBe(true)
   const [back] = await db.query<[ReadonlyArray<Value>]>("RETURN $samples", { samples })
   expect(same(back, samples)).toBe(true)
 })
 
 test("floats of two and four bytes and lists without a length are read", () => {
-  expect(Cbor.decode(Uint8Array.from([0xf9, 0x35, 0x55]))).toBeCloseTo(0.3333, 4)
-  expect(Cbor.decode(Uint8Array.from([0xf9, 0x00, 0x01]))).toBe(2 ** -24)
-  expect(Cbor.decode(Uint8Array.from([0xfa, 0x3f, 0xc0, 0, 0]))).toBe(1.5)
-  expect(Cbor.decode(Uint8Array.from([0x9f, 1, 0x7f, 0x61, 0x61, 0x61, 0x62, 0xff, 0xff]))).toEqual([1, "ab"])
-  expect(Cbor.decode(Uint8Array.from([0xbf, 0x61, 0x61, 1, 0xff]))).toEqual({ a: 1 })
+  expect(CborReader.decode(Uint8Array.from([0xf9, 0x35, 0x55]))).toBeCloseTo(0.3333, 4)
+  expect(CborReader.decode(Uint8Array.from([0xf9, 0x00, 0x01]))).toBe(2 ** -24)
+  expect(CborReader.decode(Uint8Array.from([0xfa, 0x3f, 0xc0, 0, 0]))).toBe(1.5)
+  expect(CborReader.decode(Uint8Array.from([0x9f, 1, 0x7f, 0x61, 0x61, 0x61, 0x62, 0xff, 0xff]))).toEqual([1, "ab"])
+  expect(CborReader.decode(Uint8Array.from([0xbf, 0x61, 0x61, 1, 0xff]))).toEqual({ a: 1 })
 })
 
 test("the int of 54 bits below zero stays an int, and a mark at the start of a text stays in it", () => {
-  expect(Cbor.decode(Uint8Array.from([0x3b, 0, 0x1f, 255, 255, 255, 255, 255, 255]))).toBe(-9007199254740992n)
-  expect(Cbor.decode(Cbor.encode("\ufeffa"))).toBe("\ufeffa")
+  expect(CborReader.decode(Uint8Array.from([0x3b, 0, 0x1f, 255, 255, 255, 255, 255, 255]))).toBe(-9007199254740992n)
+  expect(CborReader.decode(CborWriter.encode("\ufeffa"))).toBe("\ufeffa")
+})
+
+test("in the canonical form, read as a stranger's bytes, every value comes back, and at most as long", () => {
+  for (const value of odd) {
+    const bytes = CborWriter.encodeCanonical(value)!
+    expect(same(CborReader.decodeStranger(bytes)!.value, value), render([value])).toBe(true)
+    expect(bytes.length, render([value])).toBeLessThanOrEqual(CborWriter.encode(value).length)
+  }
+})
+
+test("a tag that is unknown or does not fit its content is passed over for the database, and refused for strangers", () => {
+  const cases: ReadonlyArray<readonly [ReadonlyArray<number>, Value]> = [
+    [[0xd9, 3, 231, 1], 1],
+    [[0xca, 1], 1],
+    [[0xd8, 37, 0x41, 7], new Bytes(Uint8Array.of(7))]
+  ]
+  for (const [bytes, content] of cases) {
+    expect(same(CborReader.decode(Uint8Array.from(bytes)), content)).toBe(true)
+    expect(CborReader.decodeStranger(Uint8Array.from(bytes))).toBeUndefined()
+  }
+  // A bound outside of a range, and one level too many.
+  expect(CborReader.decodeStranger(Uint8Array.of(0x81, 0xd8, 50, 1))).toBeUndefined()
+  const deep = (levels: number) => Uint8Array.from({ length: levels }, (_, i) => (i < levels - 1 ? 0x81 : 0))
+  expect(CborReader.decodeStranger(deep(64))).toBeDefined()
+  expect(CborReader.decodeStranger(deep(65))).toBeUndefined()
+  expect(CborReader.decode(deep(65))).toBeDefined()
 })
 
 test("bytes that are no value, and values that cannot be sent, are refused", () => {
   for (const bytes of [[], [0x62, 0x61], [0x82, 1], [0xfc], [0x1c]])
-    expect(() => Cbor.decode(Uint8Array.from(bytes))).toThrow(RangeError)
-  expect(() => Cbor.encode(new Regex("a+"))).toThrow("cannot be sent")
-  expect(() => Cbor.encode(2n ** 63n)).toThrow("beyond 64 bits")
+    expect(() => CborReader.decode(Uint8Array.from(bytes))).toThrow(RangeError)
+  expect(() => CborWriter.encode(new Regex("a+"))).toThrow("cannot be sent")
+  expect(() => CborWriter.encode(2n ** 63n)).toThrow("beyond 64 bits")
 })
