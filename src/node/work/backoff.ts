@@ -3,9 +3,28 @@
  *
  * Why drawn: many callers that lost the same server at once must not all come back at once.
  */
-import { Effect, Random } from "effect"
+import { Effect, Either, Random } from "effect"
 import { type Backoff, ceilingMs } from "../../core/backoff.ts"
 
 /** Sleeps; `failures` counts those in a row, from 0 or from 1 as the caller likes its first ceiling. */
 export const pause = (backoff: Backoff, failures: number): Effect.Effect<void> =>
   Effect.flatMap(Random.next, (part) => Effect.sleep(Math.ceil(part * ceilingMs(backoff, failures))))
+
+/**
+ * Runs an effect until it succeeds. `failed` is told of each failure, with the count of those before it, and may end
+ * it with a failure of its own.
+ */
+export const patiently =
+  <E extends { readonly message: string }, E2 = never>(
+    backoff: Backoff,
+    failed: (error: E, before: number) => Effect.Effect<void, E2>
+  ) =>
+  <A, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E2, R> =>
+    Effect.gen(function* () {
+      for (let failures = 0; ; failures++) {
+        const tried = yield* Effect.either(effect)
+        if (Either.isRight(tried)) return tried.right
+        yield* failed(tried.left, failures)
+        yield* pause(backoff, failures)
+      }
+    })

@@ -11,6 +11,7 @@ import type { Strategy } from "../../core/cluster/balance.ts"
 import type { Action, Command, Reply } from "../../core/cluster/messages.ts"
 import * as Decisions from "../../core/cluster/pool.ts"
 import * as State from "../../core/cluster/state.ts"
+import * as Backoff from "../../node/work/backoff.ts"
 import * as Metered from "../../node/work/metered.ts"
 import { Balance } from "../../ports/Balance.ts"
 import type { DatabaseError } from "../../ports/Database.ts"
@@ -122,17 +123,13 @@ export const limits = (config: SchedulerConfigShape, strategy: Strategy): State.
   maxSilenceMs: 1.25 * tickMs(config)
 })
 
-const patient = Schedule.exponential(Duration.millis(100)).pipe(Schedule.union(Schedule.spaced(Duration.seconds(2))))
+const unwritten = { baseMs: 100, capMs: 2_000 }
 
 /** Waits for the disk as long as it takes: what depends on it must not go out before. */
 const persist = (store: PoolStoreShape, writes: ReadonlyArray<Write>): Effect.Effect<void> =>
-  store.write(writes).pipe(
-    Effect.tapError((error: DatabaseError) =>
-      Effect.logError(`the pool cannot be written: ${error.message}; trying again`)
-    ),
-    Effect.retry(patient),
-    Effect.orDie
-  )
+  Backoff.patiently(unwritten, ({ message }: DatabaseError) =>
+    Effect.logError(`the pool cannot be written: ${message}; trying again`)
+  )(store.write(writes))
 
 /** Takes the snapshot an SSP was promised; a replica elsewhere than the log says is a broken invariant. */
 const freeze = ({ replica }: ShellDependencies, id: number, seq: number): Effect.Effect<void> =>

@@ -8,7 +8,7 @@
  * above the highest that a client may have seen (D4). A replica that is whole is compared while the node serves, in
  * `Reconcile.ts`.
  */
-import { Effect, Either } from "effect"
+import { Effect } from "effect"
 import * as Event from "../../core/record/event.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import * as Version from "../../core/record/version.ts"
@@ -61,21 +61,14 @@ const hopeless = (error: Trouble): error is ReplicaError =>
   (error.reason === "damaged" || error.reason === "newer")
 
 /** Again until it succeeds, with full jitter; only a replica that cannot be used ends it. */
-export const patiently =
-  (what: string) =>
-  <A>(effect: Effect.Effect<A, Trouble>): Effect.Effect<A, ReplicaError> =>
-    Effect.gen(function* () {
-      for (let failures = 0; ; failures++) {
-        const tried = yield* Effect.either(effect)
-        if (Either.isRight(tried)) return tried.right
-        if (hopeless(tried.left)) return yield* Effect.fail(tried.left)
-        const text = `${what} failed (${failures + 1} in a row): ${tried.left.message}; trying again`
-        yield* failures % 10 === 9
-          ? Effect.logError(`${text}. Check db.url, db.namespace, db.database and the credentials`)
-          : Effect.logWarning(text)
-        yield* Backoff.pause(failing, failures)
-      }
-    })
+export const patiently = (what: string) =>
+  Backoff.patiently(failing, (error: Trouble, before): Effect.Effect<void, ReplicaError> => {
+    if (hopeless(error)) return Effect.fail(error)
+    const text = `${what} failed (${before + 1} in a row): ${error.message}; trying again`
+    return before % 10 === 9
+      ? Effect.logError(`${text}. Check db.url, db.namespace, db.database and the credentials`)
+      : Effect.logWarning(text)
+  })
 
 const inReplica = patiently("reading or writing the replica")
 

@@ -5,19 +5,16 @@
  * keeps its slot, so that a backend is not called for what cannot be recorded. A job has one write under way at most,
  * so batches may overtake each other.
  */
-import { Deferred, Duration, Effect, Queue, Schedule } from "effect"
+import { Deferred, Effect, Queue } from "effect"
 import type { Holder } from "../../core/job/lease.ts"
+import * as Backoff from "../../node/work/backoff.ts"
 import type { JobStoreError, JobStoreShape, JobWrite } from "../../ports/JobStore.ts"
 
 const maxBatch = 200
 /** Batches under way together: a job that has just ended does not wait for the answer about an earlier one. */
 const maxFlying = 4
 
-/** 50 ms, doubled to 5 s, drawn. */
-const patiently = Schedule.exponential(Duration.millis(50)).pipe(
-  Schedule.union(Schedule.spaced(Duration.seconds(5))),
-  Schedule.jittered
-)
+const unwritten = { baseMs: 50, capMs: 5_000 }
 
 interface Pending {
   readonly write: JobWrite
@@ -38,16 +35,16 @@ export const make = (store: JobStoreShape, by: Holder): Effect.Effect<Writer> =>
     const inbox = yield* Queue.unbounded<Pending>()
     let complained = false
     const writeAll = (writes: ReadonlyArray<JobWrite>) =>
-      store.write(writes, by).pipe(
-        Effect.tapError((error) => {
-          if (!error.transient || complained) return Effect.void
+      Effect.tap(
+        Backoff.patiently(unwritten, (error: JobStoreError) => {
+          if (!error.transient) return Effect.fail(error)
+          if (complained) return Effect.void
           complained = true
           return Effect.logWarning(
             `the state of ${writes.length} jobs cannot be written: ${error.message}; trying again`
           )
-        }),
-        Effect.retry({ while: (error) => error.transient, schedule: patiently }),
-        Effect.tap(() => Effect.sync(() => void (complained = false)))
+        })(store.write(writes, by)),
+        () => void (complained = false)
       )
     const lane = Effect.forever(
       Effect.gen(function* () {

@@ -6,7 +6,7 @@
  * ordinary changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it
  * counts by the rules of `node/database/liveCompare.ts`, which the scheduler's replica shares.
  */
-import { Context, Effect, Either, Layer, Schedule } from "effect"
+import { Context, Effect, Layer, Schedule } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
 import { backoff } from "../../core/cluster/enrolment.ts"
 import * as Phase from "../../core/cluster/phase.ts"
@@ -163,33 +163,17 @@ const fits = (
   return Effect.die(new StartFault({ exitCode: 1, message: Memory.notReadable(memory, read, "database") }))
 }
 
-/** Runs effects again until they succeed, with full jitter; ten failures in a row are told once. */
-const patience = (exhausted: Effect.Effect<void>) => {
-  let failures = 0
-  const failed = ({ message }: Failure): Effect.Effect<void> =>
-    Effect.gen(function* () {
-      failures++
-      yield* Effect.logWarning(`bootstrap from the database failed (${failures} in a row): ${message}; trying again`)
-      if (failures === Phase.maxFailures) {
-        yield* Effect.logError(
-          `bootstrap failed ${failures} times in a row; /health reports failed until it succeeds. Check STORE_ADDR, STORE_USER, STORE_NS and STORE_DB`
-        )
-        yield* exhausted
-      }
-      yield* Backoff.pause(backoff, failures - 1)
-    })
-  return <A>(effect: Effect.Effect<A, Failure>): Effect.Effect<A> =>
-    Effect.gen(function* () {
-      for (;;) {
-        const tried = yield* Effect.either(effect)
-        if (Either.isLeft(tried)) yield* failed(tried.left)
-        else {
-          failures = 0
-          return tried.right
-        }
-      }
-    })
-}
+/** Runs an effect until it succeeds; that it failed ten times in a row is told once. */
+const patience = (exhausted: Effect.Effect<void>) =>
+  Backoff.patiently(backoff, ({ message }: Failure, before) => {
+    const failures = before + 1
+    const told = Effect.logWarning(
+      `bootstrap from the database failed (${failures} in a row): ${message}; trying again`
+    )
+    if (failures !== Phase.maxFailures) return told
+    const text = `bootstrap failed ${failures} times in a row; /health reports failed until it succeeds. Check STORE_ADDR, STORE_USER, STORE_NS and STORE_DB`
+    return Effect.all([told, Effect.logError(text), exhausted], { discard: true })
+  })
 
 type Patiently = ReturnType<typeof patience>
 
