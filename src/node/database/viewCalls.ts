@@ -7,6 +7,7 @@
  * registration twice is one.
  */
 import { Duration, Effect, Either, Schedule } from "effect"
+import * as Json from "../../core/surql/values/json.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import type { ChangeRow, UpstreamError, ViewCall } from "../../ports/Upstream.ts"
@@ -24,6 +25,34 @@ interface Parts {
   /** The row may be deleted. */
   readonly finished: (id: RecordId) => void
 }
+
+/** How a node carries calls out, each with a refusal in words or undefined. */
+interface Carrying<E> {
+  /** The client whose view it is by now. */
+  readonly ownerOf: (view: string) => unknown
+  /** Of a query and its parameters. */
+  readonly maxBytes: number
+  readonly register: (call: ViewCall) => Effect.Effect<string | undefined, E>
+  readonly unregister: (view: string) => Effect.Effect<string | undefined, E>
+}
+
+/**
+ * The same as `/view/register` and `/view/unregister`, for the client whom the database has named. Whose view it is was
+ * asked there when the call was made; a view that has come since is asked here, so that of two clients with one id the
+ * second gets nothing.
+ */
+export const carrying =
+  <E>({ maxBytes, ownerOf, register, unregister }: Carrying<E>) =>
+  (call: ViewCall): Effect.Effect<string | undefined, E> =>
+    Effect.suspend(() => {
+      const owner = ownerOf(call.view)
+      if (owner !== undefined && owner !== call.clientId) return Effect.succeed("this view belongs to another client")
+      if (call.op === "unregister") return unregister(call.view)
+      const bytes = Buffer.byteLength(call.surql) + Buffer.byteLength(Json.stringify(call.params))
+      return bytes > maxBytes
+        ? Effect.succeed(`query and parameters have ${bytes} bytes, more than ${maxBytes} (SVC_MAX_BODY_BYTES)`)
+        : register(call)
+    })
 
 interface Called {
   readonly id: RecordId
