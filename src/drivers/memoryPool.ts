@@ -2,8 +2,7 @@
 import { Effect, Layer } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import { PoolStore, type PoolStoreShape } from "../ports/PoolStore.ts"
-import { openedFrom, opening, type Put, Results, type Row } from "./shared/poolRows.ts"
-import { failure } from "./shared/sqliteFailure.ts"
+import { type Put, type Row, storeOver } from "./poolRows.ts"
 
 /** Over a map that outlives it: a test's restart. */
 export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
@@ -13,21 +12,10 @@ export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
     if (value === undefined) rows.delete(`${kind} ${key}`)
     else rows.set(`${kind} ${key}`, { kind, key, value: JsonText.parse(JsonText.write(value)) })
   }
-  const results = new Results()
-  return {
-    resultOf: results.of,
-    open: (logId, maxResults) =>
-      Effect.try({
-        try: () => {
-          const read = [...rows.values()]
-          const opened = openedFrom(read, logId)
-          for (const put of [...opening(opened, logId), ...results.open(read, maxResults)]) apply(put)
-          return opened
-        },
-        catch: failure
-      }),
-    write: (writes) => Effect.sync(() => writes.flatMap(results.puts).forEach(apply))
-  }
+  return storeOver({
+    rows: Effect.sync(() => [...rows.values()]),
+    put: (puts) => Effect.sync(() => puts.forEach(apply))
+  })
 }
 
 /** One layer value, built twice, is two stores. */

@@ -7,7 +7,7 @@ import { DatabaseError } from "../ports/Database.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
 import { Heap } from "../ports/ProcessFigures.ts"
 import { ReplicaError } from "../ports/Replica.ts"
-import { openedFrom, opening, type Put, Results, type Row, readAll } from "./shared/poolRows.ts"
+import { type Put, type Row, readAll, storeOver } from "./poolRows.ts"
 import { failure } from "./shared/sqliteFailure.ts"
 import { type Link, link as linkOf, type Statement } from "./shared/sqliteLink.ts"
 
@@ -81,19 +81,14 @@ export const layer: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> =
   Effect.gen(function* () {
     const link = yield* Effect.mapError(linkOf(yield* SqlClient.SqlClient), failure)
     yield* attempt(() => prepare(link))
-    const results = new Results()
-    return {
-      resultOf: results.of,
-      open: (logId, maxResults) =>
-        Effect.gen(function* () {
-          const rows = yield* readAll(yield* Heap, yield* attempt(() => lengths(link)), pageOf(link))
-          const opened = yield* attempt(() => openedFrom(rows, logId))
-          const dropped = yield* attempt(() => results.open(rows, maxResults))
-          yield* putAll(link, [...opening(opened, logId), ...dropped])
-          return opened
-        }),
-      write: (writes) =>
-        writes.length === 0 ? Effect.void : Effect.suspend(() => putAll(link, writes.flatMap(results.puts)))
-    }
+    return storeOver({
+      rows: Effect.flatMap(Heap, (heap) =>
+        Effect.flatMap(
+          attempt(() => lengths(link)),
+          (all) => readAll(heap, all, pageOf(link))
+        )
+      ),
+      put: (puts) => putAll(link, puts)
+    })
   })
 )

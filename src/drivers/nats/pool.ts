@@ -7,12 +7,12 @@
  */
 import { Effect, Schedule } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
-import { DatabaseError } from "../../ports/Database.ts"
+import type { DatabaseError } from "../../ports/Database.ts"
 import type { PoolStoreShape } from "../../ports/PoolStore.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import type { TermOf } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
-import { openedFrom, opening, type Put, Results, roomFor, type Row as Stored } from "../shared/poolRows.ts"
+import { failedWithLog, type Put, roomFor, type Row as Stored, storeOver } from "../poolRows.ts"
 import * as Frame from "./frame.ts"
 import type { Journal } from "./journal.ts"
 import type { PoolFrames } from "./poolFrames.ts"
@@ -36,9 +36,6 @@ interface Row {
 }
 
 const keyOf = ({ key, kind }: Pick<Put, "kind" | "key">): string => `${kind} ${key}`
-
-const failed = ({ message, reason }: WalFailed): DatabaseError =>
-  new DatabaseError({ reason: reason === "damaged" ? "damaged" : "failed", message })
 
 /** The rows, the one first that was written longest ago. */
 class Rows {
@@ -110,8 +107,8 @@ class Rows {
 }
 
 export class Pool {
+  readonly store: PoolStoreShape
   private readonly turn = Effect.unsafeMakeSemaphore(1)
-  private readonly results = new Results()
   private rows = new Rows()
   private written = 0
   private isOpen = false
@@ -121,7 +118,14 @@ export class Pool {
     private readonly writer: Writer,
     private readonly frames: PoolFrames,
     private readonly term: TermOf
-  ) {}
+  ) {
+    const rows = Effect.suspend(() => Effect.map(this.read, () => this.rows.stored))
+    this.store = storeOver({
+      rows: Effect.mapError(rows, (error) => (error._tag === "DatabaseError" ? error : failedWithLog(error))),
+      put: (puts) => Effect.mapError(this.putAll(puts), failedWithLog),
+      epoch: term.epoch
+    })
+  }
 
   private get over(): Effect.Effect<never, WalFailed> {
     return Effect.suspend(() =>
@@ -238,31 +242,5 @@ export class Pool {
       if (this.written !== head.writes) return yield* this.missing(head.writes)
       this.isOpen = true
     })
-  }
-
-  readonly store: PoolStoreShape = {
-    resultOf: this.results.of,
-    open: (logId, maxResults) =>
-      Effect.gen(this, function* () {
-        yield* Effect.mapError(this.read, (error) => (error._tag === "DatabaseError" ? error : failed(error)))
-        const { stored } = this.rows
-        const opened = yield* Effect.try({
-          try: () => ({
-            ...openedFrom(stored, logId),
-            epoch: this.term.epoch,
-            dropped: this.results.open(stored, maxResults)
-          }),
-          catch: (cause) =>
-            cause instanceof DatabaseError
-              ? cause
-              : new DatabaseError({ reason: "damaged", message: "the pool holds a row that is none", cause })
-        })
-        yield* Effect.mapError(this.putAll([...opening(opened, logId), ...opened.dropped]), failed)
-        return opened
-      }),
-    write: (writes) =>
-      writes.length === 0
-        ? Effect.void
-        : Effect.suspend(() => Effect.mapError(this.putAll(writes.flatMap(this.results.puts)), failed))
   }
 }

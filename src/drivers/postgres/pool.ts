@@ -11,7 +11,7 @@ import type { PoolStoreShape } from "../../ports/PoolStore.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import type { TermOf } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
-import { openedFrom, opening, type Put, Results, readAll, type Row as Stored } from "../shared/poolRows.ts"
+import { failedWithLog, type Put, readAll, type Row as Stored, storeOver } from "../poolRows.ts"
 import type { Link } from "./link.ts"
 
 /** Keys may be longer than an index takes, so their hash is what is unique. */
@@ -49,9 +49,6 @@ const writing = `WITH f AS (
 
 const retryMs = 200
 
-const failed = ({ message, reason }: WalFailed): DatabaseError =>
-  new DatabaseError({ reason: reason === "damaged" ? "damaged" : "failed", message })
-
 /** A text column takes no NUL and no half of a pair; as JSON a key has neither, and keeps its beginnings. */
 const keyText = (key: string): string => JSON.stringify(key)
 
@@ -79,33 +76,26 @@ const valuesOf = (puts: ReadonlyArray<Put>): ReadonlyArray<unknown> => {
   ]
 }
 
-const parsing = <A>(body: () => A): Effect.Effect<A, DatabaseError> =>
-  Effect.try({
-    try: body,
-    catch: (cause) =>
-      cause instanceof DatabaseError
-        ? cause
-        : new DatabaseError({ reason: "damaged", message: "the pool holds a row that is no JSON", cause })
-  })
-
 const pageOf =
   (link: Link, log: string) =>
   (behind: Pick<Stored, "kind" | "key">, count: number): Effect.Effect<ReadonlyArray<Stored>, DatabaseError> =>
     Effect.flatMap(
-      Effect.mapError(link.asked(asksRows, [log, behind.kind, keyText(behind.key), count]), failed),
+      Effect.mapError(link.asked(asksRows, [log, behind.kind, keyText(behind.key), count]), failedWithLog),
       (rows) =>
-        parsing(() =>
-          rows.map(({ key, kind, value }) => ({
-            kind: String(kind),
-            key: String(JSON.parse(String(key))),
-            value: JsonText.parse(String(value))
-          }))
-        )
+        Effect.try({
+          try: () =>
+            rows.map(({ key, kind, value }) => ({
+              kind: String(kind),
+              key: String(JSON.parse(String(key))),
+              value: JsonText.parse(String(value))
+            })),
+          catch: (cause) =>
+            new DatabaseError({ reason: "damaged", message: "the pool holds a row that is no JSON", cause })
+        })
     )
 
 /** The pool as a term has it. */
 export const make = (link: Link, log: string, { epoch, isOver, superseded }: TermOf): PoolStoreShape => {
-  const results = new Results()
   const turn = Effect.unsafeMakeSemaphore(1)
   let written = 0
   const over = Effect.suspend(() => link.failed("fenced", "another scheduler leads it now, or may"))
@@ -143,27 +133,21 @@ export const make = (link: Link, log: string, { epoch, isOver, superseded }: Ter
     })
 
   const putAll = (puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> =>
-    turn.withPermits(1)(Effect.mapError(put(puts), failed))
+    turn.withPermits(1)(Effect.mapError(put(puts), failedWithLog))
 
-  return {
-    resultOf: results.of,
-    open: (logId, maxResults) =>
-      Effect.gen(function* () {
-        written = (yield* Effect.mapError(head, failed)).writes
-        const lengths = yield* Effect.mapError(link.asked(asksLengths, [log]), failed)
-        const stored = yield* readAll(
-          yield* Heap,
-          lengths.map(({ length }) => Number(length)),
-          pageOf(link, log)
-        )
-        const opened = yield* parsing(() => ({
-          ...openedFrom(stored, logId),
-          epoch,
-          dropped: results.open(stored, maxResults)
-        }))
-        yield* putAll([...opening(opened, logId), ...opened.dropped])
-        return opened
-      }),
-    write: (writes) => (writes.length === 0 ? Effect.void : Effect.suspend(() => putAll(writes.flatMap(results.puts))))
-  }
+  const rows = Effect.gen(function* () {
+    written = (yield* head).writes
+    const lengths = yield* link.asked(asksLengths, [log])
+    return yield* readAll(
+      yield* Heap,
+      lengths.map(({ length }) => Number(length)),
+      pageOf(link, log)
+    )
+  })
+
+  return storeOver({
+    rows: Effect.mapError(rows, (error) => (error._tag === "DatabaseError" ? error : failedWithLog(error))),
+    put: putAll,
+    epoch
+  })
 }

@@ -1,12 +1,13 @@
 /** What a scheduler keeps of its pool, as rows by kind and key: rows of writes, and the pool read from rows. */
 import { Effect, Either, Schema } from "effect"
-import type { StrayRow } from "../../core/cluster/messages.ts"
-import type { Saved } from "../../core/cluster/pool.ts"
-import { RecentResults, type Result } from "../../core/job/result.ts"
-import * as Memory from "../../core/record/memory.ts"
-import { DatabaseError } from "../../ports/Database.ts"
-import type { Opened, Write } from "../../ports/PoolStore.ts"
-import type { HeapShape } from "../../ports/ProcessFigures.ts"
+import type { StrayRow } from "../core/cluster/messages.ts"
+import type { Saved } from "../core/cluster/pool.ts"
+import { RecentResults, type Result } from "../core/job/result.ts"
+import * as Memory from "../core/record/memory.ts"
+import { DatabaseError } from "../ports/Database.ts"
+import type { Opened, PoolStoreShape, Write } from "../ports/PoolStore.ts"
+import type { HeapShape } from "../ports/ProcessFigures.ts"
+import type { WalFailed } from "../ports/Wal.ts"
 
 type Kind = "member" | "view" | "quarantine" | "stray" | "job" | "result" | "meta"
 
@@ -175,7 +176,7 @@ const rowsOf = <A, I>(
 }
 
 /** Throws a {@link DatabaseError} where a row does not decode. What JSON leaves out comes back as undefined. */
-export const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
+const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
   const of = <A, I>(kind: Kind, schema: Schema.Schema<A, I>): ReadonlyArray<A> =>
     rowsOf(rows, kind, schema).map(([, row]) => row)
   const meta = new Map(rows.filter((row) => row.kind === "meta").map((row) => [row.key, row.value]))
@@ -209,7 +210,7 @@ const epochOf = (value: unknown): number => {
 }
 
 /** What an opening leaves behind. */
-export const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyArray<Put> => [
+const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyArray<Put> => [
   { kind: "meta", key: "epoch", value: epoch },
   { kind: "meta", key: "log", value: logId },
   ...(lastLogId === undefined || lastLogId === logId
@@ -221,7 +222,7 @@ export const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyAr
 ]
 
 /** The results that are kept, in memory as in the rows: what makes room for another is deleted with the same write. */
-export class Results {
+class Results {
   private recent = new RecentResults()
   private at = 0
 
@@ -255,3 +256,37 @@ export class Results {
 }
 
 const forgotten = (job: string): Put => ({ kind: "result", key: job, value: undefined })
+
+interface Engine {
+  readonly rows: Effect.Effect<ReadonlyArray<Row>, DatabaseError>
+  /** All of them or none. */
+  readonly put: (puts: ReadonlyArray<Put>) => Effect.Effect<void, DatabaseError>
+  /** Of the term, where the log has terms; else each opening counts on from the rows. */
+  readonly epoch?: number
+}
+
+/** A pool whose rows an engine keeps. */
+export const storeOver = ({ put, rows, ...term }: Engine): PoolStoreShape => {
+  const results = new Results()
+  return {
+    resultOf: results.of,
+    open: (logId, maxResults) =>
+      Effect.gen(function* () {
+        const stored = yield* rows
+        const [opened, dropped] = yield* Effect.try({
+          try: () => [{ ...openedFrom(stored, logId), ...term }, results.open(stored, maxResults)] as const,
+          catch: (cause) =>
+            cause instanceof DatabaseError
+              ? cause
+              : new DatabaseError({ reason: "damaged", message: "the pool holds a row that is none", cause })
+        })
+        yield* put([...opening(opened, logId), ...dropped])
+        return opened
+      }),
+    write: (writes) => (writes.length === 0 ? Effect.void : Effect.suspend(() => put(writes.flatMap(results.puts))))
+  }
+}
+
+/** A failure of the log that has the pool's rows too. */
+export const failedWithLog = ({ message, reason }: WalFailed): DatabaseError =>
+  new DatabaseError({ reason: reason === "damaged" ? "damaged" : "failed", message })
