@@ -214,7 +214,7 @@ const longFiles: { readonly [path: string]: number } = {
   "src/ssp/edges/writer.ts": 520,
   "src/ssp/reconcile/Reconcile.ts": 454,
   "src/ssp/tables/TableFollower.ts": 556,
-  "src/ssp/views/viewService.ts": 597,
+  "src/ssp/views/viewService.ts": 592,
   "src/testing/Replica.suite.ts": 462,
   "test/browser/dashboard.test.ts": 524,
   "test/contract/scheduler.views.test.ts": 479,

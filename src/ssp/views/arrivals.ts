@@ -10,7 +10,6 @@ import { Refusals } from "../../core/view/refusals.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import { UpstreamError } from "../../ports/Upstream.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import {
@@ -27,7 +26,6 @@ import type { Committer, Surroundings } from "./committer.ts"
 import type { Reading } from "./reading.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
 import { formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
-import { fullHeap } from "./viewLimits.ts"
 
 type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
 
@@ -53,8 +51,6 @@ interface Place extends Filling {
   readonly reading: Reading
   readonly run: Surroundings["run"]
   readonly slicer: Slicer
-  readonly heap: HeapShape
-  readonly maxViews: number
   readonly databaseWaitMs: number
   readonly nowMs: () => number
   readonly put: (stored: StoredView, instance: View, assignment: number) => Registered
@@ -71,13 +67,11 @@ export const databaseAway = (cause: UpstreamError): StoreFailed =>
   })
 
 /** Whether a registration refreshes the view that is there (D9), which costs no memory. */
-const isSame = (stored: StoredView | undefined, { params, surql }: ViewRegistration): boolean =>
+export const isSame = (stored: StoredView | undefined, { params, surql }: ViewRegistration): boolean =>
   stored !== undefined && stored.surql === surql && stored.params === JsonText.write(params)
 
 export class Arrivals {
   private readonly at: Place
-  /** Registrations of new ids that are on their way. */
-  private arriving = 0
   /** Open once the view is in place, or is not to be: the database may show its registration before. */
   private readonly announced = new Map<string, Effect.Latch>()
   private readonly refusals = new Refusals<QueryRefused | Overloaded>()
@@ -108,15 +102,6 @@ export class Arrivals {
     return this.isComing(key) ? undefined : this.at.registry.get(key)
   }
 
-  register(registration: ViewRegistration, key: string): Answer {
-    return Effect.suspend(() => {
-      const known = this.at.registry.get(key)
-      const memory = this.at.heap.memory()
-      if (memory.isFull && !isSame(known?.stored, registration)) return Effect.fail(fullHeap(memory))
-      return known === undefined ? this.counted(this.open(registration, key)) : this.open(registration, key)
-    })
-  }
-
   /** Registers a view again as it is, where that is worth a write; answers whether it is there. */
   touch(key: string, nowMs: number): Effect.Effect<boolean, Overloaded | StoreFailed> {
     return Effect.suspend(() => {
@@ -139,32 +124,14 @@ export class Arrivals {
       isRefresh: true
     }
     // A query that is served is not refused.
-    return Effect.asVoid(Effect.catchTag(this.register(registration, key), "QueryRefused", Effect.die))
-  }
-
-  /** Counts a registration of a new id while it goes on, so that views on their way cannot pass the limit together. */
-  private counted(registering: Answer): Answer {
-    const known = this.at.registry.size + this.arriving
-    if (known >= this.at.maxViews) {
-      return Effect.fail(
-        new Overloaded({
-          message: `${known} views are registered, the limit is ${this.at.maxViews} (SVC_MAX_VIEWS)`,
-          retryAfterSecs: 60
-        })
-      )
-    }
-    this.arriving++
-    return Effect.ensuring(
-      registering,
-      Effect.sync(() => this.arriving--)
-    )
+    return Effect.asVoid(Effect.catchTag(this.open(registration, key), "QueryRefused", Effect.die))
   }
 
   /**
    * Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it
    * leaves nothing.
    */
-  private open(registration: ViewRegistration, key: string): Answer {
+  open(registration: ViewRegistration, key: string): Answer {
     const { engine, nowMs, slicer } = this.at
     return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
       const begun = { sinceMs: nowMs(), used: engine.keptBytes.used }

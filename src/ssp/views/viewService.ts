@@ -27,7 +27,6 @@ import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import {
   type IngestAnswer,
   type IngestError,
-  QueryRefused,
   StoreFailed,
   ViewNotFound,
   type ViewQuarantined,
@@ -42,7 +41,8 @@ import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
 import { Reading } from "./reading.ts"
 import { RecordTrees } from "./recordTrees.ts"
-import { type Filling, ParsedQueries, storedOf } from "./registering.ts"
+import { type Filling, ParsedQueries } from "./registering.ts"
+import { RegistrationGates } from "./registrationGates.ts"
 import { generationOf, type Registered, Registry, registeredOf } from "./registry.ts"
 import { clearAll, type Holder, replaceAll } from "./replacing.ts"
 import { define, type Planned, serve, type Unserved } from "./replanning.ts"
@@ -138,6 +138,7 @@ class ViewService {
   private readonly savedState: SavedState["Type"]
   private readonly edges: EdgesShape
   private readonly arrivals: Arrivals
+  private readonly gates: RegistrationGates
   private readonly meters: ViewServiceDependencies["meters"]
   private readonly progress: ViewServiceDependencies["progress"]
   private readonly heap: HeapShape
@@ -203,13 +204,14 @@ class ViewService {
       slicer,
       registry: this.registry,
       reading: this.reading,
-      heap,
-      ...limits,
+      databaseWaitMs: limits.databaseWaitMs,
       nowMs: clock,
       put: (stored, instance, assignment) => this.put(stored, instance, 1, assignment),
       replace: (view) => this.drop(view, "replaced"),
       resets: () => this.resets
     })
+    const { arrivals, registry, setAside, tables, turns } = this
+    this.gates = new RegistrationGates({ ...limits, arrivals, heap, registry, setAside, tables, turns })
     this.meters = meters
     this.progress = progress
     this.heap = heap
@@ -379,14 +381,7 @@ class ViewService {
       ?.clientId
   }
 
-  readonly register: Views["Type"]["register"] = (registration) => {
-    const key = viewKey(registration.id)
-    if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
-    const aside = this.setAside.of(storedOf(registration, key), registration.id)
-    return aside === undefined
-      ? this.tables.holding(registration, this.turns.inTurn(key, this.arrivals.register(registration, key)))
-      : Effect.fail(aside)
-  }
+  readonly register: Views["Type"]["register"] = (registration) => this.gates.register(registration)
 
   readonly isKnown: Views["Type"]["isKnown"] = (said) => {
     const known = this.registry.get(viewKey(said.id) ?? "")?.stored
