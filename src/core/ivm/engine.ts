@@ -8,7 +8,7 @@
  * row that had read what changed one evaluation; nothing per registered view.
  */
 import { Either } from "effect"
-import { append, join, leave } from "../multimap.ts"
+import { append } from "../multimap.ts"
 import type { Change } from "../record/change.ts"
 import { drain, type Scope, type Slices } from "../surql/evaluate/scope.ts"
 import type { Select } from "../surql/syntax/ast.ts"
@@ -22,7 +22,6 @@ import { StepLog, ViewChange } from "./delta/stepLog.ts"
 import { Evaluating } from "./evaluating.ts"
 import { type Held, HeldViews } from "./heldViews.ts"
 import { type Kept, shapesOf } from "./holdings.ts"
-import { OrderedIndexes } from "./index/orderedIndexes.ts"
 import { type Relists, relistAll, ViewRouter } from "./index/router.ts"
 import { SecondaryIndexes } from "./index/secondaryIndexes.ts"
 import { type List, withList } from "./index/subqueryValues.ts"
@@ -31,23 +30,20 @@ import { type EngineOptions, limitsOf } from "./options.ts"
 import { boundSourcesOf } from "./query/boundSources.ts"
 import { type LiftedOnce, lift, type Params } from "./query/lift.ts"
 import type { MembersPlan } from "./query/membersPlan.ts"
-import { filterKey, type PageKeys, pageKeysOf } from "./query/pagePlan.ts"
+import { pageKeysOf } from "./query/pagePlan.ts"
 import { PreparedQueries, type Refused } from "./query/preparedQueries.ts"
 import { boundsOf, plan } from "./query/shape.ts"
 import { Releases } from "./releases.ts"
+import { RowSources } from "./rowSources.ts"
 import { Sharing, tellSharers } from "./sharing.ts"
 import type { Write } from "./store/recordSlot.ts"
 import { netOf, Store } from "./store/store.ts"
 import { Written } from "./store/written.ts"
 import { Dependencies, rereadAll } from "./view/dependencies.ts"
 import { DirtyRows } from "./view/dirtyRows.ts"
-import { GroupedView } from "./view/groupedView.ts"
-import { IncrementalView } from "./view/incrementalView.ts"
-import { PagedView } from "./view/pagedView.ts"
-import { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
+import type { IncrementalView } from "./view/incrementalView.ts"
+import { RecomputedViews } from "./view/recomputedView.ts"
 import { type Rerun, wholeView } from "./view/rerun.ts"
-import { SharedView } from "./view/sharedView.ts"
-import type { Sharer } from "./view/sharer.ts"
 import { type StepLimits, TrackedSource } from "./view/source.ts"
 import type { Told, Touched, View } from "./view/view.ts"
 import { newWorkCounters } from "./workCounters.ts"
@@ -66,8 +62,8 @@ export class Engine {
   private readonly held = new HeldViews()
   private readonly routers = new Map<string, ViewRouter>()
   private readonly indexes: SecondaryIndexes
-  private readonly ordered: OrderedIndexes
   private readonly sharing: Sharing
+  private readonly sources: RowSources
   private readonly recomputed = new RecomputedViews()
   private queries = new PreparedQueries()
   private readonly around: EngineContext<IncrementalView>
@@ -92,7 +88,6 @@ export class Engine {
     this.keptBytes = new KeptBytes(options.viewBytesTotal ?? Infinity)
     this.evaluating = options.evaluating ?? new Evaluating()
     this.indexes = new SecondaryIndexes(this.store)
-    this.ordered = new OrderedIndexes(this.store)
     this.releases = new Releases(this.dependencies, (view) => this.drop(view), options)
     this.idle = this.releases.idle
     this.source = new TrackedSource(this.store, this.limits, (query, scope) => {
@@ -123,7 +118,8 @@ export class Engine {
       docBefore: (slot) => this.written.before(slot),
       step: () => this.steps
     }
-    this.sharing = new Sharing(this.around, (plan, params) => this.lenderFor(plan, params))
+    this.sharing = new Sharing((plan, params) => this.lenderFor(plan, params))
+    this.sources = new RowSources(this.around, this.sharing, this.held, this.releases, this.recomputed, this.debts)
   }
 
   /** What these changes would do; nothing is touched. */
@@ -194,11 +190,11 @@ export class Engine {
     const { refused } = this.keptBytes
     let finished = false
     try {
-      while (made.filling !== undefined) {
-        this.source.within(() => this.fillOn(made))
+      while (made.isFilling) {
+        this.source.within(() => made.fillOn())
         this.releases.fillOn()
         if (needsRoom && this.keptBytes.refused > refused && this.noRoomFor(made.view) !== undefined) break
-        if (made.filling !== undefined) yield
+        if (made.isFilling) yield
         // Everything has been cleared meanwhile.
         if (this.held.get(key) !== made) return yield* this.acquireSliced(select, params, generation, noSlot, needsRoom)
       }
@@ -226,12 +222,12 @@ export class Engine {
 
   /** Forgets all records and views; what fills meanwhile has to begin again. */
   clear(): void {
-    for (const view of this.held.views()) this.evaluating.release(view)
+    for (const view of this.held.views()) this.evaluating.close(view.ownSlot)
     this.held.clear()
     this.routers.clear()
     this.sharing.clear()
     this.indexes.clear()
-    this.ordered.clear()
+    this.sources.ordered.clear()
     this.recomputed.clear()
     this.dependencies.clear()
     this.releases.clear()
@@ -265,7 +261,7 @@ export class Engine {
   get kept(): Kept {
     return {
       indexes: this.indexes,
-      ordered: this.ordered,
+      ordered: this.sources.ordered,
       dependencies: this.dependencies,
       releases: this.releases,
       store: this.store,
@@ -362,7 +358,7 @@ export class Engine {
     if (lifted.list !== undefined && list === undefined) return undefined
     const key = lifted.keyOf(params) + resultKey(list)
     const existing = this.held.result(lifted.text, key)
-    if (existing !== undefined && existing.filling === undefined) return existing.view
+    if (existing !== undefined && !existing.isFilling) return existing.view as IncrementalView
     return this.evaluating.during(this.evaluating.slot, () =>
       this.source.aside(() => {
         const { text } = lifted
@@ -371,7 +367,7 @@ export class Engine {
           existing ??
           this.make(query, lifted.select, params, { key, text, generation: 1, failsAsWhole: true, list, watchSlot })
         if ("reason" in made) return undefined
-        while (made.filling !== undefined) this.fillOn(made)
+        while (made.isFilling) made.fillOn()
         // A row that fails before it has read the result leaves it without a reader.
         this.idle.push(made.view)
         return made.view as IncrementalView
@@ -428,47 +424,17 @@ export class Engine {
       generation: about.generation,
       paged: page !== undefined
     }
-    const view =
-      page !== undefined
-        ? this.pageOf(spec, page)
-        : (this.sharing.sharedOf(router as ViewRouter, spec) ?? new IncrementalView(spec, this.around))
-    view.watchSlot = about.watchSlot
-    const held: Held = {
-      view,
-      router: router as ViewRouter,
-      filling: undefined,
-      unfollow: undefined
-    }
-    this.held.add(held)
-    this.enlist(router as ViewRouter, view)
-    // Nothing pauses while a row waits for the result of a subquery.
-    const isFilled =
-      about.failsAsWhole &&
-      (view instanceof PagedView
-        ? view.fillAtOnce()
-        : (router as ViewRouter).fillAtOnce(view as IncrementalView, this.store))
-    if (!isFilled) held.filling = this.filling(router as ViewRouter, view)
+    const held = this.sources.heldBy(router as ViewRouter, spec, page)
+    held.view.watchSlot = about.watchSlot
+    this.highestStratum = Math.max(this.highestStratum, shape.stratum)
+    this.begin(held, about.failsAsWhole)
     if (about.list !== undefined) this.follow(held, about.list.result)
     return held
   }
 
-  private filling(router: ViewRouter, view: IncrementalView | SharedView): Slices<void> {
-    if (view instanceof SharedView) return this.lent(view)
-    if (view instanceof GroupedView) return this.lentGroups(view)
-    return view instanceof PagedView ? view.fillPage() : router.fill(view, this.store)
-  }
-
-  /** The first fill of the rows that a view shows. */
-  private *lent({ lender }: Sharer): Slices<void> {
-    for (const held = this.held.of(lender)!; held.filling !== undefined; ) {
-      this.fillOn(held)
-      if (held.filling !== undefined) yield
-    }
-  }
-
-  private *lentGroups(view: GroupedView): Slices<void> {
-    yield* this.lent(view)
-    yield* view.fillGroups()
+  private begin(held: Held, isWaitedFor: boolean): void {
+    this.held.add(held)
+    held.begin(isWaitedFor)
   }
 
   /** A view that is made to lend its rows and for no other end. */
@@ -483,15 +449,7 @@ export class Engine {
       list: undefined,
       watchSlot: this.evaluating.slot
     })
-    return "view" in made && made.view instanceof IncrementalView ? made.view : undefined
-  }
-
-  private pageOf(spec: ViewSpec, keys: PageKeys): PagedView {
-    const { page, table } = spec.shape
-    const index = this.ordered.use(table!, page!)
-    return new PagedView(spec, this.around, index, keys, (filters) =>
-      this.ordered.topRows(index, filterKey(page!, spec.params), filters)
-    )
+    return "reason" in made ? undefined : (made.view as IncrementalView)
   }
 
   private follow(held: Held, result: IncrementalView): void {
@@ -505,24 +463,9 @@ export class Engine {
 
   private runWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
     const view = wholeView(original, select, params, about, this.store, this.source.runBudget, this.keptBytes)
-    this.recomputed.add(view)
-    const held: Held = { view, router: undefined, filling: view.fill(() => this.steps), unfollow: undefined }
-    this.held.add(held)
+    const held = this.sources.heldWhole(view)
+    this.begin(held, false)
     return held
-  }
-
-  private fillOn(held: Held): void {
-    if (this.evaluating.during(held.view.watchSlot, () => held.filling?.next())?.done === true) held.filling = undefined
-  }
-
-  private enlist(router: ViewRouter, view: IncrementalView | SharedView): void {
-    if (view instanceof PagedView || view instanceof SharedView || view instanceof GroupedView) router.unrouted++
-    else {
-      router.add(view)
-      this.sharing.add(view, router)
-      for (const table of view.mainTables) join(this.store.table(table).routers, router)
-    }
-    this.highestStratum = Math.max(this.highestStratum, router.shape.stratum)
   }
 
   private routerOf(
@@ -543,34 +486,15 @@ export class Engine {
     const held = this.held.of(given)
     if (held === undefined) return
     const { router, view } = held
-    if (view.uses > 0 || (view instanceof IncrementalView && (view.reader !== undefined || view.isFollowed))) return
+    if (view.uses > 0 || view.isNeeded) return
     this.held.delete(view)
-    this.evaluating.release(view)
+    this.evaluating.close(view.ownSlot)
     held.unfollow?.()
     this.keptBytes.used -= view.kept
     view.kept = 0
-    if (view instanceof RecomputedView) {
-      this.debts.forget(view)
-      return this.recomputed.remove(view)
-    }
     view.uses = -1
-    if (view instanceof SharedView || view instanceof GroupedView) {
-      router!.unrouted--
-      view.lender.takeBack(view)
-      this.idle.push(view.lender)
-    } else if (view instanceof PagedView) {
-      router!.unrouted--
-      view.leave()
-      this.ordered.release(view.plainShape.table!, view.plainShape.page!)
-    } else {
-      router!.remove(view)
-      this.sharing.remove(view, router!)
-      for (const table of view.mainTables)
-        if (!router!.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router!))
-    }
-    this.dropUnusedRouter(router!)
-    if (view instanceof SharedView) return
-    this.releases.add(view)
+    held.leave()
+    if (router !== undefined) this.dropUnusedRouter(router)
     // What the last step and the last evaluation came by.
     this.around.moves.clear()
     this.source.scope({}, {}, undefined)

@@ -32,18 +32,6 @@ export class Evaluating {
     if (!this.isWhole) this.memory[cells.slot] = noSlot
   }
 
-  /**
-   * This view is let go. The result of a subquery stands under the slot of the view that it was made for; a view that
-   * is made to lend has that of the first view it was made for, and gives it back.
-   */
-  release(view: {
-    readonly watchSlot: number
-    readonly failsAsWhole?: boolean
-    readonly lender?: { readonly watchSlot: number }
-  }): void {
-    if (view.failsAsWhole !== true && view.lender?.watchSlot !== view.watchSlot) this.close(view.watchSlot)
-  }
-
   /** Of what is evaluated now. */
   get slot(): number {
     return this.memory[cells.slot]!

@@ -4,35 +4,74 @@
  * Results of subqueries are found by the text of their shape and then by their arguments: rows ask for them all the
  * time, and a text that is put together of both would have to be hashed each time.
  */
+import type { Evaluating } from "./evaluating.ts"
 import type { ViewRouter } from "./index/router.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
-import type { RecomputedView } from "./view/recomputedView.ts"
-import type { SharedView } from "./view/sharedView.ts"
+import type { RowSource } from "./view/rowSource.ts"
 import type { View } from "./view/view.ts"
 
-export interface Held<V extends HeldView = HeldView> {
-  readonly view: V
-  readonly router: ViewRouter | undefined
-  /** The first fill, while it goes on. */
-  filling: Iterator<undefined, void> | undefined
-  /** Takes the view out of the followers of its list. */
-  unfollow: (() => void) | undefined
+/** A view as the engine keeps it. */
+export interface HeldView extends View {
+  /** How many callers hold it; -1: it was let go, and only what it had read finds it. */
+  uses: number
+  /** Bytes that its rows keep of their own. */
+  kept: number
+  /** Rows or other views need it, whoever holds it. */
+  readonly isNeeded: boolean
+  /** The watchdog's slot that is given back with it; `noSlot` where that is another view's. */
+  readonly ownSlot: number
 }
 
-type HeldView = IncrementalView | SharedView | RecomputedView
+/** A view with who brings its rows. */
+export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefined = ViewRouter | undefined> {
+  readonly view: V
+  readonly router: R
+  /** Takes the view out of the followers of its list. */
+  unfollow: (() => void) | undefined = undefined
+  private readonly source: RowSource<V, R>
+  private readonly evaluating: Evaluating
+  private filling: Iterator<undefined, void> | undefined = undefined
+
+  constructor(view: V, source: RowSource<V, R>, router: R, evaluating: Evaluating) {
+    this.view = view
+    this.source = source
+    this.router = router
+    this.evaluating = evaluating
+  }
+
+  /** Changes reach it from here on, and its first fill begins; see {@link RowSource}. */
+  begin(isWaitedFor: boolean): void {
+    this.source.enlist(this.view, this.router)
+    this.filling = this.source.fill(this.view, this.router, isWaitedFor)
+  }
+
+  /** The first fill goes on. */
+  get isFilling(): boolean {
+    return this.filling !== undefined
+  }
+
+  fillOn(): void {
+    const step = this.evaluating.during(this.view.watchSlot, () => this.filling?.next())
+    if (step?.done === true) this.filling = undefined
+  }
+
+  leave(): void {
+    this.source.leave(this.view, this.router)
+  }
+}
 
 export class HeldViews {
   /** Views that callers hold, and those that are made to lend. */
   private readonly byKey = new Map<string, Held>()
   /** By the text of their shape, then by their keys. */
-  private readonly results = new Map<string, Map<string, Held<IncrementalView>>>()
+  private readonly results = new Map<string, Map<string, Held>>()
 
   get(key: string): Held | undefined {
     return this.byKey.get(key)
   }
 
   /** The result of a subquery of this shape with these arguments. */
-  result(shape: string, key: string): Held<IncrementalView> | undefined {
+  result(shape: string, key: string): Held | undefined {
     return this.results.get(shape)?.get(key)
   }
 
@@ -50,7 +89,7 @@ export class HeldViews {
     }
     let results = this.results.get(view.shape)
     if (results === undefined) this.results.set(view.shape, (results = new Map()))
-    results.set(view.key, held as Held<IncrementalView>)
+    results.set(view.key, held)
   }
 
   delete(view: View): void {

@@ -6,14 +6,12 @@
  * the same arguments, as of one shape without others, nothing is noted of them: a service has a hundred thousand such
  * views.
  */
-import type { EngineContext, ViewSpec } from "./context.ts"
+import type { ViewSpec } from "./context.ts"
 import type { Delta, DeltaBuilder } from "./delta/delta.ts"
 import type { ViewRouter } from "./index/router.ts"
 import type { Params } from "./query/lift.ts"
 import { type MembersPlan, membersKey } from "./query/membersPlan.ts"
-import { GroupedView } from "./view/groupedView.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
-import { SharedView } from "./view/sharedView.ts"
 import type { Lent, Sharer } from "./view/sharer.ts"
 import type { Told } from "./view/view.ts"
 
@@ -80,30 +78,21 @@ const isKeeper = ({ failsAsWhole, plainShape: { members } }: IncrementalView): b
 /** The views of every filter that something may share. */
 export class Sharing {
   private readonly byText = new Map<string, FilterViews>()
-  private readonly around: EngineContext<IncrementalView>
   private readonly lenderFor: (plan: MembersPlan, params: Params) => IncrementalView | undefined
 
   /** `lenderFor` makes a view that lends its rows and that no caller holds. */
-  constructor(around: EngineContext<IncrementalView>, lenderFor: Sharing["lenderFor"]) {
-    this.around = around
+  constructor(lenderFor: Sharing["lenderFor"]) {
     this.lenderFor = lenderFor
   }
 
-  /** The view as one that has its rows from another view of the same filter; undefined where it keeps its own. */
-  sharedOf(router: ViewRouter, spec: ViewSpec): SharedView | GroupedView | undefined {
+  /** Another view of the same filter that lends a view its rows; undefined where it keeps its own. */
+  lenderOf(router: ViewRouter, spec: ViewSpec): IncrementalView | undefined {
     const { members } = spec.shape
     if (members === undefined || spec.failsAsWhole) return undefined
     const views = this.of(router, members)
     const lends = views.lenderOf(members, spec.params)
-    const lender =
-      lends ?? (!members.lends && views.isKept(members, spec.params) ? this.lenderFor(members, spec.params) : undefined)
-    if (lender === undefined) return undefined
-    const view =
-      spec.shape.groups === undefined
-        ? new SharedView(spec, this.around, lender)
-        : new GroupedView(spec, this.around, lender)
-    lender.lend(view)
-    return view
+    if (lends !== undefined || members.lends || !views.isKept(members, spec.params)) return lends
+    return this.lenderFor(members, spec.params)
   }
 
   /** A view that keeps rows of its own, with the router that shows it records. */

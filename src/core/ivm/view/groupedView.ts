@@ -18,7 +18,7 @@ import type { Entry } from "../operators/groupScan.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { IncrementalView } from "./incrementalView.ts"
-import type { Bringing, Lent, Sharer } from "./sharer.ts"
+import { type Bringing, type Lent, ownSlotOf, type Sharer } from "./sharer.ts"
 import type { RowError, Told } from "./view.ts"
 import type { ViewRow } from "./viewRow.ts"
 
@@ -35,6 +35,10 @@ export class GroupedView extends IncrementalView implements Sharer {
   constructor(spec: ViewSpec, around: EngineContext<IncrementalView>, lender: IncrementalView) {
     super(spec, around)
     this.lender = lender
+  }
+
+  override get ownSlot(): number {
+    return ownSlotOf(this)
   }
 
   /** The first fill, of the lender's rows as they are when it begins; what moves meanwhile is taken over at its end. */

@@ -13,6 +13,7 @@ import { type Failure, failureOf, isSame, raiseAgain } from "../../surql/evaluat
 import { drain, type Scope, type Slices } from "../../surql/evaluate/scope.ts"
 import { compareStrings } from "../../surql/values/order.ts"
 import type { Obj, Value } from "../../surql/values/value.ts"
+import { noSlot } from "../../view/watch.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
 import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown } from "../delta/delta.ts"
 import type { Hash64 } from "../delta/hash.ts"
@@ -263,7 +264,16 @@ export class IncrementalView
     return this.followers instanceof SubqueryValues ? this.followers : undefined
   }
 
-  get isFollowed(): boolean {
+  get isNeeded(): boolean {
+    return this.reader !== undefined || this.isFollowed
+  }
+
+  /** The result of a subquery stands under the slot of the view that it was made for. */
+  get ownSlot(): number {
+    return this.failsAsWhole ? noSlot : this.watchSlot
+  }
+
+  private get isFollowed(): boolean {
     const { followers } = this
     return followers instanceof SubqueryValues ? followers.followers.size > 0 : followers !== undefined
   }

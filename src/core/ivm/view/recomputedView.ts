@@ -57,6 +57,7 @@ export class RecomputedView implements View {
   watchSlot = noSlot
   /** How many views hold it; rows that show it as a subquery are known to the readers. */
   uses = 0
+  readonly isNeeded = false
   private readonly reason: string
   private readonly evaluate: () => Slices<Outcome>
   private filled = false
@@ -90,6 +91,10 @@ export class RecomputedView implements View {
     this.room = room
     this.evaluate = evaluate
     this.generation = about.generation
+  }
+
+  get ownSlot(): number {
+    return this.watchSlot
   }
 
   /**

@@ -15,7 +15,7 @@ import { planOf } from "../query/explain.ts"
 import type { Params } from "../query/lift.ts"
 import type { Shape } from "../query/shape.ts"
 import type { IncrementalView } from "./incrementalView.ts"
-import type { Lent, Sharer } from "./sharer.ts"
+import { type Lent, ownSlotOf, type Sharer } from "./sharer.ts"
 import { eachShown, inOrder, inOrderSliced, rankingOf, type Showing, shownRows } from "./showing.ts"
 import type { PlanRow, Ranking, ResultRow, RowError, Told, View } from "./view.ts"
 import type { ViewRow } from "./viewRow.ts"
@@ -42,6 +42,12 @@ export class SharedView implements View, Showing, Sharer {
     this.generation = generation
     this.around = around
     this.lender = lender
+  }
+
+  readonly isNeeded = false
+
+  get ownSlot(): number {
+    return ownSlotOf(this)
   }
 
   get shape(): string {

@@ -2,6 +2,7 @@
  * A view that has its rows from another view of the same filter, as that view and the engine know it.
  */
 import type { Failure } from "../../surql/evaluate/failure.ts"
+import { noSlot } from "../../view/watch.ts"
 import type { Delta, DeltaBuilder } from "../delta/delta.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
@@ -26,6 +27,11 @@ export interface Lent {
 
 export interface Sharer {
   readonly lender: IncrementalView
+  readonly watchSlot: number
   /** Called once for each step that moves the lender's rows, when these are settled. Answers the views that changed. */
   hear(lent: Lent, told: Told): Told
 }
+
+/** A view that is made to lend has the slot of the first view it was made for, and is the one that gives it back. */
+export const ownSlotOf = ({ lender, watchSlot }: Sharer): number =>
+  lender.watchSlot === watchSlot ? noSlot : watchSlot

@@ -1,0 +1,201 @@
+/**
+ * The sources of rows there are, and which of them a view has.
+ */
+import { join, leave } from "../multimap.ts"
+import type { Slices } from "../surql/evaluate/scope.ts"
+import type { EngineContext, ViewSpec } from "./context.ts"
+import type { Debts } from "./debts.ts"
+import { Held, type HeldViews } from "./heldViews.ts"
+import { OrderedIndexes } from "./index/orderedIndexes.ts"
+import type { ViewRouter } from "./index/router.ts"
+import { filterKey, type PageKeys } from "./query/pagePlan.ts"
+import type { Releases } from "./releases.ts"
+import type { Sharing } from "./sharing.ts"
+import type { Store } from "./store/store.ts"
+import { GroupedView } from "./view/groupedView.ts"
+import { IncrementalView } from "./view/incrementalView.ts"
+import { PagedView } from "./view/pagedView.ts"
+import type { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
+import type { RowSource } from "./view/rowSource.ts"
+import { SharedView } from "./view/sharedView.ts"
+import type { Sharer } from "./view/sharer.ts"
+
+/** The router of its shape shows a view each record that may concern it. */
+class RoutedRows implements RowSource<IncrementalView, ViewRouter> {
+  private readonly store: Store
+  private readonly sharing: Sharing
+  private readonly releases: Releases
+
+  constructor(store: Store, sharing: Sharing, releases: Releases) {
+    this.store = store
+    this.sharing = sharing
+    this.releases = releases
+  }
+
+  enlist(view: IncrementalView, router: ViewRouter): void {
+    router.add(view)
+    this.sharing.add(view, router)
+    for (const table of view.mainTables) join(this.store.table(table).routers, router)
+  }
+
+  fill(view: IncrementalView, router: ViewRouter, isWaitedFor: boolean): Slices<void> | undefined {
+    return isWaitedFor && router.fillAtOnce(view, this.store) ? undefined : router.fill(view, this.store)
+  }
+
+  leave(view: IncrementalView, router: ViewRouter): void {
+    router.remove(view)
+    this.sharing.remove(view, router)
+    for (const table of view.mainTables)
+      if (!router.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router))
+    this.releases.add(view)
+  }
+}
+
+/** A page reads an ordered index, which tells it of what may change the page. */
+class PagedRows implements RowSource<PagedView, ViewRouter> {
+  private readonly ordered: OrderedIndexes
+  private readonly releases: Releases
+
+  constructor(ordered: OrderedIndexes, releases: Releases) {
+    this.ordered = ordered
+    this.releases = releases
+  }
+
+  enlist(_: PagedView, router: ViewRouter): void {
+    router.unrouted++
+  }
+
+  fill(view: PagedView, _: ViewRouter, isWaitedFor: boolean): Slices<void> | undefined {
+    return isWaitedFor && view.fillAtOnce() ? undefined : view.fillPage()
+  }
+
+  leave(view: PagedView, router: ViewRouter): void {
+    router.unrouted--
+    view.leave()
+    this.ordered.release(view.plainShape.table!, view.plainShape.page!)
+    this.releases.add(view)
+  }
+}
+
+/** Another view of the same filter lends its rows, and tells of its steps. */
+class LentRows<V extends Sharer> implements RowSource<V, ViewRouter> {
+  private readonly held: HeldViews
+  private readonly releases: Releases
+  private readonly own: (view: V) => Slices<void>
+  private readonly left: (view: V) => void
+
+  /** `own`: the rest of the first fill, when the lender has its rows; `left`: takes back what records hold of a view. */
+  constructor(held: HeldViews, releases: Releases, own: (view: V) => Slices<void>, left: (view: V) => void) {
+    this.held = held
+    this.releases = releases
+    this.own = own
+    this.left = left
+  }
+
+  enlist(view: V, router: ViewRouter): void {
+    router.unrouted++
+    view.lender.lend(view)
+  }
+
+  *fill(view: V): Slices<void> {
+    const lender = this.held.of(view.lender)!
+    while (lender.isFilling) {
+      lender.fillOn()
+      if (lender.isFilling) yield
+    }
+    yield* this.own(view)
+  }
+
+  leave(view: V, router: ViewRouter): void {
+    router.unrouted--
+    view.lender.takeBack(view)
+    this.releases.idle.push(view.lender)
+    this.left(view)
+  }
+}
+
+/** The query is run again when a table that it reads changes. */
+class RerunRows implements RowSource<RecomputedView, undefined> {
+  private readonly recomputed: RecomputedViews
+  private readonly debts: Debts
+  private readonly steps: () => number
+
+  constructor(recomputed: RecomputedViews, debts: Debts, steps: () => number) {
+    this.recomputed = recomputed
+    this.debts = debts
+    this.steps = steps
+  }
+
+  enlist(view: RecomputedView): void {
+    this.recomputed.add(view)
+  }
+
+  fill(view: RecomputedView): Slices<void> {
+    return view.fill(this.steps)
+  }
+
+  leave(view: RecomputedView): void {
+    this.debts.forget(view)
+    this.recomputed.remove(view)
+  }
+}
+
+/** Nothing is left to do. */
+function* nothing(): Slices<void> {}
+
+export class RowSources {
+  readonly ordered: OrderedIndexes
+  private readonly around: EngineContext<IncrementalView>
+  private readonly sharing: Sharing
+  private readonly routed: RoutedRows
+  private readonly paged: PagedRows
+  private readonly lent: LentRows<SharedView>
+  private readonly lentToGroups: LentRows<GroupedView>
+  private readonly rerun: RerunRows
+
+  constructor(
+    around: EngineContext<IncrementalView>,
+    sharing: Sharing,
+    held: HeldViews,
+    releases: Releases,
+    recomputed: RecomputedViews,
+    debts: Debts
+  ) {
+    this.around = around
+    this.rerun = new RerunRows(recomputed, debts, around.step)
+    this.sharing = sharing
+    this.ordered = new OrderedIndexes(around.store)
+    this.routed = new RoutedRows(around.store, sharing, releases)
+    this.paged = new PagedRows(this.ordered, releases)
+    this.lent = new LentRows(held, releases, nothing, () => {})
+    this.lentToGroups = new LentRows(
+      held,
+      releases,
+      (view) => view.fillGroups(),
+      (view) => releases.add(view)
+    )
+  }
+
+  /** A view of a shape with who brings its rows. `keys`: where it reads its page, if it is one. */
+  heldBy(router: ViewRouter, spec: ViewSpec, keys: PageKeys | undefined): Held {
+    const { around } = this
+    if (keys !== undefined) return new Held(this.pageOf(spec, keys), this.paged, router, around.evaluating)
+    const lender = this.sharing.lenderOf(router, spec)
+    if (lender === undefined) return new Held(new IncrementalView(spec, around), this.routed, router, around.evaluating)
+    return spec.shape.groups === undefined
+      ? new Held(new SharedView(spec, around, lender), this.lent, router, around.evaluating)
+      : new Held(new GroupedView(spec, around, lender), this.lentToGroups, router, around.evaluating)
+  }
+
+  heldWhole(view: RecomputedView): Held {
+    return new Held(view, this.rerun, undefined, this.around.evaluating)
+  }
+
+  private pageOf(spec: ViewSpec, keys: PageKeys): PagedView {
+    const { page, table } = spec.shape
+    const index = this.ordered.use(table!, page!)
+    return new PagedView(spec, this.around, index, keys, (filters) =>
+      this.ordered.topRows(index, filterKey(page!, spec.params), filters)
+    )
+  }
+}
