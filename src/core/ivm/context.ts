@@ -41,6 +41,13 @@ export interface Turn {
   readonly to: Place | undefined
 }
 
+/** A view as it is told of a row again that one change had no steps left for. */
+export interface Indebted {
+  readonly stratum: number
+  /** Brings the row up to date. */
+  settleDebt(slot: RecordSlot): void
+}
+
 /** What the engine lends a view, which is of type `V`. */
 export interface EngineContext<V = never> {
   readonly store: Store
@@ -66,7 +73,7 @@ export interface EngineContext<V = never> {
   /** Whether a row of this reader has read anything. */
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
   /** Told of a row that one change had no steps left for: later ones evaluate it again. */
-  readonly owe: (view: V, slot: RecordSlot) => void
+  readonly owe: (view: Indebted, slot: RecordSlot) => void
   /** Called when a step first changes this view. */
   readonly dirty: (view: V) => void
   /** Called when a step first touches a page, which is turned to when its stratum is due. Answers where it is noted. */

@@ -3,15 +3,15 @@
  * many of them as it has room for.
  */
 import { addTo, append } from "../multimap.ts"
+import type { Indebted } from "./context.ts"
 import { ViewChange } from "./delta/stepLog.ts"
 import type { Evaluating } from "./evaluating.ts"
 import type { RecordSlot, Write } from "./store/recordSlot.ts"
-import type { IncrementalView } from "./view/incrementalView.ts"
 import type { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
 import type { TrackedSource } from "./view/source.ts"
 import type { Told } from "./view/view.ts"
 
-type Rows = Map<IncrementalView, Set<RecordSlot>>
+type Rows = Map<Indebted, Set<RecordSlot>>
 
 const none: Rows = new Map()
 
@@ -29,7 +29,7 @@ export class Debts {
     this.evaluating = evaluating
   }
 
-  owe(view: IncrementalView, slot: RecordSlot): void {
+  owe(view: Indebted, slot: RecordSlot): void {
     addTo(this.rows, view, slot)
   }
 

@@ -44,6 +44,7 @@ import { DirtyRows } from "./view/dirtyRows.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
 import { RecomputedViews } from "./view/recomputedView.ts"
 import { type Rerun, wholeView } from "./view/rerun.ts"
+import type { ResultView } from "./view/resultView.ts"
 import { type StepLimits, TrackedSource } from "./view/source.ts"
 import type { Told, Touched, View } from "./view/view.ts"
 import { newWorkCounters } from "./workCounters.ts"
@@ -66,9 +67,9 @@ export class Engine {
   private readonly sources: RowSources
   private readonly recomputed = new RecomputedViews()
   private queries = new PreparedQueries()
-  private readonly around: EngineContext<IncrementalView>
+  private readonly around: EngineContext<ResultView>
   private readonly evaluating: Evaluating
-  private dirty: Array<IncrementalView> | undefined = undefined
+  private dirty: Array<ResultView> | undefined = undefined
   /** What the running step still has to do; empty between steps. */
   private readonly dirtyRows = new DirtyRows()
   private relistings: Relists = []

@@ -11,18 +11,18 @@ import type { RowSource } from "./view/rowSource.ts"
 import type { View } from "./view/view.ts"
 
 /** A view as the engine keeps it. */
-export interface HeldView extends View {
+interface HeldView extends View {
   /** How many callers hold it; -1: it was let go, and only what it had read finds it. */
   uses: number
   /** Bytes that its rows keep of their own. */
   kept: number
-  /** Rows or other views need it, whoever holds it. */
+  /** Rows or other views need it, also where no caller holds it. */
   readonly isNeeded: boolean
   /** The watchdog's slot that is given back with it; `noSlot` where that is another view's. */
   readonly ownSlot: number
 }
 
-/** A view with who brings its rows. */
+/** A view with the source of its rows. */
 export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefined = ViewRouter | undefined> {
   readonly view: V
   readonly router: R

@@ -9,9 +9,9 @@
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
 import { sliceRows } from "./index/router.ts"
-import type { Dependencies } from "./view/dependencies.ts"
-import type { IncrementalView } from "./view/incrementalView.ts"
+import type { Dependencies, Reader } from "./view/dependencies.ts"
 import type { View } from "./view/view.ts"
+import type { ViewRow } from "./view/viewRow.ts"
 
 /** Runs what may take long, a piece at a time, while changes are applied. */
 export type Later = (work: () => Slices<void>) => void
@@ -34,7 +34,8 @@ export interface Taking {
 const few = 16
 
 interface Departing {
-  readonly view: IncrementalView
+  /** Rows that records held of it. */
+  readonly count: number
   readonly work: Iterator<number, void>
   /** Rows taken back so far. */
   done: number
@@ -63,15 +64,18 @@ export class Releases {
     this.atOnce = taking.later === undefined ? Infinity : (taking.atOnce ?? atOnce)
   }
 
-  /** A view that no look-up finds any more. A small one is taken back at once, which {@link sweep} counts. */
-  add(view: IncrementalView): void {
+  /**
+   * A view that no look-up finds any more, and its rows, so many of them. A small one is taken back at once, which
+   * {@link sweep} counts.
+   */
+  add(view: Reader, rows: Iterable<ViewRow>, count: number): void {
     const { dependencies, small } = this
-    if (small > this.atOnce || view.matches > few || dependencies.knows(view)) {
-      this.departing.push({ view, work: takenBack(view, dependencies), done: 0 })
+    if (small > this.atOnce || count > few || dependencies.knows(view)) {
+      this.departing.push({ count, work: takenBack(view, rows, dependencies), done: 0 })
       return
     }
-    for (const row of view.matching()) row.slot.letGo(row)
-    this.small += view.matches + 1
+    for (const row of rows) row.slot.letGo(row)
+    this.small += count + 1
   }
 
   /** Lets go of idle results, and takes back small ones at once; the rest comes later. */
@@ -120,7 +124,7 @@ export class Releases {
 
   /** Rows that are still held of them. */
   get rows(): number {
-    return this.departing.reduce((sum, { done, view }) => sum + Math.max(0, view.matches - done), 0)
+    return this.departing.reduce((sum, { count, done }) => sum + Math.max(0, count - done), 0)
   }
 
   /** Everything is forgotten, so that nothing is left to take back. */
@@ -142,8 +146,8 @@ export class Releases {
 }
 
 /** Takes back what a view holds of records and what its rows have read. */
-function* takenBack(view: IncrementalView, dependencies: Dependencies): Generator<number, void, void> {
-  for (const row of view.matching()) {
+function* takenBack(view: Reader, rows: Iterable<ViewRow>, dependencies: Dependencies): Generator<number, void, void> {
+  for (const row of rows) {
     row.slot.letGo(row)
     yield 1
   }

@@ -16,6 +16,7 @@ import { GroupedView } from "./view/groupedView.ts"
 import { IncrementalView } from "./view/incrementalView.ts"
 import { PagedView } from "./view/pagedView.ts"
 import type { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
+import type { ResultView } from "./view/resultView.ts"
 import type { RowSource } from "./view/rowSource.ts"
 import { SharedView } from "./view/sharedView.ts"
 import type { Sharer } from "./view/sharer.ts"
@@ -47,7 +48,7 @@ class RoutedRows implements RowSource<IncrementalView, ViewRouter> {
     this.sharing.remove(view, router)
     for (const table of view.mainTables)
       if (!router.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router))
-    this.releases.add(view)
+    this.releases.add(view, view.matching(), view.matches)
   }
 }
 
@@ -73,7 +74,7 @@ class PagedRows implements RowSource<PagedView, ViewRouter> {
     router.unrouted--
     view.leave()
     this.ordered.release(view.plainShape.table!, view.plainShape.page!)
-    this.releases.add(view)
+    this.releases.add(view, view.matching(), view.matches)
   }
 }
 
@@ -84,7 +85,9 @@ class LentRows<V extends Sharer> implements RowSource<V, ViewRouter> {
   private readonly own: (view: V) => Slices<void>
   private readonly left: (view: V) => void
 
-  /** `own`: the rest of the first fill, when the lender has its rows; `left`: takes back what records hold of a view. */
+  /**
+   * `own`: the rest of the first fill, when the lender has its rows; `left`: takes back what records hold of a view.
+   */
   constructor(held: HeldViews, releases: Releases, own: (view: V) => Slices<void>, left: (view: V) => void) {
     this.held = held
     this.releases = releases
@@ -145,7 +148,7 @@ function* nothing(): Slices<void> {}
 
 export class RowSources {
   readonly ordered: OrderedIndexes
-  private readonly around: EngineContext<IncrementalView>
+  private readonly around: EngineContext<ResultView>
   private readonly sharing: Sharing
   private readonly routed: RoutedRows
   private readonly paged: PagedRows
@@ -154,7 +157,7 @@ export class RowSources {
   private readonly rerun: RerunRows
 
   constructor(
-    around: EngineContext<IncrementalView>,
+    around: EngineContext<ResultView>,
     sharing: Sharing,
     held: HeldViews,
     releases: Releases,
@@ -172,11 +175,11 @@ export class RowSources {
       held,
       releases,
       (view) => view.fillGroups(),
-      (view) => releases.add(view)
+      (view) => releases.add(view, [], 0)
     )
   }
 
-  /** A view of a shape with who brings its rows. `keys`: where it reads its page, if it is one. */
+  /** A view of a shape with the source of its rows. `keys`: where it reads its page, if it is one. */
   heldBy(router: ViewRouter, spec: ViewSpec, keys: PageKeys | undefined): Held {
     const { around } = this
     if (keys !== undefined) return new Held(this.pageOf(spec, keys), this.paged, router, around.evaluating)

@@ -73,7 +73,7 @@ const removeRow = (read: ReadByRows, reader: Reader, row: ReaderRow): void => {
   if (read.reader.size === 0) read.reader = undefined
 }
 
-const none: ReadonlySet<Read> = new Set()
+export const nothing: ReadonlySet<Read> = new Set()
 
 export class Dependencies {
   private readonly byText = new Map<string, ReadByRows>()
@@ -88,7 +88,7 @@ export class Dependencies {
   /** Replaces what this row of this reader has read. */
   watch(reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>): void {
     let rows = this.byReader.get(reader)
-    const before = rows?.get(row) ?? none
+    const before = rows?.get(row) ?? nothing
     if (before.size === 0 && reads.size === 0) return
     for (const read of reads) if (!before.has(read)) this.link(read, reader, row)
     for (const read of before) if (!reads.has(read)) this.unlink(read, reader, row)

@@ -16,12 +16,12 @@ import {
   type ReadResult,
   rereadAll
 } from "./dependencies.ts"
-import type { IncrementalView } from "./incrementalView.ts"
+import type { ResultView } from "./resultView.ts"
 import { tableRead } from "./source.ts"
 
 /** A row to read again. */
 interface Reread {
-  readonly view: IncrementalView
+  readonly view: ResultView
   readonly row: ReaderRow
   /** The one result it shows that has changed; undefined where more has, so that the row has to be evaluated. */
   cause: ReadResult | undefined
@@ -32,11 +32,11 @@ const none: ReadonlyArray<Reread> = []
 
 export class DirtyRows implements DirtyRowSink {
   private all: Array<Reread> | undefined = undefined
-  private byRow: Map<IncrementalView, Map<ReaderRow, Reread>> | undefined = undefined
+  private byRow: Map<ResultView, Map<ReaderRow, Reread>> | undefined = undefined
 
   /** `result`: what the row has read and has moved, if it is a result. */
   add(reader: Reader, row: ReaderRow, result: ReadResult | undefined): void {
-    const view = reader as IncrementalView
+    const view = reader as ResultView
     const cause = view.plainShape.onlyShows ? result : undefined
     const known = this.find(view, row)
     if (known !== undefined) {
@@ -72,14 +72,14 @@ export class DirtyRows implements DirtyRowSink {
       if (all[i]!.view.stratum === stratum) all[i]!.view.reread(all[i]!.row, all[i]!.cause)
   }
 
-  private find(view: IncrementalView, row: ReaderRow): Reread | undefined {
+  private find(view: ResultView, row: ReaderRow): Reread | undefined {
     if (this.byRow !== undefined) return this.byRow.get(view)?.get(row)
     const all = this.all ?? none
     for (let i = 0; i < all.length; i++) if (all[i]!.row === row && all[i]!.view === view) return all[i]
     return undefined
   }
 
-  private file(byRow: Map<IncrementalView, Map<ReaderRow, Reread>>, reread: Reread): void {
+  private file(byRow: Map<ResultView, Map<ReaderRow, Reread>>, reread: Reread): void {
     const rows = byRow.get(reread.view)
     if (rows === undefined) byRow.set(reread.view, new Map([[reread.row, reread]]))
     else rows.set(reread.row, reread)

@@ -15,10 +15,11 @@ import { sameResults } from "../delta/delta.ts"
 import { digestOf, type Hash64 } from "../delta/hash.ts"
 import { keptBy, keptOf, pieceBytes } from "../keptBytes.ts"
 import type { Groups } from "../operators/groups.ts"
-import { type Splitting, splitRow } from "../operators/split.ts"
+import { splitRow } from "../operators/split.ts"
 import { type Shape, sortValues, unsorted } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { childrenOf } from "./children.ts"
+import type { Presenter } from "./presenter.ts"
 import { FullRow, isOf, PlainRow, type ViewRow } from "./viewRow.ts"
 
 /** What of a view decides. */
@@ -27,15 +28,15 @@ export interface Matching {
   readonly failsAsWhole: boolean
   readonly around: EngineContext
   readonly groups: Groups | undefined
+  readonly presenter: Pick<Presenter<never>, "rowOf">
   readonly watchSlot: number
   /** Its rows need the values that they are ordered by. */
   readonly sortsRows: boolean
 }
 
 /** The row with what it brings to its group. */
-const brought = (
-  { around: { kept }, plainShape: shape }: Matching,
-  groups: Groups,
+export const groupedRow = (
+  { around: { kept }, groups, plainShape: shape }: Matching,
   slot: RecordSlot,
   scope: Scope,
   before: ViewRow | undefined,
@@ -49,13 +50,12 @@ const brought = (
   if (keeps > 0) kept.require(keeps - keptBy(before))
   // The group is found by the text of its key.
   if (!key.every(isSmall)) payWriting(budget, key)
-  return groups.member(slot, sourceIndex, contribution, before, keeps)
+  return groups!.member(slot, sourceIndex, contribution, before, keeps)
 }
 
 /** The row with the pieces that it is split into. */
-const pieces = (
+export const pieceRow = (
   owner: Matching,
-  splitting: Splitting,
   slot: RecordSlot,
   scope: Scope,
   before: ViewRow | undefined,
@@ -64,7 +64,7 @@ const pieces = (
   const { kept, source } = owner.around,
     { budget } = scope,
     { bytes } = budget
-  const split = splitting(scope, slot.id, source, owner.failsAsWhole)
+  const split = owner.plainShape.splitting!(scope, slot.id, source, owner.failsAsWhole)
   const keeps = bytes - budget.bytes + pieceBytes * split.contents.length
   kept.require(keeps - keptBy(before))
   return splitRow(owner, slot, sourceIndex, split, before, keeps)
@@ -84,15 +84,14 @@ export const match = (
 ): ViewRow | undefined => {
   const {
     around: { evaluating, kept, source },
-    groups,
     plainShape: shape,
-    failsAsWhole
+    failsAsWhole,
+    presenter: { rowOf }
   } = owner
   evaluating.begin(owner.watchSlot)
   const filter = routed ? shape.residual : shape.filter
   if (filter !== undefined && !isTruthy(filter(scope))) return undefined
-  if (groups !== undefined) return brought(owner, groups, slot, scope, before, sourceIndex)
-  if (shape.splitting !== undefined) return pieces(owner, shape.splitting, slot, scope, before, sourceIndex)
+  if (rowOf !== undefined) return rowOf(owner, slot, scope, before, sourceIndex)
   const { budget } = scope
   let { bytes } = budget
   const filtered = source.count

@@ -9,22 +9,25 @@
 
 import { isSmall } from "../../surql/evaluate/charge.ts"
 import { type Failure, failureOf } from "../../surql/evaluate/failure.ts"
-import type { Slices } from "../../surql/evaluate/scope.ts"
+import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import { payWriting } from "../../surql/written/paid.ts"
 import type { EngineContext, ViewSpec } from "../context.ts"
 import { pacing } from "../index/router.ts"
 import type { Entry } from "../operators/groupScan.ts"
+import type { GroupRow } from "../operators/groups.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import { IncrementalView } from "./incrementalView.ts"
+import type { ReaderRow } from "./dependencies.ts"
+import type { IncrementalView } from "./incrementalView.ts"
+import { ResultView } from "./resultView.ts"
 import { type Bringing, type Lent, ownSlotOf, type Sharer } from "./sharer.ts"
 import type { RowError, Told } from "./view.ts"
 import type { ViewRow } from "./viewRow.ts"
 
 const failed = (made: Entry | Failure | undefined): made is Failure => made !== undefined && "kind" in made
 
-export class GroupedView extends IncrementalView implements Sharer {
+export class GroupedView extends ResultView implements Sharer {
   readonly lender: IncrementalView
   /** During the first fill the rows that have moved since it began, as they were then; undefined: they were none. */
   private missed: Map<RecordSlot, Obj | undefined> | undefined = undefined
@@ -32,7 +35,7 @@ export class GroupedView extends IncrementalView implements Sharer {
   /** The rows of the first fill. */
   private beginning: ReadonlyArray<ViewRow> | undefined = undefined
 
-  constructor(spec: ViewSpec, around: EngineContext<IncrementalView>, lender: IncrementalView) {
+  constructor(spec: ViewSpec, around: EngineContext<ResultView>, lender: IncrementalView) {
     super(spec, around)
     this.lender = lender
   }
@@ -139,7 +142,7 @@ export class GroupedView extends IncrementalView implements Sharer {
     this.failsWith(slot, failure)
   }
 
-  override *entries(): Iterable<Entry> {
+  *entries(): Iterable<Entry> {
     for (const { slot, sourceIndex } of this.beginning ?? this.lender.matching()) {
       const doc = this.docOf(slot)
       const entry = doc && this.entryOf(slot, sourceIndex, doc, undefined)
@@ -152,16 +155,24 @@ export class GroupedView extends IncrementalView implements Sharer {
     yield* this.lender.failures()
   }
 
-  /** None: the lender keeps the rows. */
-  override matching(): Iterable<ViewRow> {
-    return []
+  figures(): PlanFigures {
+    return this.figuresWith(this.lender.matches, this.lender.sharing)
   }
 
-  override get matches(): number {
-    return 0
+  /** It reads nothing but what building the row of a group reads. */
+  reread(row: ReaderRow): void {
+    if (this.uses >= 0) this.groups!.reread(row as string)
   }
 
-  override figures(): PlanFigures {
-    return { ...super.figures(), matching: this.lender.matches, sharing: this.lender.sharing }
+  get ranking(): undefined {
+    return undefined
+  }
+
+  protected inOrder(): ReadonlyArray<GroupRow> {
+    return drain(this.inOrderSliced())
+  }
+
+  protected inOrderSliced(): Slices<ReadonlyArray<GroupRow>> {
+    return this.groups!.rowsSliced()
   }
 }

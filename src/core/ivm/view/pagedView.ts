@@ -27,6 +27,7 @@ import { isLive, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { ReaderRow, ReadResult } from "./dependencies.ts"
 import { IncrementalView } from "./incrementalView.ts"
 import type { Output } from "./output.ts"
+import type { ResultView } from "./resultView.ts"
 import { isOf, PlainRow, type ViewRow } from "./viewRow.ts"
 
 /** New rows that the first fill evaluates between two pauses; one of more steps counts as several. */
@@ -70,7 +71,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   /** `topRows`: what the views of its filter know of the first rows in the index. */
   constructor(
     spec: ViewSpec,
-    around: EngineContext<IncrementalView>,
+    around: EngineContext<ResultView>,
     index: OrderedIndex,
     keys: PageKeys,
     topRows: (filters: boolean) => TopRows
@@ -265,10 +266,12 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return this.known()
   }
 
+  /** It is in order. */
+  override *arrange(): Slices<void> {}
+
   protected override pageFigures(): PlanFigures["page"] {
-    const { index } = this
-    const order = index.ordering.terms.map(({ field }) => field).join(", ") || "id"
-    return { order, ...index.figures(), filtered: this.filters ? this.top?.figures() : undefined }
+    const order = this.index.ordering.terms.map(({ field }) => field).join(", ") || "id"
+    return { order, ...this.index.figures(), filtered: this.filters ? this.top?.figures() : undefined }
   }
 
   /**

@@ -1,10 +1,12 @@
+/**
+ * Where the rows of a view come from: a router shows it changed records, a page reads an ordered index, another view
+ * lends its rows, or the query is run again.
+ *
+ * The engine adds a view, fills it and lets it go through its source, and need not know which kind of view it is.
+ */
 import type { Slices } from "../../surql/evaluate/scope.ts"
 
-/**
- * Who brings a view its rows: a router shows it changed records, a page reads an ordered index, another view lends its
- * rows, or the query is run again. The engine adds a view, fills it and lets it go through its source, and need not
- * know which kind of view it is. One source serves all views of its kind. `R`: the router of the view's shape.
- */
+/** One source serves all views of its kind. `R`: the router of the view's shape. */
 export interface RowSource<V, R> {
   /** From here on changes reach the view. */
   enlist(view: V, router: R): void

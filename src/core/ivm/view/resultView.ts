@@ -1,0 +1,397 @@
+/**
+ * What a view shows and tells of it: its result in order, as rows and as a value, its failures, and what a step has
+ * changed. Where the rows come from is left to the classes that extend it.
+ *
+ * The result of a subquery is `strict`: the database fails the row around it where a row of it fails, so it keeps all
+ * rows that match and says that it fails; a view leaves failing rows out (D2a).
+ */
+import { type Failure, isSame, raiseAgain } from "../../surql/evaluate/failure.ts"
+import type { Scope, Slices } from "../../surql/evaluate/scope.ts"
+import { compareStrings } from "../../surql/values/order.ts"
+import type { Value } from "../../surql/values/value.ts"
+import { noSlot } from "../../view/watch.ts"
+import type { EngineContext, ViewSpec } from "../context.ts"
+import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown } from "../delta/delta.ts"
+import type { Hash64 } from "../delta/hash.ts"
+import type { StepEnd } from "../delta/stepLog.ts"
+import { SubqueryValues } from "../index/subqueryValues.ts"
+import type { Entry } from "../operators/groupScan.ts"
+import { type GroupOwner, Groups } from "../operators/groups.ts"
+import { type Kind, ResultSet, severalRows } from "../operators/resultSet.ts"
+import type { Bounds } from "../operators/window.ts"
+import type { BoundSources } from "../query/boundSources.ts"
+import { type PlanFigures, planOf } from "../query/explain.ts"
+import type { Params } from "../query/lift.ts"
+import type { Shape } from "../query/shape.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
+import { nothing, type Reader, type ReaderRow, type ReadResult } from "./dependencies.ts"
+import { madeOf, type Output } from "./output.ts"
+import { type Presenter, presenterOf } from "./presenter.ts"
+import type { Sharer } from "./sharer.ts"
+import { contentOf, eachShown, shownRows } from "./showing.ts"
+import { isBehindWindow } from "./unread.ts"
+import type { PlanRow, Ranking, ResultRow, RowError, View } from "./view.ts"
+import type { ViewRow } from "./viewRow.ts"
+
+/** Results read of a view since it last moved. */
+interface Cache {
+  sorted?: ReadonlyArray<Output>
+  answer?: Value
+  /** Whether the answer is known: it may be NONE. */
+  answered?: true
+  failure?: { readonly is: Failure | undefined }
+}
+
+/** It is the result of its rows, and no object beside it: a change finds either cold. */
+export abstract class ResultView
+  extends ResultSet<Output>
+  implements View, Reader, ReadResult, ChildResult, GroupOwner
+{
+  // What a change comes by stands first: that much less of a cold view is loaded.
+  declare readonly around: EngineContext<ResultView>
+  readonly plainShape: Shape
+  readonly params: Params
+  readonly groups: Groups | undefined
+  readonly presenter: Presenter<ResultView>
+  private failureMoved = false
+  /** A step will ask for the moves. As in the first fill, of which nothing is a delta: it has an end of its own. */
+  private isDirty = true
+  private cache: Cache | undefined = undefined
+  /** The views that are filed by its values, where it is the result of a subquery; else those that show its rows. */
+  private followers: SubqueryValues | Set<Sharer> | undefined = undefined
+  // The rows that show or use it as a subquery.
+  reader: ReadResult["reader"] = undefined
+  row: ReaderRow = ""
+  /** The last step that did something to it and that rows hear of, and where what it did is kept. */
+  private lastStep = -1
+  private last = -1
+  generation: number
+  /** How many views hold it; -1: it was let go, and only what it had read finds it. */
+  uses = 0
+  protected failing: Map<string, Failure> | undefined = undefined
+  /** Bytes that its rows keep of their own. */
+  kept = 0
+  readonly failsAsWhole: boolean
+  readonly boundSources: BoundSources | undefined
+  readonly bounds: Bounds
+  readonly key: string
+
+  constructor(
+    { bounds, generation, key, params, shape, boundSources, failsAsWhole, paged }: ViewSpec,
+    around: EngineContext<ResultView>
+  ) {
+    const windowed = shape.windowed && !paged
+    super((shape.groups?.kind ?? shape.kind) as Kind<Output>, windowed ? bounds : undefined, shape.only, around)
+    this.plainShape = shape
+    this.params = params
+    this.generation = generation
+    this.failsAsWhole = failsAsWhole
+    this.boundSources = boundSources
+    this.bounds = bounds
+    this.key = key
+    this.presenter = presenterOf(shape)
+    this.groups = shape.groups && new Groups(shape.groups, this, around.counters, this, shape.reaches)
+  }
+
+  get shape(): string {
+    return this.plainShape.text
+  }
+
+  get stratum(): number {
+    return this.plainShape.stratum
+  }
+
+  get aliases(): ReadonlyArray<string> {
+    return this.plainShape.aliases
+  }
+
+  get only(): boolean {
+    return this.plainShape.only
+  }
+
+  get mainTables(): ReadonlyArray<string> {
+    return this.boundSources === undefined ? [this.plainShape.table!] : [...this.boundSources.tables()]
+  }
+
+  get otherTables(): ReadonlyArray<string> {
+    return this.plainShape.otherTables
+  }
+
+  get sum(): Hash64 {
+    return this
+  }
+
+  *finishFill(): Slices<void> {
+    if (this.groups !== undefined) yield* this.presenter.settleSliced(this, this.generation)
+    if (this.hasWindow) yield* this.sortLoaded()
+  }
+
+  /** Ends the first fill: the rows there now are no delta. */
+  begin(): void {
+    this.presenter.settle(this, this.generation)
+    this.filled()
+    // The fill told nothing of its moves: results read meanwhile are out of date.
+    this.changed()
+    this.isDirty = this.failureMoved = false
+  }
+
+  /** Ends a step. Bumps the generation when there is a delta. */
+  finish(): StepEnd {
+    if (this.presenter.settle(this, this.generation + 1)) this.failsOtherwise()
+    const moves = this.moved()
+    const delta = moves?.finish(this.aliases)
+    const valueSetDelta =
+      moves &&
+      this.list?.turn(moves.all.map(({ after, slot }) => [slot, after && { value: contentOf(this, after as Output) }]))
+    const moved = delta !== undefined || this.failureMoved
+    this.failureMoved = this.isDirty = false
+    if (delta !== undefined) this.generation++
+    const ended: StepEnd = {
+      delta,
+      moved,
+      valueSetDelta:
+        valueSetDelta === undefined || valueSetDelta.gained.length + valueSetDelta.lost.length === 0
+          ? undefined
+          : valueSetDelta,
+      before: moves
+    }
+    if (this.reader !== undefined) {
+      this.lastStep = this.around.step()
+      this.last = this.around.moves.end(ended)
+    }
+    return ended
+  }
+
+  /** Its values as a list that views are filed by, kept from the first follower on. */
+  subqueryValues(): SubqueryValues {
+    const { list } = this
+    if (list !== undefined) return list
+    const made = new SubqueryValues(this.ordered().map((row) => [(row as ViewRow).slot, contentOf(this, row)]))
+    this.followers = made
+    return made
+  }
+
+  private get list(): SubqueryValues | undefined {
+    return this.followers instanceof SubqueryValues ? this.followers : undefined
+  }
+
+  get isNeeded(): boolean {
+    return this.reader !== undefined || this.isFollowed
+  }
+
+  /** The result of a subquery stands under the slot of the view that it was made for. */
+  get ownSlot(): number {
+    return this.failsAsWhole ? noSlot : this.watchSlot
+  }
+
+  private get isFollowed(): boolean {
+    const { followers } = this
+    return followers instanceof SubqueryValues ? followers.followers.size > 0 : followers !== undefined
+  }
+
+  /** The views that show its rows in their own way. */
+  get sharers(): ReadonlySet<Sharer> | undefined {
+    return this.followers instanceof Set ? this.followers : undefined
+  }
+
+  /** How many views show the rows that it keeps, where any does beside it. */
+  get sharing(): number {
+    return this.sharers === undefined ? 0 : this.sharers.size + Math.sign(this.uses)
+  }
+
+  /** From here on this view shows its rows too. */
+  lend(view: Sharer): void {
+    if (this.followers instanceof Set) this.followers.add(view)
+    else this.followers = new Set([view])
+  }
+
+  /** A view shows its rows no more. */
+  takeBack(view: Sharer): void {
+    if (this.followers instanceof Set && this.followers.delete(view) && this.followers.size === 0)
+      this.followers = undefined
+  }
+
+  *arrange(): Slices<void> {
+    const cache = (this.cache ??= {})
+    if (cache.sorted !== undefined || this.hasWindow) return
+    const sorted = yield* this.inOrderSliced()
+    // A change has left the cache behind.
+    if (this.cache === cache) cache.sorted = sorted
+  }
+
+  rows(): ReadonlyArray<ResultRow> {
+    return shownRows(this, this.ordered())
+  }
+
+  each(): Iterable<ResultRow> {
+    return eachShown(this, this.ordered())
+  }
+
+  errors(): ReadonlyArray<RowError> {
+    return [...this.failures()].sort((a, b) => compareStrings(a.id, b.id))
+  }
+
+  *failures(): Iterable<RowError> {
+    if (this.several) return yield { id: "", failure: severalRows }
+    yield* this.presenter.errors(this)
+    for (const [id, failure] of this.failing ?? []) yield { id, failure }
+  }
+
+  plan(): ReadonlyArray<PlanRow> {
+    return planOf(this.plainShape, this.figures())
+  }
+
+  abstract figures(): PlanFigures
+
+  protected figuresWith(matching: number, sharing: number): PlanFigures {
+    return {
+      tables: this.mainTables,
+      matching,
+      shown: this.size,
+      groups: this.groups?.size ?? 0,
+      costs: this.costs(),
+      declined: this.around.declined,
+      page: undefined,
+      sharing
+    }
+  }
+
+  /** Evaluates again a row, or a group, because something that it had read has changed. */
+  abstract reread(row: ReaderRow, cause: ReadResult | undefined): void
+
+  /** What its matching rows bring to groups now. */
+  abstract entries(): Iterable<Entry>
+
+  abstract readonly ranking: Ranking | undefined
+
+  /** What it shows, in order, where no window has it in order. */
+  protected abstract inOrder(): ReadonlyArray<Output>
+
+  /** The same with pauses. */
+  protected abstract inOrderSliced(): Slices<ReadonlyArray<Output>>
+
+  *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
+    for (const [alias, parent, result] of this.results())
+      yield [alias, parent, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
+  }
+
+  *childEntries(): Iterable<ChildEntry> {
+    for (const [alias, parent, result] of this.results())
+      yield* this.around.source.aside(() => entriesNow(parent, alias, result))
+  }
+
+  /** The results that rows show, each with its alias and the row's key. */
+  private *results(): Iterable<readonly [alias: string, parent: string, result: ChildResult]> {
+    if (this.plainShape.children.length === 0) return
+    for (const row of this.ordered())
+      for (const [i, result] of (row.children ?? []).entries())
+        if (result !== undefined) yield [this.aliases[i]!, row.key, result]
+  }
+
+  get repeats(): boolean {
+    return this.plainShape.children.length > 0 || this.plainShape.splitting !== undefined
+  }
+
+  shownRows(): Iterable<Shown> {
+    return this.ordered()
+  }
+
+  sumBefore(): Hash64 {
+    return this.lastEnd()?.before ?? this
+  }
+
+  lastDelta(): Delta | undefined {
+    return this.lastEnd()?.delta
+  }
+
+  /** What the current step did to it, if it did anything. */
+  private lastEnd(): StepEnd | undefined {
+    return this.lastStep === this.around.step() ? this.around.moves.ended(this.last) : undefined
+  }
+
+  fails(): boolean {
+    const quiet =
+      this.failing === undefined && this.groups === undefined && !this.plainShape.checksProjection && !this.several
+    return !quiet && this.around.source.aside(() => this.failure()) !== undefined
+  }
+
+  /** Why a strict result fails as a whole; undefined when it does not. */
+  failure(): Failure | undefined {
+    const cache = (this.cache ??= {})
+    cache.failure ??= { is: this.firstFailure() }
+    return cache.failure.is
+  }
+
+  private firstFailure(): Failure | undefined {
+    const first = this.errors().find(({ id }) => id === "" || !isBehindWindow(this, id))
+    if (first !== undefined) return first.failure
+    return this.plainShape.checksProjection
+      ? this.ordered().find((member) => member.failure !== undefined)?.failure
+      : undefined
+  }
+
+  /** The answer of a strict result; fails as the database does. */
+  value(): Value {
+    const failure = this.failure()
+    if (failure !== undefined) raiseAgain(failure)
+    const cache = (this.cache ??= {})
+    if (cache.answered) return cache.answer
+    const {
+      plainShape: shape,
+      around: { source }
+    } = this
+    const rows = this.ordered().map((row) => {
+      const made = madeOf(row)
+      return made === undefined
+        ? shape.project(source.scope((row as ViewRow).slot.doc!, this.params, (row as ViewRow).slot.id))
+        : made.value
+    })
+    cache.answered = true
+    return (cache.answer = this.only ? rows[0] : rows)
+  }
+
+  protected failsWith({ id }: RecordSlot, failure: Failure | undefined): void {
+    if (this.failing === undefined && failure === undefined) return
+    const { text } = id
+    if (isSame(failure, this.failing?.get(text))) return
+    if (failure === undefined) {
+      this.failing?.delete(text)
+      if (this.failing?.size === 0) this.failing = undefined
+    } else (this.failing ??= new Map()).set(text, failure)
+    this.failsOtherwise()
+  }
+
+  protected failsOtherwise(): void {
+    if (!this.failsAsWhole) return
+    this.failureMoved = true
+    this.changed()
+  }
+
+  changed(): void {
+    this.cache = undefined
+    if (this.isDirty) return
+    this.isDirty = true
+    this.around.dirty(this)
+  }
+
+  buildScope(): Scope {
+    return this.around.source.wholeScope(this.params)
+  }
+
+  keep(bytes: number): void {
+    this.kept += bytes
+    this.around.kept.used += bytes
+  }
+
+  requireRoom(bytes: number): void {
+    this.around.kept.require(bytes)
+  }
+
+  built(name: string, gone: boolean): void {
+    this.around.watch(this, name, gone ? nothing : this.around.source.reads)
+  }
+
+  private ordered(): ReadonlyArray<Output> {
+    return ((this.cache ??= {}).sorted ??= this.inWindow() ?? this.inOrder())
+  }
+}
