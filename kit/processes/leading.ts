@@ -3,8 +3,8 @@ import { Context, Effect, Layer } from "effect"
 import { SharedLog } from "../../src/ports/SharedLog.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
 import { Wal, WalFailed } from "../../src/ports/Wal.ts"
+import { type FollowerReplica, LeaderElection } from "../../src/scheduler/standby/LeaderElection.ts"
 import * as LeaderWal from "../../src/scheduler/standby/leaderWal.ts"
-import { type Following, Standing } from "../../src/scheduler/standby/Standing.ts"
 
 /** A lease that no busy machine lets pass: what takes over here is handed the log. */
 export const leaseMs = 20_000
@@ -15,7 +15,7 @@ export interface LeadingOptions {
   readonly copies: number
 }
 
-const nothing: Following = {
+const nothing: FollowerReplica = {
   step: () => Effect.succeed(false),
   canLead: () => true,
   applied: () => 0,
@@ -26,11 +26,11 @@ const nothing: Following = {
 export const leadingOf = (shared: Layer.Layer<SharedLog, StartFault>, { copies, leaseMs, name }: LeadingOptions) =>
   Effect.gen(function* () {
     const log = Context.get(yield* Layer.build(shared), SharedLog)
-    const standing = yield* Standing.make(log, { name, leaseMs })
-    const frame = yield* standing.follow(`http://${name}`, nothing)
-    const led = yield* LeaderWal.make(standing, frame, { copies, synced: 0, keep: () => Effect.succeed(undefined) })
-    yield* standing.lead(led)
-    return { log, standing, wal: led.wal, pool: log.pool(standing.termOf(frame)), epoch: frame.epoch }
+    const election = yield* LeaderElection.make(log, { name, leaseMs })
+    const frame = yield* election.follow(`http://${name}`, nothing)
+    const led = yield* LeaderWal.make(election, frame, { copies, synced: 0, keep: () => Effect.succeed(undefined) })
+    yield* election.lead(led)
+    return { log, election, wal: led.wal, pool: log.pool(election.termOf(frame)), epoch: frame.epoch }
   })
 
 /** For a layer whose error is the port's own. */

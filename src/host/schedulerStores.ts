@@ -23,7 +23,7 @@ import { privateFolder } from "./process/privateFolder.ts"
 import { layerReplica } from "./sqlite/ReplicaFile.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { AuthLevel } from "./surreal/SurrealLink.ts"
-import { remembering } from "./tokenFile.ts"
+import { withTokenFile } from "./tokenFile.ts"
 import { layerLog } from "./wal/serverLog.ts"
 import { layerFile } from "./wal/WalFile.ts"
 
@@ -91,7 +91,7 @@ const upstreamOf = (folder: string, database: SourceDatabase | undefined): Layer
       (drivers) => drivers.layerServer({ kind: "server", url }, access)
     )
   )
-  return Layer.provide(remembering(folder, SurrealUpstream.layer), client)
+  return Layer.provide(withTokenFile(folder, SurrealUpstream.layer), client)
 }
 
 /**

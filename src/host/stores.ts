@@ -29,7 +29,7 @@ import { privateFolder } from "./process/privateFolder.ts"
 import { layerRebuildable } from "./sqlite/rebuildable.ts"
 import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
 import type { Access, AuthLevel } from "./surreal/SurrealLink.ts"
-import { remembering } from "./tokenFile.ts"
+import { withTokenFile } from "./tokenFile.ts"
 
 type Stores = Layer.Layer<Database | SavedState | Upstream | DatabaseJobs, StartFault>
 
@@ -142,7 +142,7 @@ const upstreamOf = (
       })
     )
   }
-  return Layer.merge(remembering(settings.dataDir, SurrealUpstream.layer), SurrealJobs.layerDatabaseJobs).pipe(
+  return Layer.merge(withTokenFile(settings.dataDir, SurrealUpstream.layer), SurrealJobs.layerDatabaseJobs).pipe(
     Layer.provide(
       Layer.unwrapEffect(
         Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb)))

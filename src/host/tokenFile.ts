@@ -7,7 +7,10 @@ import { inFile } from "../ports/SavedState.ts"
 import { Upstream, type UpstreamShape } from "../ports/Upstream.ts"
 
 /** A database that this node follows, with a file that says under which token it last did. */
-export const remembering = <E, R>(folder: string, upstream: Layer.Layer<Upstream, E, R>): Layer.Layer<Upstream, E, R> =>
+export const withTokenFile = <E, R>(
+  folder: string,
+  upstream: Layer.Layer<Upstream, E, R>
+): Layer.Layer<Upstream, E, R> =>
   Layer.effect(
     Upstream,
     Effect.map(

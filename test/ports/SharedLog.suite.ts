@@ -88,11 +88,11 @@ export const sharedLogSuite = (engine: string, { freshLog, leading, sharedOf, wa
       yield* old.pool.open(old.log.logId)
       yield* old.wal.append(["1"])
       // As if it had been silent for a lease: what the next one would find.
-      yield* old.log.handOver(old.standing.self)
+      yield* old.log.handOver(old.election.self)
       const next = yield* leading(url, "next")
       const late = yield* Effect.flip(old.pool.write([{ tag: "PersistJob", row: job }]))
       expect(late.message).toMatch(/another scheduler leads it now/)
-      const end = yield* Effect.exit(old.standing.lost)
+      const end = yield* Effect.exit(old.election.lost)
       expect(Exit.isFailure(end) && Cause.squash(end.cause)).toMatchObject({ exitCode: 4 })
       expect((yield* Effect.flip(old.wal.append(["2"]))).reason).toBe("fenced")
       expect((yield* next.pool.open(next.log.logId)).saved.jobs).toEqual([])
@@ -105,14 +105,14 @@ export const sharedLogSuite = (engine: string, { freshLog, leading, sharedOf, wa
 
   test("D60 the log is cut only below what another scheduler has on disk, and in steps", () =>
     Effect.gen(function* () {
-      const { log, standing, wal } = yield* leading(freshLog(), "one", 3_000, 2)
+      const { log, election, wal } = yield* leading(freshLog(), "one", 3_000, 2)
       yield* wal.append(Array.from({ length: 12_000 }, (_, i) => String(i)))
       yield* wal.dropBefore(9_000)
       expect(yield* wal.keptAfter).toBe(0)
       const tell = (synced: number, applied: number) =>
         log.announce({ ...noWays, self: "other/1", name: "other", url: "http://other", synced, applied })
       yield* tell(8_000, 9_500)
-      yield* Effect.repeat(Effect.sleep(50), { until: () => standing.status().members.length === 2 })
+      yield* Effect.repeat(Effect.sleep(50), { until: () => election.status().members.length === 2 })
       yield* wal.dropBefore(11_000)
       expect(yield* wal.keptAfter).toBe(8_000)
       yield* tell(11_500, 11_500)

@@ -32,7 +32,7 @@ describe.each(clients)("a request handed on over %s", (_, client) => {
   afterAll(() => new Promise<void>((done) => void leader.close(() => done())))
 
   it("D34 the caller's trace context goes on as it came, within a span or without", async () => {
-    const standing = {
+    const election = {
       leaderUrl: () => `http://127.0.0.1:${(leader.address() as AddressInfo).port}`,
       otherLeader: Effect.never,
       reach: undefined
@@ -42,7 +42,7 @@ describe.each(clients)("a request handed on over %s", (_, client) => {
       HttpServerRequest.fromWeb(new Request("http://standby/ingest", { method: "POST", headers, body: "[]" }))
     const statuses = await Effect.runPromise(
       Effect.gen(function* () {
-        const forward = yield* Forward.make(standing)
+        const forward = yield* Forward.make(election)
         const handed = [forward(post()), Effect.withSpan(forward(post()), "of the server"), forward(post())]
         return (yield* Effect.all(handed)).map(({ status }) => status)
       }).pipe(Effect.provide(Layer.mergeAll(client, RequestBody.layer, Serving.layer, SchedulerConfig.layerOf({}))))
@@ -55,14 +55,14 @@ describe.each(clients)("a request handed on over %s", (_, client) => {
   })
 
   it("D60 what goes on, an answer or a body, ends when the scheduler that hands it on stops", async () => {
-    const standing = {
+    const election = {
       leaderUrl: () => `http://127.0.0.1:${(leader.address() as AddressInfo).port}`,
       otherLeader: Effect.never,
       reach: undefined
     }
     const [text, status] = await Effect.runPromise(
       Effect.gen(function* () {
-        const forward = yield* Forward.make(standing)
+        const forward = yield* Forward.make(election)
         const { stop } = yield* Serving
         const fed = HttpServerResponse.toWeb(
           yield* forward(HttpServerRequest.fromWeb(new Request("http://standby/feed?after=0")))

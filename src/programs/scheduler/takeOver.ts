@@ -17,9 +17,9 @@ import { ReplicaFile } from "../../ports/Snapshots.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { startFault, Wal } from "../../ports/Wal.ts"
 import type { SchedulerConfigShape } from "../../scheduler/Config.ts"
+import { LeaderElection } from "../../scheduler/standby/LeaderElection.ts"
 import * as LeaderWal from "../../scheduler/standby/leaderWal.ts"
 import * as Standby from "../../scheduler/standby/Standby.ts"
-import { Standing } from "../../scheduler/standby/Standing.ts"
 import * as Tail from "../../scheduler/standby/tail.ts"
 import { serveOn, serverOn } from "./serveOn.ts"
 
@@ -37,13 +37,13 @@ export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layer
     const client = Layer.fresh(Exchange.layerClient(config.tls))
     const own = yield* Layer.build(client)
     const asks = Context.get(own, HttpClient.HttpClient)
-    const standing = yield* Standing.make(log, { ...config, name: config.schedulerId, asks })
-    const snapshots = yield* Effect.provide(Sources.make({ ...config, log, peers: () => standing.peers() }), own)
+    const election = yield* LeaderElection.make(log, { ...config, name: config.schedulerId, asks })
+    const snapshots = yield* Effect.provide(Sources.make({ ...config, log, peers: () => election.peers() }), own)
     const tail = yield* Tail.make(log, replica, { ...config, canClone: present, own: file, snapshots })
     const standby = yield* Scope.make()
     yield* Effect.addFinalizer((exit) => Scope.close(standby, exit))
     const around = yield* Layer.merge(serverOn(config, config.listen.port), metrics).pipe(
-      Layer.provideMerge(Standby.layer(standing, tail)),
+      Layer.provideMerge(Standby.layer(election, tail)),
       Layer.provide(client),
       Layer.provideMerge(Layer.mergeAll(Serving.layer, Progress.layer, Meters.layer)),
       Layer.fresh,
@@ -52,27 +52,27 @@ export const serve = (config: SchedulerConfigShape, { metrics }: Telemetry.Layer
     const port = yield* Context.get(around, Serving).port
     const url = config.advertisedUrl(port)
     yield* Effect.logInfo(`scheduler ${config.schedulerId} stands by at ${url}: log ${config.logName}`)
-    const frame = yield* Effect.provideService(standing.follow(url, tail), Progress, Context.get(around, Progress))
+    const frame = yield* Effect.provideService(election.follow(url, tail), Progress, Context.get(around, Progress))
     yield* Effect.logInfo(`this scheduler leads: term ${frame.epoch}, from seq ${tail.applied()} to ${frame.lastSeq}`)
     const { applied, synced, wal } = yield* Effect.mapError(
-      LeaderWal.make(standing, frame, {
+      LeaderWal.make(election, frame, {
         copies: config.logCopies,
         synced: tail.synced(),
         keep: (wanted) => snapshots.keep(file, wanted)
       }),
       startFault
     )
-    yield* standing.lead({ applied, synced })
+    yield* election.lead({ applied, synced })
     const led = Layer.mergeAll(
       Layer.succeed(Wal, wal),
-      Layer.succeed(PoolStore, log.pool(standing.termOf(frame))),
-      Layer.succeed(Leadership, standing)
+      Layer.succeed(PoolStore, log.pool(election.termOf(frame))),
+      Layer.succeed(Leadership, election)
     )
     // While it stops, too: it may be superseded then.
-    yield* Effect.forkDaemon(Effect.catchAll(standing.lost, (fault) => Process.endWithin(fault, endMs)))
+    yield* Effect.forkDaemon(Effect.catchAll(election.lost, (fault) => Process.endWithin(fault, endMs)))
     // Ended before the term is: what is under way at a stop is finished, and the pool written, while this one leads.
     const leading = yield* Effect.forkScoped(
       Effect.provide(serveOn(config, metrics, port, Scope.close(standby, Exit.void)), led)
     )
-    return yield* Effect.raceFirst(Fiber.join(leading), standing.lost)
+    return yield* Effect.raceFirst(Fiber.join(leading), election.lost)
   }).pipe(Effect.scoped)

@@ -65,7 +65,7 @@ export const tablesOf = (text: string): ReadonlyArray<string> | undefined => {
 
 type Refusal = ReturnType<typeof Errors.notRegistered> | typeof Errors.overflow
 
-interface Surroundings {
+interface FeedContext {
   readonly pool: PoolShape
   readonly run: (effect: Effect.Effect<void>) => void
   readonly encode: (text: string) => Uint8Array
@@ -88,11 +88,11 @@ class Feed {
   isAwaited = false
 
   constructor(
-    private readonly around: Surroundings,
+    private readonly context: FeedContext,
     readonly home: Home,
     { after, tables }: FeedAsked
   ) {
-    const { epoch, logId } = around.pool.identity
+    const { epoch, logId } = context.pool.identity
     const all = tables.includes("*")
     const wanted = new Set(tables)
     this.wants = (table) => all || wanted.has(table) || isOwn(table)
@@ -155,7 +155,7 @@ class Feed {
 
   /** Sends what has come, as far as the connection takes it. */
   pump(): void {
-    const { events, state } = this.around.pool
+    const { events, state } = this.context.pool
     const { head } = state().log
     while (!this.isOver && this.keepsUp && !this.isReading && this.writer.looked < head) {
       const from = this.writer.looked + 1
@@ -170,8 +170,8 @@ class Feed {
 
   private readLog(from: number, to: number): void {
     this.isReading = true
-    const { events } = this.around.pool
-    this.around.run(
+    const { events } = this.context.pool
+    this.context.run(
       Effect.matchEffect(events.entries(from, to, this.lastOf), {
         onFailure: ({ message }) =>
           Effect.zipRight(
@@ -186,14 +186,14 @@ class Feed {
             for (const entry of entries) text += this.writer.take(entry)
             this.write(text)
             this.pump()
-            this.around.settle()
+            this.context.settle()
           })
       })
     )
   }
 
   private write(text: string): void {
-    if (text !== "" && !this.isOver) this.keepsUp = this.sink!.write(this.around.encode(text))
+    if (text !== "" && !this.isOver) this.keepsUp = this.sink!.write(this.context.encode(text))
   }
 }
 
@@ -228,7 +228,7 @@ class Timer {
 
   constructor(
     private readonly ms: number,
-    private readonly run: Surroundings["run"],
+    private readonly run: FeedContext["run"],
     private readonly isNeeded: () => boolean,
     private readonly fire: () => void
   ) {}
@@ -255,17 +255,17 @@ class Open {
   private readonly words: Timer
   private readonly watermarks: Timer
 
-  constructor(private readonly around: Surroundings) {
-    this.pool = around.pool
+  constructor(private readonly context: FeedContext) {
+    this.pool = context.pool
     this.words = new Timer(
       wordsMs,
-      around.run,
+      context.run,
       () => this.some(({ isAhead }) => isAhead),
       () => this.tell()
     )
     this.watermarks = new Timer(
       watermarkMs,
-      around.run,
+      context.run,
       () => this.some(({ writer }) => writer.owesWatermark),
       () => {
         for (const feed of this.lastOnes.values()) feed.watermark()
@@ -298,12 +298,12 @@ class Open {
     const refused = this.refusal(asked)
     if (refused !== undefined) return refused
     const { registration, ssp } = State.inRegistration(this.pool.state(), asked.registration)!
-    const feed = new Feed(this.around, { registration, ssp }, { ...asked, after: this.startOf(asked) })
+    const feed = new Feed(this.context, { registration, ssp }, { ...asked, after: this.startOf(asked) })
     this.lastOnes.get(registration)?.end()
     this.lastOnes.set(registration, feed)
     feed.begin(stream(headers, { drained: feed.drained, gone: feed.gone }))
     this.arm()
-    this.around.run(this.pool.tell({ tag: "Followed", registration, ssp, tables: asked.tables }))
+    this.context.run(this.pool.tell({ tag: "Followed", registration, ssp, tables: asked.tables }))
     return undefined
   }
 
@@ -329,12 +329,12 @@ class Open {
     const feed = this.lastOnes.get(registration)
     if (feed === undefined || feed.isOver) {
       if (State.at(this.pool.state(), { registration, ssp }) === undefined) return false
-      this.around.run(this.pool.tell({ tag: "Applied", positions: [{ registration, ssp, seq }] }))
+      this.context.run(this.pool.tell({ tag: "Applied", positions: [{ registration, ssp, seq }] }))
       return true
     }
     if (feed.home.ssp !== ssp) return false
     feed.hear(seq)
-    if (this.isDue()) this.around.settle()
+    if (this.isDue()) this.context.settle()
     else this.arm()
     return true
   }
@@ -370,7 +370,7 @@ class Open {
       feed.told = feed.applied
       positions.push({ ...feed.home, seq: feed.told })
     }
-    if (positions.length > 0) this.around.run(this.pool.tell({ tag: "Applied", positions }))
+    if (positions.length > 0) this.context.run(this.pool.tell({ tag: "Applied", positions }))
   }
 
   beat(): void {

@@ -79,7 +79,7 @@ interface ShellDependencies {
   readonly wal: WalShape
   readonly replica: ReplicaShape
   readonly store: PoolStoreShape
-  readonly calls: Calls.Surroundings
+  readonly calls: Calls.CallContext
   readonly activity: Activity
   readonly clearing: Clearing
   readonly queue: Queue.Queue<Entry>

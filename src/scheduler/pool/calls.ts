@@ -20,7 +20,7 @@ import { aheadMs } from "../../ports/Turn.ts"
 import type { Events } from "./Events.ts"
 import type { ViewReads } from "./viewReads.ts"
 
-export interface Surroundings {
+export interface CallContext {
   readonly client: SspClientShape
   readonly events: Events
   readonly replica: Pick<ReplicaShape, "current">
@@ -65,23 +65,23 @@ const requests = (events: ReadonlyArray<string>, maxBytes: number): ReadonlyArra
 }
 
 /** A delivery of traced events is a span in the first one's trace, linked to the others. */
-const deliver = (around: Surroundings, action: Call & { readonly tag: "Deliver" }): Effect.Effect<Answer> =>
+const deliver = (context: CallContext, action: Call & { readonly tag: "Deliver" }): Effect.Effect<Answer> =>
   Effect.suspend(() => {
-    const [parent, ...links] = around.events.tracesOf(action.from, action.to)
-    if (parent === undefined) return send(around, action, undefined)
-    const span = around.tracing?.begin("deliver", {
+    const [parent, ...links] = context.events.tracesOf(action.from, action.to)
+    if (parent === undefined) return send(context, action, undefined)
+    const span = context.tracing?.begin("deliver", {
       kind: "client",
       parent,
       links: links.slice(0, maxLinks),
       attributes: { "svc.ssp": action.ssp, "svc.from": action.from, "svc.to": action.to }
     })
-    return Effect.tap(send(around, action, span?.traceparent ?? parent), ({ kind }) =>
+    return Effect.tap(send(context, action, span?.traceparent ?? parent), ({ kind }) =>
       Effect.sync(() => span?.end(kind === "applied" ? undefined : kind))
     )
   })
 
 const send = Effect.fnUntraced(function* (
-  { client, events, maxBodyBytes }: Surroundings,
+  { client, events, maxBodyBytes }: CallContext,
   action: Call & { readonly tag: "Deliver" },
   traceparent: string | undefined
 ) {
@@ -136,7 +136,7 @@ const triedFields = ["max_retries", "retry_strategy", "errors"] as const
  * A job as it stands in the replica: in the shape of a dispatch, with what was tried so far, and as the change by which
  * the specification has an SSP run it; undefined while it is not there.
  */
-const jobOf = Effect.fnUntraced(function* ({ replica }: Surroundings, { created, job, plain, table }: Execution) {
+const jobOf = Effect.fnUntraced(function* ({ replica }: CallContext, { created, job, plain, table }: Execution) {
   const id = Ids.parseLenient(job)
   const found =
     id === undefined ? undefined : (yield* Effect.orElseSucceed(replica.current([id]), () => undefined))?.get(id.text)
@@ -156,15 +156,15 @@ const jobOf = Effect.fnUntraced(function* ({ replica }: Surroundings, { created,
 })
 
 /** Carries the call out and answers with the events for the pool. */
-export const run = (around: Surroundings, action: Call): Effect.Effect<Command> => {
-  const { client } = around
+export const run = (context: CallContext, action: Call): Effect.Effect<Command> => {
+  const { client } = context
   const { registration, ssp } = action
   const target: Target = action
   switch (action.tag) {
     case "Poll":
       return Effect.map(client.health(target), (health) => ({ tag: "Polled", ssp, registration, health }))
     case "Deliver":
-      return Effect.zipWith(deliver(around, action), Random.next, (answer, jitter) => ({
+      return Effect.zipWith(deliver(context, action), Random.next, (answer, jitter) => ({
         tag: "Delivered",
         ssp,
         registration,
@@ -177,7 +177,7 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
           client.registerView(target, registrationBody(action, apart))
         ),
         (outcome) => {
-          if (outcome.kind === "done") around.reads.learn(action.spec, outcome.tables ?? [])
+          if (outcome.kind === "done") context.reads.learn(action.spec, outcome.tables ?? [])
           return { tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome }
         }
       )
@@ -191,7 +191,7 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
       )
     case "ExecuteJob":
       return Effect.map(
-        Effect.flatMap(jobOf(around, action), (job) =>
+        Effect.flatMap(jobOf(context, action), (job) =>
           job === undefined
             ? Effect.succeed<CallOutcome>({ kind: "unreachable" })
             : client.executeJob(target, job.body, job.change)

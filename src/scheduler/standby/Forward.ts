@@ -18,7 +18,7 @@ import { RequestBody } from "../../ports/RequestBody.ts"
 import { feedType } from "../../protocol/wire.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
-import type { Standing } from "./Standing.ts"
+import type { LeaderElection } from "./LeaderElection.ts"
 
 /** Names the scheduler that has handed the request on. */
 export const forwardedHeader = "svc-forwarded-by"
@@ -69,7 +69,7 @@ const notLeader = respond(toAnswer(Errors.notLeader))
 const needs = Effect.all([HttpClient.HttpClient, RequestBody, SchedulerConfig, Serving])
 
 /** Hands a request on, or answers 503 `NOT_LEADER`. */
-export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader" | "reach">) =>
+export const make = (election: Pick<LeaderElection, "leaderUrl" | "otherLeader" | "reach">) =>
   Effect.map(needs, ([given, body, config, { stopping }]) => {
     // The caller's trace context goes on as it came, whichever client this is; a span of its own would take its place.
     const client = given.pipe(
@@ -88,9 +88,9 @@ export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader" | "rea
     }
     return (request: HttpServerRequest.HttpServerRequest): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
       Effect.gen(function* () {
-        const url = standing.leaderUrl()
+        const url = election.leaderUrl()
         const isHandedOn = request.headers[forwardedHeader] !== undefined
-        if (!isHandedOn) standing.reach?.asked()
+        if (!isHandedOn) election.reach?.asked()
         if (url === undefined || isHandedOn) return notLeader
         const hasBody = request.method !== "GET" && request.method !== "HEAD"
         const text = hasBody
@@ -102,7 +102,7 @@ export const make = (standing: Pick<Standing, "leaderUrl" | "otherLeader" | "rea
           : undefined
         // A leader that stands still answers nothing; its callers are told when another one leads. Interruptible, or
         // the call that lost could not be ended within a handler that is not.
-        return yield* Effect.raceFirst(send(request, url, text), Effect.as(standing.otherLeader, notLeader)).pipe(
+        return yield* Effect.raceFirst(send(request, url, text), Effect.as(election.otherLeader, notLeader)).pipe(
           Effect.interruptible,
           Effect.tapError((error) => Effect.logDebug(`the leader at ${url} does not answer: ${error.message}`)),
           Effect.orElseSucceed(() => notLeader)

@@ -26,7 +26,7 @@ import * as Errors from "../HttpErrors.ts"
 import * as HttpReplica from "../http/HttpReplica.ts"
 import * as Monitor from "../http/monitor.ts"
 import * as Forward from "./Forward.ts"
-import type { Following, Standing } from "./Standing.ts"
+import type { FollowerReplica, LeaderElection } from "./LeaderElection.ts"
 
 const ok = { status: "ok" } as const
 
@@ -41,7 +41,7 @@ const isOwn = ({ headers, url }: HttpServerRequest.HttpServerRequest): boolean =
   )
 }
 
-const layerFigures = (standing: Standing, following: Following) =>
+const layerFigures = (election: LeaderElection, following: FollowerReplica) =>
   Layer.effect(
     NodeFigures,
     Effect.gen(function* () {
@@ -53,7 +53,7 @@ const layerFigures = (standing: Standing, following: Following) =>
         Core.families("scheduler", meters, {
           ...ofProcess(used),
           ...ofMemory(heap.memory()),
-          ...Monitor.logReadings(standing.status()),
+          ...Monitor.logReadings(election.status()),
           buildInfo: [[[version, "scheduler"], 1]],
           replicaSeq: following.applied()
         })
@@ -61,12 +61,12 @@ const layerFigures = (standing: Standing, following: Following) =>
     })
   )
 
-const layerMonitor = (standing: Standing, following: Following) =>
+const layerMonitor = (election: LeaderElection, following: FollowerReplica) =>
   HttpApiBuilder.group(StandbyApi, "monitor", (handlers) =>
     Effect.gen(function* () {
       const { tasks } = yield* Progress
       const figures = yield* NodeFigures
-      const isLed = () => standing.leaderUrl() !== undefined
+      const isLed = () => election.leaderUrl() !== undefined
       return handlers
         .handleRaw("metrics", () =>
           Effect.map(figures, (families) =>
@@ -83,7 +83,7 @@ const layerMonitor = (standing: Standing, following: Following) =>
             tasks: tasks().map(taskOf),
             clone: null,
             ssps: [],
-            log: Monitor.logProgress(standing.status())
+            log: Monitor.logProgress(election.status())
           }))
         )
         .handle("livez", () => Effect.succeed(ok))
@@ -91,9 +91,9 @@ const layerMonitor = (standing: Standing, following: Following) =>
     })
   )
 
-const layerReplica = (standing: Standing) =>
+const layerReplica = (election: LeaderElection) =>
   HttpApiBuilder.group(StandbyApi, "replica", (handlers) =>
-    Effect.map(HttpReplica.make, (answer) => handlers.handleRaw("replica", () => answer(standing.log.logId)))
+    Effect.map(HttpReplica.make, (answer) => handlers.handleRaw("replica", () => answer(election.log.logId)))
   )
 
 const layerBearer = Layer.effect(
@@ -109,12 +109,12 @@ const layerAudit = Layer.unwrapEffect(
 )
 
 /** For any server that takes `HttpApi.Api`. */
-export const layer = (standing: Standing, following: Following) =>
+export const layer = (election: LeaderElection, following: FollowerReplica) =>
   Layer.mergeAll(
     HttpApiBuilder.middleware(
       StandbyApi,
       Effect.map(
-        Effect.all([SchedulerConfig, Forward.make(standing)]),
+        Effect.all([SchedulerConfig, Forward.make(election)]),
         ([{ browserOrigins, corsOrigins }, forward]) =>
           (app) =>
             WebHeaders.around({ all: corsOrigins, browser: browserOrigins })(
@@ -129,9 +129,9 @@ export const layer = (standing: Standing, following: Following) =>
     HotRoutes.layerNone
   ).pipe(
     Layer.provideMerge(HttpApiBuilder.api(StandbyApi)),
-    Layer.provide([layerMonitor(standing, following), layerReplica(standing)]),
+    Layer.provide([layerMonitor(election, following), layerReplica(election)]),
     Layer.provide([layerBearer, Layer.succeed(Cloned, Cloned.of(Effect.void))]),
     Layer.provideMerge(Bodies.layerRouting),
     Layer.provide(layerAudit),
-    Layer.provideMerge(layerFigures(standing, following))
+    Layer.provideMerge(layerFigures(election, following))
   )

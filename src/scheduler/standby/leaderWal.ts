@@ -11,21 +11,21 @@ import * as Term from "../../core/cluster/term.ts"
 import type { WalRecord } from "../../core/wal/walFormat.ts"
 import type { SnapshotFailed } from "../../ports/Snapshots.ts"
 import { checked, dropped, WalFailed, type WalShape } from "../../ports/Wal.ts"
-import type { Following, Standing } from "./Standing.ts"
+import type { FollowerReplica, LeaderElection } from "./LeaderElection.ts"
 
 const retryMs = 50
 /** Records dropped in one statement. */
 const dropStep = 5000
 
-const failed = (standing: Standing, reason: WalFailed["reason"], what: string): WalFailed =>
-  new WalFailed({ reason, message: `the log at ${standing.log.shown} (SVC_LOG_URL): ${what}` })
+const failed = (election: LeaderElection, reason: WalFailed["reason"], what: string): WalFailed =>
+  new WalFailed({ reason, message: `the log at ${election.log.shown} (SVC_LOG_URL): ${what}` })
 
 class LeaderLog {
   private readonly epoch: number
   lastSeq: number
 
   constructor(
-    private readonly standing: Standing,
+    private readonly election: LeaderElection,
     { epoch, lastSeq }: Term.Frame,
     public keptAfter: number
   ) {
@@ -34,14 +34,14 @@ class LeaderLog {
   }
 
   private get fenced(): Effect.Effect<never, WalFailed> {
-    const { standing } = this
-    return Effect.fail(failed(standing, "fenced", "another scheduler leads it now, or may"))
+    const { election } = this
+    return Effect.fail(failed(election, "fenced", "another scheduler leads it now, or may"))
   }
 
   /** Whether the records are there, where the statement's own answer does not say. */
   private settle(attempt: Term.Attempt): Effect.Effect<boolean, WalFailed> {
-    const { standing } = this
-    return Effect.flatMap(Effect.either(standing.log.row), (answer) => {
+    const { election } = this
+    return Effect.flatMap(Effect.either(election.log.row), (answer) => {
       if (answer._tag === "Left")
         return answer.left.reason === "unreachable" ? Effect.succeed(false) : Effect.fail(answer.left)
       switch (Term.outcomeOf(attempt, answer.right)) {
@@ -50,11 +50,11 @@ class LeaderLog {
         case "absent":
           return Effect.succeed(false)
         case "superseded":
-          return Effect.zipRight(standing.superseded, this.fenced)
+          return Effect.zipRight(election.superseded, this.fenced)
         case "damaged":
           return Effect.fail(
             failed(
-              standing,
+              election,
               "damaged",
               `it ends at seq ${answer.right.lastSeq}, and this process wrote it up to ${attempt.lastSeq}`
             )
@@ -64,22 +64,22 @@ class LeaderLog {
   }
 
   readonly append = Effect.fnUntraced(function* (this: LeaderLog, records: ReadonlyArray<string>) {
-    const { standing } = this
+    const { election } = this
     if (records.length === 0) return this.lastSeq
     const attempt = { epoch: this.epoch, lastSeq: this.lastSeq, count: records.length }
     /** An earlier try may still arrive: no failure of a later one is definite then. */
     let isOpen = false
     for (;;) {
-      if (standing.isOver()) return yield* this.fenced
-      const sentAt = standing.time()
-      const answer = yield* Effect.either(standing.log.append(attempt, records))
+      if (election.isOver()) return yield* this.fenced
+      const sentAt = election.time()
+      const answer = yield* Effect.either(election.log.append(attempt, records))
       if (answer._tag === "Left") {
         if (answer.left.reason !== "unreachable" && !isOpen) return yield* answer.left
         isOpen = true
         yield* Effect.logWarning(`writes wait: ${answer.left.message}`)
       }
       const durability = answer._tag === "Right" ? answer.right : undefined
-      if (durability !== undefined) yield* standing.accepted(sentAt, durability)
+      if (durability !== undefined) yield* election.accepted(sentAt, durability)
       if (durability !== undefined || (yield* this.settle(attempt))) {
         this.lastSeq += records.length
         return this.lastSeq
@@ -95,7 +95,7 @@ class LeaderLog {
       if (afterSeq >= upTo) return Stream.empty
       return Stream.paginateChunkEffect(afterSeq, (after) =>
         Effect.map(
-          Effect.retry(this.standing.log.page(after, upTo), {
+          Effect.retry(this.election.log.page(after, upTo), {
             while: ({ reason }) => reason === "unreachable",
             times: 20
           }),
@@ -118,26 +118,26 @@ class LeaderLog {
     own: number,
     { copies, keep }: Pick<LeaderOptions, "copies" | "keep">
   ) {
-    const { standing } = this
+    const { election } = this
     const snapshot = yield* Effect.mapError(keep(wanted), ({ message }) =>
-      failed(standing, "failed", `it is not cut: no snapshot can be kept: ${message}`)
+      failed(election, "failed", `it is not cut: no snapshot can be kept: ${message}`)
     )
-    const others = yield* standing.copies
+    const others = yield* election.copies
     const seq = Cutting.cutBefore(wanted, { own, others, snapshot }, copies)
     if (seq === 0)
       yield* Effect.logWarning(
-        `the log at ${standing.log.shown} is not cut: ${1 + others.filter(({ isNear }) => isNear).length} schedulers keep a replica of it${snapshot === undefined ? "" : " and a snapshot"}, and SVC_LOG_COPIES asks for ${copies} copies`
+        `the log at ${election.log.shown} is not cut: ${1 + others.filter(({ isNear }) => isNear).length} schedulers keep a replica of it${snapshot === undefined ? "" : " and a snapshot"}, and SVC_LOG_COPIES asks for ${copies} copies`
       )
     while (this.keptAfter < seq - 1) {
       const before = this.keptAfter
-      this.keptAfter = Math.max(before, yield* standing.log.drop(this.epoch, Math.min(seq, before + 1 + dropStep)))
+      this.keptAfter = Math.max(before, yield* election.log.drop(this.epoch, Math.min(seq, before + 1 + dropStep)))
       if (this.keptAfter === before) return
     }
   })
 }
 
 /** The WAL, and where the leader's own replica is known to be. */
-interface Led extends Pick<Following, "applied" | "synced"> {
+interface Led extends Pick<FollowerReplica, "applied" | "synced"> {
   readonly wal: WalShape
 }
 
@@ -152,20 +152,20 @@ interface LeaderOptions {
 
 /** The log as the term found it that begins with `frame`. */
 export const make = (
-  standing: Standing,
+  election: LeaderElection,
   frame: Term.Frame,
   { copies, keep, synced }: LeaderOptions
 ): Effect.Effect<Led, WalFailed> =>
   Effect.gen(function* () {
-    const { keptAfter } = yield* Effect.retry(standing.log.row, {
+    const { keptAfter } = yield* Effect.retry(election.log.row, {
       while: ({ reason }) => reason === "unreachable",
       times: 20
     })
-    const log = new LeaderLog(standing, frame, keptAfter)
+    const log = new LeaderLog(election, frame, keptAfter)
     const turn = yield* Effect.makeSemaphore(1)
     let onDisk = synced
     const wal: WalShape = {
-      logId: standing.log.logId,
+      logId: election.log.logId,
       lastSeq: Effect.sync(() => log.lastSeq),
       keptAfter: Effect.sync(() => log.keptAfter),
       // Goes on without its caller: one that goes away must not leave the log's end unknown.
@@ -177,7 +177,7 @@ export const make = (
         onDisk = Math.max(onDisk, seq - 1)
         return log.dropBefore(seq, onDisk, { copies, keep })
       },
-      lost: standing.lost
+      lost: election.lost
     }
     return { wal, applied: () => log.lastSeq, synced: () => onDisk }
   })

@@ -11,8 +11,8 @@ import type { ReplicaFileShape, SnapshotsShape } from "../../ports/Snapshots.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { steadyMs } from "../../ports/Turn.ts"
 import { type Replay, replaying } from "../pool/recovery.ts"
+import type { FollowerReplica } from "./LeaderElection.ts"
 import * as Restoring from "./restoring.ts"
-import type { Following } from "./Standing.ts"
 
 /** How often it brings what it has applied to its disk, so that the log may be cut behind it. */
 const syncMs = 5000
@@ -36,7 +36,7 @@ interface TailOptions {
 const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, message })
 
 /** Where the replica is, and what a log's events do to it. */
-class Tail implements Following {
+class Tail implements FollowerReplica {
   private readonly restore: ReturnType<typeof Restoring.make>
   private at: { readonly applied: number; readonly synced: number; readonly replays: Replay }
   private syncedAt: number
@@ -140,7 +140,7 @@ export const make = (
   log: SharedLogShape,
   replica: typeof Replica.Service,
   options: TailOptions
-): Effect.Effect<Following, StartFault> =>
+): Effect.Effect<FollowerReplica, StartFault> =>
   Effect.gen(function* () {
     const applied = yield* Effect.mapError(replica.applied, startFault)
     const replays = yield* replaying(log.shown, replica)

@@ -22,7 +22,7 @@ import {
   type ViewPlaced,
   type ViewRegistration
 } from "../viewTypes.ts"
-import type { Committer, Surroundings } from "./committer.ts"
+import type { CommitContext, Committer } from "./committer.ts"
 import type { Reading } from "./reading.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
 import { formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
@@ -49,7 +49,7 @@ interface Place extends Filling {
   readonly edges: EdgesShape
   readonly registry: Registry
   readonly reading: Reading
-  readonly run: Surroundings["run"]
+  readonly run: CommitContext["run"]
   readonly slicer: Slicer
   readonly databaseWaitMs: number
   readonly nowMs: () => number

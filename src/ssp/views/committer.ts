@@ -78,7 +78,7 @@ interface Planned {
 /**
  * What the committer needs of the world around it, all by callback: a fiber per request would cost more than its work.
  */
-export interface Surroundings {
+export interface CommitContext {
   readonly engine: Engine
   readonly database: Database["Type"]
   readonly turn: Turn["Type"]
@@ -102,15 +102,15 @@ export class Committer {
   private readonly group: GroupCommit<Work>
 
   constructor(
-    private readonly around: Surroundings,
+    private readonly context: CommitContext,
     private readonly maxPending: number
   ) {
     this.group = new GroupCommit<Work>({
       sizeOf: ({ changes }) => changes.length,
       maxPending,
       maxBatch,
-      maxGathering: around.database.kind === "memory" ? 0 : usualGathering,
-      next: (run) => around.turn.next(run),
+      maxGathering: context.database.kind === "memory" ? 0 : usualGathering,
+      next: (run) => context.turn.next(run),
       begin: beginBatch,
       commit: (batch, done) => this.commit(batch, done)
     })
@@ -142,7 +142,7 @@ export class Committer {
   alone<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.async<A, E>((resume) =>
       this.group.alone((done) =>
-        this.around.run(Effect.exit(effect).pipe(Effect.map((exit) => resume(exit))), () => done())
+        this.context.run(Effect.exit(effect).pipe(Effect.map((exit) => resume(exit))), () => done())
       )
     )
   }
@@ -166,7 +166,7 @@ export class Committer {
       return this.applyFrom(planned, 0, again)
     }
     const after = { ...position, writes: this.applied.writes + records.length }
-    this.around.run(this.around.database.commit({ records, putViews, removeViews, position: after }), (result) => {
+    this.context.run(this.context.database.commit({ records, putViews, removeViews, position: after }), (result) => {
       if (Either.isLeft(result)) return this.refuse(planned, result.left, again)
       this.applied = after
       this.stand = stand
@@ -177,7 +177,7 @@ export class Committer {
   private refuse(planned: ReadonlyArray<Planned>, cause: DatabaseError, again: () => void): void {
     const error = new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause })
     for (const { work } of planned) work.done(Either.left(error), [])
-    this.around.run(Effect.logError(error.message), again)
+    this.context.run(Effect.logError(error.message), again)
   }
 
   /** Admits and plans every part; one that is rejected keeps its place in the batch and changes nothing. */
@@ -200,7 +200,7 @@ export class Committer {
         parts.push({ work, taken: gathered.ready, changes: recordsOf(gathered.ready) })
       }
     }
-    const writes = this.around.engine.plan(parts.flatMap((part) => part.changes))
+    const writes = this.context.engine.plan(parts.flatMap((part) => part.changes))
     let offset = 0
     const planned = parts.map((part) => ({ ...part, writes: writes.slice(offset, (offset += part.changes.length)) }))
     return { planned, stand: { received, unfinished } }
@@ -221,7 +221,7 @@ export class Committer {
       else work.done(Either.left(rejected), taken)
       applied += writes.length
       if (applied >= sliceSize && i + 1 < planned.length)
-        return this.around.turn.next(() => this.applyFrom(planned, i + 1, again))
+        return this.context.turn.next(() => this.applyFrom(planned, i + 1, again))
     }
     again()
   }
@@ -237,7 +237,7 @@ export class Committer {
       const seq = changes[to - 1]?.position?.seq ?? null
       const write = writes[from]
       if (to - from > 1) applied.push(...this.applyAsOne(writes.slice(from, to), seq))
-      else applied.push({ seq, touched: write === undefined ? untouched : this.around.engine.apply(write) })
+      else applied.push({ seq, touched: write === undefined ? untouched : this.context.engine.apply(write) })
       from = to
     }
     return applied
@@ -245,7 +245,7 @@ export class Committer {
 
   private applyAsOne(writes: ReadonlyArray<Write | undefined>, seq: number | null): ReadonlyArray<AppliedChange> {
     const done = writes.filter((write) => write !== undefined)
-    return done.length === 0 ? [] : [{ seq, touched: this.around.engine.applyAll(done) }]
+    return done.length === 0 ? [] : [{ seq, touched: this.context.engine.applyAll(done) }]
   }
 }
 

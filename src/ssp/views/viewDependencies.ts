@@ -10,7 +10,7 @@ import type { SavedState } from "../../ports/SavedState.ts"
 import type { Turn } from "../../ports/Turn.ts"
 import type { WatchdogShape } from "../../ports/Watchdog.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
-import type { Committer, Surroundings } from "./committer.ts"
+import type { CommitContext, Committer } from "./committer.ts"
 
 /** What the service takes from its surroundings besides its ports. */
 export interface Supervision {
@@ -27,7 +27,7 @@ export interface ViewServiceDependencies {
   readonly database: Database["Type"]
   readonly edges: EdgesShape
   readonly engine: Engine
-  readonly run: Surroundings["run"]
+  readonly run: CommitContext["run"]
   readonly slicer: Slicer
   readonly savedState: SavedState["Type"]
   readonly meters: typeof Meters.Service

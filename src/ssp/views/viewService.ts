@@ -33,7 +33,7 @@ import {
   type ViewsWatcher
 } from "../viewTypes.ts"
 import { Arrivals, databaseAway } from "./arrivals.ts"
-import { type AppliedChange, Committer, type Surroundings, type Work } from "./committer.ts"
+import { type AppliedChange, type CommitContext, Committer, type Work } from "./committer.ts"
 import { debugViewOf, depsOf } from "./debug.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { joined, sumOf } from "./ingestAnswer.ts"
@@ -86,7 +86,7 @@ export const makeViews = (
       later,
       evaluating: watchdog.evaluating
     })
-    const run: Surroundings["run"] = (effect, done) =>
+    const run: CommitContext["run"] = (effect, done) =>
       runFork(Effect.either(effect)).addObserver((exit) =>
         Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)
       )

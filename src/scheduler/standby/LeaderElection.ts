@@ -28,7 +28,7 @@ const membersLeases = 10
 const keptForMs = 600_000
 
 /** Which log, and as whom. */
-interface StandingOptions {
+interface ElectionOptions {
   readonly name: string
   readonly leaseMs: number
   /** Asks the other schedulers whether they answer; absent: nothing is known of the ways to them. */
@@ -36,7 +36,7 @@ interface StandingOptions {
 }
 
 /** What a follower brings up to date: positions of its replica. */
-export interface Following {
+export interface FollowerReplica {
   /** Applies what comes next, through `lastSeq` at most; answers whether there is more. */
   readonly step: (row: LogRow) => Effect.Effect<boolean, StartFault>
   /** Whether its replica can be brought to the log's end: one that cannot must not take over. */
@@ -52,7 +52,7 @@ const hex = Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 16), 16),
 /** Undefined: no leader. A name of a process is `<SCHEDULER_ID>/<random>`. */
 const nameIn = (self: string | undefined): string | undefined => self?.slice(0, self.lastIndexOf("/"))
 
-export class Standing implements LeadershipShape {
+export class LeaderElection implements LeadershipShape {
   private readonly name: string
   private readonly rules: Term.Rules
   readonly reach: Reach | undefined
@@ -70,7 +70,7 @@ export class Standing implements LeadershipShape {
 
   private constructor(
     readonly log: SharedLogShape,
-    { asks, leaseMs, name }: StandingOptions,
+    { asks, leaseMs, name }: ElectionOptions,
     readonly self: string,
     private readonly now: () => number,
     private readonly won: Deferred.Deferred<Term.Frame>,
@@ -83,16 +83,19 @@ export class Standing implements LeadershipShape {
   }
 
   /** Gives the log back, if it has it, when the scope is closed. */
-  static readonly make = (log: SharedLogShape, options: StandingOptions): Effect.Effect<Standing, never, Scope.Scope> =>
+  static readonly make = (
+    log: SharedLogShape,
+    options: ElectionOptions
+  ): Effect.Effect<LeaderElection, never, Scope.Scope> =>
     Effect.gen(function* () {
       const clock = yield* Effect.clock
       const self = `${options.name}/${yield* hex}`
       const won = yield* Deferred.make<Term.Frame>()
       const ended = yield* Deferred.make<never, StartFault>()
       const now = (): number => Number(clock.unsafeCurrentTimeNanos()) / 1e6
-      const standing = new Standing(log, options, self, now, won, ended)
-      yield* Effect.addFinalizer(() => standing.tell({ tag: "Stopped" }))
-      return standing
+      const election = new LeaderElection(log, options, self, now, won, ended)
+      yield* Effect.addFinalizer(() => election.tell({ tag: "Stopped" }))
+      return election
     })
 
   /** Fails when the process must end. */
@@ -233,7 +236,7 @@ export class Standing implements LeadershipShape {
   readonly time = (): number => this.now()
 
   /** Tells the others where this process is by now, and hears of them. */
-  private announce(following: Pick<Following, "applied" | "synced">): Effect.Effect<void, WalFailed> {
+  private announce(following: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<void, WalFailed> {
     return Effect.suspend(() => {
       const { name, self, url } = this
       // A leader is spoken of, and speaks of no one else.
@@ -273,14 +276,14 @@ export class Standing implements LeadershipShape {
    * Follows the log until this process leads; answers the row as its term found it. `url`: where others reach this
    * process.
    */
-  follow(url: string, following: Following): Effect.Effect<Term.Frame, StartFault> {
+  follow(url: string, following: FollowerReplica): Effect.Effect<Term.Frame, StartFault> {
     this.url = url
     const everyMs = Math.min(100, this.rules.leaseMs / 30)
     const asking = this.reach?.asking(() => this.peers()) ?? Effect.never
     return Effect.raceFirst(this.following(everyMs, following), asking)
   }
 
-  private following(everyMs: number, following: Following): Effect.Effect<Term.Frame, StartFault> {
+  private following(everyMs: number, following: FollowerReplica): Effect.Effect<Term.Frame, StartFault> {
     return Effect.gen(this, function* () {
       let announcedAt = Number.NEGATIVE_INFINITY
       let isAway = false
@@ -318,7 +321,7 @@ export class Standing implements LeadershipShape {
   }
 
   /** For work that takes long: goes on telling the others, or the log would be cut before this process has read it. */
-  private announcing(following: Pick<Following, "applied" | "synced">): Effect.Effect<never> {
+  private announcing(following: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<never> {
     return Effect.forever(
       Effect.delay(
         Effect.catchAll(this.announce(following), () => Effect.void),
@@ -335,7 +338,7 @@ export class Standing implements LeadershipShape {
   }
 
   /** The leader's clockwork, as long as the scope lives. */
-  lead(following: Pick<Following, "applied" | "synced">): Effect.Effect<void, never, Scope.Scope> {
+  lead(following: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<void, never, Scope.Scope> {
     const { leaseMs } = this.rules
     const tick = Effect.repeat(Effect.delay(this.tell({ tag: "Tick" }), Duration.millis(leaseMs / 30)), {
       until: () => this.term.role !== "leader"
