@@ -17,6 +17,10 @@ const BTree = sortedBTree.default
 
 /** A secondary index as its table knows it. */
 export interface TableIndex {
+  /**
+   * Told of each write, when the slot has its new state and before any view sees the write. Undefined: no record. May
+   * not fail.
+   */
   move(slot: RecordSlot, before: Obj | undefined, after: Obj | undefined): void
 }
 
