@@ -176,6 +176,8 @@ const cases: { readonly [what: string]: Case } = {
       ["src/ssp/a.ts", "// It ends. Who waits is told."],
       ["src/core/ivm/a.ts", "// Who waits is told."],
       ["src/core/ivm/a.ts", "// Read by nobody."],
+      ["src/ssp/a.ts", "/** Those that are open. */"],
+      ["src/ssp/a.ts", "// Views stay. One that has moved is gone."],
       ["test/a.test.ts", " * Who waits is told"]
     ],
     kept: [

@@ -60,7 +60,7 @@ export class Stream {
   #places: Array<Carried | undefined> = []
   #dropped: Array<number> = []
   readonly #renewed = new Set<Carried>()
-  /** Those that were asked for from where they were, and of which nothing has come. */
+  /** Views that were asked for from where they were, and of which nothing has come. */
   readonly #resuming = new Set<Carried>()
   /** Counts connections, so that what comes late from an old one is known. */
   #round = 0
@@ -97,7 +97,7 @@ export class Stream {
     this.#go(this.views.size === 0 ? "unwanted" : "wanted")
   }
 
-  /** The view has another token. One that has left meanwhile comes back with it. */
+  /** The view has another token. A view that has left meanwhile comes back with it. */
   renew(view: Carried): void {
     if (!this.views.has(view)) return
     this.#renewed.add(view)

@@ -1,7 +1,7 @@
 /**
  * Snapshots from the other schedulers of a log, over HTTP: `GET /replica` of those that the log's rows name.
  *
- * Those that stand by are asked first, so that the leader is left to lead. Nothing is kept apart from their disks.
+ * Schedulers that stand by are asked first, so that the leader is left to lead. Nothing is kept apart from their disks.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"

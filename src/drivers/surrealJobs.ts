@@ -183,7 +183,7 @@ const bound = ({ error, event, ref }: JobWrite): Obj => {
   }
 }
 
-/** One that the database does not take must not hold up the others. */
+/** A write that the database does not take must not hold up the others. */
 const write = (
   client: SurrealShape,
   writes: ReadonlyArray<JobWrite>,

@@ -86,7 +86,7 @@ export interface ReplicaSnapshot {
 export interface ReplicaShape {
   /** Position of the log through which it is applied; 0: none. */
   readonly applied: Effect.Effect<number, ReplicaError>
-  /** Those of these records that are known, deleted ones included, by id text. */
+  /** The records of these ids that are known, deleted ones included, by id text. */
   readonly current: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError>
   /**
    * One step; of records with the same id the last wins. What ends before `applied` has been committed already and does

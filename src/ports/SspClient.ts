@@ -23,7 +23,7 @@ export interface Passed {
 export interface PassedAnswer {
   readonly status: number
   readonly contentType: string
-  /** Those of the caller's concern. */
+  /** Headers of the caller's concern. */
   readonly headers: { readonly [name: string]: string }
   /** Ends the request when it is no longer pulled. */
   readonly body: Stream.Stream<Uint8Array, SspUnreachable>

@@ -231,7 +231,7 @@ export interface UpstreamShape {
     after: RecordKey | undefined,
     size: number
   ) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
-  /** Those of these records that exist, in any order. */
+  /** The records of these ids that exist, in any order. */
   readonly find: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
   readonly registrations: Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
   /**

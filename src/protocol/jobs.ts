@@ -53,7 +53,7 @@ export const Job = Schema.Struct({
   held_until: Schema.NullOr(Schema.String)
 }).annotations({ identifier: "Job", examples: [Examples.job] })
 
-/** Those that changed last come first. `next`: `after` of the page that follows; null when there is none. */
+/** Jobs that changed last come first. `next`: `after` of the page that follows; null when there is none. */
 export const JobList = Schema.Struct({
   jobs: Schema.Array(Job),
   next: Schema.NullOr(Schema.String).annotations({

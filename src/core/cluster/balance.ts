@@ -101,7 +101,7 @@ const tolerance = 0.25
 
 const bound = (measure: ReadonlyMap<string, number>): number => mean([...measure.values()]) * (1 + tolerance)
 
-/** Those that lack the fewest tables of a view, of all that are not too far above the mean; one at least. */
+/** Candidates that lack the fewest tables of a view, of all that are not too far above the mean; one at least. */
 export const nearest = (
   { measure }: Pick<Strategy, "measure">,
   candidates: ReadonlyArray<Candidate>,

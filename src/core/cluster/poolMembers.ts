@@ -257,7 +257,7 @@ export const refused = (turn: Turn, ssp: string, again: boolean): void =>
     again ? "connections to it are refused, its process is gone" : "a connection to it is refused"
   )
 
-/** A call was answered: whether it takes the scheduler's secret. One that does not is called again after a while. */
+/** A call was answered: whether it takes the scheduler's secret. An SSP that does not is called again after a while. */
 export const tookSecret = (turn: Turn, home: Home, takes: boolean): void => {
   const member = State.at(turn.state, home)
   if (member === undefined || (takes && !member.refusesSecret)) return

@@ -88,7 +88,7 @@ export class MerkleTree {
   private walk: IterableIterator<number> | undefined = undefined
   /** Nodes of level 1 that hold something, as last computed. */
   private readonly inner = new Map<number, Node>()
-  /** Those of them that are out of date. */
+  /** Nodes of level 1 that are out of date. */
   private readonly outdated = new Set<number>()
   private root: Node | undefined = nothing
 

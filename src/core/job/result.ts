@@ -1,9 +1,9 @@
 /**
  * The kept part of a backend's answer to a job that is done: its JSON, in bounds (D36).
  *
- * A result is a JSON object on the wire. Any other value stands under `value`. One that is too long is left out whole
- * and says so, because the beginning of a JSON text is not JSON. State of {@link RecentResults}: the last results,
- * bounded by their number and by the length of their texts.
+ * A result is a JSON object on the wire. Any other value stands under `value`. A result that is too long is left out
+ * whole and says so, because the beginning of a JSON text is not JSON. State of {@link RecentResults}: the last
+ * results, bounded by their number and by the length of their texts.
  */
 import * as JsonText from "../jsonText.ts"
 import { isMapping } from "../typeGuards.ts"

@@ -79,8 +79,8 @@ export type Schema = (table: string) => Types | undefined
 
 /**
  * Types a record once (D1). Where the table is known, a change that names its types names all that JSON cannot tell:
- * what looks like a datetime and is not named is text. One that names none is typed as declared, and by its looks where
- * nothing is.
+ * what looks like a datetime and is not named is text. A change that names none is typed as declared, and by its looks
+ * where nothing is.
  */
 const typedBy = (record: object, types: Types | undefined, declared: Types | undefined): Obj => {
   if (types !== undefined) return Json.fromJsonTyped(record, types, declared === undefined ? "untyped" : "plain") as Obj

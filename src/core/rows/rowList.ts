@@ -159,7 +159,7 @@ export class RowList {
     const remove = this.takeOut(gone)
     for (const { key } of gone) this.byKey.delete(key)
     const items = come.map(([at, row, old]) => {
-      // One that only moved is what it was.
+      // A row that only moved is what it was.
       const item = old !== undefined && !touched.has(row.key) ? this.again(old) : this.itemOf(row, undefined)
       this.items.insert(at, item)
       this.byKey.set(item.key, item)

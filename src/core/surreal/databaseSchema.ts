@@ -34,7 +34,7 @@ export interface TableDefinition {
 
 /** What the database defines, as far as views depend on it. */
 export interface DatabaseSchema {
-  /** Those that are not ours, by name. */
+  /** Tables that are not ours, by name. */
   readonly tables: ReadonlyArray<TableDefinition>
   /** Functions and parameters that views may use; ours, which may hold a secret, are left out. */
   readonly definitions: Definitions

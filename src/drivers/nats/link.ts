@@ -198,7 +198,7 @@ export class Link {
     )
   }
 
-  /** One that may be carried out more than once; a refusal is a failure. */
+  /** A command that may be carried out more than once; a refusal is a failure. */
   asked(command: string, body?: unknown): Effect.Effect<Answer, WalFailed> {
     return this.again(
       Effect.flatMap(this.api(command, body), (answer) =>

@@ -1,10 +1,10 @@
 /**
  * The records that were looked up last, as they are now: what ingest asks for again and again.
  *
- * A record that changes twice mostly goes on to; looking it up in the file costs as much as half a commit. One that has
- * only come is not kept: most are not seen again soon, and objects that live that long cost the garbage collector more
- * than a lookup. Bounded by entries and by the length of their contents; the record that has not been asked for the
- * longest time goes first.
+ * A record that changes twice mostly goes on to; looking it up in the file costs as much as half a commit. A record
+ * that has only come is not kept: most are not seen again soon, and objects that live that long cost the garbage
+ * collector more than a lookup. Bounded by entries and by the length of their contents; the record that has not been
+ * asked for the longest time goes first.
  */
 import type { ReplicaRecord } from "../../ports/Replica.ts"
 

@@ -115,7 +115,7 @@ export class Connections {
   private readonly sockets = new Map<Socket, ServerResponse | undefined>()
   /** Responses that came behind others on their connection. */
   private readonly queued = new WeakMap<Socket, Array<ServerResponse>>()
-  /** Those whose TLS has not begun. */
+  /** Connections whose TLS has not begun. */
   private readonly shaking = new Set<Socket>()
 
   constructor(readonly server: Server) {

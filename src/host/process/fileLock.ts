@@ -97,8 +97,8 @@ export const lockFile = async (path: string): Promise<FileLock | undefined> => {
     const inode = inodeOf(path)
     const held = (): boolean => inode !== undefined && inodeOf(path) === inode
     const release = async (): Promise<void> => {
-      // Closing removes the name. One that is another's by now is left alone: our socket has no name any more and ends
-      // with the process.
+      // Closing removes the name. A name that is another's by now is left alone: our socket has no name any more and
+      // ends with the process.
       if (held()) await new Promise<void>((done) => server.close(() => done()))
       await close()
     }

@@ -41,8 +41,8 @@ const lent = (name: string, text: string): Effect.Effect<string, never, Scope.Sc
   ).pipe(Effect.map(({ path }) => path))
 
 /**
- * How curl is given the secret: as it is where this run made it up, else by a file with the header. One that a person
- * chose is never printed, and no other terminal knows it.
+ * How curl is given the secret: as it is where this run made it up, else by a file with the header. A secret that a
+ * person chose is never printed, and no other terminal knows it.
  */
 const bearerOf = (secret: string, made: boolean): Effect.Effect<string, never, Scope.Scope> =>
   made

@@ -36,7 +36,7 @@ class KeptSnapshots implements SnapshotsShape {
     private readonly options: KeptOptions
   ) {}
 
-  /** Those of this log, the newest first. */
+  /** Snapshots of this log, the newest first. */
   private readonly listed: Effect.Effect<ReadonlyArray<KeptSnapshot>, SnapshotFailed> = Effect.suspend(() =>
     Effect.map(this.store.names, (names) =>
       names

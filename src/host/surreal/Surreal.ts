@@ -122,9 +122,9 @@ class Line {
   }
 
   /**
-   * Version, namespace and database must be right when a service first comes to them. One that had them waits: they may
-   * come back, and what it knows of them is of use meanwhile. Credentials that are not taken are tried again from the
-   * start: an owner of the database may define the user only then.
+   * Version, namespace and database must be right when a service first comes to them. A service that had them waits:
+   * they may come back, and what it knows of them is of use meanwhile. Credentials that are not taken are tried again
+   * from the start: an owner of the database may define the user only then.
    */
   private unusable(fault: StartFault): Effect.Effect<never, SurrealError> {
     return this.wasMade

@@ -6,7 +6,7 @@
  * read is at least as new as the row that named it, and a later write has a row of its own. A database that is
  * away or hangs is asked again with pauses that grow; its writers never notice, their rows wait.
  *
- * A live query wakes the reader from its pauses. One that stands on a table costs the engine 0.17 ms for each row that
+ * A live query wakes the reader from its pauses. On a table it costs the engine 0.17 ms for each row that
  * is written there, even where its condition holds for none (3.0.2: an INSERT of 500 rows takes ten times as long, and
  * 2.5 times with the event alone). So it is there only after some seconds without many rows; until then the reads
  * follow each other closely without it.

@@ -32,9 +32,9 @@ export interface Side<K extends Compare.Known, S, R, W> {
   /** What the database declares, as every compare begins. */
   readonly declare: (tables: ReadonlyArray<UpstreamTable>) => void
   readonly names: Effect.Effect<ReadonlyArray<string>, R>
-  /** Those of the table between the ends of the stretch. */
+  /** Records of the table between the ends of the stretch. */
   readonly between: (table: string, stretch: Stretch) => Effect.Effect<Iterable<K>, R>
-  /** Those that are known, by id text. */
+  /** States of the records that are known, by id text. */
   readonly states: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyMap<string, S>, R>
   readonly known: (state: S) => K | undefined
   /** Whether nothing has moved from one to the other. */

@@ -49,7 +49,7 @@ interface Moved {
   readonly changed: ReadonlyArray<string>
   /** Tables that were not known. */
   readonly fresh: ReadonlyArray<string>
-  /** Those of them that have come in the place of another of their name. */
+  /** Fresh tables that have come in the place of another of their name. */
   readonly replaced: ReadonlyArray<string>
   /** Tables that have got their event. */
   readonly young: ReadonlyArray<string>

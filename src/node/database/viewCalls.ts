@@ -12,7 +12,9 @@ import type { RecordId } from "../../core/surql/values/value.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import type { ChangeRow, UpstreamError, ViewCall } from "../../ports/Upstream.ts"
 
-/** Why a call is tried again. One that finds the service full is refused in the end; one away is awaited. */
+/**
+ * Why a call is tried again. A call that finds the service full is refused in the end; an SSP that is away is awaited.
+ */
 export interface CallTrouble {
   readonly _tag: string
   readonly message: string

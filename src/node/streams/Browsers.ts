@@ -19,7 +19,7 @@ export interface Opening {
 }
 
 interface BrowsersParts {
-  /** Those that sign tokens, and let a caller in. */
+  /** Secrets that sign tokens, and let a caller in. */
   readonly secrets: () => ReadonlyArray<KnownSecret>
   readonly viewTokenTtlSecs: number
   /** Most views of a stream, and of a token. */

@@ -2,8 +2,8 @@
  * The stream of one view (D11): recent deltas kept once for all followers, and the position of each.
  *
  * A feed exists from the first stream of a view on, so that views without a stream buffer nothing. A client is a
- * position in the one buffer: a change is given to those that keep up, and costs nothing for the others. One that falls
- * out of the buffer is told `end`, `behind`; it comes back with `Last-Event-ID` and gets a snapshot.
+ * position in the one buffer: a change is given to those that keep up, and costs nothing for the others. A client that
+ * falls out of the buffer is told `end`, `behind`; it comes back with `Last-Event-ID` and gets a snapshot.
  */
 import { firstWhere } from "../../core/bisect.ts"
 import { bytesOf, endOf, type isLast, type ViewEvent } from "./viewEvent.ts"

@@ -210,7 +210,7 @@ export class Feeds extends Context.Tag("scheduler/feed/Feeds")<
     readonly open: (asked: FeedAsked, stream: ReadReply["stream"]) => Refusal | undefined
     /** Takes over what an SSP has applied; false: it is not in that registration. */
     readonly applied: (position: AppliedPosition) => boolean
-    /** Those that are open. */
+    /** Feeds that are open. */
     readonly count: () => number
   }
 >() {

@@ -190,7 +190,7 @@ export const costliest = (
         Effect.map(client.costliest(member, limit, search), (answer) =>
           (answer?.views ?? []).flatMap(({ id, total_cost }) => {
             const view = State.view(state, viewKey(id) ?? "")
-            // One that has moved may still be there.
+            // A view that has moved may still be there.
             const isThere = view !== undefined && !view.gone && State.at(state, view.home)?.ssp === member.ssp
             return isThere ? [{ ...assigned(state)(view), total_cost }] : []
           })

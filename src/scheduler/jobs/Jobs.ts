@@ -372,7 +372,7 @@ const adopt = (parts: JobsDependencies, table: string): Effect.Effect<void, Repl
           pool.tell({ tag: "JobArrived", job, table, ref: undefined, stands: true } satisfies Command),
         { discard: true }
       )
-      // One that has ended between the reading and the telling is let go again: nothing moves the replica meanwhile,
+      // A job that has ended between the reading and the telling is let go again: nothing moves the replica meanwhile,
       // and later ends are noted.
       yield* pool.alone(Effect.as(settle(parts, fresh), undefined))
       if (records.length < step) return

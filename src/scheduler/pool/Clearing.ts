@@ -48,7 +48,7 @@ export class Clearing {
         yield* Effect.logWarning(
           `${batch.length} views that are gone cannot be removed from the database: ${removed.left.message}; trying again`
         )
-        // One that the database refuses must not hold up the others.
+        // A view that the database refuses must not hold up the others.
         for (const [view, op] of batch.slice(0, 1)) if (waiting.delete(view)) waiting.set(view, op)
         yield* Backoff.pause(failing, failures++)
         continue

@@ -106,7 +106,7 @@ class Descent {
       this.asked++
       const theirs = yield* this.parts.client.node(this.target, table, level, index)
       const seq = theirs?.seq ?? -1
-      // One that has gone back was started anew meanwhile.
+      // An SSP whose position has gone back was started anew meanwhile.
       if (theirs === undefined || seq < this.moves.from) return undefined
       const ours = yield* this.parts.trees.node(table, level, index)
       if (theirs.hash === ours.hash) return []

@@ -1,9 +1,9 @@
 /**
  * The WAL of a leader over a log that several schedulers reach.
  *
- * Appends go one at a time. One whose answer is lost goes out again, the same records at the same position, until the
- * row says what it came to: records that others could follow must never lie behind one that may still arrive. What a
- * client is told meanwhile is not decided here.
+ * Appends go one at a time. An append whose answer is lost goes out again, the same records at the same position, until
+ * the row says what it came to: records that others could follow must never lie behind one that may still arrive. What
+ * a client is told meanwhile is not decided here.
  */
 import { Chunk, Duration, Effect, Fiber, Option, Stream } from "effect"
 import * as Cutting from "../../core/cluster/cutting.ts"

@@ -1,8 +1,8 @@
 /**
  * A replica that follows the log of another scheduler: warm when its own term begins.
  *
- * It takes versions from the log's lines and decides none. One that is behind the log's beginning is restored from a
- * snapshot first.
+ * It takes versions from the log's lines and decides none. A replica that is behind the log's beginning is restored
+ * from a snapshot first.
  */
 import { Effect } from "effect"
 import { type Replica, startFault } from "../../ports/Replica.ts"

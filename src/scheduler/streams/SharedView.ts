@@ -109,7 +109,7 @@ export class SharedView {
   /** Of the last events that a client may go on behind, by id. */
   private readonly numbers = new Map<string, number>()
   private readonly clients = new Set<Client>()
-  /** Those of them that wait for a snapshot. */
+  /** Clients that wait for a snapshot. */
   private readonly waiting = new Set<Client>()
   private readonly arriving = new Parts()
   private kept: Kept | undefined
@@ -117,7 +117,7 @@ export class SharedView {
   private behindKept = 0
   /** Another snapshot that is on its way. */
   private asked: Source | undefined
-  /** One that stands behind a delta that has not come yet. */
+  /** A snapshot that stands behind a delta that has not come yet. */
   private unplaced: { readonly parts: ReadonlyArray<ViewEvent>; readonly atMs: number } | undefined
 
   /** `after`: what the first client has got last. */

@@ -98,7 +98,7 @@ export class SspStream {
     for (const view of this.close()) view.lost()
   }
 
-  /** Those that were followed. */
+  /** Answers the views that were followed. */
   private close(): ReadonlyArray<Carried> {
     this.isOver = true
     this.flow?.close()

@@ -28,7 +28,7 @@ export interface SourceParts {
   readonly whereIs: (view: string) => Whereabouts.Whereabouts
   /** A stream at this SSP with room for one more view. */
   readonly streamAt: (target: Target) => SspStream
-  /** Those that look for their view. */
+  /** Sources that look for their view. */
   readonly seeking: { readonly add: (source: ViewSource) => void; readonly delete: (source: ViewSource) => void }
   readonly nowMs: () => number
 }

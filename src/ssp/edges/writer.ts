@@ -217,7 +217,7 @@ class Writer implements EdgesShape {
 
   readonly onLost: EdgesShape["onLost"] = (lost) => void (this.lost = lost)
 
-  /** One that another keeps alive is that one's: nothing else may ever tell, where its edges do not change. */
+  /** A view that another SSP keeps alive is lost here: where its edges do not change nothing else may ever tell. */
   readonly expire: EdgesShape["expire"] = (keys, nowMs) =>
     Effect.tap(this.upstream.expire(keys, this.settings.owner, nowMs), (left) =>
       Effect.forEach(
@@ -340,7 +340,7 @@ class Writer implements EdgesShape {
   }
 
   /**
-   * Compares the views that lack refused edges with the database once more: what guarded it there may be gone. Those
+   * Compares the views that lack refused edges with the database once more: what guarded it there may be gone. Views
    * that lack none any more are told of.
    */
   readonly heal: EdgesShape["heal"] = Effect.suspend(() => {

@@ -56,7 +56,9 @@ export class Lane {
     return this.free > 0 && this.retries.length + this.queued > 0
   }
 
-  /** False: there is no room. One that is known already is not taken twice; one that runs is looked at once more. */
+  /**
+   * False: there is no room. A job that is known already is not taken twice; a job that runs is looked at once more.
+   */
   offer(ref: RecordId, traceparent?: string): boolean {
     const known = this.known.get(ref.text)
     if (known?.state === "running") known.again = { traceparent }

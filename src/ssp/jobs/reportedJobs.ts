@@ -125,7 +125,7 @@ class Memory {
     return told.length > here.length ? told : here
   }
 
-  /** Those of a table that are assigned here and not begun. */
+  /** Jobs of a table that are assigned here and not begun. */
   open(table: string, limit: number, nowMs: number): ReadonlyArray<RecordId> {
     const found: Array<RecordId> = []
     for (const ref of this.mine.values()) {

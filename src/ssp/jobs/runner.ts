@@ -425,7 +425,7 @@ class JobRunner implements Runner {
         for (const entry of due) {
           if (kept.right.has(entry.ref.text)) entry.heldUntilMs = nowMs + leaseMs
           else {
-            // One that runs says so itself when it comes to write.
+            // A job that runs says so itself when it comes to write.
             if (entry.heldUntilMs !== undefined && entry.state === "waiting") counts.lost++
             entry.heldUntilMs = undefined
             lane.forget(entry.ref.text)

@@ -34,7 +34,7 @@ export interface Pulled {
   /** Of the tables that were read. */
   readonly names: ReadonlyArray<string>
   readonly position: Omit<StoredPosition, "writes">
-  /** Those that are declared. */
+  /** Tables that are declared. */
   readonly tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>
   /** What the scheduler's database defines, where the scheduler says so. */
   readonly defined: Definitions.Defined | undefined
@@ -232,7 +232,7 @@ export const pull = (
 
 /** Tables read while the log moves on, each answer with its position (D61). */
 export interface Reading {
-  /** Those that there are. */
+  /** The tables that there are. */
   readonly tables: Effect.Effect<{ readonly seq: number; readonly tables: ReadonlyArray<string> }, SchedulerError>
   /** What is declared of a table; undefined where that is nothing. */
   readonly typesOf: (table: string) => Effect.Effect<Types | undefined, SchedulerError>

@@ -66,7 +66,7 @@ const sliceSize = 200
 interface Planned {
   readonly work: Work
   readonly taken: ReadonlyArray<Change>
-  /** Those of them that change records. */
+  /** Taken ones that change records. */
   readonly changes: ReadonlyArray<Change>
   readonly writes: ReadonlyArray<Write | undefined>
   /**
@@ -90,7 +90,7 @@ export interface CommitContext {
 interface Stand {
   /** Through which changes have come. */
   readonly received: Applied
-  /** Those at its end whose step goes on: no view shows them yet, and the store does not have them. */
+  /** Changes at its end whose step goes on: no view shows them yet, and the store does not have them. */
   readonly unfinished: ReadonlyArray<Change>
 }
 

@@ -3,7 +3,8 @@
  *
  * Alone in the committer's queue, so that no change and no registration falls between old and new; loaded in slices
  * with all fillings waiting, so that the process answers meanwhile and no view fills from half a store. Views that the
- * scheduler placed here are gone: it places views anew. Those registered directly stay, filled from the new records.
+ * scheduler placed here are gone: it places views anew. Views that were registered here stay, filled from the new
+ * records.
  */
 import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"

@@ -584,8 +584,8 @@ class ViewService {
     this.streams.end(view, reason)
     this.engine.release(view.instance)
     if (reason !== "replaced") this.tables.dropped(view.stored.key)
-    // One that is replaced is opened again at once; of one that was taken back the caller knows whether its row is
-    // there.
+    // A view that is replaced is opened again at once; of a view that was taken back the caller knows whether its row
+    // is there.
     if (reason !== "replaced" && reason !== "unregistered")
       this.edges.close(view.stored.key, reason === "expired" || reason === "reset")
   }

@@ -192,7 +192,7 @@ class Needs {
   readonly columns: Array<Compiled> = []
   readonly calls: Array<Call> = []
   canFail = false
-  /** Those whose values are kept as they are. */
+  /** Expressions whose values are kept as they are. */
   readonly whole: Array<Expr> = []
   private readonly columnAt = new Map<string, number>()
   private readonly callAt = new Map<string, number>()
