@@ -8,7 +8,7 @@
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect } from "vitest"
+import { describe, expect, it } from "vitest"
 import { campaign, type Rng, rng, runs, seed, seeded } from "../../kit/data/random.ts"
 import { TestBackend } from "../../kit/processes/backend.ts"
 import { removeFolder, sleep, temporaryFolder, until } from "../../kit/processes/Door.ts"
@@ -41,6 +41,21 @@ const crashes = (calls: ReadonlyArray<Call>, deaths: ReadonlyArray<Death>): numb
   calls.filter(({ at, ssp }, i) =>
     deaths.some((death) => death.ssp === ssp && death.to >= at && death.from <= (calls[i + 1]?.at ?? Infinity))
   ).length
+
+const jobOf = (key: string) => ({
+  table: "mail_job",
+  op: "CREATE",
+  id: key,
+  record: {
+    path: "/send",
+    payload: { n: Number(key.slice("mail_job:".length)) },
+    status: "pending",
+    retries: 0,
+    max_retries: maxRetries(key),
+    retry_strategy: "linear",
+    errors: []
+  }
+})
 
 class Field {
   readonly calls = new Map<string, Array<Call>>()
@@ -86,21 +101,7 @@ class Field {
   async send(count: number): Promise<void> {
     for (let from = 0; from < count; from += scale.perBatch) {
       const batch = Array.from({ length: Math.min(scale.perBatch, count - from) }, (_, i) => {
-        const key = `mail_job:${from + i}`
-        return {
-          table: "mail_job",
-          op: "CREATE",
-          id: key,
-          record: {
-            path: "/send",
-            payload: { n: from + i },
-            status: "pending",
-            retries: 0,
-            max_retries: maxRetries(key),
-            retry_strategy: "linear",
-            errors: []
-          }
-        }
+        return jobOf(`mail_job:${from + i}`)
       })
       while (
         (await this.cluster.scheduler.ask({ method: "POST", path: "/ingest", body: batch }, 10_000))?.status !== 200
@@ -153,7 +154,7 @@ class Field {
   }
 }
 
-const startField = async (folder: string): Promise<Field> => {
+const startField = async (folder: string, more: { readonly [name: string]: string } = {}): Promise<Field> => {
   const backend = await TestBackend.start()
   const path = join(folder, "svc.yml")
   writeFileSync(
@@ -164,7 +165,7 @@ const startField = async (folder: string): Promise<Field> => {
   const cluster = await ProcessCluster.start(
     3,
     { ...env("scheduler"), SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: campaign ? "6000" : "3000" },
-    (id) => ({ ...env(id), SVC_JOB_RETRY_BASE_MS: "50" })
+    (id) => ({ ...env(id), SVC_JOB_RETRY_BASE_MS: "50", ...more })
   )
   return new Field(cluster, backend)
 }
@@ -251,4 +252,21 @@ describe("jobs on a cluster of processes", () => {
     },
     2 * scale.endMs + 120_000
   )
+
+  it.each(["pull", "push"])("D35 a job that is posted to two SSPs at once is called once (%s)", async (feed) => {
+    const folder = temporaryFolder()
+    const field = await startField(folder, { SVC_CLUSTER_FEED: feed })
+    try {
+      const keys = Array.from({ length: 20 }, (_, n) => `mail_job:${8 * n}`)
+      const post = (ssp: Process, key: string) => ssp.ask({ method: "POST", path: "/ingest", body: jobOf(key) }, 10_000)
+      const answered = await Promise.all(keys.flatMap((key) => field.cluster.ssps.map((ssp) => post(ssp, key))))
+      expect(answered.map((answer) => answer?.status)).toEqual(answered.map(() => 200))
+      await until("all jobs have ended", () => field.ended(keys.length), scale.endMs)
+      expect(keys.map((key) => field.calls.get(key)?.length)).toEqual(keys.map(() => 1))
+    } finally {
+      await field.cluster.close()
+      await field.backend.close()
+      removeFolder(folder)
+    }
+  })
 })

@@ -7,6 +7,7 @@ import { Context, Effect, Layer, Logger, LogLevel, Random, type Scope } from "ef
 import { VirtualTime } from "../../kit/data/virtualTime.ts"
 import type { FakeScheduler } from "../../kit/processes/fakeScheduler.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
+import { ConfigSource } from "../../src/ports/ConfigSource.ts"
 import { Database } from "../../src/ports/Database.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { IngestTimes } from "../../src/ports/IngestTimes.ts"
@@ -34,7 +35,12 @@ export interface Line {
 }
 
 /** All layers of the node but its server. */
-export const sspLayer = (scheduler: FakeScheduler, env: { readonly [name: string]: string }, lines: Array<Line>) =>
+export const sspLayer = (
+  scheduler: FakeScheduler,
+  env: { readonly [name: string]: string },
+  lines: Array<Line>,
+  file: object = {}
+) =>
   Ssp.layer.pipe(
     Layer.provide([
       layerNode,
@@ -46,7 +52,13 @@ export const sspLayer = (scheduler: FakeScheduler, env: { readonly [name: string
       JobPorts.layerNone,
       Upstream.layerNone
     ]),
-    Layer.provideMerge(SspConfig.layerOf({ ...scheduled, ...env })),
+    Layer.provideMerge(SspConfig.layerEnv),
+    Layer.provide(
+      ConfigSource.layerMemory({
+        env: { ...scheduled, ...env },
+        file: { path: "svc.yml", fault: undefined, content: file }
+      })
+    ),
     Layer.provideMerge(
       Logger.replace(
         Logger.defaultLogger,
@@ -71,11 +83,12 @@ export const inTime = <A>(
 export const startSsp = (
   pass: (ms: number) => Effect.Effect<void>,
   scheduler: FakeScheduler,
-  env: { readonly [name: string]: string } = {}
+  env: { readonly [name: string]: string } = {},
+  file?: object
 ) =>
   Effect.gen(function* () {
     const lines: Array<Line> = []
-    const context = yield* Layer.build(Layer.fresh(sspLayer(scheduler, env, lines)))
+    const context = yield* Layer.build(Layer.fresh(sspLayer(scheduler, env, lines, file)))
     const serving = Context.get(context, Serving)
     yield* serving.listening(8667)
     yield* pass(0)

@@ -1,6 +1,6 @@
 /**
- * Changes that are posted to an SSP which follows some tables (D61): those of a table that it does not hold become the
- * scheduler's, whole bodies, and nothing of them is applied here.
+ * Changes that are posted to an SSP of a cluster and become the scheduler's, whole bodies, so that nothing of them is
+ * applied here: those of a table that an SSP which follows some tables does not hold (D61), and those of jobs (D35).
  */
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -11,12 +11,21 @@ import { SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
 import { registration } from "./viewsKit.ts"
 
-const following = (pass: (ms: number) => Effect.Effect<void>, refusal?: SchedulerError) =>
+const jobs = { job_tables: { mail_job: { name: "mail", base_url: "http://backend" } } }
+
+/** As schedulers answer a registration. */
+const ours = { snapshot_seq: 10, registration: 1, log_id: "log", epoch: 1 }
+const answers = { pull: { ...ours, feed: true }, push: ours, plain: { snapshot_seq: 10 } }
+
+const following = (
+  pass: (ms: number) => Effect.Effect<void>,
+  refusal?: SchedulerError,
+  how: keyof typeof answers = "pull"
+) =>
   Effect.gen(function* () {
     const scheduler = new FakeScheduler()
     scheduler.rows = [{ id: "t:1" }]
-    scheduler.onRegister = () =>
-      Effect.succeed({ snapshot_seq: 10, registration: 1, log_id: "log", epoch: 1, feed: true })
+    scheduler.onRegister = () => Effect.succeed(answers[how])
     const handed: Array<string> = []
     const pieces = ['{"through":10,"log_id":"log","epoch":1}\n']
     scheduler.feed = {
@@ -30,7 +39,12 @@ const following = (pass: (ms: number) => Effect.Effect<void>, refusal?: Schedule
       applied: () => Effect.void,
       ingest: (body) => (refusal === undefined ? Effect.sync(() => void handed.push(body)) : Effect.fail(refusal))
     }
-    const { ingest, views } = yield* startSsp(pass, scheduler, { SVC_CLUSTER_FEED: "pull" })
+    const { ingest, views } = yield* startSsp(
+      pass,
+      scheduler,
+      { SVC_CLUSTER_FEED: how === "pull" ? "pull" : "push" },
+      jobs
+    )
     yield* Effect.fork(views.register(registration("all", "SELECT id FROM t")))
     yield* pass(1000)
     const post = (body: unknown) =>
@@ -73,6 +87,33 @@ it.scopedLive("what the scheduler does not take is refused by its reason, and no
         const answer = yield* post(create("other:1"))
         expect([answer.status, answer.body]).toEqual([status, expect.stringContaining(`${reason} on purpose`)])
       }
+    })
+  )
+)
+
+it.scopedLive.each(["pull", "push"] as const)(
+  "D35 jobs that a client posts to an SSP are the scheduler's, whatever way the SSP gets its changes: %s",
+  (how) =>
+    inTime((pass) =>
+      Effect.gen(function* () {
+        const { handed, holds, post } = yield* following(pass, undefined, how)
+        const bodies = [create("mail_job:1", { status: "pending" }), [create("t:2"), create("mail_job:2")]]
+        for (const body of bodies) expect((yield* post(body)).status).toBe(200)
+        expect(handed.map((text) => JSON.parse(text) as unknown)).toEqual(bodies)
+        expect(holds("mail_job")).toBe(false)
+        const refused = yield* following(pass, new SchedulerError({ reason: "refused", message: "not today" }), how)
+        const answer = yield* refused.post(bodies[0])
+        expect([answer.status, answer.body]).toEqual([400, expect.stringContaining("holds jobs, which all SSPs")])
+      })
+    )
+)
+
+it.scopedLive("D77 jobs that a scheduler sends which knows the specification alone are taken here", () =>
+  inTime((pass) =>
+    Effect.gen(function* () {
+      const { handed, holds, post } = yield* following(pass, undefined, "plain")
+      expect((yield* post(create("mail_job:1", { status: "pending" }))).status).toBe(200)
+      expect([handed, holds("mail_job")]).toEqual([[], true])
     })
   )
 )

@@ -17,6 +17,7 @@ import { SchedulerClient } from "../../ports/SchedulerClient.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
+import { JobIntake } from "../jobs/JobIntake.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
 import * as ChangeTraces from "../views/changeTraces.ts"
@@ -58,64 +59,81 @@ const isHeld = (held: HeldTables | undefined, changes: ReadonlyArray<Change.Chan
   held === undefined || held.isAll || changes.every(({ id }) => held.tables.includes(id.table))
 
 /**
- * Changes of a table that this SSP does not hold, because no view reads it, are the scheduler's: whole bodies, so that
- * nothing is half applied. What this SSP holds of them comes back by the feed.
+ * Changes of a table that this SSP does not hold, because no view reads it, are the scheduler's, and so are a client's
+ * changes of jobs: one job posted to two SSPs would be called by both. Whole bodies, so that nothing is half applied.
+ * What this SSP holds of them comes back as changes of the log.
  */
-const handOn = ({ ingest }: Pick<typeof SchedulerClient.Service, "ingest">, body: string): Effect.Effect<Answer> =>
+const handOn = (
+  { ingest }: Pick<typeof SchedulerClient.Service, "ingest">,
+  body: string,
+  why: keyof typeof reasons
+): Effect.Effect<Answer> =>
   ingest === undefined
-    ? Effect.succeed(Answers.toAnswer(notTaken("send them to the scheduler")))
+    ? Effect.succeed(Answers.toAnswer(notTaken(why, "send them to the scheduler")))
     : Effect.match(ingest(body), {
         onSuccess: () => toAnswer({ views_affected: 0, edges_updated: 0 }),
         onFailure: ({ message, reason, retryAfterMs = 1000 }) =>
           Answers.toAnswer(
             reason === "refused"
-              ? notTaken(`the scheduler does not take them from this SSP: ${message}`)
+              ? notTaken(why, `the scheduler does not take them from this SSP: ${message}`)
               : Answers.overloaded({
-                  message: `the scheduler, which takes changes of tables that no view here reads, ${message}`,
+                  message: `the scheduler, which takes changes of jobs and of tables that no view here reads, ${message}`,
                   retryAfterSecs: Math.max(1, Math.ceil(retryAfterMs / 1000))
                 })
           )
       })
 
-const notTaken = (why: string) =>
-  Answers.invalidRequest([
-    { path: "table", reason: `no view of this SSP reads the table (SVC_CLUSTER_FEED=pull), and ${why}` }
-  ])
+/** Why changes are the scheduler's. */
+const reasons = {
+  jobs: "holds jobs, which all SSPs of a cluster share",
+  unread: "is read by no view of this SSP (SVC_CLUSTER_FEED=pull)"
+} as const
+
+const notTaken = (why: keyof typeof reasons, hint: string) =>
+  Answers.invalidRequest([{ path: "table", reason: `${reasons[why]}: ${hint}` }])
 
 /** What both routes do with a body. */
-export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTypes | Lifecycle | SchedulerClient> =
-  Effect.gen(function* () {
-    const views = yield* Views
-    const types = yield* DeclaredTypes
-    const lifecycle = yield* Lifecycle
-    const scheduler = yield* SchedulerClient
-    const tracing = yield* Tracing
-    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
-    return (json, done, header) => {
-      const changes = Change.decodeChanges(json, types.of)
-      if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
-      // A scheduler's changes have a position in its log.
-      const fromScheduler = lifecycle.mode === "scheduler" && changes.right[0]?.position !== undefined
-      const refused = fromScheduler ? undefined : Definitions.refused(changes.right)
-      if (refused !== undefined) return done(Answers.toAnswer(refused))
-      const held = views.tables.held()
-      const unwanted = sent(held, changes.right, views.figures)
-      if (unwanted !== undefined) return done(Answers.toAnswer(unwanted))
-      if (!isHeld(held, changes.right)) return void runFork(Effect.map(handOn(scheduler, JsonText.write(json)), done))
-      const traced = ChangeTraces.ofRequest(tracing, header, changes.right)
-      views.offer(traced?.changes ?? changes.right, (answer) => {
-        if (isError(answer)) runFork(noticed(lifecycle, answer))
-        const given = toAnswer(answer)
-        traced?.end(given.status)
-        done(given)
-      })
-    }
-  })
+export const makeTake: Effect.Effect<
+  IngestRoute.Take,
+  never,
+  Views | DeclaredTypes | Lifecycle | SchedulerClient | JobIntake
+> = Effect.gen(function* () {
+  const jobs = (yield* JobIntake).tables
+  const views = yield* Views
+  const types = yield* DeclaredTypes
+  const lifecycle = yield* Lifecycle
+  const scheduler = yield* SchedulerClient
+  const tracing = yield* Tracing
+  const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+  return (json, done, header) => {
+    const changes = Change.decodeChanges(json, types.of)
+    if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
+    // A scheduler's changes have a position in its log.
+    const fromScheduler = lifecycle.mode === "scheduler" && changes.right[0]?.position !== undefined
+    const refused = fromScheduler ? undefined : Definitions.refused(changes.right)
+    if (refused !== undefined) return done(Answers.toAnswer(refused))
+    const held = views.tables.held()
+    const unwanted = sent(held, changes.right, views.figures)
+    if (unwanted !== undefined) return done(Answers.toAnswer(unwanted))
+    const isJobs =
+      lifecycle.mode === "scheduler" && !fromScheduler && changes.right.some(({ id }) => jobs.has(id.table))
+    // Of a scheduler that knows the specification alone all changes come without a position.
+    const why = isJobs && !lifecycle.writesHashes() ? "jobs" : isHeld(held, changes.right) ? undefined : "unread"
+    if (why !== undefined) return void runFork(Effect.map(handOn(scheduler, JsonText.write(json), why), done))
+    const traced = ChangeTraces.ofRequest(tracing, header, changes.right)
+    views.offer(traced?.changes ?? changes.right, (answer) => {
+      if (isError(answer)) runFork(noticed(lifecycle, answer))
+      const given = toAnswer(answer)
+      traced?.end(given.status)
+      done(given)
+    })
+  }
+})
 
 export const layerHot: Layer.Layer<
   HotRoutes,
   never,
-  Views | DeclaredTypes | Lifecycle | SchedulerClient | SspConfig | IngestTimes | Audit
+  Views | DeclaredTypes | Lifecycle | SchedulerClient | JobIntake | SspConfig | IngestTimes | Audit
 > = Layer.effect(
   HotRoutes,
   Effect.gen(function* () {
