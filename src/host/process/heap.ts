@@ -144,8 +144,10 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
   }
   const again = (ms: number): void => {
     timer = setTimeout(() => {
+      // Cleared behind the collection only: what that finds would begin a second row of timers, and those would double.
+      const pause = memory.isFull ? Math.max(pauseMs, pauseFactor * collect()) : undefined
       timer = undefined
-      if (memory.isFull) again(Math.max(pauseMs, pauseFactor * collect()))
+      if (pause !== undefined) again(pause)
     }, ms).unref()
   }
   const note = (): void => {

@@ -76,3 +76,34 @@ it("D43 a heap that was nearly full does not count what has been let go", () => 
   expect(full.isFull).toBe(false)
   expect(then.usedBytes).toBeLessThan(full.usedBytes * 0.8)
 })
+
+/** In a process of its own: a heap that is full and stays so, and how often it is collected while nothing is done. */
+const staysFull = `
+  import { PerformanceObserver } from "node:perf_hooks"
+  import { Effect, Layer, Context } from "effect"
+  import * as Heaps from "./dist/host/process/heap.js"
+  import { Heap } from "./dist/ports/ProcessFigures.js"
+  const program = Effect.gen(function* () {
+    const heap = Context.get(yield* Layer.build(Heaps.layer(75)), Heap)
+    const held = []
+    while (!heap.measured().isFull) held.push(Array.from({ length: 1_000 }, (_, i) => i + 0.5))
+    let collections = 0
+    new PerformanceObserver((list) => (collections += list.getEntries().length)).observe({ entryTypes: ["gc"] })
+    // Collections of before are told of late.
+    yield* Effect.sleep("200 millis")
+    collections = 0
+    yield* Effect.sleep("6 seconds")
+    console.log(JSON.stringify({ collections, isFull: heap.memory().isFull, held: held.length }))
+  })
+  await Effect.runPromise(Effect.scoped(program))
+`
+
+it("D43 a heap that stays full is collected about once a second, however long it does", () => {
+  const args = ["--max-old-space-size=64", "--input-type=module", "--eval", staysFull]
+  const { stderr, stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" })
+  expect(stderr).toBe("")
+  const { collections, isFull } = JSON.parse(stdout) as { readonly collections: number; readonly isFull: boolean }
+  expect(isFull).toBe(true)
+  expect(collections).toBeGreaterThan(1)
+  expect(collections).toBeLessThan(8)
+})
