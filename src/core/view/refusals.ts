@@ -2,6 +2,8 @@
  * Registrations that were refused for their size, which is found by filling them: a query that is asked again and again
  * gets the same answer for ten times as long as it took to find, so that no more than a tenth of the time goes into it.
  */
+import { Recent } from "../recent.ts"
+
 /** How many times as long as it took to find a refusal it counts, and how long at most. */
 const share = 10
 const longestMs = 60_000
@@ -16,7 +18,7 @@ interface Refusal<E> {
 }
 
 export class Refusals<E> {
-  private readonly byQuery = new Map<string, Refusal<E>>()
+  private readonly byQuery = new Recent<string, Refusal<E>>(most)
 
   get isEmpty(): boolean {
     return this.byQuery.size === 0
@@ -33,8 +35,6 @@ export class Refusals<E> {
 
   /** Remembers one of a fill that began at `sinceMs`, when rows of all views kept `used` bytes. */
   add(query: string, error: E, { sinceMs, used }: { sinceMs: number; used: number }, nowMs: number) {
-    const [oldest] = this.byQuery.keys()
-    if (this.byQuery.size >= most && oldest !== undefined) this.byQuery.delete(oldest)
     this.byQuery.set(query, { error, used, untilMs: nowMs + Math.min(longestMs, share * (nowMs - sinceMs)) })
   }
 }

@@ -7,12 +7,14 @@
  * codes, and one connection that answers at once. These runtimes end a text that is read at U+0000, so a kept text
  * must not hold any (`drivers/shared/keptText.ts`).
  */
+
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as Client from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import * as Statement from "@effect/sql/Statement"
 import { Context, Effect, Layer, type Scope, Stream } from "effect"
+import { Recent } from "../../core/recent.ts"
 
 interface Prepared {
   readonly all: (...params: ReadonlyArray<unknown>) => ReadonlyArray<unknown>
@@ -89,13 +91,11 @@ interface Ready {
 }
 
 const connectionOf = (database: Opened): Connection => {
-  const ready = new Map<string, Ready>()
+  const ready = new Recent<string, Ready>(keptStatements)
   const prepare = (sql: string): Ready => ({ prepared: database.prepare(sql), arrays: false, bigInts: false })
   const kept = (sql: string): Ready => {
     const found = ready.get(sql) ?? prepare(sql)
-    ready.delete(sql)
     ready.set(sql, found)
-    if (ready.size > keptStatements) ready.delete(ready.keys().next().value!)
     return found
   }
   const run = (

@@ -9,6 +9,7 @@ import { Context, Effect, Either, HashMap, Layer, Stream } from "effect"
 import type { Command } from "../../core/cluster/messages.ts"
 import * as State from "../../core/cluster/state.ts"
 import { isOver, isStatus } from "../../core/job/status.ts"
+import { Recent } from "../../core/recent.ts"
 import type { Change, Schema } from "../../core/record/change.ts"
 import * as Event from "../../core/record/event.ts"
 import type { Known } from "../../core/record/version.ts"
@@ -71,15 +72,12 @@ export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
 
 /** What jobs looked like whenever they were taken up since their creation, of the last ones. */
 class Taken {
-  private readonly digests = new Map<string, ReadonlySet<string>>()
+  private readonly digests = new Recent<string, ReadonlySet<string>>(maxRemembered)
 
   /** Of a job that a runner or an operator put back, what it was before is remembered too. */
   remember({ doc, id }: Change, isCreated: boolean): void {
     const known = isCreated ? [] : [...(this.digests.get(id.text) ?? [])]
-    this.digests.delete(id.text)
     this.digests.set(id.text, new Set([...known, Rows.digest(doc)].slice(-maxDigests)))
-    if (this.digests.size > maxRemembered)
-      for (const oldest of this.digests.keys()) return void this.digests.delete(oldest)
   }
 
   forget(id: string): void {

@@ -7,6 +7,7 @@
  */
 import { Either } from "effect"
 import type { ViewSpec } from "../../core/cluster/messages.ts"
+import { Recent } from "../../core/recent.ts"
 import * as Interest from "../../core/surql/syntax/interest.ts"
 import { parseSelect } from "../../core/surql/syntax/parse.ts"
 import { isObj, type Value } from "../../core/surql/values/value.ts"
@@ -39,8 +40,8 @@ const nothing: Query = { surql: undefined, reads: undefined }
 export class ViewReads {
   /** Read once for each registration. */
   private readonly known = new WeakMap<object, Query>()
-  /** By the text of the query, the latest last. */
-  private readonly learned = new Map<string, ReadonlyArray<string>>()
+  /** By the text of the query. */
+  private readonly learned = new Recent<string, ReadonlyArray<string>>(maxLearned)
 
   readonly of = (spec: ViewSpec): Reads => {
     const { reads, surql } = this.query(spec)
@@ -54,11 +55,7 @@ export class ViewReads {
     if (surql === undefined || reads === "all") return
     const more = tables.filter((table) => reads?.has(table) !== true).slice(0, maxTables)
     // Another client's rows may link to nothing yet.
-    if (more.length === 0) return
-    this.learned.delete(surql)
-    this.learned.set(surql, more)
-    const [oldest] = this.learned.keys()
-    if (this.learned.size > maxLearned && oldest !== undefined) this.learned.delete(oldest)
+    if (more.length > 0) this.learned.set(surql, more)
   }
 
   private query({ body }: ViewSpec): Query {

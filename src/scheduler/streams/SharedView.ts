@@ -4,6 +4,7 @@
  * A client that comes later gets a snapshot that is kept, and the deltas behind it. Where none is kept, the SSP is
  * asked for another over a second place; its id says where in the deltas it stands.
  */
+import { Recent } from "../../core/recent.ts"
 import type { CutEvent } from "../../node/streams/eventCutter.ts"
 import { Feed, type Following, type Taker } from "../../node/streams/feed.ts"
 import { bytesOf, isLast, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
@@ -107,7 +108,7 @@ export class SharedView {
   /** The number of the last event. */
   private n = 0
   /** Of the last events that a client may go on behind, by id. */
-  private readonly numbers = new Map<string, number>()
+  private readonly numbers: Recent<string, number>
   private readonly clients = new Set<Client>()
   /** Clients that wait for a snapshot. */
   private readonly waiting = new Set<Client>()
@@ -125,6 +126,7 @@ export class SharedView {
     private readonly parts: SharedViewParts,
     after: string | undefined
   ) {
+    this.numbers = new Recent(parts.capacity)
     this.feed = new Feed(parts.capacity, () => {})
     if (after !== undefined) this.numbers.set(after, 0)
     this.main = parts.source(after, {
@@ -174,10 +176,7 @@ export class SharedView {
   }
 
   private number(id: string): void {
-    this.numbers.delete(id)
     this.numbers.set(id, this.n)
-    if (this.numbers.size > this.parts.capacity)
-      for (const oldest of this.numbers.keys()) return void this.numbers.delete(oldest)
   }
 
   private took(events: ReadonlyArray<CutEvent>): void {

@@ -5,6 +5,7 @@
  * assignment, or of one already taken back, must not bring a view back that another SSP has by now; an unregister call
  * must not take away a view placed anew. Views registered directly are not in here, and stay with this SSP (D16).
  */
+import { Recent } from "../../core/recent.ts"
 
 /** Assignments taken back that are remembered; a call does not stay on its way for so many others. */
 const maxGone = 100_000
@@ -12,7 +13,7 @@ const maxGone = 100_000
 export class Assignments {
   /** The highest seen of each view that is here or on its way. */
   private readonly held = new Map<string, number>()
-  private readonly gone = new Map<string, number>()
+  private readonly gone = new Recent<string, number>(maxGone)
   private times = 0
 
   /**
@@ -31,11 +32,7 @@ export class Assignments {
     const held = this.held.get(key)
     const goes = held !== undefined && held <= assignment
     if (goes) this.held.delete(key)
-    const known = this.gone.get(key) ?? 0
-    this.gone.delete(key)
-    this.gone.set(key, Math.max(known, assignment))
-    const [oldest] = this.gone.keys()
-    if (this.gone.size > maxGone && oldest !== undefined) this.gone.delete(oldest)
+    this.gone.set(key, Math.max(this.gone.get(key) ?? 0, assignment))
     return goes
   }
 

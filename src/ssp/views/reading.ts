@@ -6,6 +6,7 @@
  */
 
 import { Cause, Effect, Exit } from "effect"
+import { Recent } from "../../core/recent.ts"
 import { drain, type Slices } from "../../core/surql/evaluate/scope.ts"
 import type { ViewEvent } from "../../node/streams/viewEvent.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
@@ -50,7 +51,7 @@ type Find<E> = Effect.Effect<Registered, E>
 
 export class Reading {
   /** Short answers that were read last, by the view's incarnation and the id it was asked by. */
-  private readonly short = new Map<string, Looked>()
+  private readonly short = new Recent<string, Looked>(mostShort)
 
   constructor(
     private readonly registry: Registry,
@@ -132,9 +133,7 @@ export class Reading {
   private keep(key: string, looked: Looked): void {
     const { pieces } = looked
     if (pieces === undefined || pieces.length > 1 || pieces[0]!.length > shortBytes) return
-    this.short.delete(key)
     this.short.set(key, looked)
-    if (this.short.size > mostShort) for (const oldest of this.short.keys()) return void this.short.delete(oldest)
   }
 
   private *snapshotSliced(view: Registered, id: string, format: Format): Slices<Snapshot | undefined> {

@@ -5,6 +5,7 @@ import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import * as JsonText from "../../core/jsonText.ts"
+import { Recent } from "../../core/recent.ts"
 import { compile, run } from "../../core/surql/evaluate/evaluate.ts"
 import { budget, type Slices } from "../../core/surql/evaluate/scope.ts"
 import { analyze } from "../../core/surql/syntax/analyze.ts"
@@ -46,7 +47,7 @@ interface Parsed {
  * once. They are read with what the database defines, where there is one (D58).
  */
 export class ParsedQueries {
-  private readonly byText = new Map<string, Either.Either<Parsed, ParseError>>()
+  private readonly byText = new Recent<string, Either.Either<Parsed, ParseError>>(maxParsed)
   private definitions: Definitions | undefined
 
   /** What the database defines from now on; queries are read anew. */
@@ -59,8 +60,6 @@ export class ParsedQueries {
     const known = this.byText.get(surql)
     if (known !== undefined) return known
     const parsed = this.read(surql)
-    const [oldest] = this.byText.keys()
-    if (this.byText.size >= maxParsed && oldest !== undefined) this.byText.delete(oldest)
     this.byText.set(surql, parsed)
     return parsed
   }
