@@ -73,7 +73,7 @@ export const StreamFormat = Schema.Literal(...formats, "rows").annotations({
   message: () => ({ message: `must be one of ${formats.join(", ")}, rows`, override: true })
 })
 
-/** `ttl` and `lastActiveAt` are read in `ssp/http/HttpRegistration.ts`, where their faults are worded. */
+/** `ttl`, `lastActiveAt` and `idleMs` are read in `ssp/http/HttpRegistration.ts`, where their faults are worded. */
 export const ViewRegistration = Schema.Struct({
   id: filled.annotations({ description: "incantation:<key>" }),
   surql: filled.annotations({ description: "The query to materialize" }),
@@ -82,6 +82,10 @@ export const ViewRegistration = Schema.Struct({
   params: Schema.optional(Schema.NullOr(JsonObject)),
   lastActiveAt: Schema.optional(text.annotations({ description: "ISO 8601; absent means now" })),
   format: Schema.optional(Schema.NullOr(Format)).annotations({ description: "flat when absent or null" }),
+  idleMs: Schema.optional(Schema.Number).annotations({
+    description:
+      "Extension: sent by the scheduler, how long ago the view was last active, in milliseconds; counts instead of `lastActiveAt`, because two machines' clocks may differ"
+  }),
   assignment: Schema.optional(count).annotations({
     description: "Extension (D21): sent by the scheduler, grows with every move of the view"
   })

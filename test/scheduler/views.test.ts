@@ -114,6 +114,9 @@ it("D14 a view whose time is over is dropped and its SSP told; a refreshed one i
   await register(node, "young", { ttl: "1s" })
   await register(node, "young", { ttl: "1h" })
   await until("the old one is gone", () => held(a).join() === "young")
+  const idle = new Map(a.calls("/view/register").map(({ json }) => [(json as Body)["id"], (json as Body)["idleMs"]]))
+  expect(idle.get("old"), "told as time that has gone by, not by this machine's clock").toBeGreaterThan(1e11)
+  expect(idle.get("young")).toBeLessThan(60_000)
   expect((await node.post("/view/unregister", { id: "old" })).status).toBe(404)
 })
 

@@ -46,13 +46,14 @@ const timestampMs = (text: string): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** `nowMs` stands in for an absent `lastActiveAt`. */
+/** `nowMs` stands in for an absent `lastActiveAt`; `idleMs` is time that has gone by since then, and comes first. */
 export const read = (
-  wire: { readonly ttl: string; readonly lastActiveAt?: string | undefined },
+  wire: { readonly ttl: string; readonly lastActiveAt?: string | undefined; readonly idleMs?: number | undefined },
   nowMs: number
 ): Either.Either<ViewTimes, ReadonlyArray<TimeFault>> => {
   const ttlMs = Ttl.parseMs(wire.ttl)
-  const lastActiveAtMs = wire.lastActiveAt === undefined ? nowMs : timestampMs(wire.lastActiveAt)
+  const activeAtMs = wire.lastActiveAt === undefined ? nowMs : timestampMs(wire.lastActiveAt)
+  const lastActiveAtMs = wire.idleMs === undefined ? activeAtMs : nowMs - wire.idleMs
   const faults: Array<TimeFault> = []
   if (ttlMs === undefined)
     faults.push({

@@ -90,7 +90,7 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
               return at && Effect.succeed(at)
             }
             const placing = underWay.once(said, known, audited(payload.id)(Views.register(pool, payload)))
-            return Effect.map(placing, (placed) => Views.placingOf(payload.id, placed))
+            return Effect.map(placing, (placed) => Views.placingOf(payload.id, placed, aheadMs(clock)))
           }),
         whole
       )
@@ -111,11 +111,14 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
         whole
       )
       .handleRaw("views", ({ urlParams: { after, limit = 100, order, search, ssp } }) =>
-        Effect.flatMap(
-          order === "cost"
-            ? Overview.costliest(pool.state(), client, { limit, search, ssp })
-            : Effect.sync(() => Overview.views(pool.state(), { after, limit, search, ssp })),
-          assignedViews
+        Effect.clock.pipe(
+          Effect.map(aheadMs),
+          Effect.flatMap((ahead) =>
+            order === "cost"
+              ? Overview.costliest(pool.state(), ahead, client, { limit, search, ssp })
+              : Effect.succeed(Overview.views(pool.state(), ahead, { after, limit, search, ssp }))
+          ),
+          Effect.flatMap(assignedViews)
         )
       )
       .handleRaw("view", ({ path, request, urlParams }) =>

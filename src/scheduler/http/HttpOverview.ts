@@ -8,7 +8,7 @@ import { IngestTimes } from "../../ports/IngestTimes.ts"
 import { ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Release } from "../../ports/Release.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
-import { steadyMs } from "../../ports/Turn.ts"
+import { aheadMs, steadyMs } from "../../ports/Turn.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { JobFeed } from "../ingest/JobFeed.ts"
 import { Declared } from "../pool/Declared.ts"
@@ -33,7 +33,7 @@ export const make = (startedAt: number) =>
     const leadership = yield* Leadership
     return Effect.gen(function* () {
       const used = yield* figures
-      return Overview.overview(pool.state(), yield* steadyMs, {
+      return Overview.overview(pool.state(), yield* steadyMs, yield* Effect.map(Effect.clock, aheadMs), {
         id,
         version,
         ...pool.identity,

@@ -28,7 +28,7 @@ export const layerHot: Layer.Layer<HotRepeats, never, Pool | Repeated.UnderWay |
         // Another scheduler may lead since the request was let in.
         const known = mayAnswer() ? Views.known(pool.state(), said, aheadMs(clock)) : undefined
         if (known === undefined) return false
-        reply.json({}, [Buffer.from(JSON.stringify(Views.placingOf(said.id, known)))])
+        reply.json({}, [Buffer.from(JSON.stringify(Views.placingOf(said.id, known, aheadMs(clock))))])
         return true
       }
     })

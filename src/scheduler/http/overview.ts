@@ -69,6 +69,7 @@ interface About {
 export const overview = (
   state: State.State,
   now: number,
+  aheadMs: number,
   { clone, epoch, id, ingest, jobTables, logId, sharedLog, startedAt, used, version, warnings }: About
 ): typeof SchedulerOverview.Type => ({
   id,
@@ -99,7 +100,7 @@ export const overview = (
     id: view,
     query: Quarantine.partsOf(query).surql,
     ends,
-    last: isoOf(at)
+    last: isoOf(at - aheadMs)
   })),
   jobs: HashMap.size(state.jobs),
   jobs_waiting: Waiting.size(state.waitingJobs),
@@ -112,8 +113,9 @@ const bodyOf = ({ spec: { body } }: State.View): { readonly [field: string]: unk
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
 
+/** A view as listings show it; the pool's times are `aheadMs` ahead of the time of day. */
 const assigned =
-  (state: State.State) =>
+  (state: State.State, aheadMs: number) =>
   (view: State.View): typeof AssignedView.Type => {
     const body = bodyOf(view)
     const member = State.at(state, view.home)
@@ -125,7 +127,7 @@ const assigned =
       format: isFormat(body["format"]) ? body["format"] : "flat",
       client_id: textOf(body["clientId"]),
       ttl_seconds: view.spec.ttlMs / 1000,
-      last_active_at: isoOf(view.spec.lastActiveAt),
+      last_active_at: isoOf(view.spec.lastActiveAt - aheadMs),
       owner,
       state:
         owner === null
@@ -137,12 +139,13 @@ const assigned =
             : view.placed && view.op === undefined
               ? "placed"
               : "moving",
-      assigned_at: Math.max(0, Math.floor(view.assignedAt / 1000))
+      assigned_at: Math.max(0, Math.floor((view.assignedAt - aheadMs) / 1000))
     }
   }
 
 export const views = (
   state: State.State,
+  aheadMs: number,
   {
     after,
     limit,
@@ -167,7 +170,7 @@ export const views = (
     wanted
   })
   return {
-    views: items.map(assigned(state)),
+    views: items.map(assigned(state, aheadMs)),
     total: HashMap.size(state.views),
     next: next === undefined ? null : textOf(bodyOf(items.at(-1)!)["id"])
   }
@@ -176,6 +179,7 @@ export const views = (
 /** The views that have cost most, as their SSPs say; of an SSP that does not answer none is there. */
 export const costliest = (
   state: State.State,
+  aheadMs: number,
   client: Pick<SspClientShape, "costliest">,
   {
     limit,
@@ -192,7 +196,7 @@ export const costliest = (
             const view = State.view(state, viewKey(id) ?? "")
             // A view that has moved may still be there.
             const isThere = view !== undefined && !view.gone && State.at(state, view.home)?.ssp === member.ssp
-            return isThere ? [{ ...assigned(state)(view), total_cost }] : []
+            return isThere ? [{ ...assigned(state, aheadMs)(view), total_cost }] : []
           })
         ),
       { concurrency: "unbounded" }

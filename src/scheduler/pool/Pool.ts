@@ -30,6 +30,7 @@ import { Activity } from "./Activity.ts"
 import { Clearing } from "./Clearing.ts"
 import * as Calls from "./calls.ts"
 import { Events } from "./Events.ts"
+import { storedByDay } from "./poolTimes.ts"
 import * as Recovery from "./recovery.ts"
 import { ViewReads } from "./viewReads.ts"
 
@@ -350,7 +351,7 @@ const open = Effect.gen(function* () {
   const config = yield* SchedulerConfig
   const wal = yield* Wal
   const replica = yield* Replica
-  const store = yield* PoolStore
+  const store = storedByDay(yield* PoolStore, yield* Effect.clock)
   const { epoch, lastLogId, saved } = yield* Effect.mapError(store.open(wal.logId, config.jobResults), fromStore)
   const upstream = yield* Upstream
   const log = yield* Recovery.recover({ ...config, walPath: config.logName }, wal, replica, upstream.present)

@@ -4,7 +4,7 @@
  * None fails: a call without an answer is an answer too. Deliveries are cut so that a request stays below the SSP's
  * limit; the pieces go one after the other, so that the order is the log's.
  */
-import { Effect, Random } from "effect"
+import { type Clock, Effect, Random } from "effect"
 import type { Answer } from "../../core/cluster/deliveryQueue.ts"
 import type { Action, CallOutcome, Command } from "../../core/cluster/messages.ts"
 import * as Event from "../../core/record/event.ts"
@@ -16,7 +16,7 @@ import { isoOf } from "../../core/view/viewTimes.ts"
 import type { ReplicaShape } from "../../ports/Replica.ts"
 import type { SspClientShape, Target } from "../../ports/SspClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
-import { aheadMs } from "../../ports/Turn.ts"
+import { aheadMs, steadyOf } from "../../ports/Turn.ts"
 import type { Events } from "./Events.ts"
 import type { ViewReads } from "./viewReads.ts"
 
@@ -109,25 +109,24 @@ const idOf = (view: string): string => `incantation:${view}`
 const specified = ["surql", "clientId", "ttl", "params", "lastActiveAt", "format"] as const
 
 /**
- * The registration as it came, with the assignment, and with the last activity, as a time of day, where that is known
- * to be later. An SSP that knows the specification alone knows a view by one id only.
+ * The registration as it came, with the assignment, and with the time that has gone by since the last activity: an
+ * SSP's time of day may be another one. An SSP that knows the specification alone knows a view by one id only, and is
+ * told the last activity as a time of day where that is known to be later.
  */
 const registrationBody = (
   { assignment, plain, spec, view }: Action & { readonly tag: "CallRegister" },
-  apart: number
+  clock: Clock.Clock
 ) => {
-  const { body } = spec
-  const lastActiveAt = spec.lastActiveAt - apart
-  const given = body as { readonly [field: string]: unknown }
+  const given = spec.body as { readonly [field: string]: unknown }
+  if (!plain) return { ...given, idleMs: steadyOf(clock)() - spec.lastActiveAt, assignment }
+  const lastActiveAt = spec.lastActiveAt - aheadMs(clock)
   const known = typeof given["lastActiveAt"] === "string" ? Date.parse(given["lastActiveAt"]) : undefined
   const later = known === undefined || known < lastActiveAt
   const registration: typeof given = { ...given, ...(later ? { lastActiveAt: isoOf(lastActiveAt) } : {}) }
-  return plain
-    ? {
-        id: idOf(view),
-        ...Object.fromEntries(specified.flatMap((name) => (name in registration ? [[name, registration[name]]] : [])))
-      }
-    : { ...registration, assignment }
+  return {
+    id: idOf(view),
+    ...Object.fromEntries(specified.flatMap((name) => (name in registration ? [[name, registration[name]]] : [])))
+  }
 }
 
 const triedFields = ["max_retries", "retry_strategy", "errors"] as const
@@ -173,9 +172,7 @@ export const run = (context: CallContext, action: Call): Effect.Effect<Command> 
       }))
     case "CallRegister":
       return Effect.map(
-        Effect.flatMap(Effect.map(Effect.clock, aheadMs), (apart) =>
-          client.registerView(target, registrationBody(action, apart))
-        ),
+        Effect.flatMap(Effect.clock, (clock) => client.registerView(target, registrationBody(action, clock))),
         (outcome) => {
           if (outcome.kind === "done") context.reads.learn(action.spec, outcome.tables ?? [])
           return { tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome }

@@ -68,11 +68,11 @@ export const known = (state: State.State, said: SaidAgain.Said, aheadMs: number)
   return { ssp: owner.ssp, url: owner.url, assignedAt: view.assignedAt }
 }
 
-/** Body of `/view/register`. */
-export const placingOf = (id: string, { assignedAt, ssp }: Assigned) => ({
+/** Body of `/view/register`; the pool's times are `aheadMs` ahead of the time of day. */
+export const placingOf = (id: string, { assignedAt, ssp }: Assigned, aheadMs: number) => ({
   query_id: id,
   ssp_id: ssp,
-  assigned_at: Math.floor(assignedAt / 1000)
+  assigned_at: Math.floor((assignedAt - aheadMs) / 1000)
 })
 
 /** Registers a view; answers the SSP that has it. */

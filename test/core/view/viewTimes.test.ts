@@ -28,6 +28,18 @@ describe("how long a view lives", () => {
   })
 })
 
+describe("when a view was last active", () => {
+  const now = Date.parse("2030-01-01T00:00:00Z")
+  const at = (more: { readonly lastActiveAt?: string; readonly idleMs?: number }) => {
+    const read = ViewTimes.read({ ttl: "1h", ...more }, now)
+    return read._tag === "Right" ? read.right.lastActiveAtMs - now : read.left
+  }
+  it("D73 is told as time that has gone by since, which counts before a time of day of another machine", () => {
+    expect([at({}), at({ lastActiveAt: "2029-12-31T23:00:00Z" })]).toEqual([0, -3_600_000])
+    expect(at({ lastActiveAt: "2029-12-31T23:00:00Z", idleMs: 1_500 })).toBe(-1_500)
+  })
+})
+
 describe("a registration that says again what is known", () => {
   const body = { id: "v", surql: "SELECT * FROM t", clientId: "c", ttl: "1h", params: { a: [1, { b: null }] } }
   it("D63 reads what a registration may hold, and leaves anything else to the schema", () => {

@@ -1,0 +1,50 @@
+/**
+ * The pool's times as times of day: it goes by time that goes by (D73), which means nothing to those who read its
+ * listings, to another process, or to this one after its clock was set and it was started again.
+ */
+import { type Clock, Effect } from "effect"
+import type { Opened, PoolStoreShape, Write } from "../../ports/PoolStore.ts"
+import { aheadMs } from "../../ports/Turn.ts"
+
+type ViewRow = Extract<Write, { readonly tag: "PersistView" }>["row"]
+type QuarantineRow = Extract<Write, { readonly tag: "PersistQuarantine" }>["row"]
+
+const movedView = (row: ViewRow, ms: number): ViewRow => ({
+  ...row,
+  spec: { ...row.spec, lastActiveAt: row.spec.lastActiveAt + ms },
+  assignedAt: row.assignedAt + ms
+})
+
+const movedQuarantine = (row: QuarantineRow, ms: number): QuarantineRow => ({ ...row, at: row.at + ms })
+
+const movedWrite = (write: Write, ms: number): Write => {
+  switch (write.tag) {
+    case "PersistView":
+      return { ...write, row: movedView(write.row, ms) }
+    case "PersistQuarantine":
+      return { ...write, row: movedQuarantine(write.row, ms) }
+    default:
+      return write
+  }
+}
+
+const movedSaved = (saved: Opened["saved"], ms: number): Opened["saved"] => ({
+  ...saved,
+  views: saved.views.map((row) => movedView(row, ms)),
+  ...(saved.quarantined && { quarantined: saved.quarantined.map((row) => movedQuarantine(row, ms)) })
+})
+
+/** A store that keeps times of day, for a pool that goes by time that goes by. */
+export const storedByDay = (store: PoolStoreShape, clock: Clock.Clock): PoolStoreShape => ({
+  open: (logId, maxResults) =>
+    Effect.map(store.open(logId, maxResults), (opened) => ({
+      ...opened,
+      saved: movedSaved(opened.saved, aheadMs(clock))
+    })),
+  write: (writes) =>
+    Effect.suspend(() => {
+      const ahead = aheadMs(clock)
+      return store.write(writes.map((write) => movedWrite(write, -ahead)))
+    }),
+  resultOf: (job) => store.resultOf(job)
+})
