@@ -325,9 +325,49 @@ const halves = (views: ReadonlyArray<ViewEdges>): readonly [ReadonlyArray<ViewEd
   return [first, second]
 }
 
+/** Operations that are sent one by one, in one request, once they are refused together. */
+const mostSingles = 100
+
+/** One operation in a transaction of its own, which answers whether the view is still the writer's. */
+const singleStatement = (i: number): string => `{
+  LET $view = $views[${i}];
+  LET $held = (SELECT VALUE [record::id(id), owner, assignment] FROM $ids[${i}]);
+  IF [$view.key, $view.owner, $view.assignment] NOT IN $held { RETURN false };
+  DELETE $view.gone RETURN NONE;
+  FOR $part IN $view.puts { INSERT INTO ${Schema.edgeTable} $part ON DUPLICATE KEY UPDATE version = $input.version, clientId = $input.clientId RETURN NONE };
+  RETURN true
+}`
+
+/** Each operation for itself: an edge that is refused holds up no other, and costs no request of its own. */
+const applySingly = (
+  client: SurrealShape,
+  views: ReadonlyArray<ViewEdges>
+): Effect.Effect<EdgesApplied, SurrealError> => {
+  const singles = views.flatMap((view) => [
+    ...view.removals.map((edge) => ({ edge, view: { ...view, removals: [edge], puts: [] } })),
+    ...view.puts.map((edge) => ({ edge, view: { ...view, removals: [], puts: [edge] } }))
+  ])
+  const bindings = {
+    ids: singles.map(({ view }) => Rows.queryId(view.key)),
+    views: singles.map(({ view }) => bound(view))
+  }
+  return Effect.flatMap(client.ask(singles.map((_, i) => singleStatement(i)).join(";"), bindings), (answers) => {
+    const lost = new Set<string>()
+    const refused: Array<EdgesApplied["refused"][number]> = []
+    for (const [i, answer] of answers.entries()) {
+      const { edge, view } = singles[i]!
+      if (Either.isRight(answer)) {
+        if (answer.right === false) lost.add(view.key)
+      } else if (answer.left.reason !== "refused") return Effect.fail(answer.left)
+      else refused.push({ key: view.key, edge, reason: answer.left.message })
+    }
+    return Effect.succeed({ lost: [...lost], refused })
+  })
+}
+
 /**
- * A batch that is refused is halved until the edge is found that the database does not take: it must not hold up the
- * others.
+ * A batch that is refused is halved until few enough are left to be sent one by one: an edge that the database does not
+ * take must not hold up the others.
  */
 const apply = (client: SurrealShape, views: ReadonlyArray<ViewEdges>): Effect.Effect<EdgesApplied, UpstreamError> =>
   Effect.suspend(() => {
@@ -342,13 +382,7 @@ const apply = (client: SurrealShape, views: ReadonlyArray<ViewEdges>): Effect.Ef
         (error) => error.reason === "refused",
         (error): Effect.Effect<EdgesApplied, SurrealError | UpstreamError> => {
           if (weight(views) === 0) return Effect.fail(error)
-          if (weight(views) === 1)
-            return Effect.succeed({
-              lost: [],
-              refused: views.flatMap(({ key, puts, removals }) =>
-                [...removals, ...puts].map((edge) => ({ key, edge, reason: error.message }))
-              )
-            })
+          if (weight(views) <= mostSingles) return applySingly(client, views)
           const [first, second] = halves(views)
           return Effect.zipWith(apply(client, first), apply(client, second), (a, b) => ({
             lost: [...new Set([...a.lost, ...b.lost])],
