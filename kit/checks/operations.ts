@@ -60,20 +60,28 @@ export const pathOf = ({ parameters, path }: Operation, all = false): string => 
   )
 }
 
+/** As long as another request may take. */
+const beginsWithinMs = 60_000
+
 /** A stream goes on for ever: its beginning. */
 export const begunStream = async (url: string, path: string, body: unknown): Promise<Answer> => {
   const abort = new AbortController()
-  const answer = await fetch(url + path, {
-    headers: { authorization: `Bearer ${secret}` },
-    signal: abort.signal,
-    ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
-  })
-  const { value } = await answer.body!.getReader().read()
-  abort.abort()
-  return {
-    status: answer.status,
-    headers: { "content-type": answer.headers.get("content-type") ?? "" },
-    text: new TextDecoder().decode(value),
-    json: undefined
+  const late = setTimeout(() => abort.abort(new Error(`${path} has not begun in time`)), beginsWithinMs)
+  try {
+    const answer = await fetch(url + path, {
+      headers: { authorization: `Bearer ${secret}` },
+      signal: abort.signal,
+      ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
+    })
+    const { value } = await answer.body!.getReader().read()
+    return {
+      status: answer.status,
+      headers: { "content-type": answer.headers.get("content-type") ?? "" },
+      text: new TextDecoder().decode(value),
+      json: undefined
+    }
+  } finally {
+    clearTimeout(late)
+    abort.abort()
   }
 }

@@ -1,9 +1,8 @@
 /**
  * The scheduler's HTTP contract: every endpoint with every status, and the checks before its handler runs.
  *
- * Declared once; handlers, the OpenAPI document and the tests derive from it. No endpoint asks for a secret
- * (specification, Authentication) unless the operator sets one. Checks run in the order of D6: route, bearer,
- * readiness, size and shape.
+ * Declared once; handlers, the OpenAPI document and the tests derive from it. No endpoint asks for a secret unless the
+ * operator sets one (specification, Authentication). Checks: route, bearer, readiness, size and shape (D6).
  */
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
@@ -424,6 +423,7 @@ const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .setUrlParams(Schema.Struct(Integrity.NodeQuery))
   .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node))
   .addError(Errors.ReplicaFailed)
+  .addError(Errors.Overloaded)
   .middleware(Cloned)
   .middleware(SchedulerBearer)
   .annotateContext(needs("read"))

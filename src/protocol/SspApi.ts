@@ -234,6 +234,7 @@ const compare = HttpApiEndpoint.get("compare")`/integrity/compare`
   .setUrlParams(Schema.Struct({ table: Schema.optional(Schema.String) }))
   .addSuccess(Integrity.Comparison)
   .addError(Errors.StoreFailed)
+  .addError(Errors.Overloaded)
   .middleware(Ready)
   .middleware(Bearer)
   .annotateContext(needs("admin"))

@@ -49,6 +49,15 @@ export const isHoldable = ({ limitBytes, usedBytes }: Memory, comingBytes: numbe
  */
 export const passing = 6
 
+/**
+ * What a reader of many records has on its way at most beside the records themselves: the stretch at hand and the one
+ * read ahead.
+ */
+const reading = 2 * passing * stretchBytes
+
+/** Whether a running service may read a further stretch of records that it need not hold. */
+export const isReadable = (memory: Memory): boolean => isLoadable(memory, reading)
+
 /** A database sends no more in one message, and this is less. */
 const largestStep = 64 * 2 ** 20
 
@@ -81,6 +90,10 @@ type Taken = "deletes" | "deletes and updates that do not grow"
 /** Why nothing that grows is taken. */
 export const fullMessage = ({ limitBytes, usedBytes }: Memory, taken: Taken): string =>
   `${mebibytes(usedBytes)} of memory are in use, new data is taken again below ${mebibytes(limitBytes * roomBelow)} (it is refused from 85 % of the heap's limit of ${mebibytes(limitBytes)} on, ${memorySetting}); ${taken} are taken`
+
+/** Why many records are not read: `work`, such as a compare, goes on when there is room. */
+export const noRoomToRead = ({ limitBytes, usedBytes }: Memory, work: string): string =>
+  `${mebibytes(usedBytes)} of memory are in use, ${work} below ${mebibytes(limitBytes * loadableUpTo - reading)} (the heap's limit is ${mebibytes(limitBytes)}, ${memorySetting})`
 
 /** V8 is far from what the container has when the heap may take less than this share of it. */
 const farBelow = 0.6

@@ -9,10 +9,12 @@
  */
 import { Duration, Effect, Fiber } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
+import { isReadable, noRoomToRead } from "../../core/record/memory.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId, RecordKey } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { Meters } from "../../ports/Meters.ts"
+import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
 import { steadyMs } from "../../ports/Turn.ts"
 import type { UpstreamError, UpstreamShape, UpstreamTable } from "../../ports/Upstream.ts"
@@ -29,6 +31,8 @@ export interface Suspect<K extends Compare.Known, S> extends Compare.Difference<
 export interface Side<K extends Compare.Known, S, R, W> {
   /** Records read at once at most. */
   readonly chunkSize: number
+  /** Fails while memory has no room for a further stretch; asked before each one while the node serves. */
+  readonly room: Effect.Effect<void, W>
   /** What the database declares, as every compare begins. */
   readonly declare: (tables: ReadonlyArray<UpstreamTable>) => void
   readonly names: Effect.Effect<ReadonlyArray<string>, R>
@@ -131,6 +135,29 @@ export const withoutStrays = <K extends Compare.Known, E>(
 const textOf = (differences: ReadonlyArray<Compare.Difference<Compare.Known>>): number =>
   Compare.textBytes(differences.flatMap(({ found, known }) => found ?? known ?? []))
 
+/** Fails while the heap has no room for a further piece of a table (D43). */
+export const roomToCompare = <E>(heap: HeapShape, refusal: (message: string) => E): Effect.Effect<void, E> =>
+  Effect.suspend(() => {
+    const memory = heap.memory()
+    return isReadable(memory) ? Effect.void : Effect.fail(refusal(noRoomToRead(memory, "a compare goes on")))
+  })
+
+/** What the log says of compares that fail: a lack of memory once, until a compare comes to its end. */
+export const failures = () => {
+  let isShort = false
+  return {
+    say: ({ _tag, message }: Failed & { readonly _tag: string }, when = ""): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const wasShort = isShort
+        isShort = _tag === "Overloaded"
+        return isShort && wasShort
+          ? Effect.void
+          : Effect.logWarning(`the compare with the database failed: ${message}; trying again${when}`)
+      }),
+    over: Effect.sync(() => void (isShort = false))
+  }
+}
+
 interface LiveCompareOptions<K extends Compare.Known, S, R, W> {
   readonly upstream: UpstreamShape
   readonly side: Side<K, S, R, W>
@@ -173,6 +200,10 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
     })
   }
 
+  /** Reads of the database while the node serves: as far as memory has room (D43). */
+  readonly asRoomAllows = <A>(effect: Effect.Effect<A, UpstreamError>): Effect.Effect<A, UpstreamError | W> =>
+    Effect.zipRight(this.parts.side.room, effect)
+
   /** Compares everything while changes flow. */
   readonly now: Effect.Effect<Compared, UpstreamError | R | W> = Effect.suspend(() => this.some(undefined))
 
@@ -202,7 +233,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
       })
       let lastMs = yield* steadyMs
       const compared = yield* this.each(
-        (effect) => effect,
+        this.asRoomAllows,
         (differences) =>
           Effect.gen(function* () {
             suspects.push(...differences)

@@ -7,16 +7,17 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
-import { invalidRequest } from "../../node/http/answers.ts"
+import { invalidRequest, overloaded } from "../../node/http/answers.ts"
 import type { ReplicaError } from "../../ports/Replica.ts"
 import { placesOn } from "../../protocol/integrity.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
+import type { Overloaded } from "../errors.ts"
 import { RecordTrees } from "../replica/RecordTrees.ts"
 
-const failed = ({ message }: ReplicaError) => ({
-  code: "REPLICA_FAILED" as const,
-  message: `the replica cannot be read: ${message}`
-})
+const failed = (error: ReplicaError | Overloaded) =>
+  error._tag === "Overloaded"
+    ? overloaded(error)
+    : { code: "REPLICA_FAILED" as const, message: `the replica cannot be read: ${error.message}` }
 
 export const layer = HttpApiBuilder.group(SchedulerApi, "integrity", (handlers) =>
   Effect.map(RecordTrees, (trees) =>

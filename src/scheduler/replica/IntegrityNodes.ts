@@ -8,11 +8,11 @@ import { Effect, Layer } from "effect"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Writer from "../../node/database/integrityWriter.ts"
 import { Serving } from "../../ports/Front.ts"
-import { Replica, type ReplicaError } from "../../ports/Replica.ts"
+import { Replica } from "../../ports/Replica.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
-import { RecordTrees } from "./RecordTrees.ts"
+import { RecordTrees, type TreeError } from "./RecordTrees.ts"
 
 export const layer: Layer.Layer<never, never, Upstream | SchedulerConfig | Pool | Replica | RecordTrees | Serving> =
   Layer.scopedDiscard(
@@ -23,7 +23,7 @@ export const layer: Layer.Layer<never, never, Upstream | SchedulerConfig | Pool 
       const pool = yield* Pool
       const replica = yield* Replica
       const records = yield* RecordTrees
-      const trees: Writer.Trees<ReplicaError> = {
+      const trees: Writer.Trees<TreeError> = {
         tables: Effect.suspend(() =>
           pool.state().phase === "Cloning"
             ? Effect.succeed([])

@@ -31,7 +31,7 @@ import * as Encode from "../../core/surql/values/encode.ts"
 import * as Json from "../../core/surql/values/json.ts"
 import { Datetime, type Value } from "../../core/surql/values/value.ts"
 import { Slicer } from "../../node/work/Slicer.ts"
-import { ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Replica, ReplicaError } from "../../ports/Replica.ts"
 import { steadyOf, Turn } from "../../ports/Turn.ts"
 import { exactType } from "../../protocol/wire.ts"
@@ -107,7 +107,7 @@ const make = (limits: TotalLimits) =>
     const clock = yield* Effect.clock
     const slicer = new Slicer(yield* Turn, steadyOf(clock))
     yield* Effect.addFinalizer(() => Effect.sync(() => slicer.close()))
-    const room = new QueryRoom(limits, (yield* yield* ProcessFigures)?.heapLimitBytes)
+    const room = new QueryRoom(limits, (yield* yield* ProcessFigures)?.heapLimitBytes, yield* Heap)
     const now = Effect.map(
       Clock.currentTimeNanos,
       (nanos) => new Datetime(Number(nanos / 1_000_000_000n), Number(nanos % 1_000_000_000n))

@@ -8,6 +8,9 @@
  * at the door.
  */
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
+import { chunksOf } from "../../core/chunksOf.ts"
+import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
+import * as State from "../../core/cluster/state.ts"
 import type * as Compare from "../../core/record/reconcile.ts"
 import type * as Version from "../../core/record/version.ts"
 import { identical } from "../../core/surql/values/order.ts"
@@ -15,15 +18,19 @@ import type { RecordId } from "../../core/surql/values/value.ts"
 import {
   type Compared,
   defaultMomentMs,
+  failures,
   LiveCompare,
+  roomToCompare,
   type Side,
   type Suspect,
   withoutStrays
 } from "../../node/database/liveCompare.ts"
 import { Serving } from "../../ports/Front.ts"
+import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../../ports/Replica.ts"
 import { Upstream, type UpstreamError, type UpstreamShape } from "../../ports/Upstream.ts"
 import { SchedulerConfig } from "../Config.ts"
+import { Overloaded } from "../errors.ts"
 import { Ingest, type Refusal } from "../ingest/Ingest.ts"
 import { Pool } from "../pool/Pool.ts"
 import { between, patiently, reallyDiffers, repairOf } from "./Cloning.ts"
@@ -44,14 +51,23 @@ export const same = (a: Version.Known | undefined, b: Version.Known | undefined)
 export const alive = ({ doc, id, version }: ReplicaRecord): Alive | undefined =>
   doc === undefined ? undefined : { id, doc, version }
 
+const shortOfMemory = (message: string): Overloaded => new Overloaded({ message, retryAfterSecs: 5 })
+
+/** How many records are repaired as one step at most, and what is waited for before a step of so many. */
+interface Steps {
+  readonly most: number
+  readonly begin: (count: number) => Effect.Effect<void>
+}
+
 /** The replica as a side of the compare. */
 export const sideOf = (
   replica: ReplicaShape,
   chunkSize: number,
-  ingest: Ingest["Type"]["ingest"]
+  ingest: Ingest["Type"]["ingest"],
+  heap: HeapShape,
+  steps: Steps = { most: Number.MAX_SAFE_INTEGER, begin: () => Effect.void }
 ): Side<Alive, ReplicaRecord, ReplicaError, Refusal | ReplicaError> => {
-  const repair = (suspects: ReadonlyArray<Suspect<Alive, ReplicaRecord>>) => {
-    if (suspects.length === 0) return Effect.succeed([])
+  const repairAtOnce = (suspects: ReadonlyArray<Suspect<Alive, ReplicaRecord>>) => {
     const repairs = suspects.map(repairOf)
     const states = new Map(suspects.map(({ id, state }) => [id.text, state]))
     const made: Array<RecordId> = []
@@ -64,8 +80,16 @@ export const sideOf = (
       asOne: true
     }).pipe(Effect.as(made))
   }
+  const repair = (suspects: ReadonlyArray<Suspect<Alive, ReplicaRecord>>) =>
+    Effect.map(
+      Effect.forEach(chunksOf(suspects, steps.most), (step) =>
+        Effect.zipRight(steps.begin(step.length), repairAtOnce(step))
+      ),
+      (made) => made.flat()
+    )
   return {
     chunkSize,
+    room: roomToCompare(heap, shortOfMemory),
     // Types stay those of the last clone (D28): SSPs have been told those.
     declare: () => {},
     names: replica.names,
@@ -81,8 +105,38 @@ export const sideOf = (
   }
 }
 
+/** Between two looks whether the SSPs have taken what the steps before have brought them, and how many looks. */
+const lacking = { lookMs: 50, looks: 200 }
+
+/**
+ * Steps of no more than an SSP may lack before it bootstraps again, each begun when every SSP has room for it. An SSP
+ * that takes nothing for long is not waited for.
+ */
+const stepsOf = (pool: Pool["Type"], maxBuffer: number): Steps => {
+  const isLacking = (count: number): boolean => {
+    const state = pool.state()
+    return State.ready(state).some(({ queue }) => DeliveryQueue.waiting(queue, state.log) > maxBuffer - count)
+  }
+  const again = Schedule.spaced(Duration.millis(lacking.lookMs)).pipe(Schedule.upTo(lacking.looks * lacking.lookMs))
+  return {
+    most: maxBuffer,
+    begin: (count) =>
+      Effect.asVoid(
+        Effect.repeat(
+          Effect.sync(() => isLacking(count)),
+          { while: (yes) => yes, schedule: again }
+        )
+      )
+  }
+}
+
 /** Between two looks whether a clone is at its end. */
 const cloningMs = 100
+
+const clonedBy = (pool: Pool["Type"]) =>
+  Effect.sync(() => pool.state().phase !== "Cloning").pipe(
+    Effect.repeat({ until: (yes) => yes, schedule: Schedule.spaced(Duration.millis(cloningMs)) })
+  )
 
 type Failure = UpstreamError | ReplicaError | Refusal
 
@@ -121,7 +175,7 @@ const refreshing =
         const suspects = real.map((difference) => ({ ...difference, state: states.get(difference.id.text) }))
         yield* side.repair(suspects.filter(({ known, state }) => side.unmoved(known, state && alive(state))))
       })
-    return Effect.asVoid(comparing.each((effect) => effect, repair, undefined, names))
+    return Effect.asVoid(comparing.each(comparing.asRoomAllows, repair, undefined, names))
   }
 
 export class Reconcile extends Context.Tag("scheduler/replica/Reconcile")<Reconcile, Shape>() {}
@@ -138,11 +192,12 @@ const layerOf = (
       const serving = yield* Serving
       const scope = yield* Effect.scope
       const { ingest } = yield* Ingest
-      const { bootstrapChunkSize, changesPerRead, maxPendingChanges, reconcileIntervalSecs } = yield* SchedulerConfig
+      const { bootstrapChunkSize, changesPerRead, maxBufferPerSsp, maxPendingChanges, reconcileIntervalSecs } =
+        yield* SchedulerConfig
       if (!upstream.present) return nothing
       const following = yield* Following
       const { withPermits } = yield* Effect.makeSemaphore(1)
-      const side = sideOf(replica, bootstrapChunkSize, ingest)
+      const side = sideOf(replica, bootstrapChunkSize, ingest, yield* Heap, stepsOf(pool, maxBufferPerSsp))
       const comparing = new LiveCompare({
         upstream,
         momentMs,
@@ -152,11 +207,11 @@ const layerOf = (
       })
       const now = withPermits(1)(comparing.now)
       const soon = reconcileIntervalSecs === 0 ? soonSecs : Math.min(soonSecs, reconcileIntervalSecs)
-      const failed = ({ message }: { readonly message: string }): Effect.Effect<void> =>
-        Effect.logWarning(`the compare with the database failed: ${message}; trying again`)
+      const failed = failures()
       const compare = now.pipe(
         Effect.as(reconcileIntervalSecs),
-        Effect.catchAll((error) => Effect.as(failed(error), soon))
+        Effect.tap(failed.over),
+        Effect.catchAll((error) => Effect.as(failed.say(error), soon))
       )
       const turn = (pauseSecs: number): Effect.Effect<number> =>
         Effect.zipRight(
@@ -164,7 +219,7 @@ const layerOf = (
           Effect.suspend(() => (pool.state().phase === "Cloning" ? Effect.succeed(soon) : compare))
         )
       const atStart = now.pipe(
-        Effect.tapError(failed),
+        Effect.tapError((error) => failed.say(error)),
         Effect.retry(
           Schedule.union(
             Schedule.jittered(Schedule.exponential(Duration.millis(retryMs))),
@@ -179,9 +234,6 @@ const layerOf = (
         )
       )
       const wasCloning = pool.state().phase === "Cloning"
-      const cloned = Effect.sync(() => pool.state().phase !== "Cloning").pipe(
-        Effect.repeat({ until: (yes) => yes, schedule: Schedule.spaced(Duration.millis(cloningMs)) })
-      )
       const complete = Effect.orDie(patiently("writing to the lease on the database")(following.complete))
       // A replica that was there before the start may lack what happened while the scheduler was down; so may one whose
       // clone began before the rows of the change table were this scheduler's to delete.
@@ -190,7 +242,7 @@ const layerOf = (
         const equal =
           worth === "whole"
             ? Effect.logInfo("no compare with the database: the change table held what was written meanwhile")
-            : Effect.zipRight(cloned, atStart)
+            : Effect.zipRight(clonedBy(pool), atStart)
         return Effect.zipRight(equal, complete)
       })
       const then =

@@ -4,7 +4,8 @@
  * A change only notes the id of its record, and only where its table was asked for before, so that ingest pays
  * nothing for hashes. What is stale is hashed in small steps with the event loop's turn in between; the little that
  * came meanwhile is hashed while nothing is applied, so that hashes and position belong together. State: per table that
- * was asked for, its tree (`core/integrity/tableTree`).
+ * was asked for, its tree (`core/integrity/tableTree`). A heap that has no room for reading a table anew refuses it
+ * (D43).
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import {
@@ -17,10 +18,13 @@ import {
   type Node
 } from "../../core/integrity/merkle.ts"
 import { maxChanged, TableTree, TableTrees } from "../../core/integrity/tableTree.ts"
+import { isReadable, noRoomToRead } from "../../core/record/memory.ts"
 import type { RecordKey } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../../ports/Replica.ts"
 import type * as Wire from "../../protocol/integrity.ts"
+import { Overloaded } from "../errors.ts"
 import { Ingest } from "../ingest/Ingest.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
@@ -33,6 +37,9 @@ const bucketsPerStep = 256
 const maxLeft = 32
 const maxRounds = 5
 
+/** Why a table has no hashes now. */
+export type TreeError = ReplicaError | Overloaded
+
 /** Which records have moved behind a position, from the time a follower began. */
 export interface Moves {
   /** The position when it began: what moved before is not known. */
@@ -44,8 +51,8 @@ export interface Moves {
 
 export interface RecordTreesShape {
   /** Roots of all tables that hold records, at one position. */
-  readonly roots: Effect.Effect<typeof Wire.Tables.Type, ReplicaError>
-  readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type, ReplicaError>
+  readonly roots: Effect.Effect<typeof Wire.Tables.Type, TreeError>
+  readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type, TreeError>
   /** A number that is another one after every change of a table, from when it was first asked for. */
   readonly stamp: (table: string) => number
   readonly follow: Effect.Effect<Moves, never, Scope.Scope>
@@ -82,12 +89,13 @@ class ReplicaTree extends TableTree {
   constructor(
     stamp: number,
     private readonly replica: ReplicaShape,
+    private readonly heap: HeapShape,
     private readonly table: string
   ) {
     super(stamp)
   }
 
-  readonly refreshed: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
+  readonly refreshed: Effect.Effect<void, TreeError> = Effect.suspend(() =>
     Effect.gen(this, function* () {
       this.isFollowed = true
       if (!this.isRead) yield* this.readAll
@@ -108,11 +116,14 @@ class ReplicaTree extends TableTree {
   }
 
   /** Hashes everything in one walk; what moves meanwhile is noted as ever and read again. Cut off, it begins anew. */
-  private readonly readAll: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
+  private readonly readAll: Effect.Effect<void, TreeError> = Effect.suspend(() =>
     Effect.gen(this, function* () {
       const leaves = new Map<number, Array<Leaf>>()
       let after: RecordKey | undefined
       for (;;) {
+        const memory = this.heap.memory()
+        if (!isReadable(memory))
+          return yield* new Overloaded({ message: noRoomToRead(memory, "records are hashed"), retryAfterSecs: 5 })
         const records = yield* this.replica.records(this.table, after, readPerStep)
         for (const record of records) {
           const bucket = bucketOf(record.id.text)
@@ -145,9 +156,10 @@ class Trees implements RecordTreesShape {
   constructor(
     private readonly replica: ReplicaShape,
     private readonly pool: PoolShape,
+    heap: HeapShape,
     private readonly one: Effect.Semaphore
   ) {
-    this.trees = new TableTrees((table, stamp) => new ReplicaTree(stamp, replica, table))
+    this.trees = new TableTrees((table, stamp) => new ReplicaTree(stamp, replica, heap, table))
   }
 
   /** Called by the ingest for records that have moved. */
@@ -212,8 +224,8 @@ class Trees implements RecordTreesShape {
    */
   private settled<A>(
     tables: ReadonlyArray<string>,
-    look: (seq: number) => Effect.Effect<A, ReplicaError>
-  ): Effect.Effect<A, ReplicaError> {
+    look: (seq: number) => Effect.Effect<A, TreeError>
+  ): Effect.Effect<A, TreeError> {
     const refresh = Effect.forEach(tables, (table) => Effect.suspend(() => this.trees.of(table).refreshed), {
       discard: true
     })
@@ -239,7 +251,7 @@ export class RecordTrees extends Context.Tag("scheduler/replica/RecordTrees")<Re
   static readonly layer: Layer.Layer<RecordTrees, never, Replica | Ingest | Pool> = Layer.effect(
     RecordTrees,
     Effect.gen(function* () {
-      const trees = new Trees(yield* Replica, yield* Pool, yield* Effect.makeSemaphore(1))
+      const trees = new Trees(yield* Replica, yield* Pool, yield* Heap, yield* Effect.makeSemaphore(1))
       const { watch } = yield* Ingest
       watch(trees.moved)
       return trees

@@ -15,11 +15,10 @@ import { bucketLevel, bucketOf, differing, differingLeaves, fanOut } from "../..
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
-import type { ReplicaError } from "../../ports/Replica.ts"
 import { SspClient, type SspClientShape, type Target } from "../../ports/SspClient.ts"
 import { SchedulerConfig } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
-import { type Moves, RecordTrees, type RecordTreesShape } from "./RecordTrees.ts"
+import { type Moves, RecordTrees, type RecordTreesShape, type TreeError } from "./RecordTrees.ts"
 
 /** How long a difference must last to count. */
 const defaultMomentMs = 1_000
@@ -88,7 +87,7 @@ class Descent {
   )
 
   /** False when the SSP stopped to answer. */
-  table(table: string): Effect.Effect<boolean, ReplicaError> {
+  table(table: string): Effect.Effect<boolean, TreeError> {
     return Effect.gen(this, function* () {
       const places: Array<Place> = [{ level: 0, index: 0 }]
       for (let place = places.pop(); place !== undefined && this.all; place = places.pop()) {
@@ -101,7 +100,7 @@ class Descent {
   }
 
   /** Where to go on below a place, the most suspicious last; undefined when the SSP does not answer. */
-  private place(table: string, { index, level }: Place): Effect.Effect<ReadonlyArray<Place> | undefined, ReplicaError> {
+  private place(table: string, { index, level }: Place): Effect.Effect<ReadonlyArray<Place> | undefined, TreeError> {
     return Effect.gen(this, function* () {
       this.asked++
       const theirs = yield* this.parts.client.node(this.target, table, level, index)
@@ -131,7 +130,7 @@ class Descent {
 }
 
 /** What differs at this moment, moves aside; undefined where that cannot be told. */
-const descend = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, ReplicaError> =>
+const descend = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, TreeError> =>
   Effect.scoped(
     Effect.gen(function* () {
       const descent = new Descent(parts, target, yield* parts.trees.follow)
@@ -153,7 +152,7 @@ const descend = (parts: ComparisonOptions, target: Target): Effect.Effect<Differ
  * The records in which an SSP differs from the replica, and still does a moment later; undefined where that cannot be
  * told now.
  */
-export const compare = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, ReplicaError> =>
+export const compare = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, TreeError> =>
   Effect.gen(function* () {
     const first = yield* descend(parts, target)
     if (first === undefined || first.ids.length === 0) return first

@@ -6,6 +6,8 @@
  * for that, they are refused.
  */
 import { Data, Effect, type Scope } from "effect"
+import { isReadable, noRoomToRead } from "../../core/record/memory.ts"
+import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import type { Limits } from "./queryRun.ts"
 
 /** 503 `OVERLOADED`. */
@@ -52,7 +54,11 @@ export class QueryRoom {
   private waiting = 0
   private unsent = 0
 
-  constructor(limits: TotalLimits, heapBytes: number | undefined) {
+  constructor(
+    limits: TotalLimits,
+    heapBytes: number | undefined,
+    private readonly heap: HeapShape
+  ) {
     this.queryBytes = limits.queryBytes
     this.total = totalOf(limits, heapBytes)
     this.bytes = Effect.unsafeMakeSemaphore(this.total)
@@ -74,14 +80,16 @@ export class QueryRoom {
   }
 
   private admitted<A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | QueryBusy> {
-    return Effect.suspend(
-      (): Effect.Effect<A, E | QueryBusy> =>
-        this.unsent > this.total
-          ? Effect.fail(
-              busy(`answers of ${this.unsent} bytes are waiting for those who asked, the limit is ${this.total}`)
-            )
-          : work
-    )
+    return Effect.suspend((): Effect.Effect<A, E | QueryBusy> => {
+      const memory = this.heap.memory()
+      if (!isReadable(memory))
+        return Effect.fail(new QueryBusy({ message: noRoomToRead(memory, "queries are answered"), retryAfterSecs: 5 }))
+      return this.unsent > this.total
+        ? Effect.fail(
+            busy(`answers of ${this.unsent} bytes are waiting for those who asked, the limit is ${this.total}`)
+          )
+        : work
+    })
   }
 
   /** One piece is less than a connection holds anyway. */

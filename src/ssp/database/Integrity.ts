@@ -13,13 +13,15 @@ import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Writer from "../../node/database/integrityWriter.ts"
-import { defaultMomentMs, eachStretch } from "../../node/database/liveCompare.ts"
+import { defaultMomentMs, eachStretch, roomToCompare } from "../../node/database/liveCompare.ts"
 import { Serving } from "../../ports/Front.ts"
+import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import type * as Wire from "../../protocol/integrity.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
+import { shortOfMemory } from "../views/viewLimits.ts"
 import type { Overloaded } from "../viewTypes.ts"
 
 const chunkSize = 1_000
@@ -43,7 +45,9 @@ export interface IntegrityShape {
   /** Whether this SSP has the records of a table. */
   readonly holds: (table: string) => boolean
   /** Names what differs between memory and the database, in one table or in all, and still does a moment later. */
-  readonly compare: (table: string | undefined) => Effect.Effect<typeof Wire.Comparison.Type, UpstreamError>
+  readonly compare: (
+    table: string | undefined
+  ) => Effect.Effect<typeof Wire.Comparison.Type, UpstreamError | Overloaded>
 }
 
 const nodeOf = (
@@ -72,6 +76,7 @@ interface CompareOptions {
   readonly views: Views["Type"]
   readonly upstream: Upstream["Type"]
   readonly momentMs: number
+  readonly heap: HeapShape
 }
 
 /** A record with the two states it is in. */
@@ -106,9 +111,10 @@ const holdsOf = (views: Views["Type"]): { readonly holds?: ReadonlyArray<string>
 const compare = (
   parts: CompareOptions,
   only: string | undefined
-): Effect.Effect<typeof Wire.Comparison.Type, UpstreamError> =>
+): Effect.Effect<typeof Wire.Comparison.Type, UpstreamError | Overloaded> =>
   Effect.gen(function* () {
     const {
+      heap,
       upstream,
       views: { records }
     } = parts
@@ -130,10 +136,11 @@ const compare = (
         differences.push(...real.slice(0, maxNamed - differences.length).map(named))
       })
     )
+    const room = roomToCompare(heap, shortOfMemory)
     const compared = yield* eachStretch(
       tables,
       chunkSize,
-      (table, after, size) => upstream.chunk(table, after, size),
+      (table, after, size) => Effect.zipRight(room, upstream.chunk(table, after, size)),
       ({ after, found, last, table }) => {
         const between = records.rowsBetween(table, Compare.stretch(after, last))
         const here = Compare.compare(found, between, (id) => records.get(id))
@@ -157,7 +164,7 @@ export class Integrity extends Context.Tag("ssp/database/Integrity")<Integrity, 
         const upstream = yield* Upstream
         const { loaded, mode, writesHashes } = yield* Lifecycle
         const { integrityQuietSecs } = yield* SspConfig
-        const parts = { views, upstream, momentMs }
+        const parts = { views, upstream, momentMs, heap: yield* Heap }
         // In a cluster the scheduler writes them, and compares the SSPs: each writing the same rows would only make
         // them fight. A scheduler that knows the specification alone leaves them to the SSPs (D77).
         if (upstream.present && integrityQuietSecs > 0)

@@ -6,6 +6,7 @@
  * database that does not answer is asked again soon; nothing else waits for it.
  */
 import { Duration, Effect, Layer } from "effect"
+import { failures } from "../../node/database/liveCompare.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
@@ -23,14 +24,11 @@ export const layer: Layer.Layer<never, never, Reconcile | Lifecycle | Upstream |
       const { now } = yield* Reconcile
       if (!present || mode === "scheduler" || reconcileIntervalSecs === 0) return
       const soon = Math.min(soonSecs, reconcileIntervalSecs)
+      const failed = failures()
       const compare = now.pipe(
         Effect.as(reconcileIntervalSecs),
-        Effect.catchAll(({ message }) =>
-          Effect.as(
-            Effect.logWarning(`the compare with the database failed: ${message}; trying again in ${soon} s`),
-            soon
-          )
-        )
+        Effect.tap(failed.over),
+        Effect.catchAll((error) => Effect.as(failed.say(error, ` in ${soon} s`), soon))
       )
       const turn = (pauseSecs: number): Effect.Effect<number> =>
         Effect.zipRight(

@@ -13,7 +13,7 @@ import { placesOn } from "../../protocol/integrity.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { Integrity } from "../database/Integrity.ts"
 import { Reconcile } from "../reconcile/Reconcile.ts"
-import { type IngestError, StoreFailed } from "../viewTypes.ts"
+import { type IngestError, type Overloaded, StoreFailed } from "../viewTypes.ts"
 import { fromWorld } from "./HttpErrors.ts"
 
 const noDatabase = Answers.invalidRequest([
@@ -37,6 +37,9 @@ const notHeld = (table: string) =>
 
 const storeFailed = (error: UpstreamError) =>
   fromWorld(new StoreFailed({ message: `the database could not be read: ${error.message}`, cause: error }))
+
+const compareFailed = (error: UpstreamError | Overloaded) =>
+  error._tag === "UpstreamError" ? storeFailed(error) : fromWorld(error)
 
 /** A repair carries no positions, so the errors of D5 cannot come from it. */
 const repaired = (work: Effect.Effect<Compared, UpstreamError | IngestError>) =>
@@ -70,7 +73,7 @@ export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
         table !== undefined && !integrity.holds(table)
           ? Effect.fail(notHeld(table))
           : integrity.hasDatabase
-            ? Effect.mapError(integrity.compare(table), storeFailed)
+            ? Effect.mapError(integrity.compare(table), compareFailed)
             : Effect.fail(noDatabase)
       )
       .handle(

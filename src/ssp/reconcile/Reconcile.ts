@@ -21,6 +21,7 @@ import {
   type Compared,
   defaultMomentMs,
   LiveCompare,
+  roomToCompare,
   type Suspect,
   withoutStrays
 } from "../../node/database/liveCompare.ts"
@@ -35,7 +36,7 @@ import { type ChangeRow, Upstream, UpstreamError } from "../../ports/Upstream.ts
 import { SspConfig } from "../Config.ts"
 import { EdgeWriter } from "../edges/EdgeWriter.ts"
 import { Views } from "../views/Views.ts"
-import { outgrown } from "../views/viewLimits.ts"
+import { outgrown, shortOfMemory } from "../views/viewLimits.ts"
 import type { IngestError, Overloaded } from "../viewTypes.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { RegistrationSync } from "./RegistrationSync.ts"
@@ -187,6 +188,7 @@ class Work {
   ) {
     this.registrations = new RegistrationSync(parts)
     const {
+      heap,
       momentMs,
       types,
       upstream,
@@ -199,6 +201,7 @@ class Work {
       fork,
       side: {
         chunkSize,
+        room: roomToCompare(heap, shortOfMemory),
         declare: types.declare,
         names: Effect.sync(() => records.tableNames()),
         between: (table, { after, last }) =>
@@ -418,7 +421,7 @@ class Work {
     const { upstream } = this.parts
     return Effect.asVoid(
       this.live.each(
-        (effect) => effect,
+        this.live.asRoomAllows,
         (differences) =>
           Effect.flatMap(withoutStrays(differences, upstream.find), (real) =>
             this.repair(real.map((difference) => ({ ...difference, state: difference.known })))

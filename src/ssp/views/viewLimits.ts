@@ -73,4 +73,7 @@ export const outgrown = (
 
 /** The answer to what would grow while the heap is full (D43). */
 export const fullHeap = (memory: Memory): Overloaded =>
-  new Overloaded({ message: fullMessage(memory, "deletes and updates that do not grow"), retryAfterSecs: 5 })
+  shortOfMemory(fullMessage(memory, "deletes and updates that do not grow"))
+
+/** The answer to a compare with the database that the heap has no room for. */
+export const shortOfMemory = (message: string): Overloaded => new Overloaded({ message, retryAfterSecs: 5 })

@@ -18,6 +18,7 @@ import type { Obj, RecordId } from "../../../src/core/surql/values/value.ts"
 import * as MemoryReplica from "../../../src/drivers/memoryReplica.ts"
 import { make as memoryUpstream } from "../../../src/drivers/memoryUpstream.ts"
 import { LiveCompare } from "../../../src/node/database/liveCompare.ts"
+import { unwatchedHeap } from "../../../src/ports/ProcessFigures.ts"
 import { Replica, type ReplicaShape } from "../../../src/ports/Replica.ts"
 import { UpstreamError, type UpstreamShape } from "../../../src/ports/Upstream.ts"
 import type { Ingest } from "../../../src/scheduler/ingest/Ingest.ts"
@@ -84,7 +85,7 @@ const compare = (upstream: UpstreamShape, replica: ReplicaShape, lines: Array<st
       upstream,
       momentMs: 0,
       together: 1_000,
-      side: sideOf(replica, chunkSize, ingest(replica, lines)),
+      side: sideOf(replica, chunkSize, ingest(replica, lines), unwatchedHeap),
       fork: () => Effect.void
     }).now,
     ({ compared, repaired }) => ({ compared, written: repaired.length })

@@ -33,7 +33,7 @@ class Beside {
   private readonly scheduler
   private readonly ssp = sspNode(this.world, 1, isSentAll)
 
-  constructor() {
+  constructor(env: { readonly [name: string]: string } = {}) {
     const now = (): UpstreamShape => memoryUpstream([...this.records.values()])
     const upstream: UpstreamShape = {
       ...now(),
@@ -41,7 +41,11 @@ class Beside {
       chunk: (table, after, size) => Effect.suspend(() => now().chunk(table, after, size)),
       find: (ids) => Effect.suspend(() => Effect.zipLeft(now().find(ids), this.meanwhile))
     }
-    this.scheduler = schedulerNode(this.world, { SVC_RECONCILE_INTERVAL_SECS: "5" }, Layer.succeed(Upstream, upstream))
+    this.scheduler = schedulerNode(
+      this.world,
+      { SVC_RECONCILE_INTERVAL_SECS: "5", ...env },
+      Layer.succeed(Upstream, upstream)
+    )
   }
 
   put(key: string | number, body: { readonly [field: string]: string | number } | undefined): void {
@@ -118,6 +122,17 @@ let beside: Beside | undefined
 afterEach(() => beside?.stop())
 
 describe("D25 reconciling while the scheduler serves", () => {
+  it("D55 more than an SSP may lack reaches it in steps, and sends it back to no bootstrap", async () => {
+    const own = (beside = new Beside({ SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "20" }))
+    own.put(0, { n: 0 })
+    await own.start()
+    for (let n = 1; n <= 200; n++) own.put(n, { n })
+    await own.time.advance(60_000)
+    expect(own.head).toBe(200)
+    await own.equal()
+    expect(own.network.trace.filter((line) => line.includes("POST /ssp/register 202"))).toHaveLength(1)
+  })
+
   it("D25 D20 what no event told of is found at a second look and becomes ordinary changes, which SSPs get without a bootstrap", async () => {
     const own = (beside = new Beside())
     for (const n of [1, 2, 3]) own.put(n, { n })

@@ -9,6 +9,7 @@ import { change } from "../../../kit/data/registration.ts"
 import { closing } from "../../../kit/processes/closing.ts"
 import * as MemoryPool from "../../../src/drivers/memoryPool.ts"
 import * as MemoryReplica from "../../../src/drivers/memoryReplica.ts"
+import { Heap } from "../../../src/ports/ProcessFigures.ts"
 import { Replica } from "../../../src/ports/Replica.ts"
 import { Upstream } from "../../../src/ports/Upstream.ts"
 import { Wal } from "../../../src/ports/Wal.ts"
@@ -66,5 +67,33 @@ describe("D41 the scheduler's trees", () => {
       Array.from({ length: 500 }, (_, i) => change("CREATE", `item:${next - 500 + i}`, { n: next - 500 + i }))
     )
     expect(((await other.get("/integrity?table=item")).json as { readonly hash: string }).hash).toBe(hash)
+  })
+
+  it("D43 neither hashes nor queries read the replica while the heap has no room for it, and both do once it has", async () => {
+    const mebibytes = 2 ** 20
+    let usedBytes = 960 * mebibytes
+    const memory = () => ({ usedBytes, limitBytes: 1_024 * mebibytes, isFull: usedBytes > 870 * mebibytes })
+    const heap = Layer.succeed(Heap, { memory, measured: memory, released: () => {} })
+    const node = await Node.start({
+      stores: Layer.mergeAll(MemoryReplica.layer, MemoryPool.layer, Wal.layerMemory("log"), Upstream.layerNone, heap),
+      env: {}
+    })
+    afterwards(node.close)
+    const asked = async () => {
+      const answers = [await node.get("/integrity"), await node.post("/proxy/query", { query: "SELECT * FROM item" })]
+      return answers.map(({ json, status }) => [status, (json as { readonly message?: string }).message])
+    }
+    usedBytes = 100 * mebibytes
+    expect((await node.post("/ingest", [change("CREATE", "item:1", { n: 1 })])).status).toBe(200)
+    usedBytes = 960 * mebibytes
+    expect(await asked()).toEqual([
+      [503, expect.stringMatching(/^960 MiB of memory are in use, records are hashed below \d+ MiB .*SVC_MAX_MEMORY/)],
+      [503, expect.stringMatching(/^960 MiB of memory are in use, queries are answered below \d+ MiB/)]
+    ])
+    usedBytes = 900 * mebibytes
+    expect(
+      (await asked()).map(([status]) => status),
+      "a full one may have room to read"
+    ).toEqual([200, 200])
   })
 })
