@@ -17,7 +17,7 @@ export const hangUp = (): void => {
   for (const close of closing.splice(0)) close()
 }
 
-/** Opens a stream of several views; `?` behind the path has the declared route serve it. */
+/** Opens a stream of several views. */
 export const follow = (url: string, body: object, token = secret, path = "/stream", method = "POST"): Promise<Many> =>
   new Promise((done, failed) => {
     const sent = node(new URL(path, url), {

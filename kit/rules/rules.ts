@@ -151,7 +151,6 @@ const ofTheDay: { readonly [file: string]: string } = {
   "src/ssp/jobs/reportedJobs.ts": "claims of jobs as /jobs shows them; renewed by time that goes by",
   "src/node/streams/Browsers.ts": "ends of tokens, looked at each second",
   "src/ports/Turn.ts": "how far both are apart",
-  "src/scheduler/http/Http.ts": "last activity of a view",
   "src/scheduler/http/HttpRegistration.ts": "last activity of a view",
   "src/scheduler/jobs/Jobs.ts": "times in job records",
   "src/scheduler/pool/viewRequests.ts": "last activity of a view, moved to time that goes by",

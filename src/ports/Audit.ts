@@ -5,12 +5,10 @@
  * Why the log and no file of its own: its lines are already carried to where an operator looks, and a second file needs
  * a second rotation, a second disk that is full and a second thing to forget.
  */
-import * as HttpRouter from "@effect/platform/HttpRouter"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Cause, Context, Effect, Exit, Layer, Logger, LogLevel, Option } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Logger, LogLevel } from "effect"
 import { type AuditEntry, annotationsOf, TurnedAway, windowMs } from "../core/access/audit.ts"
-import { auditedOf, Caller, type Declaring } from "../protocol/access.ts"
+import { isMapping } from "../core/typeGuards.ts"
+import { auditedOf, type Caller, type Declaring } from "../protocol/access.ts"
 import { isWireError } from "../protocol/errors.ts"
 
 const line = (annotations: { readonly [name: string]: unknown }): Effect.Effect<void> =>
@@ -63,18 +61,21 @@ export class Audit extends Context.Tag("ports/Audit")<
     )
 }
 
-/** The address a request came from, as far as the server knows it. */
-export const addressOf = ({ remoteAddress }: HttpServerRequest.HttpServerRequest): string =>
-  Option.getOrElse(remoteAddress, () => unknownAddress)
-
 const outcomeOf = (exit: Exit.Exit<unknown, unknown>): string => {
   if (Exit.isSuccess(exit))
-    return HttpServerResponse.isServerResponse(exit.value) && exit.value.status >= 400
-      ? `HTTP ${exit.value.status}`
+    return isMapping(exit.value) && typeof exit.value["status"] === "number" && exit.value["status"] >= 400
+      ? `HTTP ${exit.value["status"]}`
       : "ok"
   if (Cause.isInterruptedOnly(exit.cause)) return "interrupted"
   const error = Cause.squash(exit.cause)
   return isWireError(error) ? error.code : "INTERNAL"
+}
+
+/** A request, as far as its audit line names it. */
+interface AuditedCall {
+  readonly endpoint: string
+  readonly caller: Caller["Type"]
+  readonly asked: { readonly address: string | undefined }
 }
 
 /** Around handlers of an Api: writes what the endpoint declares to be done, to `object`, however it ends. */
@@ -83,20 +84,14 @@ export const make = (api: Declaring) => {
   return Effect.map(
     Audit,
     ({ done }) =>
-      (object: string) =>
-      <A, E, R>(work: Effect.Effect<A, E, R>) =>
-        Effect.flatMap(
-          Effect.all([HttpServerRequest.HttpServerRequest, HttpRouter.RouteContext, Caller]),
-          ([request, { route }, { name }]) => {
-            const asked = `${route.method} ${route.path}`
-            const operation = audited.get(asked)
-            if (operation === undefined)
-              return Effect.dieMessage(`broken invariant: ${asked} is audited and declares no operation`)
-            const address = addressOf(request)
-            return Effect.onExit(work, (exit) =>
-              done({ operation, object, secret: name, address, outcome: outcomeOf(exit) })
-            )
-          }
+      ({ asked: { address = unknownAddress }, caller, endpoint }: AuditedCall, object: string) =>
+      <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+        const operation = audited.get(endpoint)
+        if (operation === undefined)
+          return Effect.dieMessage(`broken invariant: ${endpoint} is audited and declares no operation`)
+        return Effect.onExit(work, (exit) =>
+          done({ operation, object, secret: caller.name, address, outcome: outcomeOf(exit) })
         )
+      }
   )
 }

@@ -1,64 +1,53 @@
 /**
- * What a node asks of the server in front of its routes: the routes too hot for a fiber each, and word of when it
- * stops.
+ * What a node and the server in front of it give each other: requests and their answers, and word of when the server
+ * listens and stops.
  *
- * The same decisions serve the declared routes, so a server without a front (tests, other deployments) behaves alike;
- * it is only slower.
+ * By callback, so that a request costs no fiber unless its route takes one. A server reads a request as {@link Asked},
+ * and takes the answer as {@link Reply}; everything between is the node's (`node/http/dispatch.ts`).
  */
-import { Cause, Context, Deferred, type Duration, Effect, Fiber, Layer } from "effect"
+import { Cause, Context, Deferred, type Duration, Effect, Fiber, Layer, type Stream } from "effect"
 import { StartFault } from "./StartFault.ts"
+
+export type Headers = { readonly [name: string]: string }
 
 /** A response as data. */
 export interface Answer {
   readonly status: number
-  /** Beyond content type and length. */
-  readonly headers?: { readonly [name: string]: string }
-  /** JSON text. */
+  /** Beyond content type and length; a content type takes the place of JSON. */
+  readonly headers?: Headers
+  /** JSON text, unless the headers say otherwise. */
   readonly body: string
 }
 
-/** Takes a body; `answer` is called exactly once, now or later. */
-export type Accept = (body: string, answer: (answer: Answer) => void, traceparent?: string) => void
+/** A response whose body was made in pieces. */
+export interface PiecesAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly pieces: ReadonlyArray<Uint8Array>
+}
 
-/** One exact method and path, answered by callbacks. */
-export interface HotRoute {
+/** Why there is no text of a body. `message`: which limit is met, of `overloaded`. */
+export interface NoText {
+  readonly reason: "too large" | "not utf-8" | "overloaded" | "aborted"
+  readonly message?: string
+}
+
+/** A request, as its server reads it. */
+export interface Asked {
   readonly method: string
-  readonly path: string
-  readonly maxBodyBytes: number
-  /**
-   * Refuses before the body is read, or answers what takes it. `registration`: the header of that meaning between
-   * scheduler and SSP; `address`: the client's.
-   */
-  readonly admit: (
-    authorization: string | undefined,
-    registration: string | undefined,
-    address?: string
-  ) => Answer | Accept
-  /** Told of the status of every answer, of the route and of the server alike. */
-  readonly answered?: (status: number) => void
-  readonly tooLarge: Answer
-  readonly notText: Answer
-  /**
-   * Admits a body that goes on, of the media type of a feed and no length: each of its lines is taken as it comes. One
-   * that is not (false) cuts the connection. Absent: such a body is one like any other.
-   */
-  readonly lines?: (authorization: string | undefined, address?: string) => Answer | ((line: string) => boolean)
-}
-
-/** The routes that a server may answer by callback; one that does not serves the declared ones, which answer alike. */
-export class HotRoutes extends Context.Tag("ports/HotRoutes")<HotRoutes, ReadonlyArray<HotRoute>>() {
-  static readonly layerNone: Layer.Layer<HotRoutes> = Layer.succeed(HotRoutes, [])
-}
-
-/** A `GET` as far as a hot read looks at it. */
-export interface ReadAsked {
   /** The request target: path and query. */
   readonly url: string
-  readonly authorization: string | undefined
-  /** As in {@link HotRoute}. */
-  readonly registration: string | undefined
-  readonly lastEventId: string | undefined
-  readonly ifNoneMatch: string | undefined
+  /** By names in lower case. */
+  readonly headers: { readonly [name: string]: string | undefined }
+  /** Of the connection; undefined where the server does not know it. */
+  readonly address: string | undefined
+  /** The body as text: `done` is called once, or not at all where the client leaves before the end. */
+  readonly text: (maxBytes: number, done: (body: string | NoText) => void) => void
+  /**
+   * For a body that goes on: answers 200 at once and takes lines of at most `most` characters as they come. A line that
+   * is not taken (false) cuts the connection. Absent: the server takes such a body whole, as any other.
+   */
+  readonly lines?: (contentType: string, most: number, take: (line: string) => boolean) => void
 }
 
 /** An open answer. */
@@ -68,69 +57,37 @@ export interface Sink {
   readonly end: () => void
 }
 
-/** How a hot read answers: by `json`, `notModified`, `stream` or `pass`, once. */
-export interface ReadReply {
-  /** JSON in pieces, with 200. */
-  readonly json: (headers: { readonly [name: string]: string }, pieces: ReadonlyArray<Uint8Array>) => void
-  /** 304. */
-  readonly notModified: (headers: { readonly [name: string]: string }) => void
-  /** Opens an answer that goes on; `gone` is called once, when the connection is closed or the answer ended. */
-  readonly stream: (
-    headers: { readonly [name: string]: string },
-    on: { readonly drained: () => void; readonly gone: () => void }
-  ) => Sink
-  /** Calls back when the client has left before it was answered. */
+/** What an open answer is told. */
+export interface SinkEvents {
+  readonly drained: () => void
+  /** Called once, when the connection is closed or the answer ended. */
+  readonly gone: () => void
+}
+
+/** How a request is answered: once. */
+export interface Reply {
+  /** A whole answer. Does nothing where the client has left. */
+  readonly send: (answer: Answer | PiecesAnswer) => void
+  /** Opens an answer with 200 that goes on. */
+  readonly stream: (headers: Headers, on: SinkEvents) => Sink
+  /** Answers with a body that is pulled, and ends with it; one that fails is cut, so that it does not look whole. */
+  readonly flow: (status: number, headers: Headers, body: Stream.Stream<Uint8Array, unknown>) => Effect.Effect<void>
+  /** Calls back once when the client has left, or the answer has ended. */
   readonly whenGone: (abandon: () => void) => void
-  /** Leaves it to the declared route after all. */
-  readonly pass: () => void
+  /** A fault of the node: 500 where nothing was answered, else the answer is cut. */
+  readonly fail: (answer: Answer) => void
 }
 
-/**
- * Reads that a server may answer by callback; false: the declared route answers it. So whatever is refused is refused
- * in one place.
- */
-export class HotReads extends Context.Reference<HotReads>()("ports/HotReads", {
-  defaultValue: (): ((asked: ReadAsked, reply: ReadReply) => boolean) => () => false
-}) {}
-
-/** A `POST` that most often says again what is known: answered by callback then, else left to the declared route. */
-export interface HotRepeat {
-  /** Exact. */
-  readonly path: string
-  /** A request whose body is longer, or does not say how long, is the declared route's. */
-  readonly maxBodyBytes: number
-  /** Judged before the body is read; false: the declared route answers, and refuses what is to be refused. */
-  readonly wants: (authorization: string | undefined, registration: string | undefined) => boolean
-  /** Answers by `json` or `pass`, once; the declared route gets the body as it came. */
-  readonly accept: (body: string, reply: Pick<ReadReply, "json" | "pass" | "whenGone">) => void
-  readonly tooLarge: Answer
-  readonly notText: Answer
-}
-
-/** Such routes of a node; a server that has none serves the declared ones, which answer alike. */
-export class HotRepeats extends Context.Reference<HotRepeats>()("ports/HotRepeats", {
-  defaultValue: (): ReadonlyArray<HotRepeat> => []
-}) {}
-
-/** A `POST` whose answer goes on, answered by callbacks. */
-export interface HotStream {
-  /** Exact. */
-  readonly path: string
-  readonly maxBodyBytes: number
-  /** Refuses before the body is read, or takes it: what it answers then refuses too, or the stream is open. */
-  readonly admit: (
-    authorization: string | undefined,
-    registration: string | undefined,
-    address?: string
-  ) => Answer | ((body: string, open: ReadReply["stream"]) => Answer | undefined)
-  readonly tooLarge: Answer
-  readonly notText: Answer
-}
-
-/** The streams that a server may open by callback; one that does not serves the declared routes. */
-export class HotStreams extends Context.Reference<HotStreams>()("ports/HotStreams", {
-  defaultValue: (): ReadonlyArray<HotStream> => []
-}) {}
+/** What a node gives to a server in front of it. */
+export class Front extends Context.Tag("ports/Front")<
+  Front,
+  {
+    /** Answers what the contract names, once, now or later; false: the request is for something else. */
+    readonly serve: (asked: Asked, reply: Reply) => boolean
+    /** Headers that every answer of this target carries for pages of this origin. */
+    readonly pageHeaders: (url: string, origin: string | undefined) => Headers | undefined
+  }
+>() {}
 
 /** What the process ends with: the fault itself where a loop named one. */
 const asFault = (cause: Cause.Cause<unknown>): StartFault => {

@@ -1,8 +1,8 @@
 /**
  * How long changes took on their way into this node: answers to `/ingest`, and what a scheduler's feed brought.
  *
- * A service, because the hot route and the feed write it and the overview reads it, and two nodes in one process must
- * not count each other's.
+ * A service, because the route of `/ingest` and the feed write it and the overview reads it, and two nodes in one
+ * process must not count each other's.
  */
 import { Context, Effect, Layer } from "effect"
 import { Latency } from "../core/telemetry/latency.ts"

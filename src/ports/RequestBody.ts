@@ -35,7 +35,7 @@ interface Collected {
   readonly chunks: ReadonlyArray<Uint8Array>
 }
 
-/** Reads bodies of the declared routes; `layer` does for any server. */
+/** Reads bodies behind servers that take an app, and of requests that are handed on; `layer` does for any server. */
 export class RequestBody extends Context.Tag("ports/RequestBody")<
   RequestBody,
   {

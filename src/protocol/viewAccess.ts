@@ -2,7 +2,7 @@
  * How browsers get at views (D49, D50): several views over one connection, tokens for views, the time that views live.
  */
 import { Schema } from "effect"
-import { count, StreamFormat } from "./wire.ts"
+import { count, every, StreamFormat } from "./wire.ts"
 
 const viewId = Schema.String.annotations({ examples: ["posts"] })
 
@@ -22,6 +22,7 @@ export const StreamOpening = Schema.Struct({
   views: Schema.Array(AskedView),
   format: Schema.optional(StreamFormat).annotations({ description: "Of all of them; `rows` when absent" })
 }).annotations({
+  ...every,
   identifier: "StreamOpening",
   examples: [{ views: [{ view: "posts" }, { view: "users", after: "m5k2-0.7" }], format: "rows" as const }]
 })

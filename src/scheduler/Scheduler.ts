@@ -17,9 +17,6 @@ import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
 import { Feeds } from "./feed/Feeds.ts"
 import * as Http from "./http/Http.ts"
 import * as HttpBrowsers from "./http/HttpBrowsers.ts"
-import * as HttpIngest from "./http/HttpIngest.ts"
-import * as HttpReads from "./http/HttpReads.ts"
-import * as HttpRegistration from "./http/HttpRegistration.ts"
 import * as Figures from "./http/nodeFigures.ts"
 import { Ingest } from "./ingest/Ingest.ts"
 import { JobFeed } from "./ingest/JobFeed.ts"
@@ -48,16 +45,7 @@ const layerAudit = Layer.unwrapEffect(
 )
 
 /** Routes, services and loops of a scheduler, over ports. A server and routes of your own are built on it. */
-export const layer = Layer.mergeAll(
-  Http.layer,
-  HttpIngest.layerHot,
-  HttpBrowsers.layerHot,
-  HttpRegistration.layerHot,
-  HttpReads.layer,
-  SspComparison.layer,
-  IntegrityNodes.layer,
-  SchemaFollowing.layer
-).pipe(
+export const layer = Layer.mergeAll(Http.layer, SspComparison.layer, IntegrityNodes.layer, SchemaFollowing.layer).pipe(
   Layer.provide([HttpBrowsers.layerBrowsers, UnderWay.layer]),
   Layer.provide(FollowedViews.layer),
   Layer.provideMerge(Figures.layer),

@@ -23,9 +23,6 @@ import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import * as EdgesWhenReady from "./edges/whenReady.ts"
 import * as Http from "./http/Http.ts"
 import * as HttpBrowsers from "./http/HttpBrowsers.ts"
-import * as HttpIngest from "./http/HttpIngest.ts"
-import * as HttpReads from "./http/HttpReads.ts"
-import * as HttpRegistration from "./http/HttpRegistration.ts"
 import * as Figures from "./http/nodeFigures.ts"
 import * as RowErrorLog from "./http/rowErrorLog.ts"
 import { JobIntake } from "./jobs/JobIntake.ts"
@@ -44,10 +41,6 @@ const layerAudit = Layer.unwrapEffect(
 /** Over any `Views` and `Serving`. */
 export const layerOver = Layer.mergeAll(
   Http.layer,
-  HttpIngest.layerHot,
-  HttpReads.layer,
-  HttpBrowsers.layerHot,
-  HttpRegistration.layerHot,
   Expiry.layer,
   RowErrorLog.layer,
   Reconciling.layer,

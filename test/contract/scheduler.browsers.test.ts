@@ -86,16 +86,16 @@ describe("several views over one connection", () => {
     const again = await follow({ views: [{ view: "a", after }] })
     await heard(again, ["- open", "0 delta"])
   })
-  it("POST /stream D50 the declared route serves the same events", async () => {
+  it("POST /stream D50 a target with an empty query is served the same events", async () => {
     const asked = { views: [{ view: "a" }, { view: "gone" }], format: "tree" }
     const both = [await follow(asked), await follow(asked, secret, "/stream?")]
     for (const many of both) await until("both", () => brief(many).length === 3)
-    const [hot, declared] = both.map((many) =>
+    const [bare, queried] = both.map((many) =>
       eventsOf(many)
         .slice(1)
         .toSorted((a, b) => a.view! - b.view!)
     )
-    expect(declared).toEqual(hot)
+    expect(queried).toEqual(bare)
     for (const wrong of [{}, { views: [{}] }, { views: [], format: "wide" }]) {
       const [one, other] = [await post("/stream", wrong), await post("/stream?", wrong)]
       expectError(one, 400, "INVALID_REQUEST")
@@ -131,22 +131,22 @@ describe("several views over one connection", () => {
 })
 
 describe("a view's result", () => {
-  it("GET /view/:view_id 200 304 D11 by callback as by the declared route, and as its SSP answers", async () => {
+  it("GET /view/:view_id 200 304 D11 read together with other clients as alone, and as its SSP answers", async () => {
     const owner = await ownerOf("a")
     const get = (at: string, path: string, headers: { readonly [name: string]: string } = {}) =>
       request(at, { path, token: secret, headers })
     for (const query of ["", "?format=tree"]) {
       const asked = query === "" ? "/view/a?" : `/view/a${query}&`
-      const [hot, declared, own] = [
+      const [shared, alone, own] = [
         await get(url, `/view/a${query}`),
         await get(url, asked),
         await get(owner.url, `/view/a${query}`)
       ]
       const seen = ({ headers, status, text }: Answer) => [status, text, headers["etag"], headers["cache-control"]]
-      expect(seen(hot)).toEqual(seen(own))
-      expect(seen(declared)).toEqual(seen(own))
-      expect(hot.headers["content-length"]).toBe(String(Buffer.byteLength(hot.text)))
-      const again = { "if-none-match": String(hot.headers["etag"]) }
+      expect(seen(shared)).toEqual(seen(own))
+      expect(seen(alone)).toEqual(seen(own))
+      expect(shared.headers["content-length"]).toBe(String(Buffer.byteLength(shared.text)))
+      const again = { "if-none-match": String(shared.headers["etag"]) }
       expect([(await get(url, `/view/a${query}`, again)).status, (await get(url, asked, again)).status]).toEqual([
         304, 304
       ])

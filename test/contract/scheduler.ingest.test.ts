@@ -153,34 +153,34 @@ describe("refused", () => {
   it("POST /ingest 400 D5 takes nothing of a refused array", async () => expect(await rows("x")).toEqual([]))
 })
 
-describe("the declared route, which serves where there is no hot one", () => {
-  const ask = "POST /ingest?declared"
+describe("a target with a query", () => {
+  const ask = "POST /ingest?query"
   contract(
     () => node,
     [
       {
-        name: "POST /ingest 200 declared: the same answer",
+        name: "POST /ingest 200 with a query: the same answer",
         ask,
         body: [create("declared:1", { a: 1 }), create("declared:2")],
         status: 200,
         is: answers
       },
       {
-        name: "POST /ingest 400 declared: INVALID_REQUEST",
+        name: "POST /ingest 400 with a query: INVALID_REQUEST",
         ask,
         body: { ...create("x:1"), id: "y:1" },
         status: 400,
         code: "INVALID_REQUEST"
       },
       {
-        name: "POST /ingest 400 declared: INVALID_OPERATION",
+        name: "POST /ingest 400 with a query: INVALID_OPERATION",
         ask,
         body: { ...create("x:1"), op: "PUT" },
         status: 400,
         code: "INVALID_OPERATION"
       },
       {
-        name: "POST /ingest 413 declared: PAYLOAD_TOO_LARGE",
+        name: "POST /ingest 413 with a query: PAYLOAD_TOO_LARGE",
         ask,
         body: create("x:1", { text: "x".repeat(5000) }),
         status: 413,
@@ -188,7 +188,7 @@ describe("the declared route, which serves where there is no hot one", () => {
       }
     ]
   )
-  it("POST /ingest 200 declared: taken in order", async () =>
+  it("POST /ingest 200 with a query: taken in order", async () =>
     expect(await rows("declared")).toEqual([
       { id: "declared:1", a: 1, _svc_rv: 1 },
       { id: "declared:2", _svc_rv: 1 }
@@ -276,7 +276,7 @@ describe("a scheduler that has not cloned its database yet", () => {
     [
       cloning("POST /ingest", create("a:1")),
       cloning("POST /ingest", "{", " D6 before the body is looked at"),
-      cloning("POST /ingest?declared", "{", " D6 on the declared route too"),
+      cloning("POST /ingest?query", "{", " D6 with a query too"),
       cloning("POST /ssp/register", { ssp_id: "a", url: "http://127.0.0.1:1" }, " D25"),
       cloning("POST /proxy/query", { query: "SELECT * FROM a" }, " D25"),
       cloning("GET /readyz", undefined),

@@ -1,7 +1,7 @@
 /**
  * `POST /ingest` of the SSP: every status of its row in the specification, and what D1, D3, D4, D5 and D7 add to it.
  *
- * Why against the process: the hot route may be served by something else than the rest of the API, and the contract
+ * Why against the process: the routes may be served by something else than the contract, and the contract
  * holds for whatever answers.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"

@@ -2,7 +2,7 @@
  * `GET /metrics` and `GET /progress` of a real SSP (D34): what it says is what it has done, and every declared metric
  * is there.
  *
- * Why on the process: process figures, the embedded store and the hot route are only there.
+ * Why on the process: process figures and the embedded store are only there.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { contract, expectError, send } from "../../kit/checks/contract.ts"

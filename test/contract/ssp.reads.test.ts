@@ -20,15 +20,15 @@ const post = async (path: string, body: unknown): Promise<void> => {
 const register = (surql: string, format: string): Promise<void> =>
   post("/view/register", registration("incantation:v", surql, { format }))
 
-/** By callback, which keeps answers, twice; and by the declared route, which does not. */
+/** Twice, since answers are kept, and by a target that is written otherwise. */
 const same = async (): Promise<unknown> => {
   let rows: unknown
   for (const id of ["v", "incantation:v"])
     for (const format of ["", "format=flat", "format=tree"]) {
-      const [first, again, declared] = [`?${format}`, `?${format}`, `?${format}&`].map((query) =>
+      const [first, again, otherwise] = [`?${format}`, `?${format}`, `?${format}&`].map((query) =>
         request(door.url, { path: `/view/${id}${query === "?" ? "" : query}`, token: secret })
       )
-      const texts = [(await first)!.text, (await again)!.text, (await declared)!.text]
+      const texts = [(await first)!.text, (await again)!.text, (await otherwise)!.text]
       expect(new Set(texts).size, texts.join("\n")).toBe(1)
       rows = (JSON.parse(texts[0]!) as { readonly result_data: unknown }).result_data
     }
@@ -62,19 +62,19 @@ it("GET /view/:view_id 200 D11 the same by every way, after each change, a reset
 
 const auditLines = (): number => door.logs.split("view.register").length - 1
 
-/** By callback, and by the declared route, which has the body to itself where the path is written otherwise. */
+/** By two targets of one route. */
 const registeredTwice = async (body: unknown): Promise<unknown> => {
-  const [hot, declared] = await Promise.all(
+  const [one, other] = await Promise.all(
     ["/view/register", "/view/register?"].map((path) =>
       request(door.url, { method: "POST", path, token: secret, body })
     )
   )
-  expect([hot!.status, hot!.text, hot!.headers["content-type"]]).toEqual([
-    declared!.status,
-    declared!.text,
-    declared!.headers["content-type"]
+  expect([one!.status, one!.text, one!.headers["content-type"]]).toEqual([
+    other!.status,
+    other!.text,
+    other!.headers["content-type"]
   ])
-  return hot!.json
+  return one!.json
 }
 
 it("POST /view/register 200 D63 what changes nothing is answered as ever, and is no line of the audit", async () => {
@@ -112,7 +112,7 @@ it("POST /view/register 200 D63 of those that come together one is carried out",
   expect(auditLines()).toBe(before + 2)
 })
 
-it("POST /view/register 200 400 D9 D63 whatever differs is taken, or refused, as by the declared route", async () => {
+it("POST /view/register 200 400 D9 D63 whatever differs is taken, or refused", async () => {
   const body = registration("incantation:differs", "SELECT * FROM s", { format: "flat" })
   await post("/view/register", body)
   const listed = async (): Promise<unknown> => {
@@ -152,7 +152,7 @@ it("POST /view/register 200 400 D9 D63 whatever differs is taken, or refused, as
   }
 })
 
-it("POST /view/register D63 a body that the hot route leaves reaches the declared one whole, however it comes", async () => {
+it("POST /view/register D63 a body that says something new is read whole, however long it is", async () => {
   const big = registration("incantation:big", "SELECT * FROM s", { params: { text: "é".repeat(20_000) } })
   await post("/view/register", big)
   expect(await registeredTwice(big)).toMatchObject({ query_id: "incantation:big" })

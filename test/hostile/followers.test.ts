@@ -5,12 +5,12 @@
  * The table is `attacks/followers.ts`. Counted, not timed: how often an event is made into text, how many pieces each follower is given.
  */
 
-import { Effect, Fiber, Stream } from "effect"
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { Feed } from "../../src/node/streams/feed.ts"
+import { SingleStreams } from "../../src/node/streams/singleStreams.ts"
 import { endOf, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
-import * as HttpStream from "../../src/ssp/http/HttpStream.ts"
-import { streamOf } from "../../src/ssp/views/streams/pulled.ts"
+import type { Reply } from "../../src/ports/Front.ts"
 import { rows } from "./attacks/followers.ts"
 
 const snapshot: ViewEvent = { event: "snapshot", id: "i.0", data: {} }
@@ -50,18 +50,19 @@ const counting = () => {
   return { made, delta }
 }
 
-/** A response nobody reads: takes as many pieces as it has room for, then waits for ever. */
-const stalled = (events: Stream.Stream<ViewEvent>, room: number) => {
-  const { body } = HttpStream.respond(events, Effect.never)
-  if (body._tag !== "Stream") throw new Error("no stream")
+/** A response nobody reads: takes as many pieces as it has room for, then no more for ever. */
+const stalled = (all: SingleStreams, feed: Feed, room: number) => {
   const given: Array<number> = []
-  const fiber = Effect.runFork(
-    Stream.runForEach(body.stream, (piece) => {
-      given.push(piece.length)
-      return given.length < room ? Effect.void : Effect.never
-    })
-  )
-  return { given, close: () => Effect.runPromise(Fiber.interrupt(fiber)) }
+  let close = (): void => {}
+  const reply: Pick<Reply, "stream" | "whenGone"> = {
+    stream: (_, { gone }) => {
+      close = gone
+      return { write: (piece) => given.push(piece.length) < room, end: () => {} }
+    },
+    whenGone: () => {}
+  }
+  all.open((taker) => feed.listen(taker, [snapshot]), reply)
+  return { given, close: () => close() }
 }
 
 describe("followers that do not read", () => {
@@ -69,12 +70,8 @@ describe("followers that do not read", () => {
     it(`D11 ${what}: a change makes one text however many follow, and none for a client that does not take it`, async () => {
       const { delta, made } = counting()
       const feed = feedOf(10_000)
-      const streams = Array.from({ length: followers }, () =>
-        stalled(
-          streamOf((taker) => feed.listen(taker, [snapshot])),
-          takes
-        )
-      )
+      const all = new SingleStreams(Effect.runFork)
+      const streams = Array.from({ length: followers }, () => stalled(all, feed, takes))
       const given = (): ReadonlySet<number> => new Set(streams.map((stream) => stream.given.length))
       await expect.poll(given).toEqual(new Set([Math.min(takes, 2)]))
       for (let batch = 0; batch < batches; batch++) {
@@ -86,7 +83,8 @@ describe("followers that do not read", () => {
         expect(made.texts).toBeLessThanOrEqual(changes * (batch + 1))
       }
       expect(made.texts).toBeLessThan(changes * batches)
-      await Promise.all(streams.map(({ close }) => close()))
+      for (const { close } of streams) close()
+      expect(feed.listening).toBe(0)
     })
   it("D11 a change without a waiting client touches no follower", () => {
     const { delta, made } = counting()

@@ -5,9 +5,9 @@
  * tells a response nothing of a connection that is gone when it stands behind another one, or when it has been written
  * and not been sent. The table is `attacks/leaving.ts`.
  */
-import { Effect, Fiber, Stream } from "effect"
+import { Effect, Fiber } from "effect"
 import { describe, expect, it } from "vitest"
-import { fakeViews, secret } from "../ssp/fakeViews.ts"
+import { fakeViews, secret, told } from "../ssp/fakeViews.ts"
 import { leaving } from "./attacks/leaving.ts"
 import { clientOf, staged } from "./serving.ts"
 
@@ -19,18 +19,15 @@ describe("clients that leave", () => {
   it.each(leaving)("D11 D17 in the middle of %s leave no fiber and no stream behind", async (_, bytes) => {
     let streams = 0
     const views = fakeViews({
-      stream: () =>
-        Effect.succeed(
-          Stream.unwrapScoped(
-            Effect.as(
-              Effect.acquireRelease(
-                Effect.sync(() => void streams++),
-                () => Effect.sync(() => void streams--)
-              ),
-              Stream.concat(Stream.make({ event: "snapshot", id: "a.0", data: {} } as const), Stream.never)
-            )
-          )
-        )
+      follow: (_, __, ___, taker) => {
+        streams++
+        let isOpen = true
+        const close = (): void => {
+          if (isOpen) streams--
+          isOpen = false
+        }
+        return { ...told(taker, [{ event: "snapshot", id: "a.0", data: {} }]), close }
+      }
     })
     const { port } = await start({}, views)
     const before = fibers()

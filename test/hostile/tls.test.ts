@@ -96,7 +96,7 @@ const { node, root } = authority()
 const ca = root.cert
 
 describe("a server with a certificate", () => {
-  it("D52 answers hot and declared routes over TLS 1.2 and 1.3, and nothing older", async () => {
+  it("D52 answers routes by callback and by effect over TLS 1.2 and 1.3, and nothing older", async () => {
     const { ask, port } = await started(filesOf(node()))
     expect((await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: { ca } })).status).toBe(200)
     expect((await ask({ path: "/info", tls: { ca } })).status).toBe(200)

@@ -5,8 +5,10 @@
  * What is checked is counted: bytes a value is charged for beside those it is written as, rows that are left out, and
  * what a row holds of a long text. On the built process it is `storm.campaign.test.ts`.
  */
+
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
+import { ingest } from "../../kit/checks/viewsAsked.ts"
 import * as Hostile from "../../kit/data/hostile.ts"
 import { runs, seeded } from "../../kit/data/random.ts"
 import { digestOf } from "../../src/core/ivm/delta/hash.ts"
@@ -138,7 +140,7 @@ describe("a result", () => {
   it.effect("D48 that cannot be answered is refused when it is registered, with the setting, and nothing is kept", () =>
     withViews(({ store, views }) =>
       Effect.gen(function* () {
-        for (const n of [1, 2, 3, 4]) yield* views.ingest([change(`t:${n}`, { text })])
+        for (const n of [1, 2, 3, 4]) yield* ingest(views, [change(`t:${n}`, { text })])
         const commits = store.commits.length
         const refused = yield* Effect.flip(views.register(registration("a", large, { format: "tree" })))
         expect(refused).toMatchObject({
@@ -155,15 +157,15 @@ describe("a result", () => {
     withViews(({ views }) =>
       Effect.gen(function* () {
         yield* views.register(registration("a", large, { format: "tree" }))
-        for (const n of [1, 2]) yield* views.ingest([change(`t:${n}`, { text })])
+        for (const n of [1, 2]) yield* ingest(views, [change(`t:${n}`, { text })])
         expect(yield* views.read("a", undefined)).toMatchObject({ result_data: { length: 2 } })
-        for (const n of [3, 4]) yield* views.ingest([change(`t:${n}`, { text })])
+        for (const n of [3, 4]) yield* ingest(views, [change(`t:${n}`, { text })])
         expect(yield* views.read("a", undefined)).toMatchObject({
           result_data: [],
           errors: [{ id: "", failure: { reason: expect.stringContaining("raise SVC_VIEW_RESULT_BYTES") } }]
         })
         expect(yield* views.read("a", "flat")).toMatchObject({ result_data: { length: 4 } })
-        yield* views.ingest([change("t:4", {}, {}, "DELETE"), change("t:3", {}, {}, "DELETE")])
+        yield* ingest(views, [change("t:4", {}, {}, "DELETE"), change("t:3", {}, {}, "DELETE")])
         const answer = yield* views.read("a", undefined)
         expect([answer.result_data, answer.errors]).toMatchObject([{ length: 2 }, undefined])
       })

@@ -2,8 +2,8 @@
  * An SSP composed by somebody else: their drivers, no server of ours, two of them in one process (README, "Compose your
  * own").
  *
- * Why: a node is a layer that needs only ports, and this is a deployment that shares nothing with the door. The hot
- * route is not there either, so it also proves that the declared route answers as the hot one does.
+ * Why: a node is a layer that needs only ports, and this is a deployment that shares nothing with the door. Its
+ * server is another one too, so it also proves that a node answers behind any as behind the package's.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

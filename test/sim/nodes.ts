@@ -10,6 +10,7 @@ import * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpServer from "@effect/platform/HttpServer"
 import { Cause, Context, Effect, Exit, Layer, Logger, LogLevel, Random, Redacted, Scope } from "effect"
+import { askFront } from "../../kit/checks/frontAsk.ts"
 import type { VirtualTime } from "../../kit/data/virtualTime.ts"
 import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
 import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
@@ -17,7 +18,7 @@ import * as MemoryPool from "../../src/drivers/memoryPool.ts"
 import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 import { Balance } from "../../src/ports/Balance.ts"
 import { Database } from "../../src/ports/Database.ts"
-import { HotRoutes, Serving } from "../../src/ports/Front.ts"
+import { Front, Serving } from "../../src/ports/Front.ts"
 import { Names } from "../../src/ports/Names.ts"
 import { PoolStore } from "../../src/ports/PoolStore.ts"
 import { Release } from "../../src/ports/Release.ts"
@@ -27,7 +28,7 @@ import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal, type WalShape } from "../../src/ports/Wal.ts"
-import { feedType, registrationHeader } from "../../src/protocol/wire.ts"
+import { feedType } from "../../src/protocol/wire.ts"
 import { SchedulerConfig } from "../../src/scheduler/Config.ts"
 import { Pool, type PoolShape } from "../../src/scheduler/pool/Pool.ts"
 import * as Scheduler from "../../src/scheduler/Scheduler.ts"
@@ -36,7 +37,7 @@ import * as JobPorts from "../../src/ssp/jobs/jobPorts.ts"
 import type { Lifecycle } from "../../src/ssp/membership/Lifecycle.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
-import type { Handler, Network, Reply } from "./network.ts"
+import type { Handler, Network } from "./network.ts"
 
 export const secret = "s3cret"
 
@@ -49,29 +50,21 @@ export interface World {
   readonly crashes: Array<string>
 }
 
-/** The node's routes, hot ones by callback as its server would call them. */
+/** Asked as a server of the package asks them, without a fiber; all others as a web handler is. */
+const byCallback: ReadonlySet<string> = new Set(["POST /ingest", "POST /ssp/applied"])
+
+/** The node's routes. */
 const layerLoopback = ({ network }: World, name: string, host: string) =>
   Layer.scopedDiscard(
     Effect.gen(function* () {
       const serving = yield* Serving
       const app = yield* HttpApiBuilder.httpApp
-      const hot = new Map((yield* HotRoutes).map((route) => [`${route.method} ${route.path}`, route]))
+      const front = yield* Front
       const web = HttpApp.toWebHandlerRuntime(yield* Effect.runtime<never>())(app as HttpApp.Default)
       const handler: Handler = async ({ body, headers, method, path }) => {
-        const route = hot.get(`${method} ${path}`)
-        if (route !== undefined) {
-          const admitted = route.admit(headers["authorization"], headers[registrationHeader])
-          const answer =
-            typeof admitted !== "function"
-              ? admitted
-              : await new Promise<Reply & { readonly headers?: Reply["headers"] }>((done) =>
-                  admitted(body, (got) => done(got as Reply))
-                )
-          return {
-            status: answer.status,
-            headers: { "content-type": "application/json", ...answer.headers },
-            body: answer.body
-          }
+        if (byCallback.has(`${method} ${path}`)) {
+          const answer = await askFront(front, { method, url: path, headers, body })
+          return { ...answer, headers: { "content-type": "application/json", ...answer.headers } }
         }
         const given = Object.fromEntries(
           Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined)

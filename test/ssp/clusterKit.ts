@@ -4,17 +4,19 @@
  * What it logs is kept, because loud and quiet are part of what is decided (D19).
  */
 import { Context, Effect, Layer, Logger, LogLevel, Random, type Scope } from "effect"
+import { askFront } from "../../kit/checks/frontAsk.ts"
 import { VirtualTime } from "../../kit/data/virtualTime.ts"
 import type { FakeScheduler } from "../../kit/processes/fakeScheduler.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
 import { ConfigSource } from "../../src/ports/ConfigSource.ts"
 import { Database } from "../../src/ports/Database.ts"
-import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
+import { type Answer, Front, Serving } from "../../src/ports/Front.ts"
 import { IngestTimes } from "../../src/ports/IngestTimes.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
+import { registrationHeader } from "../../src/protocol/wire.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import * as JobPorts from "../../src/ssp/jobs/jobPorts.ts"
 import { Lease } from "../../src/ssp/membership/Lease.ts"
@@ -98,7 +100,12 @@ export const startSsp = (
       phase: lifecycle.phase,
       views: Context.get(context, Views),
       lease: Context.get(context, Lease),
-      ingest: Context.get(context, HotRoutes)[0]!,
+      post: (url: string, body: unknown, registration?: string, token = "s3cret") => {
+        const headers = { authorization: `Bearer ${token}`, [registrationHeader]: registration }
+        return Effect.promise(() =>
+          askFront(Context.get(context, Front), { method: "POST", url, headers, body: JSON.stringify(body) })
+        )
+      },
       times: Context.get(context, IngestTimes),
       serving,
       lines,
@@ -110,7 +117,7 @@ export const startSsp = (
       readonly phase: Lifecycle["Type"]["phase"]
       readonly views: Views["Type"]
       readonly lease: Lease["Type"]
-      readonly ingest: HotRoute
+      readonly post: (url: string, body: unknown, registration?: string, token?: string) => Effect.Effect<Answer>
       readonly times: IngestTimes["Type"]
       readonly serving: Serving["Type"]
       readonly lines: ReadonlyArray<Line>

@@ -5,16 +5,17 @@
  * text of a registration, or the table of a change, names what happens.
  */
 
-import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
+import { Effect, Exit, Layer, Logger, LogLevel } from "effect"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
 import { drain } from "../../src/core/surql/evaluate/scope.ts"
 import * as Interest from "../../src/core/surql/syntax/interest.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
 import * as Server from "../../src/host/http/Server.ts"
+import type { Following, Taker } from "../../src/node/streams/feed.ts"
 import type { ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import { startPosition } from "../../src/ports/Database.ts"
-import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
+import { Front, Serving } from "../../src/ports/Front.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
@@ -23,6 +24,7 @@ import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import * as JobPorts from "../../src/ssp/jobs/jobPorts.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import * as AnswerBytes from "../../src/ssp/views/answerBytes.ts"
+import * as ResultTag from "../../src/ssp/views/resultTag.ts"
 import { Views } from "../../src/ssp/views/Views.ts"
 import {
   type IngestAnswer,
@@ -75,6 +77,12 @@ const result = (table: string): IngestAnswer | IngestError => ingested[table] ??
 
 const snapshot: ViewEvent = { event: "snapshot", id: "a.0", data: { text: "two\nlines" } }
 
+/** A follower that is given these events and then nothing more. */
+export const told = (taker: Taker, events: ReadonlyArray<ViewEvent>): Following => {
+  const left = [...events]
+  return { resume: () => void (left.length > 0 && taker.take(left.splice(0))), close: () => {} }
+}
+
 /** What a test may watch or replace. */
 export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<Views> =>
   Layer.sync(Views, () => ({
@@ -82,16 +90,16 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     restore: Effect.succeed({ records: 0, views: 0 }),
     isKnown: () => false,
     touch: () => Effect.succeed(true),
-    refusal: () => undefined,
+    refusal: (id) =>
+      id === "here"
+        ? undefined
+        : id === "full"
+          ? new Overloaded({ message: "no room for streams", retryAfterSecs: 5 })
+          : new ViewNotFound({ id }),
     whenSettled: () => false,
     written: (answer, sees) => Effect.sync(() => drain(AnswerBytes.written(answer, sees))),
     watch: () => {},
-    ingest: (changes) =>
-      Effect.suspend(() => {
-        const found = result(changes[0]?.id.table ?? "")
-        return "_tag" in found ? Effect.fail(found) : Effect.succeed(found)
-      }),
-    offer: (changes, done) => {
+    ingest: (changes, done) => {
       if (changes[0]?.id.table === "defect") throw new Error("inner secret")
       done(result(changes[0]?.id.table ?? ""))
     },
@@ -118,16 +126,15 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     replace: () => Effect.void,
     read: (id, format) =>
       id === "here" ? Effect.succeed(answer({ id, format: format ?? "flat" })) : Effect.fail(new ViewNotFound({ id })),
-    stream: (id, _format, last) =>
-      id === "full"
-        ? Effect.fail(new Overloaded({ message: "no room for streams", retryAfterSecs: 5 }))
-        : id === "here"
-          ? Effect.succeed(
-              Stream.concat(Stream.make(last === undefined ? snapshot : { ...snapshot, id: last }), Stream.never)
-            )
-          : Effect.fail(new ViewNotFound({ id })),
-    follow: () => undefined,
-    look: () => false,
+    follow: (id, _, last, taker) =>
+      id === "here" ? told(taker, [last === undefined ? snapshot : { ...snapshot, id: last }]) : undefined,
+    look: (id, { format, ifNoneMatch, sees }, done) => {
+      if (id !== "here") return void done(Exit.fail(new ViewNotFound({ id })))
+      const shown = answer({ id, format: format ?? "flat" })
+      const tag = ResultTag.tagOf(shown)
+      const isKnown = ResultTag.isNamed(ifNoneMatch, tag)
+      done(Exit.succeed({ tag, pieces: isKnown ? undefined : drain(AnswerBytes.written(shown, sees)) }))
+    },
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),
     define: () => Effect.void,
     tablesOf: () => [],
@@ -176,7 +183,7 @@ export const node = (
 
 const listen = { host: "127.0.0.1", port: 0, setting: "LISTEN_ADDR", maxConnections: 100 }
 
-/** With `front: false` even `/ingest` goes through the declared Api. */
+/** With `front: false` the server leaves every request to the app, as one that is not the package's. */
 export const served = (
   views: Layer.Layer<Views>,
   options: { readonly front: boolean; readonly env?: { readonly [name: string]: string } } = { front: true }
@@ -184,8 +191,9 @@ export const served = (
   const inner = node(views, options.env)
   const server = Server.layer(listen)
   return Layer.fresh(
-    (options.front ? server : Layer.provide(server, Layer.succeed(HotRoutes, [] as ReadonlyArray<HotRoute>))).pipe(
-      Layer.provideMerge(inner)
-    )
+    (options.front
+      ? server
+      : Layer.provide(server, Layer.succeed(Front, { serve: () => false, pageHeaders: () => undefined }))
+    ).pipe(Layer.provideMerge(inner))
   )
 }

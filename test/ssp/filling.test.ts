@@ -1,9 +1,11 @@
 /**
  * Registrations that take many turns of the event loop: what may happen while a view fills, and what must not.
  */
+
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { describe, expect } from "vitest"
+import { ingest } from "../../kit/checks/viewsAsked.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
 import type { ViewRegistration } from "../../src/ssp/viewTypes.ts"
 import { change, type Kit, registration, rows, ticking, withViews } from "./viewsKit.ts"
@@ -15,7 +17,13 @@ const slow = "SELECT id FROM t WHERE n % 2 = 0"
 const withRecords = (body: (kit: Kit) => Effect.Effect<unknown, unknown>) =>
   withViews(
     (kit) =>
-      Effect.zipRight(kit.views.ingest(Array.from({ length: size }, (_, n) => change(`t:${n}`, { n }))), body(kit)),
+      Effect.zipRight(
+        ingest(
+          kit.views,
+          Array.from({ length: size }, (_, n) => change(`t:${n}`, { n }))
+        ),
+        body(kit)
+      ),
     ticking()
   )
 
@@ -38,7 +46,7 @@ describe("while a view fills", () => {
           const filling = yield* begun(views, "slow")
           let meanwhile = 0
           while (yield* running(filling)) {
-            yield* views.ingest([
+            yield* ingest(views, [
               change(`t:${meanwhile}`, { n: meanwhile + 1 }, {}, "UPDATE"),
               change(`t:${size + meanwhile}`, { n: 2 })
             ])
@@ -58,7 +66,7 @@ describe("while a view fills", () => {
           expect(new Set(yield* ids(views, "slow"))).toEqual(expected)
           const undisturbed = yield* views.register(registration("after", `${slow} AND n >= 0`))
           expect((yield* views.read("slow", undefined)).result_hash).toBe(undisturbed.result_hash)
-          expect(yield* views.ingest([change("t:1", { n: 0 }, {}, "UPDATE")])).toMatchObject({ views_affected: 2 })
+          expect(yield* ingest(views, [change("t:1", { n: 0 }, {}, "UPDATE")])).toMatchObject({ views_affected: 2 })
         })
       )
   )
@@ -88,7 +96,7 @@ describe("while a view fills", () => {
         const filling = yield* begun(views, "a")
         yield* views.reset
         expect(yield* Fiber.join(filling)).toMatchObject({ result_data: [] })
-        yield* views.ingest([change("t:4", { n: 4 })])
+        yield* ingest(views, [change("t:4", { n: 4 })])
         expect(yield* ids(views, "a")).toEqual(["t:4"])
       })
     )
@@ -99,14 +107,14 @@ describe("while a view fills", () => {
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()
         store.before = Deferred.await(gate)
-        const busy = yield* Effect.fork(views.ingest([change("t:0", { n: 7 })]))
+        const busy = yield* Effect.fork(ingest(views, [change("t:0", { n: 7 })]))
         yield* Effect.repeatN(Effect.yieldNow(), 20)
         const cleared = yield* Effect.fork(views.reset)
         const registered = yield* begun(views, "a")
         yield* Effect.repeatN(Effect.yieldNow(), 400)
         yield* Deferred.succeed(gate, undefined)
         for (const fiber of [busy, cleared, registered]) yield* Fiber.join(fiber as Fiber.Fiber<unknown, unknown>)
-        yield* views.ingest([change("t:4", { n: 4 })])
+        yield* ingest(views, [change("t:4", { n: 4 })])
         expect(yield* ids(views, "a")).toEqual(["t:4"])
       })
     )
@@ -133,7 +141,7 @@ describe("while a view fills", () => {
         const waiting = yield* begun(views, "a", "SELECT * FROM t")
         yield* Fiber.interrupt(waiting)
         yield* Deferred.succeed(gate, undefined)
-        yield* views.ingest([change("t:1", {})])
+        yield* ingest(views, [change("t:1", {})])
         expect(yield* ids(views, "a")).toEqual(["t:1"])
       })
     )
@@ -199,7 +207,7 @@ describe("D17 limits of a view's work", () => {
   it.effect("D17 a row that needs more steps than SVC_QUERY_ROW_STEPS is left out, with limit and setting named", () =>
     withViews(({ views }) =>
       Effect.gen(function* () {
-        yield* views.ingest([
+        yield* ingest(views, [
           change("t:1", { list: Array.from({ length: 2_000 }, (_, n) => n) }),
           change("t:2", { list: [1] })
         ])
@@ -220,7 +228,10 @@ describe("D17 limits of a view's work", () => {
       withViews(({ views }) =>
         Effect.gen(function* () {
           for (let at = 0; at < 1_000; at += 10)
-            yield* views.ingest(Array.from({ length: 10 }, (_, i) => change(`t:${at + i}`, { n: at + i })))
+            yield* ingest(
+              views,
+              Array.from({ length: 10 }, (_, i) => change(`t:${at + i}`, { n: at + i }))
+            )
           const answer = yield* views.register(
             registration("a", `SELECT id FROM ${Array.from({ length: 101 }, () => "t").join(", ")}`)
           )

@@ -6,7 +6,6 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { create } from "../../kit/data/registration.ts"
 import { FakeScheduler } from "../../kit/processes/fakeScheduler.ts"
-import type { Answer } from "../../src/ports/Front.ts"
 import { SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
 import { registration } from "./viewsKit.ts"
@@ -39,7 +38,7 @@ const following = (
       applied: () => Effect.void,
       ingest: (body) => (refusal === undefined ? Effect.sync(() => void handed.push(body)) : Effect.fail(refusal))
     }
-    const { ingest, views } = yield* startSsp(
+    const { post: ask, views } = yield* startSsp(
       pass,
       scheduler,
       { SVC_CLUSTER_FEED: how === "pull" ? "pull" : "push" },
@@ -47,12 +46,7 @@ const following = (
     )
     yield* Effect.fork(views.register(registration("all", "SELECT id FROM t")))
     yield* pass(1000)
-    const post = (body: unknown) =>
-      Effect.async<Answer>((resume) => {
-        const admitted = ingest.admit("Bearer s3cret", undefined)
-        if (typeof admitted !== "function") return resume(Effect.succeed(admitted))
-        admitted(JSON.stringify(body), (answer) => resume(Effect.succeed(answer)))
-      })
+    const post = (body: unknown) => ask("/ingest", body)
     return { handed, post, holds: (id: string) => views.records.tableNames().includes(id) }
   })
 

@@ -2,9 +2,11 @@
  * Refusals that filling has found: asked again they are answered without another fill, and not for longer than finding
  * them pays for.
  */
+
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { expect } from "vitest"
+import { ingest } from "../../kit/checks/viewsAsked.ts"
 import { Refusals } from "../../src/core/view/refusals.ts"
 import { QueryRefused } from "../../src/ssp/viewTypes.ts"
 import { change, registration, ticking, withViews } from "./viewsKit.ts"
@@ -38,13 +40,13 @@ it.effect("D81 a result that is too large is found out once, and other formats a
     ({ views }) =>
       Effect.gen(function* () {
         const text = "x".repeat(300_000)
-        for (const n of [1, 2, 3, 4]) yield* views.ingest([change(`t:${n}`, { text, n })])
+        for (const n of [1, 2, 3, 4]) yield* ingest(views, [change(`t:${n}`, { text, n })])
         const ask = (format: "tree" | "flat", surql = "SELECT text FROM t") =>
           Effect.either(views.register(registration("a", surql, { format })))
         const first = yield* ask("tree")
         expect(first).toMatchObject({ left: { _tag: "QueryRefused" } })
         // Fewer rows, and the answer is remembered: no row is looked at.
-        yield* views.ingest([change("t:4", {}, {}, "DELETE"), change("t:3", {}, {}, "DELETE")])
+        yield* ingest(views, [change("t:4", {}, {}, "DELETE"), change("t:3", {}, {}, "DELETE")])
         const again = yield* ask("tree")
         expect(again._tag === "Left" && first._tag === "Left" && again.left === first.left).toBe(true)
         expect(yield* ask("tree", "SELECT text FROM t WHERE n = 1")).toMatchObject({ right: {} })

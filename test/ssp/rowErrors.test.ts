@@ -2,9 +2,11 @@
  * Two databases that differ only in values of rows that a view does not show (D72): a reader that may not see these
  * rows is told the same of both, byte for byte, in answers, snapshots and deltas.
  */
+
 import { it } from "@effect/vitest"
 import { Effect, HashMap, Logger, Option } from "effect"
 import { describe, expect } from "vitest"
+import { ingest } from "../../kit/checks/viewsAsked.ts"
 import { bytesOf } from "../../src/node/streams/viewEvent.ts"
 import * as RowErrorLog from "../../src/ssp/http/rowErrorLog.ts"
 import { debugToldOf } from "../../src/ssp/views/debug.ts"
@@ -60,7 +62,7 @@ const settled = Effect.yieldNow().pipe(Effect.repeatN(5))
 const told = (query: string, mark: string, format: "flat" | "rows" | "tree") =>
   withViews(({ views }) =>
     Effect.gen(function* () {
-      yield* views.ingest(first(mark))
+      yield* ingest(views, first(mark))
       yield* views.register(registration("v", query))
       const texts: Array<string> = [],
         whole: Array<string> = []
@@ -80,7 +82,7 @@ const told = (query: string, mark: string, format: "flat" | "rows" | "tree") =>
       yield* settled
       yield* look
       for (const changes of later(mark)) {
-        yield* views.ingest(changes)
+        yield* ingest(views, changes)
         yield* settled
         yield* look
       }
@@ -136,16 +138,19 @@ describe("D79 the log", () => {
         const lines = logged(Effect.provideService(look, Views, views))
         yield* views.register(registration("sum", "SELECT id FROM pay WHERE n + 1 > 0"))
         yield* views.register(registration("again", "SELECT id FROM pay WHERE n + 1 > 0"))
-        yield* views.ingest(many(3_000))
+        yield* ingest(views, many(3_000))
         expect(yield* lines).toEqual([
           "sum pay:0: view sum leaves 3000 rows out: Cannot perform addition with 'text' and '1'"
         ])
-        yield* views.ingest(many(10, 3_000))
+        yield* ingest(views, many(10, 3_000))
         expect(yield* lines, "known").toEqual([])
         // Gone, and there again.
-        yield* views.ingest(Array.from({ length: 3_010 }, (_, n) => change(`pay:${n}`, { n: 1 }, {}, "UPDATE")))
+        yield* ingest(
+          views,
+          Array.from({ length: 3_010 }, (_, n) => change(`pay:${n}`, { n: 1 }, {}, "UPDATE"))
+        )
         expect(yield* lines).toEqual([])
-        yield* views.ingest(many(1))
+        yield* ingest(views, many(1))
         expect(yield* lines).toEqual([
           "sum pay:0: view sum leaves a row out: Cannot perform addition with 'text' and '1'"
         ])
@@ -160,7 +165,7 @@ describe("D79 the log", () => {
   it.live("D79 a view that shows nothing, as several failing rows would have to be one, has a line of its own", () =>
     withViews(({ views }) =>
       Effect.gen(function* () {
-        yield* views.ingest(many(20))
+        yield* ingest(views, many(20))
         yield* views.register(registration("both", both))
         yield* views.register(registration("sums", "SELECT owner, math::sum(n + 1) AS s FROM pay GROUP BY owner"))
         const lines = yield* logged(Effect.provideService(RowErrorLog.look(60), Views, views))

@@ -2,8 +2,10 @@
  * The tables that `/debug/view`, `/debug/deps` and the answer to a scheduler name: those that rows reach by links too, whichever way a query
  * follows them, also before and after the row that links.
  */
+
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
+import { ingest } from "../../kit/checks/viewsAsked.ts"
 import type { Dependencies } from "../../src/core/ivm/view/dependencies.ts"
 import { tablesRead } from "../../src/core/ivm/view/tablesRead.ts"
 import type { View } from "../../src/core/ivm/view/view.ts"
@@ -39,7 +41,10 @@ it.effect("D13 every way to follow a link names its tables", () =>
   withViews(({ views }) =>
     Effect.gen(function* () {
       yield* views.register(registration("before", "SELECT author.city.name FROM post"))
-      yield* views.ingest(records.map(([id, record]) => change(id, record)))
+      yield* ingest(
+        views,
+        records.map(([id, record]) => change(id, record))
+      )
       let assignment = 0
       for (const [query, tables] of Object.entries(queries)) {
         yield* views.register(registration("view", query))
@@ -53,7 +58,7 @@ it.effect("D13 every way to follow a link names its tables", () =>
             .sort()
         ).toEqual(tables)
       }
-      yield* views.ingest([change("post:1", { n: 1 })])
+      yield* ingest(views, [change("post:1", { n: 1 })])
       expect((yield* views.debugView("before")).referenced_tables).toEqual(["post"])
     })
   )

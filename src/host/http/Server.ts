@@ -1,5 +1,6 @@
 /**
- * The Node HTTP server in front of a node: hot routes by callback, everything else through the declared Api.
+ * The Node HTTP server in front of a node: admits requests, and hands them to the node's front; what that leaves
+ * (pages, documents, a composer's routes) goes to the router.
  *
  * Built last and torn down first: while it waits for requests in flight, everything the handlers use is still there.
  */
@@ -10,32 +11,19 @@ import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import * as Callers from "../../core/access/callers.ts"
-import * as Cors from "../../core/access/cors.ts"
 import { clientOf, RateLimit } from "../../core/access/rateLimit.ts"
 import * as Settings from "../../core/settings/settings.ts"
 import type { Tls } from "../../node/config/tls.ts"
 import { toAnswer } from "../../node/http/answers.ts"
-import {
-  type Answer,
-  HotReads,
-  HotRepeats,
-  type HotRoute,
-  HotRoutes,
-  type HotStream,
-  HotStreams,
-  Serving
-} from "../../ports/Front.ts"
+import { type Answer, Front, Serving } from "../../ports/Front.ts"
 import * as Pages from "../../ports/Pages.ts"
 import { StartFault } from "../../ports/StartFault.ts"
-import { feedType, registrationHeader } from "../../protocol/wire.ts"
 import { BodyBudget, boundsOf } from "./bodyBudget.ts"
 import * as Compressed from "./compressed.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
 import { answerBrokenRequests, Connections, endsWithConnection } from "./connections.ts"
-import { HotLines } from "./hotLines.ts"
-import { type ReadParts, serveRead, streamReply } from "./hotReads.ts"
-import { serveRepeat } from "./hotRepeats.ts"
-import { type NoText, readBody } from "./readBody.ts"
+import { NodeExchange } from "./nodeExchange.ts"
+import { OpenBodies } from "./openBodies.ts"
 import * as TlsServer from "./tlsServer.ts"
 
 export interface ListenOptions {
@@ -54,7 +42,7 @@ export interface ListenOptions {
   readonly requestTimeoutSecs?: number
   /** Requests per second and client address; 0 or absent: any number. */
   readonly rateLimit?: number
-  /** Origins whose pages may call; the declared routes see to it by themselves. */
+  /** Origins whose pages may call a server that asks for no secret; the node says which may read its answers. */
   readonly corsOrigins?: ReadonlyArray<string>
   /** Origins whose pages may read views. */
   readonly browserOrigins?: ReadonlyArray<string>
@@ -93,17 +81,6 @@ const defaultLimitSecs = 120
 /** Beside the dashboard's files: what describes the service and holds no data. */
 const openPages = ["/docs", "/openapi.json"]
 
-const send = (response: ServerResponse, { body, headers, status }: Answer): void => {
-  if (response.headersSent || response.destroyed) return
-  const own = {
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(body),
-    "x-content-type-options": "nosniff"
-  }
-  response.writeHead(status, headers === undefined ? own : { ...own, ...headers })
-  response.end(body)
-}
-
 /** What a request gets that comes while the process stops. */
 const stoppingAnswer = (code: "SSP_NOT_READY" | "OVERLOADED"): Answer => ({
   status: 503,
@@ -134,105 +111,6 @@ const tooMany = (limit: number, waitSecs: number): Answer =>
     retryAfterSecs: waitSecs
   })
 
-const internal: Answer = {
-  status: 500,
-  body: JSON.stringify({ code: "INTERNAL", message: "a fault of the service itself; its log says more" })
-}
-
-const traceOf = ({ headers: { traceparent } }: IncomingMessage): string | undefined =>
-  typeof traceparent === "string" ? traceparent : undefined
-
-const noTextAnswer = (route: Pick<HotRoute, "tooLarge" | "notText">, { message = "", reason }: NoText): Answer =>
-  reason === "too large"
-    ? route.tooLarge
-    : reason === "not utf-8"
-      ? route.notText
-      : toAnswer({ code: "OVERLOADED", message, retryAfterSecs: 1 })
-
-/** `onDefect` hears what the route throws, whichever callback it comes from; the client gets a 500. */
-const serveHot = (
-  route: HotRoute,
-  request: IncomingMessage,
-  response: ServerResponse,
-  lines: HotLines,
-  onDefect: (error: unknown) => void
-): void => {
-  const answer = (given: Answer): void => {
-    route.answered?.(given.status)
-    send(response, given)
-  }
-  const guarded = (work: () => void): void => {
-    try {
-      work()
-    } catch (error) {
-      onDefect(error)
-      answer(internal)
-    }
-  }
-  guarded(() => {
-    const { authorization, "content-length": length, "content-type": type } = request.headers
-    if (route.lines !== undefined && type === feedType && length === undefined && response.socket !== null) {
-      const take = route.lines(authorization, request.socket.remoteAddress)
-      if (typeof take !== "function") return answer(take)
-      const guardedTake = (line: string): boolean => {
-        try {
-          return take(line)
-        } catch (error) {
-          onDefect(error)
-          return false
-        }
-      }
-      return lines.serve(request, response, feedType, route.maxBodyBytes, guardedTake)
-    }
-    const registration = request.headers[registrationHeader]
-    const admitted = route.admit(
-      authorization,
-      typeof registration === "string" ? registration : undefined,
-      request.socket.remoteAddress
-    )
-    if (typeof admitted !== "function") return answer(admitted)
-    readBody(request, route.maxBodyBytes, (body) => {
-      if (typeof body === "string") return guarded(() => admitted(body, answer, traceOf(request)))
-      answer(noTextAnswer(route, body))
-    })
-  })
-}
-
-/** As {@link serveHot}, with an answer that goes on. */
-const serveStream = (
-  route: HotStream,
-  { declared: _, ...parts }: ReadParts,
-  request: IncomingMessage,
-  response: ServerResponse
-): void => {
-  const guarded = (work: () => Answer | undefined): void => {
-    try {
-      const refused = work()
-      if (refused !== undefined) send(response, refused)
-    } catch (error) {
-      parts.onDefect(error)
-      if (response.headersSent) response.destroy()
-      else send(response, internal)
-    }
-  }
-  guarded(() => {
-    const registration = request.headers[registrationHeader]
-    const admitted = route.admit(
-      request.headers.authorization,
-      typeof registration === "string" ? registration : undefined,
-      request.socket.remoteAddress
-    )
-    if (typeof admitted !== "function") return admitted
-    readBody(request, route.maxBodyBytes, (body) =>
-      guarded(() => {
-        if (typeof body !== "string") return noTextAnswer(route, body)
-        return response.socket === null ? undefined : admitted(body, streamReply(parts.silenceMs, request, response))
-      })
-    )
-    return undefined
-  })
-}
-
 const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): Callers.Caller => ({
   method,
   path: url.split("?", 1)[0] ?? "",
@@ -249,6 +127,7 @@ const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): 
  */
 const makeAdmission = (
   options: ListenOptions,
+  { pageHeaders }: Pick<typeof Front.Service, "pageHeaders">,
   staticPaths: ReadonlySet<string>,
   isStopping: () => boolean,
   limits: ConnectionLimits
@@ -270,7 +149,7 @@ const makeAdmission = (
   const asksCertificates = tls?.isMutual ?? false
   const rules = { isOpen, answersAnybody, origins, hosts, staticPaths, nodePaths, asksCertificates }
   return (request: IncomingMessage, response: ServerResponse): Answer | undefined => {
-    const cors = Cors.headersFor(Cors.originsFor(origins, request.url?.split("?", 1)[0] ?? ""), request.headers.origin)
+    const cors = pageHeaders(request.url ?? "", request.headers.origin)
     if (cors !== undefined) for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
     if (isStopping()) return stopping
     const beyond = limits.refusal(request.socket)
@@ -290,45 +169,25 @@ const makeAdmission = (
   }
 }
 
-/**
- * A connection on which nothing moves for `silenceMs` is closed; streams send a comment every 15 s. Set per request and
- * not on hot routes: their bodies are bounded by `requestTimeout`, and a timer per request is a tenth of their cost.
- */
-const makeListener = (
-  routes: ReadonlyArray<HotRoute>,
-  streams: typeof HotStreams.Service,
-  repeats: typeof HotRepeats.Service,
-  reads: typeof HotReads.Service,
-  rest: RequestListener,
-  admit: ReturnType<typeof makeAdmission>,
-  lines: HotLines,
-  silenceMs: number,
-  onDefect: (error: unknown) => void
-): RequestListener => {
-  const hot = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
-  const declared: RequestListener = (request, response) => {
+/** `rest`: what answers requests that the front leaves. */
+const makeListener =
+  (
+    { serve }: Pick<typeof Front.Service, "serve">,
+    rest: RequestListener,
+    admit: ReturnType<typeof makeAdmission>,
+    bodies: OpenBodies,
+    silenceMs: number
+  ): RequestListener =>
+  (request, response) => {
+    const exchange = new NodeExchange({ silenceMs, bodies }, request, response)
+    const refused = admit(request, response) ?? noPath(request)
+    if (refused !== undefined) return exchange.send(refused)
+    if (request.method === "GET") Compressed.offer(request, response, silenceMs)
+    if (serve(exchange, exchange)) return
     request.socket.setTimeout(silenceMs)
     endsWithConnection(response)
     rest(request, response)
   }
-  return (request, response) => {
-    const refused = admit(request, response) ?? noPath(request)
-    if (refused !== undefined) return send(response, refused)
-    const route = hot.get(`${request.method} ${request.url}`)
-    if (route !== undefined) return serveHot(route, request, response, lines, onDefect)
-    const parts = { reads, declared, silenceMs, onDefect }
-    const stream = request.method === "POST" ? streams.find(({ path }) => path === request.url) : undefined
-    if (stream !== undefined) return serveStream(stream, parts, request, response)
-    const repeat = request.method === "POST" ? repeats.find(({ path }) => path === request.url) : undefined
-    const refuse = (why: NoText): void => repeat && send(response, noTextAnswer(repeat, why))
-    if (repeat !== undefined && serveRepeat(repeat, parts, request, response, refuse)) return
-    if (request.method === "GET") {
-      Compressed.offer(request, response, silenceMs)
-      if (serveRead(parts, request, response)) return
-    }
-    declared(request, response)
-  }
-}
 
 /** A server with its bounds: connections, bytes of unfinished bodies. */
 const makeServer = (options: ListenOptions, limitMs: number) => {
@@ -395,33 +254,21 @@ export const layer = (options: ListenOptions) =>
       const handler = yield* NodeHttpServer.makeHandler(app).pipe(
         Effect.locally(HttpMiddleware.currentTracerDisabledWhen, () => true)
       )
-      const runtime = yield* Effect.runtime()
-      const log = (error: unknown): void =>
-        void Effect.runFork(
-          Effect.provide(Effect.logError("a request met a fault of the service itself", error), runtime)
-        )
+      const front = yield* Front
       let stopped = false
       const limitMs = (options.requestTimeoutSecs ?? defaultLimitSecs) * 1000
       const { connections, limits, server } = makeServer(options, limitMs)
-      const lines = new HotLines()
-      const listener = makeListener(
-        yield* HotRoutes,
-        yield* HotStreams,
-        yield* HotRepeats,
-        yield* HotReads,
-        handler,
-        makeAdmission(options, new Set([...openPages, ...(yield* Pages.paths)]), () => stopped, limits),
-        lines,
-        limitMs,
-        log
-      )
+      const bodies = new OpenBodies()
+      const staticPaths = new Set([...openPages, ...(yield* Pages.paths)])
+      const admit = makeAdmission(options, front, staticPaths, () => stopped, limits)
+      const listener = makeListener(front, handler, admit, bodies, limitMs)
       if (options.tls !== undefined) yield* followFiles(server, options.tls)
       server.on("request", listener)
       server.on("checkExpectation", listener)
       yield* Effect.acquireRelease(listen(server, options), () =>
         Effect.gen(function* () {
           stopped = true
-          lines.end()
+          bodies.end()
           yield* serving.stop
           yield* Effect.logInfo(
             `stopping: no new connections, ${connections.inFlight().length} requests and streams to finish`

@@ -1,6 +1,5 @@
 /**
- * Answers to reads of views as gzip, for clients that take it: by the hot route, by the declared one and by a scheduler
- * that hands on what an SSP answers.
+ * Answers to reads of views as gzip, for clients that take it: an SSP's own, and those that a scheduler hands on.
  *
  * What is written goes through zlib's threads piece by piece, so that a large result neither holds up other work nor is
  * kept whole. Nothing is kept for the next reader: one that reads again has the tag, and is answered 304.

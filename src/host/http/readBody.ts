@@ -10,16 +10,11 @@ import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Layer } from "effect"
+import type { NoText } from "../../ports/Front.ts"
 import { BodyRefused, RequestBody } from "../../ports/RequestBody.ts"
 import { accountOf } from "./bodyBudget.ts"
 
-/** Why there is no text. Plain data, made once: an error per request, even an unused one, is a tenth of its cost. */
-export interface NoText {
-  readonly reason: "too large" | "not utf-8" | "overloaded"
-  /** Of `overloaded`: which limit is met. */
-  readonly message?: string
-}
-
+/** Plain data, made once: an error per request, even an unused one, is a tenth of its cost. */
 const tooLarge: NoText = { reason: "too large" }
 /** How long a client that is refused for the load may go on sending before it is cut. */
 const lingerMs = 1000

@@ -5,14 +5,13 @@
  * One place, because a client must not be able to tell from an error which of the two it talks to. What only one of
  * them can fail with is mapped in its own `HttpErrors.ts`.
  */
-import * as HttpApiError from "@effect/platform/HttpApiError"
 import * as HttpServerError from "@effect/platform/HttpServerError"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Cause, Effect, ParseResult, Schema, Stream } from "effect"
+import { Cause, Effect, Option, ParseResult, Schema } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
-import type { Answer } from "../../ports/Front.ts"
-import type { BodyRefused } from "../../ports/RequestBody.ts"
+import * as MetricText from "../../core/telemetry/metricText.ts"
+import type { Answer, NoText } from "../../ports/Front.ts"
 import { isWireError, statusOf, type WireError } from "../../protocol/errors.ts"
 
 export const invalidRequest = (details: ReadonlyArray<{ readonly path: string; readonly reason: string }>) => {
@@ -28,12 +27,12 @@ export const tooDeep = invalidRequest([
   { path: "", reason: `nests deeper than ${JsonText.maxDepth} levels, the limit for JSON bodies (fixed, no setting)` }
 ])
 
-export const tooLarge = (limitBytes: number) => ({
+const tooLarge = (limitBytes: number) => ({
   code: "PAYLOAD_TOO_LARGE" as const,
   message: `the body is larger than ${limitBytes} bytes, the limit for request bodies (setting SVC_MAX_BODY_BYTES)`
 })
 
-export const notText = invalidRequest([{ path: "", reason: "is not UTF-8" }])
+const notText = invalidRequest([{ path: "", reason: "is not UTF-8" }])
 
 export const overloaded = (error: { readonly message: string; readonly retryAfterSecs: number }) => ({
   code: "OVERLOADED" as const,
@@ -41,28 +40,14 @@ export const overloaded = (error: { readonly message: string; readonly retryAfte
   retryAfterSecs: error.retryAfterSecs
 })
 
-export const fromBody = (error: BodyRefused, limitBytes: number) => {
-  if (error.reason === "overloaded") return overloaded({ message: error.message, retryAfterSecs: 1 })
+export const fromBody = (error: NoText, limitBytes: number) => {
+  if (error.reason === "overloaded") return overloaded({ message: error.message ?? "", retryAfterSecs: 1 })
   return error.reason === "too large"
     ? tooLarge(limitBytes)
     : error.reason === "not utf-8"
       ? notText
       : invalidRequest([{ path: "", reason: "ended early" }])
 }
-
-/** A body that was made in pieces. */
-export const ofPieces = (
-  pieces: ReadonlyArray<Uint8Array>,
-  options: { readonly contentType?: string; readonly headers?: { readonly [name: string]: string } } = {}
-): HttpServerResponse.HttpServerResponse => {
-  const whole = { contentType: "application/json", ...options }
-  const [first] = pieces
-  if (first !== undefined && pieces.length === 1) return HttpServerResponse.uint8Array(first, whole)
-  const contentLength = pieces.reduce((sum, { length }) => sum + length, 0)
-  return HttpServerResponse.stream(Stream.fromIterable(pieces), { ...whole, contentLength })
-}
-
-const internal: WireError = { code: "INTERNAL", message: "a fault of the service itself; its log says more" }
 
 /** The exact body and the headers that belong to the code. */
 export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }): Answer => {
@@ -77,31 +62,32 @@ export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }
   return { status, body }
 }
 
-/** A value whose integers go out with all their digits. */
-export const json = (value: unknown): HttpServerResponse.HttpServerResponse =>
-  respond({ status: 200, body: JsonText.write(value) })
+/** What a client is told of a fault of the node's own. */
+export const internal = toAnswer({ code: "INTERNAL", message: "a fault of the service itself; its log says more" })
 
-/** The same of an endpoint's own schema; a value that breaks it is a defect, as where the platform writes it. */
-export const jsonOf = <A, I>(
-  schema: Schema.Schema<A, I>
-): ((value: A) => Effect.Effect<HttpServerResponse.HttpServerResponse>) => {
+/** A value whose integers go out with all their digits. */
+export const json = (value: unknown): Answer => ({ status: 200, body: JsonText.write(value) })
+
+/** A value that is plain JSON. */
+export const plain = (value: unknown): Answer => ({ status: 200, body: JSON.stringify(value) })
+
+/** Figures in the Prometheus text format. */
+export const figures = (families: Parameters<typeof MetricText.render>[0]): Answer => ({
+  status: 200,
+  headers: { "content-type": MetricText.contentType },
+  body: MetricText.render(families)
+})
+
+/** As {@link json}, of an endpoint's own schema; a value that breaks it is a defect. */
+export const jsonOf = <A, I>(schema: Schema.Schema<A, I>): ((value: A) => Effect.Effect<Answer>) => {
   const encode = Schema.encodeSync(schema)
   return (value) => Effect.sync(() => json(encode(value)))
 }
 
-export const respond = (answer: Answer): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.text(answer.body, {
-    status: answer.status,
-    contentType: "application/json",
-    headers: answer.headers ?? {}
-  })
-
-/**
- * A response of ours that breaks its own schema fails like a malformed request; only its message tells (facts:
- * HttpApi).
- */
-const isOurResponse = (error: HttpApiError.HttpApiDecodeError): boolean =>
-  error.message.startsWith("(<declaration schema> <->")
+export const respond = ({ body, headers = {}, status }: Answer): HttpServerResponse.HttpServerResponse => {
+  const { "content-type": contentType = "application/json", ...others } = headers
+  return HttpServerResponse.text(body, { status, contentType, headers: others })
+}
 
 const cut = (reason: string): string => (reason.length > 300 ? `${reason.slice(0, 300)}…` : reason)
 
@@ -109,11 +95,9 @@ const dotted = (path: ReadonlyArray<PropertyKey>): string =>
   path.map((step, i) => (typeof step === "number" ? `[${step}]` : i === 0 ? String(step) : `.${String(step)}`)).join("")
 
 /** One fault a place: of the members of a union (a value, null, absent) the first is what the client meant. */
-const faultsOf = (
-  error: HttpApiError.HttpApiDecodeError
-): ReadonlyArray<{ readonly path: string; readonly reason: string }> => {
+const faultsOf = (error: ParseResult.ParseError): ReadonlyArray<{ readonly path: string; readonly reason: string }> => {
   const byPath = new Map<string, string>()
-  for (const issue of error.issues) {
+  for (const issue of ParseResult.ArrayFormatter.formatErrorSync(error)) {
     const path = dotted(issue.path)
     if (!byPath.has(path) && byPath.size < 100)
       byPath.set(path, path === "" ? "must be a JSON object" : cut(issue.message))
@@ -121,13 +105,8 @@ const faultsOf = (
   return [...byPath].map(([path, reason]) => ({ path, reason }))
 }
 
-/** What the schema of a body does not take, for routes that decode it themselves. */
-export const undecodable = (error: ParseResult.ParseError) =>
-  invalidRequest(
-    faultsOf(
-      new HttpApiError.HttpApiDecodeError({ issues: ParseResult.ArrayFormatter.formatErrorSync(error), message: "" })
-    )
-  )
+/** What a schema of the contract does not take. */
+export const undecodable = (error: ParseResult.ParseError) => invalidRequest(faultsOf(error))
 
 const decodable = (path: string): boolean => {
   try {
@@ -156,18 +135,25 @@ const noRoute = (
   return methods.length === 0 ? answer : { ...answer, headers: { allow: methods.join(", ") } }
 }
 
-/** Last resort of every route: whatever failed, the client gets JSON with a code; defects are logged and not shown. */
+/** The answer to a declared failure; undefined for any other, which is a fault of the service. */
+export const ofFailure = (cause: Cause.Cause<unknown>): Answer | undefined => {
+  const error = Option.getOrUndefined(Cause.failureOption(cause))
+  return isWireError(error) ? toAnswer(error) : undefined
+}
+
+/** A fault of the service goes to its log, and no further. */
+export const logFault = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.logError("a request met a fault of the service itself", cause)
+
+/** Last resort of the routes beside the contract: whatever failed, the client gets JSON with a code. */
 export const answerCause = (
   cause: Cause.Cause<unknown>,
   allow: (path: string) => ReadonlyArray<string>
 ): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   if (Cause.isInterruptedOnly(cause)) return Effect.failCause(cause as Cause.Cause<never>)
-  const failure = Cause.failureOption(cause)
-  const error = failure._tag === "Some" ? failure.value : undefined
-  if (isWireError(error)) return Effect.succeed(respond(toAnswer(error)))
-  if (error instanceof HttpApiError.HttpApiDecodeError && !isOurResponse(error)) {
-    return Effect.succeed(respond(toAnswer(invalidRequest(faultsOf(error)))))
-  }
+  const answer = ofFailure(cause)
+  if (answer !== undefined) return Effect.succeed(respond(answer))
+  const error = Option.getOrUndefined(Cause.failureOption(cause))
   if (error instanceof HttpServerError.RouteNotFound) return Effect.succeed(respond(noRoute(error.request, allow)))
-  return Effect.as(Effect.logError("a request met a fault of the service itself", cause), respond(toAnswer(internal)))
+  return Effect.as(logFault(cause), respond(internal))
 }

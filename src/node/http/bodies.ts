@@ -1,16 +1,11 @@
 /**
- * Bodies and routes as both servers take them: JSON whatever the content type says, bounded; exact paths; every failure
+ * Bodies and paths as both servers take them: JSON whatever the content type says, bounded; exact paths; every failure
  * answered.
- *
- * As values too, because the hot routes ask the same questions without a fiber; there is one answer to each.
  */
 import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpRouter from "@effect/platform/HttpRouter"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import { Effect, Either, Layer } from "effect"
+import { Effect, Either } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
-import { RequestBody } from "../../ports/RequestBody.ts"
-import { JsonBody } from "../../protocol/jsonBody.ts"
 import * as Answers from "./answers.ts"
 
 /** A body's text as JSON: its depth checked, its integers exact. */
@@ -28,30 +23,6 @@ export const parseJson = (text: string): Either.Either<unknown, ReturnType<typeo
     return Either.left(Answers.invalidRequest([{ path: "", reason }]))
   }
 }
-
-/** The request as its handler sees it: the body already read, and JSON whatever the content type said. */
-const withJson = (request: HttpServerRequest.HttpServerRequest, value: unknown): HttpServerRequest.HttpServerRequest =>
-  Object.create(request, {
-    json: { value: Effect.succeed(value) },
-    headers: { value: { ...request.headers, "content-type": "application/json" } }
-  }) as HttpServerRequest.HttpServerRequest
-
-/** Reads bodies of at most `limitBytes`. */
-export const layerJsonBody = (limitBytes: number): Layer.Layer<JsonBody, never, RequestBody> =>
-  Layer.effect(
-    JsonBody,
-    Effect.map(RequestBody, (body) =>
-      JsonBody.of(
-        Effect.gen(function* () {
-          const request = yield* HttpServerRequest.HttpServerRequest
-          const text = yield* Effect.mapError(body.text(request, limitBytes), (error) =>
-            Answers.fromBody(error, limitBytes)
-          )
-          return withJson(request, yield* parseJson(text))
-        })
-      )
-    )
-  )
 
 interface Group {
   readonly endpoints: { readonly [name: string]: { readonly method: string; readonly path: string } }
@@ -77,12 +48,14 @@ export const allowedBy = (
 }
 
 /** Exact paths; a view id may be long. */
-export const layerRouting = HttpRouter.setRouterConfig({
+export const routing = {
   caseSensitive: true,
   ignoreTrailingSlash: false,
   ignoreDuplicateSlashes: false,
   maxParamLength: 16_384
-})
+}
+
+export const layerRouting = HttpRouter.setRouterConfig(routing)
 
 /** Catches whatever is left; see {@link Answers.answerCause}. */
 export const answerEverything =

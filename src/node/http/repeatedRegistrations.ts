@@ -1,28 +1,11 @@
 /**
- * `POST /view/register` by callback, where it says again what is known: most do, since a view lives on by them (D9,
- * D63).
- *
- * Whatever else it says, whatever is refused or odd is left to the declared route, so that there is one answer to each.
+ * Registrations that say again what is known, which most do, since a view lives on by them (D9, D63): answered by
+ * callback, and written down once where several come together.
  */
-import { Context, Effect, Either, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import * as SaidAgain from "../../core/view/saidAgain.ts"
-import type { HotRepeat } from "../../ports/Front.ts"
-import { type Declaring, scopeOf } from "../../protocol/access.ts"
-import * as Answers from "./answers.ts"
-import type { makeJudge } from "./bearer.ts"
-import * as Bodies from "./bodies.ts"
-
-/** What a node gives for its hot route. */
-interface RepeatParts {
-  readonly api: Declaring
-  readonly judge: ReturnType<typeof makeJudge>
-  readonly nowMs: () => number
-  readonly underWay: UnderWayShape
-  /** Whether the node takes requests now; `registration` as in `HotRoute`. */
-  readonly isTaking: (registration: string | undefined) => boolean
-  /** Answers a registration that changes nothing; false: it has not. */
-  readonly answer: (said: SaidAgain.Said, reply: Parameters<HotRepeat["accept"]>[1]) => boolean
-}
+import type { Reply } from "../../ports/Front.ts"
+import type { Call } from "./routes.ts"
 
 /** A registration that is carried out, and what waits for its end. */
 interface First {
@@ -88,28 +71,24 @@ export class UnderWay extends Context.Tag("node/UnderWay")<UnderWay, UnderWaySha
   })
 }
 
-const path = "/view/register"
-/** A longer one costs more to read than a fiber. */
-const maxBodyBytes = 65_536
-
-export const hot = ({ answer, api, isTaking, judge, nowMs, underWay }: RepeatParts): HotRepeat => {
-  const scope = scopeOf(api, `POST ${path}`)
-  return {
-    path,
-    maxBodyBytes,
-    wants: (authorization, registration) => "caller" in judge(authorization, scope) && isTaking(registration),
-    accept: (body, reply) => {
-      const json = Bodies.parseJson(body)
-      const said = Either.isRight(json) ? SaidAgain.read(json.right, nowMs()) : undefined
-      if (said === undefined) return reply.pass()
-      const decide = (): void => {
-        if (!answer(said, reply)) reply.pass()
-      }
-      const abandon = underWay.whenOver(said, decide)
-      if (abandon === undefined) decide()
-      else reply.whenGone(abandon)
-    },
-    tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
-    notText: Answers.toAnswer(Answers.notText)
-  }
+/** What a node gives for those that say again what is known. */
+interface RepeatParts {
+  readonly nowMs: () => number
+  readonly underWay: UnderWayShape
+  /** Answers a registration that changes nothing; false: it has not, and passes neither. */
+  readonly answer: (said: SaidAgain.Said, reply: Reply, pass: () => void) => boolean
 }
+
+/** What a route of registrations tries first: most of them say again what is known, since a view lives on by them. */
+export const first =
+  ({ answer, nowMs, underWay }: RepeatParts) =>
+  ({ json }: Pick<Call, "json">, reply: Reply, pass: () => void): void => {
+    const said = SaidAgain.read(json, nowMs())
+    if (said === undefined) return pass()
+    const decide = (): void => {
+      if (!answer(said, reply, pass)) pass()
+    }
+    const abandon = underWay.whenOver(said, decide)
+    if (abandon === undefined) decide()
+    else reply.whenGone(abandon)
+  }

@@ -44,7 +44,7 @@ const policyOf = (body: Uint8Array): string => {
   return known
 }
 
-const pageHeaders = (response: HttpServerResponse.HttpServerResponse): Cors.Headers => {
+const documentHeaders = (response: HttpServerResponse.HttpServerResponse): Cors.Headers => {
   const { body } = response
   if (
     body._tag !== "Uint8Array" ||
@@ -59,6 +59,12 @@ const pageHeaders = (response: HttpServerResponse.HttpServerResponse): Cors.Head
   }
 }
 
+/** Headers of every answer to pages of an origin that may read it. */
+export const pageHeadersFor =
+  (allowed: Cors.Origins) =>
+  (url: string, origin: string | undefined): Cors.Headers | undefined =>
+    Cors.headersFor(Cors.originsFor(allowed, url.split("?", 1)[0] ?? ""), origin)
+
 /** `app` for these origins. */
 export const around =
   (allowed: Cors.Origins) =>
@@ -68,12 +74,11 @@ export const around =
       const origins = Cors.originsFor(allowed, url.split("?", 1)[0] ?? "")
       const asked = Cors.preflight(origins, method, origin, headers["access-control-request-method"])
       if (asked !== undefined) return Effect.succeed(HttpServerResponse.empty({ status: 204, headers: asked }))
-      const cors = Cors.headersFor(origins, origin)
       return Effect.map(app, (response) =>
         HttpServerResponse.setHeaders(response, {
           "x-content-type-options": "nosniff",
-          ...cors,
-          ...pageHeaders(response)
+          ...Cors.headersFor(origins, origin),
+          ...documentHeaders(response)
         })
       )
     })

@@ -6,14 +6,14 @@
 import { Context, Effect } from "effect"
 import type { KnownSecret } from "../../core/access/scopedSecrets.ts"
 import type { ViewGrant } from "../../core/access/viewToken.ts"
-import { type ReadReply, Serving, type Sink } from "../../ports/Front.ts"
+import { Serving, type Sink, type SinkEvents } from "../../ports/Front.ts"
 import { leaveFor, ViewTokens } from "../http/viewTokens.ts"
 import type { AskedView, MultiStreamParts } from "./multiStream.ts"
 import { OpenStreams } from "./openStreams.ts"
 import { heartbeatEvery, type StreamFormat } from "./sse.ts"
 
 /** A stream of several views that is asked for. */
-export interface Opening {
+interface Opening {
   readonly views: ReadonlyArray<AskedView>
   readonly format?: StreamFormat | undefined
 }
@@ -35,7 +35,7 @@ export interface BrowsersShape {
    * Writes to the sink from now on, for a caller with this grant or a secret; answers what the sink calls. The views
    * are ones that {@link OpenStreams.refusal} lets in.
    */
-  readonly open: (opening: Opening, grant: ViewGrant | undefined, sink: Sink) => Parameters<ReadReply["stream"]>[1]
+  readonly open: (opening: Opening, grant: ViewGrant | undefined, sink: Sink) => SinkEvents
   /** Tokens of the subject open nothing more. */
   readonly revoke: (subject: string) => void
 }

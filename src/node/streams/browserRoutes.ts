@@ -1,20 +1,17 @@
-/**
- * The routes of {@link Browsers}, as both servers answer them; `POST /stream` by callback too, for hot streams.
- */
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Effect, Either, Schema } from "effect"
+/** The routes of {@link Browsers}, as both servers answer them. */
+import { Effect } from "effect"
 import { maxLength } from "../../core/access/viewToken.ts"
-import type { Answer, HotStream, ReadReply } from "../../ports/Front.ts"
-import { Caller } from "../../protocol/access.ts"
-import * as ViewAccess from "../../protocol/viewAccess.ts"
+import type * as Audit from "../../ports/Audit.ts"
+import type { Reply, SinkEvents } from "../../ports/Front.ts"
+import type * as ViewAccess from "../../protocol/viewAccess.ts"
 import * as Answers from "../http/answers.ts"
-import * as Bodies from "../http/bodies.ts"
-import type * as Guard from "../http/guard.ts"
+import type { Call } from "../http/routes.ts"
 import { opens } from "../http/viewTokens.ts"
-import type { BrowsersShape, Opening } from "./Browsers.ts"
+import type { BrowsersShape } from "./Browsers.ts"
 import * as OpenStreams from "./openStreams.ts"
-import { streamOf } from "./pulledSink.ts"
 import { streamHeaders } from "./sse.ts"
+
+type Audited = Effect.Effect.Success<ReturnType<typeof Audit.make>>
 
 const unsigned = {
   code: "FORBIDDEN" as const,
@@ -24,64 +21,45 @@ const unsigned = {
 
 const wrongViews = (reason: string) => Answers.invalidRequest([{ path: "views", reason }])
 
-const decode = Schema.decodeUnknownEither(ViewAccess.StreamOpening, { errors: "all" })
-
-const read = (body: string): Either.Either<Opening, Parameters<typeof Answers.toAnswer>[0]> =>
-  Either.flatMap(Bodies.parseJson(body), (json) => Either.mapLeft(decode(json), Answers.undecodable))
-
-export const path = "/stream"
-
-/** `POST /stream` by callback. `notTaking`: why the server takes no stream now. */
-export const hotStream = (
+/** Opens a stream of several views. */
+const openStream = (
   { open, streams }: BrowsersShape,
-  callerOf: Effect.Effect.Success<ReturnType<typeof Guard.makeHotCaller>>,
-  maxBodyBytes: number,
-  notTaking: (registration: string | undefined) => Answer | undefined = () => undefined
-): HotStream => ({
-  path,
-  maxBodyBytes,
-  admit: (authorization, registration, address) => {
-    const caller = callerOf(authorization, address)
-    if ("status" in caller) return caller
-    const away = notTaking(registration)
-    if (away !== undefined) return away
-    return (body, reply) => {
-      // Or not any more, since the request was let in.
-      const gone = notTaking(registration)
-      if (gone !== undefined) return gone
-      const opening = read(body)
-      if (Either.isLeft(opening)) return Answers.toAnswer(opening.left)
-      const refused = streams.refusal(opening.right.views)
-      if (refused !== undefined) return Answers.toAnswer(refused)
-      let writing: Parameters<ReadReply["stream"]>[1] | undefined
-      const sink = reply(streamHeaders, { drained: () => writing?.drained(), gone: () => writing?.gone() })
-      writing = open(opening.right, caller.grant, sink)
-      return undefined
+  { away, caller, payload }: Call & { readonly payload: typeof ViewAccess.StreamOpening.Type },
+  reply: Reply
+): void => {
+  // The server may take no stream any more since the request was let in.
+  const refused = away() ?? streams.refusal(payload.views)
+  if (refused !== undefined) return reply.send(Answers.toAnswer(refused))
+  let writing: SinkEvents | undefined
+  let isGone = false
+  const sink = reply.stream(streamHeaders, {
+    drained: () => writing?.drained(),
+    gone: () => {
+      isGone = true
+      writing?.gone()
     }
-  },
-  tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
-  notText: Answers.toAnswer(Answers.notText)
-})
-
-/** Answers `POST /stream` where no hot stream does. */
-export const openStream = ({ open, streams }: BrowsersShape, opening: Opening) =>
-  Effect.gen(function* () {
-    const { grant } = yield* Caller
-    const refused = streams.refusal(opening.views)
-    if (refused !== undefined) return yield* Effect.fail(refused)
-    return HttpServerResponse.stream(
-      streamOf((sink) => open(opening, grant, sink)),
-      { contentType: "text/event-stream", headers: streamHeaders }
-    )
   })
+  writing = open(payload, caller.grant, sink)
+  if (isGone) writing.gone()
+}
 
-export const changeStream = ({ streams }: BrowsersShape, id: string, change: OpenStreams.StreamChange) =>
-  Effect.flatMap(Caller, ({ grant }) => {
-    const changed = streams.change(id, grant, change)
+const changeStream = (
+  { streams }: BrowsersShape,
+  {
+    caller,
+    path,
+    payload
+  }: Call & {
+    readonly path: { readonly stream_id: string }
+    readonly payload: OpenStreams.StreamChange
+  }
+) =>
+  Effect.suspend(() => {
+    const changed = streams.change(path.stream_id, caller.grant, payload)
     return "code" in changed ? Effect.fail(changed) : Effect.succeed(changed)
   })
 
-export const token = (
+const token = (
   { streams, tokens }: BrowsersShape,
   { once, subject, ttl_ms, views }: typeof ViewAccess.TokenAsked.Type
 ) =>
@@ -99,20 +77,37 @@ export const token = (
         )
   })
 
-export const revoke = ({ revoke }: BrowsersShape, { subject }: typeof ViewAccess.TokenRevoked.Type) =>
-  Effect.sync(() => {
-    revoke(subject)
-    return { status: "ok" as const }
+const touch = <E>(
+  { caller: { grant }, payload: { views } }: Call & { readonly payload: typeof ViewAccess.Touch.Type },
+  { concurrency, one }: Touching<E>
+) =>
+  Effect.suspend(() => {
+    const asked = [...new Set(views)].filter((view) => grant === undefined || opens(grant, view))
+    return Effect.map(Effect.filter(asked, one, { concurrency }), (touched) => ({ touched }))
   })
 
-/** `touchOne`: whether the view is there, and lives on. */
-export const touch = <E, R>(
-  { views }: typeof ViewAccess.Touch.Type,
-  touchOne: (view: string) => Effect.Effect<boolean, E, R>,
-  concurrency: "unbounded" | 1
-) =>
-  Effect.gen(function* () {
-    const { grant } = yield* Caller
-    const asked = [...new Set(views)].filter((view) => grant === undefined || opens(grant, view))
-    return { touched: yield* Effect.filter(asked, touchOne, { concurrency }) }
-  })
+/** How a server lets views live on. */
+interface Touching<E> {
+  /** Whether the view is there, and lives on. */
+  readonly one: (view: string) => Effect.Effect<boolean, E>
+  readonly concurrency: "unbounded" | 1
+}
+
+/** The group `browser` of an Api; `audited` writes its audit lines. */
+export const make = <E>(browsers: BrowsersShape, audited: Audited, touching: Touching<E>) => ({
+  openStream: {
+    answer: (call: Parameters<typeof openStream>[1], reply: Reply) => openStream(browsers, call, reply)
+  },
+  changeStream: { value: (call: Parameters<typeof changeStream>[1]) => changeStream(browsers, call) },
+  token: {
+    value: ({ payload }: { readonly payload: typeof ViewAccess.TokenAsked.Type }) => token(browsers, payload)
+  },
+  revoke: {
+    value: (call: Call & { readonly payload: typeof ViewAccess.TokenRevoked.Type }) => {
+      const { subject } = call.payload
+      const revoked = Effect.sync(() => browsers.revoke(subject))
+      return audited(call, subject)(Effect.as(revoked, { status: "ok" as const }))
+    }
+  },
+  touch: { isWhole: true, value: (call: Parameters<typeof touch>[0]) => touch(call, touching) }
+})

@@ -1,11 +1,11 @@
 /**
- * The streams of one view each that are open on one process, by callback: a follower, and the client it writes to.
+ * The streams of one view each that are open on one process: a follower, and the client it writes to.
  */
-import { Effect } from "effect"
-import { type ReadReply, Serving, type Sink } from "../../ports/Front.ts"
+import { Effect, Runtime } from "effect"
+import { type Reply, Serving, type Sink } from "../../ports/Front.ts"
 import type { Following, Taker } from "./feed.ts"
 import { heartbeat, heartbeatEvery, opening, streamHeaders } from "./sse.ts"
-import { bytesOf, endOf, isLast, joined, type ViewEvent } from "./viewEvent.ts"
+import { bytesOf, type EndReason, endOf, isLast, joined, type ViewEvent } from "./viewEvent.ts"
 
 class SingleStream implements Taker {
   private following: Following | undefined
@@ -15,14 +15,21 @@ class SingleStream implements Taker {
 
   constructor(private readonly all: Set<SingleStream>) {}
 
-  follow(follow: (taker: Taker) => Following | undefined, reply: Pick<ReadReply, "stream">): boolean {
+  follow(follow: (taker: Taker) => Following | undefined, reply: Pick<Reply, "stream">): boolean {
     this.following = follow(this)
     if (this.following === undefined) return false
     this.all.add(this)
     this.sink = reply.stream(streamHeaders, this)
-    this.sink.write(opening)
-    this.following.resume()
+    this.keepsUp = this.sink.write(opening)
+    if (this.keepsUp) this.following.resume()
     return true
+  }
+
+  /** Ends it before its events do. */
+  cut(reason: EndReason): void {
+    if (!this.all.has(this)) return
+    this.sink!.write(bytesOf(endOf(reason)))
+    this.end()
   }
 
   take(events: ReadonlyArray<ViewEvent>): boolean {
@@ -46,11 +53,6 @@ class SingleStream implements Taker {
     if (this.keepsUp) this.keepsUp = this.sink!.write(heartbeat)
   }
 
-  stop(): void {
-    this.sink!.write(bytesOf(endOf("shutdown")))
-    this.end()
-  }
-
   private end(): void {
     this.gone()
     this.sink!.end()
@@ -60,19 +62,42 @@ class SingleStream implements Taker {
 export class SingleStreams {
   private readonly all = new Set<SingleStream>()
 
+  constructor(private readonly runFork: <A>(effect: Effect.Effect<A>) => ReturnType<typeof Effect.runFork<A, never>>) {}
+
   /** Beats for all of them, and ends them when the service stops. */
   static readonly make = Effect.gen(function* () {
     const { stopping } = yield* Serving
-    const streams = new SingleStreams()
+    const streams = new SingleStreams(Runtime.runFork(yield* Effect.runtime<never>()))
     const beat = Effect.sync(() => streams.beat())
     yield* Serving.fork(Effect.forever(Effect.delay(beat, heartbeatEvery)))
     yield* Serving.fork(Effect.andThen(stopping, () => streams.stop()))
     return streams
   })
 
-  /** Answers with the events of what `follow` gives; false where that is nothing, and nothing was answered. */
-  open(follow: (taker: Taker) => Following | undefined, reply: Pick<ReadReply, "stream">): boolean {
-    return new SingleStream(this.all).follow(follow, reply)
+  /**
+   * Answers with the events of what `follow` gives; false where that is nothing, and nothing was answered. `over`: why
+   * it ends before its events do.
+   */
+  open(
+    follow: (taker: Taker) => Following | undefined,
+    reply: Pick<Reply, "stream" | "whenGone">,
+    over?: Effect.Effect<EndReason>
+  ): boolean {
+    const stream = new SingleStream(this.all)
+    if (!stream.follow(follow, reply)) return false
+    if (over !== undefined) {
+      const waiting = this.runFork(Effect.map(over, (reason) => stream.cut(reason)))
+      reply.whenGone(() => waiting.unsafeInterruptAsFork(waiting.id()))
+    }
+    return true
+  }
+
+  /** Answers with the event alone that says why there is nothing to follow. */
+  ended(reason: EndReason, reply: Pick<Reply, "stream">): void {
+    const sink = reply.stream(streamHeaders, { drained: () => {}, gone: () => {} })
+    sink.write(opening)
+    sink.write(bytesOf(endOf(reason)))
+    sink.end()
   }
 
   private beat(): void {
@@ -80,6 +105,6 @@ export class SingleStreams {
   }
 
   private stop(): void {
-    for (const stream of [...this.all]) stream.stop()
+    for (const stream of [...this.all]) stream.cut("shutdown")
   }
 }

@@ -11,7 +11,7 @@ import type { AppliedPosition, Home } from "../../core/cluster/messages.ts"
 import * as State from "../../core/cluster/state.ts"
 import { FeedWriter } from "../../core/record/feedWriter.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import { type ReadReply, Serving, type Sink } from "../../ports/Front.ts"
+import { type Reply, Serving, type Sink } from "../../ports/Front.ts"
 import { Turn } from "../../ports/Turn.ts"
 import * as Wire from "../../protocol/wire.ts"
 import * as Errors from "../HttpErrors.ts"
@@ -48,7 +48,7 @@ const makeEncode = (): ((text: string) => Uint8Array) => {
   }
 }
 
-export interface FeedAsked {
+interface FeedAsked {
   readonly registration: number
   readonly after: number
   readonly tables: ReadonlyArray<string>
@@ -207,7 +207,7 @@ export class Feeds extends Context.Tag("scheduler/feed/Feeds")<
     /** Why a feed cannot be opened. */
     readonly refusal: (asked: FeedAsked) => Refusal | undefined
     /** Opens a feed, or says why not. */
-    readonly open: (asked: FeedAsked, stream: ReadReply["stream"]) => Refusal | undefined
+    readonly open: (asked: FeedAsked, stream: Reply["stream"]) => Refusal | undefined
     /** Takes over what an SSP has applied; false: it is not in that registration. */
     readonly applied: (position: AppliedPosition) => boolean
     /** Feeds that are open. */
@@ -294,7 +294,7 @@ class Open {
     return this.lastOnes.get(asked.registration)?.nextAfter(asked) ?? asked.after
   }
 
-  open(asked: FeedAsked, stream: ReadReply["stream"]): Refusal | undefined {
+  open(asked: FeedAsked, stream: Reply["stream"]): Refusal | undefined {
     const refused = this.refusal(asked)
     if (refused !== undefined) return refused
     const { registration, ssp } = State.inRegistration(this.pool.state(), asked.registration)!

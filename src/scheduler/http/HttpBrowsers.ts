@@ -1,27 +1,16 @@
-/**
- * Views for browsers: the routes of `Browsers` over the views of the cluster; `POST /stream` by callback too.
- */
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+/** Views for browsers: `Browsers` over the views of the cluster, and its routes. */
 import { Effect, Layer } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
-import { toAnswer } from "../../node/http/answers.ts"
-import { makeJudge } from "../../node/http/bearer.ts"
-import * as Guard from "../../node/http/guard.ts"
+import { group } from "../../node/http/routes.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
 import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
 import * as Audit from "../../ports/Audit.ts"
-import { HotStreams } from "../../ports/Front.ts"
-import { Leadership } from "../../ports/SharedLog.ts"
-import { SchedulerApi, ViewBearer } from "../../protocol/SchedulerApi.ts"
-import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
+import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
+import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
 import { FollowedViews } from "../streams/FollowedViews.ts"
-
-/** Judge of the routes of views: takes the secrets in `viewSecrets`. */
-const judgeOf = ({ viewSecrets }: Pick<SchedulerConfigShape, "viewSecrets">) =>
-  makeJudge(viewSecrets, Errors.unauthorizedView)
 
 export const layerBrowsers = Layer.scoped(
   Browsers,
@@ -35,28 +24,6 @@ export const layerBrowsers = Layer.scoped(
   )
 )
 
-export const layerBearer = Layer.effect(
-  ViewBearer,
-  Effect.map(
-    Effect.flatMap(Effect.all([SchedulerConfig, Browsers]), ([config, { tokens }]) =>
-      Guard.make(SchedulerApi, judgeOf(config), tokens)
-    ),
-    (check) => ViewBearer.of({ view: () => check })
-  )
-)
-
-export const layerHot: Layer.Layer<HotStreams, never, Browsers | SchedulerConfig | Audit.Audit> = Layer.effect(
-  HotStreams,
-  Effect.gen(function* () {
-    const browsers = yield* Browsers
-    const config = yield* SchedulerConfig
-    const callerOf = yield* Guard.makeHotCaller(SchedulerApi, `POST ${Routes.path}`, judgeOf(config), browsers.tokens)
-    const { mayAnswer } = yield* Leadership
-    const notLeader = toAnswer(Errors.notLeader)
-    return [Routes.hotStream(browsers, callerOf, config.maxBodyBytes, () => (mayAnswer() ? undefined : notLeader))]
-  })
-)
-
 /** Whether the view is there, and lives on. */
 const touch = ({ ask }: Pool["Type"], id: string) =>
   Effect.gen(function* () {
@@ -67,18 +34,14 @@ const touch = ({ ask }: Pool["Type"], id: string) =>
     return reply.kind !== "unknownView"
   })
 
-export const layer = HttpApiBuilder.group(SchedulerApi, "browser", (handlers) =>
-  Effect.gen(function* () {
-    const browsers = yield* Browsers
-    const pool = yield* Pool
-    const audited = yield* Audit.make(SchedulerApi)
-    return handlers
-      .handle("openStream", ({ payload }) => Routes.openStream(browsers, payload))
-      .handle("changeStream", ({ path, payload }) => Routes.changeStream(browsers, path.stream_id, payload))
-      .handle("token", ({ payload }) => Routes.token(browsers, payload))
-      .handle("revoke", ({ payload }) => audited(payload.subject)(Routes.revoke(browsers, payload)))
-      .handle("touch", ({ payload }) => Routes.touch(payload, (view) => touch(pool, view), "unbounded"), {
-        uninterruptible: true
-      })
-  })
-)
+export const make = Effect.gen(function* () {
+  const pool = yield* Pool
+  return group(
+    SchedulerApi,
+    "browser",
+    Routes.make(yield* Browsers, yield* Audit.make(SchedulerApi), {
+      one: (view) => touch(pool, view),
+      concurrency: "unbounded"
+    })
+  )
+})

@@ -4,10 +4,10 @@
  *
  * The same answer as an SSP's, so that a compare of two nodes asks both the same.
  */
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
 import { invalidRequest, overloaded } from "../../node/http/answers.ts"
+import { group } from "../../node/http/routes.ts"
 import type { ReplicaError } from "../../ports/Replica.ts"
 import { placesOn } from "../../protocol/integrity.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
@@ -19,22 +19,24 @@ const failed = (error: ReplicaError | Overloaded) =>
     ? overloaded(error)
     : { code: "REPLICA_FAILED" as const, message: `the replica cannot be read: ${error.message}` }
 
-export const layer = HttpApiBuilder.group(SchedulerApi, "integrity", (handlers) =>
-  Effect.map(RecordTrees, (trees) =>
-    handlers.handle("nodes", ({ urlParams: { index = 0, level = 0, table } }) => {
-      const last = placesOn(level) - 1
-      if (index > last)
-        return Effect.fail(
-          invalidRequest([
-            {
-              path: "index",
-              reason: `must be a whole number from 0 to ${last} on level ${level} of 0 to ${bucketLevel}`
-            }
-          ])
-        )
-      return table === undefined
-        ? Effect.mapError(trees.roots, failed)
-        : Effect.mapError(trees.node(table, level, index), failed)
-    })
-  )
+export const make = Effect.map(RecordTrees, (trees) =>
+  group(SchedulerApi, "integrity", {
+    nodes: {
+      value: ({ urlParams: { index = 0, level = 0, table } }) => {
+        const last = placesOn(level) - 1
+        if (index > last)
+          return Effect.fail(
+            invalidRequest([
+              {
+                path: "index",
+                reason: `must be a whole number from 0 to ${last} on level ${level} of 0 to ${bucketLevel}`
+              }
+            ])
+          )
+        return table === undefined
+          ? Effect.mapError(trees.roots, failed)
+          : Effect.mapError(trees.node(table, level, index), failed)
+      }
+    }
+  })
 )

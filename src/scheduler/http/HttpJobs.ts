@@ -5,22 +5,19 @@
  * The SSP checks the caller's secret each time, also before the scheduler writes by itself: an open scheduler must not
  * let every caller cancel.
  */
-import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, HashMap, Stream } from "effect"
 import * as State from "../../core/cluster/state.ts"
 import * as JsonText from "../../core/jsonText.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import * as Answers from "../../node/http/answers.ts"
+import type { Call, Given } from "../../node/http/routes.ts"
 import type { JobListing } from "../../protocol/jobs.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Pool } from "../pool/Pool.ts"
 import { toSsp } from "./HttpPass.ts"
-
-type Request = HttpServerRequest.HttpServerRequest
 
 const words = {
   Retried: ["retry", "retried: only a failed job can"],
@@ -43,7 +40,7 @@ const whom = (state: State.State, table: string, id: string | undefined): State.
   )
 }
 
-const ok = HttpServerResponse.unsafeJson({ status: "ok" })
+const ok = Answers.plain({ status: "ok" })
 
 const noTable = Answers.invalidRequest([
   { path: "table", reason: "is a job table of no SSP, nor of this scheduler's configuration" }
@@ -58,18 +55,19 @@ interface Shown {
 }
 
 /** An SSP's answer about jobs, with the results that were reported here: another SSP may have done the job. */
-const withResults = (answer: HttpServerResponse.HttpServerResponse, resultOf: (id: string) => unknown) => {
-  const { body, status } = answer
-  if (status !== 200 || body._tag !== "Stream") return Effect.succeed(answer)
+const withResults = (answer: Given, resultOf: (id: string) => unknown) => {
+  if (answer.status !== 200 || !("flow" in answer)) return Effect.succeed(answer)
   const shown = (job: Shown): Shown => {
     const result = job.status === "success" ? resultOf(String(job.id)) : undefined
     return result === undefined ? job : { ...job, result }
   }
-  return Stream.mkString(Stream.decodeText(body.stream)).pipe(
+  return Stream.mkString(Stream.decodeText(answer.flow)).pipe(
     Effect.flatMap((text) =>
       Effect.try(() => JsonText.parse(text) as Shown & { readonly jobs?: ReadonlyArray<Shown> })
     ),
-    Effect.map((read) => Answers.json(read.jobs === undefined ? shown(read) : { ...read, jobs: read.jobs.map(shown) })),
+    Effect.map(
+      (read): Given => Answers.json(read.jobs === undefined ? shown(read) : { ...read, jobs: read.jobs.map(shown) })
+    ),
     Effect.mapError((error) =>
       Errors.unreachable({
         message: `the SSP's answer broke off: ${error instanceof Error ? error.message : String(error)}`
@@ -84,18 +82,18 @@ export const make = Effect.gen(function* () {
   const pass = yield* toSsp
   const { jobTables } = yield* SchedulerConfig
   /** `otherwise`: where no SSP has jobs in this table. */
-  const asked = <E>(request: Request, table: string, id: string | undefined, path: string, otherwise: E, as?: "GET") =>
+  const asked = <E>(call: Call, table: string, id: string | undefined, path: string, otherwise: E, as?: "GET") =>
     Effect.gen(function* () {
       const state = pool.state()
       const ssp = whom(state, table, id)
-      if (ssp !== undefined) return yield* pass(request, ssp, path, as)
+      if (ssp !== undefined) return yield* pass(call, ssp, path, as)
       const mayCome = HashMap.size(state.members) === 0 || isTable(state, jobTables, table)
       return yield* mayCome
         ? Effect.fail(Errors.noSsp(state, ` and run jobs of table ${JSON.stringify(table)}`))
         : Effect.fail(otherwise)
     })
-  const askedOf = (request: Request, { table, text }: RecordId, path: string, as?: "GET") =>
-    asked(request, table, text, path, Errors.jobNotFound(text), as)
+  const askedOf = (call: Call, { table, text }: RecordId, path: string, as?: "GET") =>
+    asked(call, table, text, path, Errors.jobNotFound(text), as)
   const of = (id: string) =>
     Effect.fromNullable(Ids.parseLenient(id)).pipe(Effect.mapError(() => Errors.jobNotFound(id)))
   const write = (id: RecordId, event: keyof typeof words, amend: NonNullable<typeof jobs.amend>) =>
@@ -111,26 +109,26 @@ export const make = Effect.gen(function* () {
       return ok
     })
   return {
-    list: (request: Request, listing: { readonly [K in keyof typeof JobListing.Type]: (typeof JobListing.Type)[K] }) =>
+    list: (call: Call, listing: { readonly [K in keyof typeof JobListing.Type]: (typeof JobListing.Type)[K] }) =>
       asked(
-        request,
+        call,
         listing.table,
         undefined,
         `/jobs?${new URLSearchParams(Object.entries(listing).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]])))}`,
         noTable
       ).pipe(Effect.flatMap((answer) => withResults(answer, jobs.resultOf))),
-    look: (request: Request, id: string) =>
-      Effect.flatMap(of(id), (ref) => askedOf(request, ref, pathOf(ref))).pipe(
+    look: (call: Call, id: string) =>
+      Effect.flatMap(of(id), (ref) => askedOf(call, ref, pathOf(ref))).pipe(
         Effect.flatMap((answer) => withResults(answer, jobs.resultOf))
       ),
-    amend: (request: Request, id: string, event: keyof typeof words) =>
+    amend: (call: Call, id: string, event: keyof typeof words) =>
       Effect.gen(function* () {
         const ref = yield* of(id)
-        if (jobs.amend === undefined) return yield* askedOf(request, ref, pathOf(ref, `/${words[event][0]}`))
-        const seen = yield* askedOf(request, ref, pathOf(ref), "GET")
+        if (jobs.amend === undefined) return yield* askedOf(call, ref, pathOf(ref, `/${words[event][0]}`))
+        const seen = yield* askedOf(call, ref, pathOf(ref), "GET")
         if (seen.status !== 200) return seen
         // Only that it may be seen matters: the rest of the answer is let go.
-        if (seen.body._tag === "Stream") yield* Effect.ignore(Stream.runDrain(seen.body.stream))
+        if ("flow" in seen) yield* Effect.ignore(Stream.runDrain(seen.flow))
         return yield* write(ref, event, jobs.amend)
       })
   }

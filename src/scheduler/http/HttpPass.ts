@@ -6,23 +6,24 @@
  * way. A scheduler with a secret of its own has checked that, which is not for SSPs to hear: it sends the one they
  * know.
  */
-import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Stream } from "effect"
 import * as Bytes from "../../core/bytes.ts"
 import * as State from "../../core/cluster/state.ts"
 import { bearerOf } from "../../node/http/bearer.ts"
+import type { Call, Given } from "../../node/http/routes.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
-import { isStep } from "../../node/streams/readTarget.ts"
 import { bytesOf, type EndReason, endOf } from "../../node/streams/viewEvent.ts"
 import { Serving } from "../../ports/Front.ts"
 import type { PassedAnswer } from "../../ports/SspClient.ts"
 import { SspClient, SspUnreachable } from "../../ports/SspClient.ts"
-import { Caller, type Sees } from "../../protocol/access.ts"
+import type { Sees } from "../../protocol/access.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as Whereabouts from "../pool/whereabouts.ts"
+
+/** Dots alone would be a step of a path where the id is asked for at an SSP. */
+export const isStep = (id: string): boolean => /^\.{1,2}$/.test(id)
 
 /** It may come behind an event that is cut in two. */
 const lastOf = (reason: EndReason): Uint8Array =>
@@ -67,9 +68,9 @@ const isMethod = (method: string): method is keyof typeof methods => Object.hasO
 export const toSsp = Effect.map(
   Effect.all([SspClient, Serving, SchedulerConfig, Pool, Browsers]),
   ([client, { stopping }, config, pool, { tokens }]) =>
-    (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") =>
-      Effect.flatMap(Caller, ({ grant }) => {
-        const { authorization: own, "if-none-match": ifNoneMatch, "last-event-id": lastEventId } = request.headers
+    ({ asked: { headers, method }, caller: { grant } }: Call, ssp: State.SspMember, path: string, as?: "GET") =>
+      Effect.suspend(() => {
+        const { authorization: own, "if-none-match": ifNoneMatch, "last-event-id": lastEventId } = headers
         const isChecked = config.bearers !== undefined || grant !== undefined
         const secret = isChecked ? config.sspSecret(ssp.ssp) : undefined
         const authorization = isChecked ? secret && bearerOf(secret) : own
@@ -78,7 +79,7 @@ export const toSsp = Effect.map(
         // Interruptible, or its time-out could not end it within a handler that is not.
         return Effect.interruptible(
           client.pass(ssp.ssp, ssp.url, {
-            method: as ?? (isMethod(request.method) ? request.method : "GET"),
+            method: as ?? (isMethod(method) ? method : "GET"),
             path,
             authorization,
             lastEventId,
@@ -90,11 +91,11 @@ export const toSsp = Effect.map(
             ({ status }) => !isChecked || status !== 401,
             () => new SspUnreachable({ message: `SSP ${State.secretFault(ssp.ssp)}`, refused: false })
           ),
-          Effect.map((answer) => {
+          Effect.map((answer): Given => {
             const { contentType, headers, status } = answer
             return status === 304
-              ? HttpServerResponse.empty({ status, headers })
-              : HttpServerResponse.stream(bodyOf(answer, over), { status, contentType, headers })
+              ? { status, headers, pieces: [] }
+              : { status, headers: { ...headers, "content-type": contentType }, flow: bodyOf(answer, over) }
           }),
           Effect.tapError(({ refused }) =>
             refused ? pool.tell({ tag: "Refused", ssp: ssp.ssp, registration: ssp.registration }) : Effect.void
@@ -108,12 +109,11 @@ export const toSsp = Effect.map(
 export const toOwner = Effect.map(
   Effect.all([Pool, toSsp]),
   ([pool, pass]) =>
-    (request: HttpServerRequest.HttpServerRequest, id: string, pathOf: (id: string) => string, asked: Asked) =>
+    (call: Call, id: string, pathOf: (id: string) => string, asked: Asked) =>
       Effect.gen(function* () {
         const found = isStep(id) ? ({ isGone: true } as const) : Whereabouts.of(pool.state(), id)
         if ("isGone" in found) return yield* Effect.fail(Errors.viewNotFound(id))
         if ("refused" in found) return yield* Effect.fail(found.refused)
-        const { sees } = yield* Caller
-        return yield* pass(request, found.owner, `${pathOf(encodeURIComponent(id))}${queryOf(asked, sees)}`)
+        return yield* pass(call, found.owner, `${pathOf(encodeURIComponent(id))}${queryOf(asked, call.caller.sees)}`)
       })
 )

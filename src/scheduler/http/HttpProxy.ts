@@ -2,9 +2,9 @@
  * `POST /proxy/query`: what the replica's executor answers, as a response that names the position it was read at (D20,
  * D28).
  */
-import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
-import { ofPieces, overloaded } from "../../node/http/answers.ts"
+import { overloaded } from "../../node/http/answers.ts"
+import type { Call } from "../../node/http/routes.ts"
 import type { ProxyQuery as Wire } from "../../protocol/schedulerWire.ts"
 import { snapshotSeqHeader } from "../../protocol/wire.ts"
 import { ProxyQuery, type QueryError } from "../replica/ProxyQuery.ts"
@@ -29,11 +29,13 @@ const refusal = (error: QueryError) => {
 export const handler = Effect.map(
   ProxyQuery,
   (proxy) =>
-    ({ params, query }: typeof Wire.Type, request: HttpServerRequest.HttpServerRequest) =>
-      proxy.run({ query, params: params ?? undefined, accept: request.headers["accept"] }).pipe(
-        Effect.map(({ body, contentType, seq }) =>
-          ofPieces(body, { contentType, headers: { [snapshotSeqHeader]: String(seq) } })
-        ),
+    ({ asked: { headers }, payload: { params, query } }: Call & { readonly payload: typeof Wire.Type }) =>
+      proxy.run({ query, params: params ?? undefined, accept: headers["accept"] }).pipe(
+        Effect.map(({ body, contentType, seq }) => ({
+          status: 200,
+          headers: { "content-type": contentType, [snapshotSeqHeader]: String(seq) },
+          pieces: body
+        })),
         Effect.mapError(refusal)
       )
 )

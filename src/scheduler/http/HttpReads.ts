@@ -1,29 +1,28 @@
 /**
- * `GET /view/:view_id` and its stream by callback: a result is read from the SSP that has the view, a stream is over
- * the views that clients share.
+ * `GET /view/:view_id` and its stream: a result is read from the SSP that has the view, once for all clients that ask
+ * at once; a stream is over the views that clients share.
  *
- * Whatever is refused, odd, long or unknown is left to the declared route, which asks the SSP.
+ * Whatever is refused, odd or long is asked of the SSP by a request of its own.
  */
-import { Effect, FiberSet, Layer } from "effect"
+import { Effect, FiberSet } from "effect"
 import * as State from "../../core/cluster/state.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import { makeJudge } from "../../node/http/bearer.ts"
-import * as Target from "../../node/streams/readTarget.ts"
+import type { Call } from "../../node/http/routes.ts"
 import { SingleStreams } from "../../node/streams/singleStreams.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
-import { HotReads, type ReadAsked, type ReadReply } from "../../ports/Front.ts"
-import { Leadership } from "../../ports/SharedLog.ts"
+import type { Reply } from "../../ports/Front.ts"
 import { SspClient } from "../../ports/SspClient.ts"
-import { scopeOf } from "../../protocol/access.ts"
-import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
-import { isFormat } from "../../protocol/wire.ts"
+import { type formats, isFormat } from "../../protocol/wire.ts"
 import { SchedulerConfig } from "../Config.ts"
-import * as HttpFeed from "../feed/HttpFeed.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as Whereabouts from "../pool/whereabouts.ts"
 import { FollowedViews } from "../streams/FollowedViews.ts"
+import * as HttpPass from "./HttpPass.ts"
 import { type Ask, SharedReads } from "./sharedReads.ts"
+
+type Format = (typeof formats)[number]
 
 /** That of the view's registration. */
 const formatOf = (state: State.State, id: string): StreamFormat => {
@@ -33,47 +32,69 @@ const formatOf = (state: State.State, id: string): StreamFormat => {
   return isFormat(format) ? format : "flat"
 }
 
-export const layer = Layer.scoped(
-  HotReads,
-  Effect.gen(function* () {
-    const { viewSecrets } = yield* SchedulerConfig
-    const { mayAnswer } = yield* Leadership
-    const { state } = yield* Pool
-    const { follow } = yield* FollowedViews
-    const client = yield* SspClient
-    const runFork = yield* FiberSet.makeRuntime<never>()
-    const judge = makeJudge(viewSecrets, Errors.unauthorizedView)
-    const scope = scopeOf(SchedulerApi, "GET /view/:view_id/stream")
-    const streams = yield* SingleStreams.make
-    const feed = yield* HttpFeed.hotFeed
-    const reads = new SharedReads()
-    const ask =
-      (id: string, path: string): Ask =>
-      (ifNoneMatch, heard, began, failed) => {
-        const found = Whereabouts.of(state(), id)
-        if (!("owner" in found)) return false
-        const headers = ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch }
-        const opened = client.open(found.owner, { method: "GET", path, headers }, heard)
-        runFork(Effect.match(opened, { onFailure: failed, onSuccess: began }))
-        return true
-      }
-    const read = ({ format, id }: Target.Target, { ifNoneMatch }: ReadAsked, reply: ReadReply): boolean => {
-      if (!("owner" in Whereabouts.of(state(), id))) return false
-      const path = `/view/${encodeURIComponent(id)}${format === undefined ? "" : `?format=${format}`}`
-      reads.read(path, ask(id, path), { ifNoneMatch, reply })
+type ViewCall<Asked> = Omit<Call, "json" | "text"> & {
+  readonly path: { readonly view_id: string }
+  readonly urlParams: Asked & { readonly errors?: "kinds" | undefined }
+}
+
+/** The routes of a view: what clients share is tried first, and all else is asked of the SSP that has the view. */
+export const make = Effect.gen(function* () {
+  const { viewSecrets } = yield* SchedulerConfig
+  const { state } = yield* Pool
+  const { follow } = yield* FollowedViews
+  const client = yield* SspClient
+  const runFork = yield* FiberSet.makeRuntime<never>()
+  const judge = makeJudge(viewSecrets, Errors.unauthorizedView)
+  const pass = yield* HttpPass.toOwner
+  const streams = yield* SingleStreams.make
+  const reads = new SharedReads()
+  /** The SSP is not asked who the caller is, so a secret is needed here too where the scheduler asks for none. */
+  const isShared = ({ asked, path, urlParams }: ViewCall<object>): boolean =>
+    asked.method === "GET" &&
+    urlParams.errors === undefined &&
+    !HttpPass.isStep(path.view_id) &&
+    "caller" in judge(asked.headers["authorization"], "read")
+  const ask =
+    (id: string, path: string): Ask =>
+    (ifNoneMatch, heard, began, failed) => {
+      const found = Whereabouts.of(state(), id)
+      if (!("owner" in found)) return false
+      const headers = ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch }
+      const opened = client.open(found.owner, { method: "GET", path, headers }, heard)
+      runFork(Effect.match(opened, { onFailure: failed, onSuccess: began }))
       return true
     }
-    return (asked, reply) => {
-      if (!mayAnswer()) return false
-      if (feed(asked, reply)) return true
-      const target = Target.of(asked.url)
-      if (target === undefined || !("caller" in judge(asked.authorization, scope))) return false
-      if (!target.isStream) return read(target, asked, reply)
-      const { format = formatOf(state(), target.id), id } = target
-      return streams.open((taker) => {
-        const following = follow(id, format, asked.lastEventId, taker)
-        return "code" in following ? undefined : following
-      }, reply)
+  return {
+    view: {
+      first: (call: ViewCall<{ readonly format?: Format | undefined }>, reply: Reply, otherwise: () => void): void => {
+        const { view_id: id } = call.path
+        const { format } = call.urlParams
+        if (!isShared(call) || !("owner" in Whereabouts.of(state(), id))) return otherwise()
+        const path = `/view/${encodeURIComponent(id)}${format === undefined ? "" : `?format=${format}`}`
+        const ifNoneMatch = call.asked.headers["if-none-match"]
+        reads.read(path, ask(id, path), { ifNoneMatch, reply, pass: otherwise })
+      },
+      response: (call: Call & ViewCall<{ readonly format?: Format | undefined }>) =>
+        pass(call, call.path.view_id, (id) => `/view/${id}`, call.urlParams)
+    },
+    stream: {
+      first: (
+        call: ViewCall<{ readonly format?: StreamFormat | undefined }>,
+        reply: Reply,
+        otherwise: () => void
+      ): void => {
+        const { view_id: id } = call.path
+        const { format = formatOf(state(), id) } = call.urlParams
+        const isOpen =
+          isShared(call) &&
+          streams.open((taker) => {
+            const following = follow(id, format, call.asked.headers["last-event-id"], taker)
+            return "code" in following ? undefined : following
+          }, reply)
+        if (!isOpen) otherwise()
+      },
+      response: (call: Call & ViewCall<{ readonly format?: StreamFormat | undefined }>) =>
+        pass(call, call.path.view_id, (id) => `/view/${id}/stream`, call.urlParams)
     }
-  })
-)
+  }
+})

@@ -1,37 +1,47 @@
-/** `POST /view/register` by callback where it says again what is known: no SSP is asked, and nothing is written. */
-import { Effect, Layer } from "effect"
-import { makeJudge } from "../../node/http/bearer.ts"
+/** `POST /view/register`: where it says again what is known no SSP is asked, and nothing is written. */
+import { Effect } from "effect"
+import * as SaidAgain from "../../core/view/saidAgain.ts"
+import { plain } from "../../node/http/answers.ts"
 import * as Repeated from "../../node/http/repeatedRegistrations.ts"
-import { HotRepeats } from "../../ports/Front.ts"
+import type { Call } from "../../node/http/routes.ts"
+import * as Audit from "../../ports/Audit.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
 import { aheadMs } from "../../ports/Turn.ts"
 import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
-import { SchedulerConfig } from "../Config.ts"
-import * as Errors from "../HttpErrors.ts"
+import type * as Wire from "../../protocol/wire.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as Views from "../pool/viewRequests.ts"
 
-export const layerHot: Layer.Layer<HotRepeats, never, Pool | Repeated.UnderWay | SchedulerConfig> = Layer.effect(
-  HotRepeats,
-  Effect.gen(function* () {
-    const pool = yield* Pool
-    const { bearers } = yield* SchedulerConfig
-    const { mayAnswer } = yield* Leadership
-    const clock = yield* Effect.clock
-    const route = Repeated.hot({
-      api: SchedulerApi,
-      nowMs: () => clock.unsafeCurrentTimeMillis(),
-      judge: makeJudge(bearers, Errors.unauthorized),
-      underWay: yield* Repeated.UnderWay,
-      isTaking: mayAnswer,
+export const make = Effect.gen(function* () {
+  const pool = yield* Pool
+  const { mayAnswer } = yield* Leadership
+  const clock = yield* Effect.clock
+  const underWay = yield* Repeated.UnderWay
+  const audited = yield* Audit.make(SchedulerApi)
+  const nowMs = () => clock.unsafeCurrentTimeMillis()
+  const placingOf = (id: string, at: Parameters<typeof Views.placingOf>[1]) => Views.placingOf(id, at, aheadMs(clock))
+  const knownAt = (said: SaidAgain.Said) => Views.known(pool.state(), said, aheadMs(clock))
+  return {
+    isWhole: true,
+    first: Repeated.first({
+      nowMs,
+      underWay,
       answer: (said, reply) => {
         // Another scheduler may lead since the request was let in.
-        const known = mayAnswer() ? Views.known(pool.state(), said, aheadMs(clock)) : undefined
-        if (known === undefined) return false
-        reply.json({}, [Buffer.from(JSON.stringify(Views.placingOf(said.id, known, aheadMs(clock))))])
-        return true
+        const known = mayAnswer() ? knownAt(said) : undefined
+        if (known !== undefined) reply.send(plain(placingOf(said.id, known)))
+        return known !== undefined
       }
-    })
-    return [route]
-  })
-)
+    }),
+    value: (call: Call & { readonly payload: typeof Wire.ViewRegistration.Type }) => {
+      const { payload } = call
+      const known = (again: SaidAgain.Said) => {
+        const at = knownAt(again)
+        return at && Effect.succeed(at)
+      }
+      const register = audited(call, payload.id)(Views.register(pool, payload))
+      const placing = underWay.once(SaidAgain.read(payload, nowMs()), known, register)
+      return Effect.map(placing, (placed) => placingOf(payload.id, placed))
+    }
+  }
+})

@@ -3,7 +3,6 @@
  *
  * What it is a state of, and what it hashes to, stands before the first byte. It stands still until the answer is over.
  */
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect } from "effect"
 import { overloaded } from "../../node/http/answers.ts"
 import { ReplicaFile, type SnapshotFailed } from "../../ports/Snapshots.ts"
@@ -23,15 +22,16 @@ export const make = Effect.map(
       ? Effect.fail({ code: "NOT_FOUND" as const, message: "the replica of this scheduler is in no file" })
       : Effect.mapBoth(own.snapshot(logId), {
           onFailure: toWire,
-          onSuccess: ({ bytes, content, seq, sha256 }) =>
-            HttpServerResponse.stream(content, {
-              contentType: Wire.contentType,
-              contentLength: bytes,
-              headers: {
-                [snapshotSeqHeader]: String(seq),
-                [Wire.logIdHeader]: logId,
-                [Wire.digestHeader]: Wire.digestOf(sha256)
-              }
-            })
+          onSuccess: ({ bytes, content, seq, sha256 }) => ({
+            status: 200,
+            headers: {
+              "content-type": Wire.contentType,
+              "content-length": String(bytes),
+              [snapshotSeqHeader]: String(seq),
+              [Wire.logIdHeader]: logId,
+              [Wire.digestHeader]: Wire.digestOf(sha256)
+            },
+            flow: content
+          })
         })
 )

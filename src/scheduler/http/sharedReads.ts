@@ -2,10 +2,8 @@
  * Results asked for at once, read at their SSP once: of one view and format one read is under way, and all that come
  * meanwhile wait for the next, which begins behind them, so that each sees what was written before it asked.
  */
-import type { ReadReply } from "../../ports/Front.ts"
+import type { Reply } from "../../ports/Front.ts"
 import type { Flow, Heard } from "../../ports/SspClient.ts"
-
-type Reply = Pick<ReadReply, "json" | "notModified" | "pass" | "whenGone">
 
 /** Asks the SSP; false: it cannot be asked. `began` hands over the answer that comes, `failed` that none does. */
 export type Ask = (
@@ -16,7 +14,9 @@ export type Ask = (
 ) => boolean
 
 interface Waiting {
-  readonly reply: Reply
+  readonly reply: Pick<Reply, "send" | "whenGone">
+  /** Has it answered in another way. */
+  readonly pass: () => void
   readonly ifNoneMatch: string | undefined
 }
 
@@ -28,7 +28,7 @@ const kept = ["cache-control", "etag"] as const
 const keptOf = (headers: Parameters<Heard["head"]>[1]): { readonly [name: string]: string } =>
   Object.fromEntries(kept.flatMap((name) => (typeof headers[name] === "string" ? [[name, headers[name]]] : [])))
 
-/** An answer of an SSP on its way to clients: whole, or left to the declared route. */
+/** An answer of an SSP on its way to clients: whole, or left to another way. */
 class Read implements Heard {
   private readonly waiting = new Set<Waiting>()
   private flow: Flow | undefined
@@ -80,8 +80,8 @@ class Read implements Heard {
     if (error !== undefined) return this.leave()
     const { headers, pieces, status } = this
     this.settle(({ ifNoneMatch, reply }) => {
-      if (status === 304 || (ifNoneMatch !== undefined && ifNoneMatch === headers["etag"])) reply.notModified(headers)
-      else reply.json(headers, pieces)
+      const isSame = status === 304 || (ifNoneMatch !== undefined && ifNoneMatch === headers["etag"])
+      reply.send(isSame ? { status: 304, headers, pieces: [] } : { status: 200, headers, pieces })
     })
   }
 
@@ -90,7 +90,7 @@ class Read implements Heard {
     if (this.isOver) flow.close()
   }
 
-  private readonly leave = (): void => this.settle(({ reply }) => reply.pass())
+  private readonly leave = (): void => this.settle(({ pass }) => pass())
 
   /** Once. */
   private settle(answer: (waiting: Waiting) => void): void {

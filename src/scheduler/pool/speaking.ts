@@ -4,11 +4,10 @@
  * So that a thief of the secret of one SSP cannot take the place of another, end it, or decide its jobs. A caller with
  * the one secret of the specification, or of an open scheduler, speaks for all, as the specification has it.
  */
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
 import { shown } from "../../core/shown.ts"
-import { Audit, addressOf } from "../../ports/Audit.ts"
-import { Caller } from "../../protocol/access.ts"
+import type { Call } from "../../node/http/routes.ts"
+import { Audit, unknownAddress } from "../../ports/Audit.ts"
 
 export const forbidden = (name: string, ssp: string) => ({
   code: "FORBIDDEN" as const,
@@ -19,12 +18,11 @@ export const forbidden = (name: string, ssp: string) => ({
 export const make = Effect.map(
   Audit,
   ({ turnedAway }) =>
-    (ssp: string) =>
-      Effect.gen(function* () {
-        const { name, onlySsp } = yield* Caller
-        if (onlySsp === undefined || onlySsp === ssp) return
-        const address = addressOf(yield* HttpServerRequest.HttpServerRequest)
-        yield* turnedAway({ object: `SSP ${ssp}`, secret: name, address, outcome: "FORBIDDEN" })
-        return yield* Effect.fail(forbidden(name, ssp))
-      })
+    ({ asked: { address = unknownAddress }, caller: { name, onlySsp } }: Call, ssp: string) =>
+      onlySsp === undefined || onlySsp === ssp
+        ? Effect.void
+        : Effect.zipRight(
+            turnedAway({ object: `SSP ${ssp}`, secret: name, address, outcome: "FORBIDDEN" }),
+            Effect.fail(forbidden(name, ssp))
+          )
 )

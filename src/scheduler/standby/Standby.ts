@@ -1,25 +1,24 @@
 /**
  * A scheduler that stands by, put together: its own endpoints, and the way to the leader for everything else.
  */
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Layer } from "effect"
 import * as Core from "../../core/telemetry/meters.ts"
 import * as Text from "../../core/telemetry/metricText.ts"
+import * as Answers from "../../node/http/answers.ts"
 import { makeJudge } from "../../node/http/bearer.ts"
-import * as Bodies from "../../node/http/bodies.ts"
+import * as Front from "../../node/http/front.ts"
 import * as Guard from "../../node/http/guard.ts"
-import * as WebHeaders from "../../node/http/webHeaders.ts"
+import { group } from "../../node/http/routes.ts"
 import { Audit } from "../../ports/Audit.ts"
-import { HotRoutes } from "../../ports/Front.ts"
+import type { Asked } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { NodeFigures, ofMemory, ofProcess } from "../../ports/NodeFigures.ts"
 import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { taskOf } from "../../protocol/progress.ts"
-import { Cloned, SchedulerBearer } from "../../protocol/SchedulerApi.ts"
+import { SchedulerBearer } from "../../protocol/SchedulerApi.ts"
 import { StandbyApi } from "../../protocol/StandbyApi.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
@@ -33,7 +32,7 @@ const ok = { status: "ok" } as const
 const own: ReadonlySet<string> = new Set(["/health", "/livez", "/progress", "/readyz", "/replica"])
 
 /** Whether this process answers by itself; figures as JSON are the cluster's, and the leader's. */
-const isOwn = ({ headers, url }: HttpServerRequest.HttpServerRequest): boolean => {
+const isOwn = ({ headers, url }: Pick<Asked, "headers" | "url">): boolean => {
   const { pathname, searchParams } = new URL(url, "http://standby")
   return (
     own.has(pathname) ||
@@ -61,22 +60,18 @@ const layerFigures = (election: LeaderElection, following: FollowerReplica) =>
     })
   )
 
-const layerMonitor = (election: LeaderElection, following: FollowerReplica) =>
-  HttpApiBuilder.group(StandbyApi, "monitor", (handlers) =>
-    Effect.gen(function* () {
-      const { tasks } = yield* Progress
-      const figures = yield* NodeFigures
-      const isLed = () => election.leaderUrl() !== undefined
-      return handlers
-        .handleRaw("metrics", () =>
-          Effect.map(figures, (families) =>
-            HttpServerResponse.text(Text.render(families), { contentType: Text.contentType })
-          )
-        )
-        .handle("health", () =>
-          Effect.sync(() => (isLed() ? { status: "healthy" as const } : { status: "unavailable" as const }))
-        )
-        .handle("progress", () =>
+const monitor = (election: LeaderElection, following: FollowerReplica) =>
+  Effect.gen(function* () {
+    const { tasks } = yield* Progress
+    const figures = yield* NodeFigures
+    const isLed = () => election.leaderUrl() !== undefined
+    return group(StandbyApi, "monitor", {
+      metrics: { response: () => Effect.map(figures, Answers.figures) },
+      health: {
+        value: () => Effect.sync(() => (isLed() ? { status: "healthy" as const } : { status: "unavailable" as const }))
+      },
+      progress: {
+        value: () =>
           Effect.sync(() => ({
             state: "standby",
             seq: following.applied(),
@@ -85,53 +80,37 @@ const layerMonitor = (election: LeaderElection, following: FollowerReplica) =>
             ssps: [],
             log: Monitor.logProgress(election.status())
           }))
-        )
-        .handle("livez", () => Effect.succeed(ok))
-        .handle("readyz", () => (isLed() ? Effect.succeed(ok) : Effect.fail(Errors.notLeader)))
+      },
+      livez: { value: () => Effect.succeed(ok) },
+      readyz: { value: () => (isLed() ? Effect.succeed(ok) : Effect.fail(Errors.notLeader)) }
     })
-  )
+  })
 
-const layerReplica = (election: LeaderElection) =>
-  HttpApiBuilder.group(StandbyApi, "replica", (handlers) =>
-    Effect.map(HttpReplica.make, (answer) => handlers.handleRaw("replica", () => answer(election.log.logId)))
+const replica = (election: LeaderElection) =>
+  Effect.map(HttpReplica.make, (answer) =>
+    group(StandbyApi, "replica", { replica: { response: () => answer(election.log.logId) } })
   )
-
-const layerBearer = Layer.effect(
-  SchedulerBearer,
-  Effect.map(
-    Effect.flatMap(SchedulerConfig, ({ bearers }) => Guard.make(StandbyApi, makeJudge(bearers, Errors.unauthorized))),
-    (check) => SchedulerBearer.of({ bearer: () => check })
-  )
-)
 
 const layerAudit = Layer.unwrapEffect(
   Effect.map(SchedulerConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute))
 )
 
-/** For any server that takes `HttpApi.Api`. */
+/** The front of a scheduler that stands by, and the same for any server that takes `HttpApi.Api`. */
 export const layer = (election: LeaderElection, following: FollowerReplica) =>
-  Layer.mergeAll(
-    HttpApiBuilder.middleware(
-      StandbyApi,
-      Effect.map(
-        Effect.all([SchedulerConfig, Forward.make(election)]),
-        ([{ browserOrigins, corsOrigins }, forward]) =>
-          (app) =>
-            WebHeaders.around({ all: corsOrigins, browser: browserOrigins })(
-              Bodies.answerEverything(Bodies.allowedBy(StandbyApi))(
-                Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-                  isOwn(request) ? app : forward(request)
-                )
-              )
-            )
-      )
-    ),
-    HotRoutes.layerNone
-  ).pipe(
-    Layer.provideMerge(HttpApiBuilder.api(StandbyApi)),
-    Layer.provide([layerMonitor(election, following), layerReplica(election)]),
-    Layer.provide([layerBearer, Layer.succeed(Cloned, Cloned.of(Effect.void))]),
-    Layer.provideMerge(Bodies.layerRouting),
-    Layer.provide(layerAudit),
-    Layer.provideMerge(layerFigures(election, following))
-  )
+  Front.layer(
+    Effect.gen(function* () {
+      const { bearers, browserOrigins, corsOrigins, maxBodyBytes } = yield* SchedulerConfig
+      const forward = yield* Forward.make(election)
+      return {
+        api: StandbyApi,
+        routes: { monitor: yield* monitor(election, following), replica: yield* replica(election) },
+        guards: { [SchedulerBearer.key]: Guard.make(makeJudge(bearers, Errors.unauthorized)) },
+        gates: {},
+        maxBodyBytes,
+        origins: { all: corsOrigins, browser: browserOrigins },
+        isOwn,
+        around: (app) =>
+          Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => (isOwn(request) ? app : forward(request)))
+      }
+    })
+  ).pipe(Layer.provide(layerAudit), Layer.provideMerge(layerFigures(election, following)))

@@ -1,22 +1,18 @@
 /**
- * `POST /ingest`: from body to answer, by callback, for the declared route and for the server's hot route alike.
+ * `POST /ingest`: from body to answer, by callback.
  *
  * Why no Effect inside: this is the one route whose cost per request decides how much the service can take. A fiber per
  * request alone costs more than everything that is done here.
  */
-import { Effect, Either, Layer, Runtime } from "effect"
+import { Effect, Either, Runtime } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
 import * as Change from "../../core/record/change.ts"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import * as Answers from "../../node/http/answers.ts"
 import * as IngestRoute from "../../node/http/ingestRoute.ts"
-import type { Audit } from "../../ports/Audit.ts"
-import { type Answer, HotRoutes } from "../../ports/Front.ts"
-import type { IngestTimes } from "../../ports/IngestTimes.ts"
+import type { Answer } from "../../ports/Front.ts"
 import { SchedulerClient } from "../../ports/SchedulerClient.ts"
 import { Tracing } from "../../ports/Tracing.ts"
-import { SspApi } from "../../protocol/SspApi.ts"
-import { SspConfig } from "../Config.ts"
 import { JobIntake } from "../jobs/JobIntake.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
@@ -25,7 +21,6 @@ import { Views } from "../views/Views.ts"
 import type { HeldTables } from "../views/viewTables.ts"
 import { type IngestAnswer, type IngestError, SequenceGap } from "../viewTypes.ts"
 import * as Errors from "./HttpErrors.ts"
-import * as Guards from "./HttpGuards.ts"
 
 const isError = (answer: IngestAnswer | IngestError): answer is IngestError => "_tag" in answer
 
@@ -92,12 +87,8 @@ const reasons = {
 const notTaken = (why: keyof typeof reasons, hint: string) =>
   Answers.invalidRequest([{ path: "table", reason: `${reasons[why]}: ${hint}` }])
 
-/** What both routes do with a body. */
-export const makeTake: Effect.Effect<
-  IngestRoute.Take,
-  never,
-  Views | DeclaredTypes | Lifecycle | SchedulerClient | JobIntake
-> = Effect.gen(function* () {
+/** The route. */
+export const make = Effect.gen(function* () {
   const jobs = (yield* JobIntake).tables
   const views = yield* Views
   const types = yield* DeclaredTypes
@@ -105,7 +96,7 @@ export const makeTake: Effect.Effect<
   const scheduler = yield* SchedulerClient
   const tracing = yield* Tracing
   const runFork = Runtime.runFork(yield* Effect.runtime<never>())
-  return (json, done, header) => {
+  const take: IngestRoute.Take = (json, done, header) => {
     const changes = Change.decodeChanges(json, types.of)
     if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
     // A scheduler's changes have a position in its log.
@@ -121,34 +112,12 @@ export const makeTake: Effect.Effect<
     const why = isJobs && !lifecycle.writesHashes() ? "jobs" : isHeld(held, changes.right) ? undefined : "unread"
     if (why !== undefined) return void runFork(Effect.map(handOn(scheduler, JsonText.write(json), why), done))
     const traced = ChangeTraces.ofRequest(tracing, header, changes.right)
-    views.offer(traced?.changes ?? changes.right, (answer) => {
+    views.ingest(traced?.changes ?? changes.right, (answer) => {
       if (isError(answer)) runFork(noticed(lifecycle, answer))
       const given = toAnswer(answer)
       traced?.end(given.status)
       done(given)
     })
   }
+  return yield* IngestRoute.make(take)
 })
-
-export const layerHot: Layer.Layer<
-  HotRoutes,
-  never,
-  Views | DeclaredTypes | Lifecycle | SchedulerClient | JobIntake | SspConfig | IngestTimes | Audit
-> = Layer.effect(
-  HotRoutes,
-  Effect.gen(function* () {
-    const take = yield* makeTake
-    const lifecycle = yield* Lifecycle
-    const config = yield* SspConfig
-    return yield* IngestRoute.hot({
-      api: SspApi,
-      judge: Guards.judgeOf(config),
-      maxBodyBytes: config.bodyLimitBytes,
-      notTaking: (registration) => {
-        const refused = Guards.notTaking(lifecycle, registration)
-        return refused === undefined ? undefined : Answers.toAnswer(refused)
-      },
-      take
-    })
-  })
-)

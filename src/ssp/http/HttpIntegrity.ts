@@ -1,12 +1,12 @@
 /**
- * The handlers of the integrity endpoints (D41, extension): nodes of the tree, a compare with the database, and its
+ * The routes of the integrity endpoints (D41, extension): nodes of the tree, a compare with the database, and its
  * repair.
  */
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
 import type { Compared } from "../../node/database/liveCompare.ts"
 import * as Answers from "../../node/http/answers.ts"
+import { group } from "../../node/http/routes.ts"
 import * as Audit from "../../ports/Audit.ts"
 import type { UpstreamError } from "../../ports/Upstream.ts"
 import { placesOn } from "../../protocol/integrity.ts"
@@ -48,13 +48,13 @@ const repaired = (work: Effect.Effect<Compared, UpstreamError | IngestError>) =>
     Effect.mapError((error) => (error._tag === "UpstreamError" ? storeFailed(error) : fromWorld(error)))
   )
 
-export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
-  Effect.gen(function* () {
-    const integrity = yield* Integrity
-    const reconcile = yield* Reconcile
-    const audited = yield* Audit.make(SspApi)
-    return handlers
-      .handle("nodes", ({ urlParams: { index = 0, level = 0, table } }) => {
+export const make = Effect.gen(function* () {
+  const integrity = yield* Integrity
+  const reconcile = yield* Reconcile
+  const audited = yield* Audit.make(SspApi)
+  return group(SspApi, "integrity", {
+    nodes: {
+      value: ({ urlParams: { index = 0, level = 0, table } }) => {
         if (table === undefined) return Effect.mapError(integrity.tables, fromWorld)
         if (!integrity.holds(table)) return Effect.fail(notHeld(table))
         const last = placesOn(level) - 1
@@ -68,21 +68,22 @@ export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
               ])
             )
           : Effect.mapError(integrity.node(table, level, index), fromWorld)
-      })
-      .handle("compare", ({ urlParams: { table } }) =>
+      }
+    },
+    compare: {
+      value: ({ urlParams: { table } }) =>
         table !== undefined && !integrity.holds(table)
           ? Effect.fail(notHeld(table))
           : integrity.hasDatabase
             ? Effect.mapError(integrity.compare(table), compareFailed)
             : Effect.fail(noDatabase)
-      )
-      .handle(
-        "reconcile",
-        () =>
-          integrity.repairs
-            ? audited("")(repaired(reconcile.now))
-            : audited("")(Effect.fail(integrity.hasDatabase ? notHere : noDatabase)),
-        { uninterruptible: true }
-      )
+    },
+    reconcile: {
+      isWhole: true,
+      value: (call) =>
+        integrity.repairs
+          ? audited(call, "")(repaired(reconcile.now))
+          : audited(call, "")(Effect.fail(integrity.hasDatabase ? notHere : noDatabase))
+    }
   })
-)
+})

@@ -3,14 +3,13 @@
  *
  * Ids come as text and are read here; what they name is the business of `jobs/Jobs.ts`.
  */
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
 import * as Job from "../../core/job/job.ts"
 import type { Result } from "../../core/job/result.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import * as Answers from "../../node/http/answers.ts"
+import { group } from "../../node/http/routes.ts"
 import * as Order from "../../node/jobs/jobOrder.ts"
 import * as Audit from "../../ports/Audit.ts"
 import type { Amended, Place, StoredJob } from "../../ports/JobStore.ts"
@@ -65,10 +64,10 @@ const known = (tables: ReadonlySet<string>): string =>
 
 const executed = (
   jobs: Jobs["Type"],
-  { created_seq: createdSeq, job_id, payload, table, ...record }: typeof JobExecution.Type
+  { created_seq: createdSeq, job_id, payload, table, ...record }: typeof JobExecution.Type,
+  traceparent: string | undefined
 ) =>
   Effect.gen(function* () {
-    const { headers } = yield* HttpServerRequest.HttpServerRequest
     const ref = Ids.parseLenient(job_id)
     if (!jobs.tables.has(table))
       return yield* Effect.fail(
@@ -82,7 +81,7 @@ const executed = (
       jobs.execute(ref, {
         path: payload.path,
         body: payload.body ?? {},
-        traceparent: Job.traceparentOf(headers["traceparent"]),
+        traceparent: Job.traceparentOf(traceparent),
         createdSeq,
         record
       })
@@ -109,13 +108,13 @@ const amended = (
     return { status: "ok" as const }
   })
 
-export const layer = HttpApiBuilder.group(SspApi, "job", (handlers) =>
-  Effect.gen(function* () {
-    const jobs = yield* Jobs
-    const audited = yield* Audit.make(SspApi)
-    return handlers
-      .handle("execute", ({ payload }) => executed(jobs, payload), { uninterruptible: true })
-      .handleRaw("jobs", ({ urlParams: { after, limit = defaultLimit, status, table } }) =>
+export const make = Effect.gen(function* () {
+  const jobs = yield* Jobs
+  const audited = yield* Audit.make(SspApi)
+  return group(SspApi, "job", {
+    execute: { isWhole: true, value: ({ asked, payload }) => executed(jobs, payload, asked.headers["traceparent"]) },
+    jobs: {
+      response: ({ urlParams: { after, limit = defaultLimit, status, table } }) =>
         Effect.gen(function* () {
           if (!jobs.tables.has(table))
             return yield* Effect.fail(
@@ -135,24 +134,25 @@ export const layer = HttpApiBuilder.group(SspApi, "job", (handlers) =>
             next: found.length < limit || last === undefined ? null : Order.cursor(last)
           })
         })
-      )
-      .handleRaw("job", ({ path: { job_id } }) =>
+    },
+    job: {
+      response: ({ path: { job_id } }) =>
         Effect.gen(function* () {
           const ref = refOf(jobs.tables, job_id)
           const found = ref === undefined ? undefined : yield* mapped(jobs.find(ref))
           if (found === undefined) return yield* Effect.fail(notFound(job_id))
           return yield* shown(wire(found, jobs.resultOf(found)))
         })
-      )
-      .handle(
-        "retry",
-        ({ path }) => audited(path.job_id)(amended(jobs, path.job_id, "retried: only a failed job can", jobs.retry)),
-        { uninterruptible: true }
-      )
-      .handle(
-        "cancel",
-        ({ path }) => audited(path.job_id)(amended(jobs, path.job_id, "cancelled: it is over", jobs.cancel)),
-        { uninterruptible: true }
-      )
+    },
+    retry: {
+      isWhole: true,
+      value: (call) =>
+        audited(call, call.path.job_id)(amended(jobs, call.path.job_id, "retried: only a failed job can", jobs.retry))
+    },
+    cancel: {
+      isWhole: true,
+      value: (call) =>
+        audited(call, call.path.job_id)(amended(jobs, call.path.job_id, "cancelled: it is over", jobs.cancel))
+    }
   })
-)
+})

@@ -1,44 +1,69 @@
 /**
- * `GET /view/:view_id` and `GET /view/:view_id/stream` by callback, for the server's hot reads.
+ * `GET /view/:view_id` and `GET /view/:view_id/stream`.
  *
  * Why no Effect inside: what goes out to followers is what a live query is for, and a fiber per stream costs twenty
- * times its bytes. Only what succeeds is answered here; whatever is refused, odd or unknown is left to the declared
- * route, so that there is one answer to each.
+ * times its bytes.
  */
-import { Effect, Layer } from "effect"
-import * as Target from "../../node/streams/readTarget.ts"
+import { Cause, Effect, Exit } from "effect"
+import { toAnswer } from "../../node/http/answers.ts"
+import type { Call } from "../../node/http/routes.ts"
+import { Browsers } from "../../node/streams/Browsers.ts"
 import { SingleStreams } from "../../node/streams/singleStreams.ts"
-import { HotReads, type Serving } from "../../ports/Front.ts"
-import { scopeOf } from "../../protocol/access.ts"
-import { SspApi } from "../../protocol/SspApi.ts"
-import { SspConfig } from "../Config.ts"
-import { Lifecycle } from "../membership/Lifecycle.ts"
+import { type StreamFormat, streamHeaders } from "../../node/streams/sse.ts"
+import type { Reply } from "../../ports/Front.ts"
+import type { Sees } from "../../protocol/access.ts"
 import * as ResultTag from "../views/resultTag.ts"
 import { Views } from "../views/Views.ts"
-import * as Guards from "./HttpGuards.ts"
+import { type Format, Overloaded } from "../viewTypes.ts"
+import { fromWorld } from "./HttpErrors.ts"
 
-export const layer: Layer.Layer<HotReads, never, Views | Lifecycle | SspConfig | Serving> = Layer.scoped(
-  HotReads,
-  Effect.gen(function* () {
-    const views = yield* Views
-    const lifecycle = yield* Lifecycle
-    const judge = Guards.judgeOf(yield* SspConfig)
-    const scope = scopeOf(SspApi, "GET /view/:view_id")
-    const streams = yield* SingleStreams.make
-    return (asked, reply) => {
-      const target = Target.of(asked.url)
-      if (target === undefined || Guards.notTaking(lifecycle, asked.registration) !== undefined) return false
-      if (!("caller" in judge(asked.authorization, scope))) return false
-      if (target.isStream)
-        return streams.open((taker) => views.follow(target.id, target.format, asked.lastEventId, taker), reply)
-      const abandon = views.look(target.id, target.format, asked.ifNoneMatch, (looked) => {
-        if (looked === undefined) return reply.pass()
-        const headers = ResultTag.headersOf(looked.tag)
-        if (looked.pieces === undefined) reply.notModified(headers)
-        else reply.json(headers, looked.pieces)
-      })
-      if (typeof abandon === "function") reply.whenGone(abandon)
-      return abandon !== false
+type ViewCall<Asked> = Call & { readonly path: { readonly view_id: string }; readonly urlParams: Asked }
+type ReadCall = ViewCall<{ readonly format?: Format | undefined; readonly errors?: Sees | undefined }>
+type FollowCall = ViewCall<{ readonly format?: StreamFormat | undefined }>
+
+const eventStream = { "content-type": "text/event-stream", ...streamHeaders }
+
+export const make = Effect.gen(function* () {
+  const views = yield* Views
+  const { tokens } = yield* Browsers
+  const streams = yield* SingleStreams.make
+  const view = (call: ReadCall, reply: Reply): void => {
+    const { asked, caller, fail, path, urlParams } = call
+    const { errors = caller.sees, format } = urlParams
+    const how = { format, ifNoneMatch: asked.headers["if-none-match"], sees: errors }
+    const abandon = views.look(path.view_id, how, (looked) => {
+      if (Exit.isFailure(looked)) return fail(Cause.map(looked.cause, fromWorld))
+      const { pieces, tag } = looked.value
+      const headers = ResultTag.headersOf(tag)
+      reply.send(pieces === undefined ? { status: 304, headers, pieces: [] } : { status: 200, headers, pieces })
+    })
+    if (abandon !== undefined) reply.whenGone(abandon)
+  }
+  /** The headers alone, where there is a view to follow. */
+  const head = ({ fail, path }: FollowCall, reply: Reply): void =>
+    void views.look(path.view_id, { format: "flat", ifNoneMatch: undefined, sees: "kinds" }, (looked) => {
+      if (Exit.isFailure(looked)) fail(Cause.map(looked.cause, fromWorld))
+      else reply.send({ status: 200, headers: eventStream, pieces: [] })
+    })
+  const stream = (call: FollowCall, reply: Reply): void => {
+    const { asked, caller, path, urlParams } = call
+    if (asked.method === "HEAD") return head(call, reply)
+    const { view_id: id } = path
+    const after = asked.headers["last-event-id"]
+    const over = caller.grant && tokens.lapse(caller.grant)
+    let isGone = false
+    const begin = (): void => {
+      if (isGone || views.whenSettled(id, begin)) return
+      if (streams.open((taker) => views.follow(id, urlParams.format, after, taker), reply, over)) return
+      // Where the reason came only in between, the client comes again.
+      const refused = views.refusal(id) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 })
+      if (refused._tag === "ViewQuarantined") streams.ended("quarantined", reply)
+      else reply.send(toAnswer(fromWorld(refused)))
     }
-  })
-)
+    if (!views.whenSettled(id, begin)) return begin()
+    reply.whenGone(() => {
+      isGone = true
+    })
+  }
+  return { view: { answer: view }, stream: { answer: stream } }
+})

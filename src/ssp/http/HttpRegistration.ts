@@ -1,24 +1,24 @@
 /**
- * A view registration from the wire, its times read (D14): the last part of a body that a schema cannot word well; and
- * by callback those that say again what is known.
+ * `POST /view/register`: a view registration from the wire, its times read (D14), the last part of a body that a schema
+ * cannot word well.
  */
-import { Clock, Effect, Either, Layer } from "effect"
+import { Effect, Either, Exit } from "effect"
 import * as SaidAgain from "../../core/view/saidAgain.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import * as Answers from "../../node/http/answers.ts"
 import * as Repeated from "../../node/http/repeatedRegistrations.ts"
+import type { Call } from "../../node/http/routes.ts"
 import * as Audit from "../../ports/Audit.ts"
-import { HotRepeats } from "../../ports/Front.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import type * as Wire from "../../protocol/wire.ts"
-import { SspConfig } from "../Config.ts"
 import * as Assigned from "../membership/assigned.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
 import { Views } from "../views/Views.ts"
 import type { ViewRegistration } from "../viewTypes.ts"
 import { mapped } from "./HttpErrors.ts"
-import * as Guards from "./HttpGuards.ts"
+
+type RegisterCall = Call & { readonly payload: typeof Wire.ViewRegistration.Type }
 
 /** `nowMs` stands in for an absent `lastActiveAt`. */
 const read = (
@@ -40,51 +40,60 @@ const read = (
   })
 }
 
-/** Registers as a body asks; one that changes nothing is read, and is no line of the audit (D63). */
-export const handler = Effect.gen(function* () {
+/** Says why a view that has just been answered does not follow each write (D57). */
+export const cautioned = Effect.map(
+  Effect.all([Views, DeclaredTypes]),
+  ([views, types]) =>
+    <A extends object>(id: string, answer: A) => {
+      const warnings = types.cautions(views.tablesOf(id))
+      return warnings.length === 0 ? answer : { ...answer, warnings }
+    }
+)
+
+/** The route; a registration that changes nothing is read, and is no line of the audit (D63). */
+export const make = Effect.gen(function* () {
   const views = yield* Views
+  const types = yield* DeclaredTypes
   const { assignments } = yield* Lifecycle
   const underWay = yield* Repeated.UnderWay
+  const clock = yield* Effect.clock
   const audited = yield* Audit.make(SspApi)
-  return (payload: typeof Wire.ViewRegistration.Type) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const said = SaidAgain.read(payload, now)
-      const register = audited(payload.id)(
-        Effect.flatMap(read(payload, now), (registration) =>
-          mapped(Assigned.register(views, assignments, registration))
-        )
-      )
-      const known = (again: SaidAgain.Said) =>
-        views.isKnown(again) ? Effect.orElse(views.read(payload.id, undefined), () => register) : undefined
-      return underWay.once(said, known, register)
-    })
-})
-
-type Needs = Views | DeclaredTypes | Lifecycle | Repeated.UnderWay | SspConfig
-
-export const layerHot: Layer.Layer<HotRepeats, never, Needs> = Layer.effect(
-  HotRepeats,
-  Effect.gen(function* () {
-    const views = yield* Views
-    const types = yield* DeclaredTypes
-    const lifecycle = yield* Lifecycle
-    const clock = yield* Effect.clock
-    const route = Repeated.hot({
-      api: SspApi,
-      nowMs: () => clock.unsafeCurrentTimeMillis(),
-      judge: Guards.judgeOf(yield* SspConfig),
-      underWay: yield* Repeated.UnderWay,
-      isTaking: (registration) => Guards.notTaking(lifecycle, registration) === undefined,
-      answer: (said, reply) => {
+  const warned = yield* cautioned
+  const nowMs = () => clock.unsafeCurrentTimeMillis()
+  const registered = (call: RegisterCall) => {
+    const { payload } = call
+    const now = nowMs()
+    const register = audited(
+      call,
+      payload.id
+    )(Effect.flatMap(read(payload, now), (registration) => mapped(Assigned.register(views, assignments, registration))))
+    const known = (again: SaidAgain.Said) =>
+      views.isKnown(again) ? Effect.orElse(views.read(payload.id, undefined), () => register) : undefined
+    return underWay.once(SaidAgain.read(payload, now), known, register)
+  }
+  return {
+    isWhole: true,
+    first: Repeated.first({
+      nowMs,
+      underWay,
+      answer: (said, reply, pass) => {
         if (!views.isKnown(said) || types.cautions(views.tablesOf(said.id)).length > 0) return false
-        const abandon = views.look(said.id, undefined, undefined, (looked) => {
-          if (looked?.pieces === undefined) reply.pass()
-          else reply.json({}, looked.pieces)
+        const abandon = views.look(said.id, { format: undefined, ifNoneMatch: undefined, sees: "kinds" }, (looked) => {
+          // What is told of rows that are left out depends on the caller.
+          if (Exit.isFailure(looked) || looked.value.tag === undefined) pass()
+          else reply.send({ status: 200, headers: {}, pieces: looked.value.pieces ?? [] })
         })
-        if (typeof abandon === "function") reply.whenGone(abandon)
-        return abandon !== false
+        if (abandon !== undefined) reply.whenGone(abandon)
+        return true
       }
-    })
-    return [route]
-  })
-)
+    }),
+    response: (call: RegisterCall) =>
+      Effect.flatMap(registered(call), (answer) =>
+        Effect.map(views.written(warned(call.payload.id, answer), call.caller.sees), (pieces) => ({
+          status: 200,
+          headers: {},
+          pieces
+        }))
+      )
+  }
+})

@@ -2,7 +2,7 @@
  * Where this SSP stands (D18): the machine of `core/cluster/phase.ts`, driven by loading and, in scheduler mode, by
  * membership.
  *
- * The phase is also readable without an effect, for the hot route.
+ * The phase is also readable without an effect, for what stands before the routes.
  */
 import { Context, Effect, Layer } from "effect"
 import type * as Phase from "../../core/cluster/phase.ts"

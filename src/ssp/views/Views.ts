@@ -4,14 +4,13 @@
  * The one service that the HTTP face, the cleanup loop and the lifecycle talk to; nothing else touches the engine.
  */
 
-import { Context, Effect, Layer, type Stream } from "effect"
+import { Context, Effect, type Exit, Layer } from "effect"
 import type { Store } from "../../core/ivm/store/store.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import type { Said } from "../../core/view/saidAgain.ts"
 import type { Following, Taker } from "../../node/streams/feed.ts"
-import type { ViewEvent } from "../../node/streams/viewEvent.ts"
 import * as Metered from "../../node/work/metered.ts"
 import { Database, type DatabaseError, type StoredPosition, type StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
@@ -42,7 +41,7 @@ import type {
   ViewRegistration,
   ViewsWatcher
 } from "../viewTypes.ts"
-import type { Looked } from "./reading.ts"
+import type { Look, Looked } from "./reading.ts"
 import type { RecordTreesShape } from "./recordTrees.ts"
 import type { Incoming } from "./replacing.ts"
 import { makeViews } from "./viewService.ts"
@@ -57,11 +56,12 @@ export class Views extends Context.Tag("ssp/views/Views")<
      * from a database is set aside, and nothing is loaded (D23).
      */
     readonly restore: Effect.Effect<{ readonly records: number; readonly views: number }, DatabaseError>
-    /** Applies changes in order; answers when they are durable and every view is updated. */
-    readonly ingest: (changes: ReadonlyArray<Change>) => Effect.Effect<IngestAnswer, IngestError>
-    /** The same without a fiber per call, for the hot route: `done` is called exactly once. */
-    readonly offer: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
-    /** Told from now on of what `ingest` and `offer` have applied, and of `replace`. */
+    /**
+     * Applies changes in order: `done` is called exactly once, when they are durable and every view is updated, or with
+     * why nothing was applied. By callback, for a fiber per call costs more than most changes.
+     */
+    readonly ingest: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
+    /** Told from now on of what `ingest` has applied, and of `replace`. */
     readonly watch: (watcher: ViewsWatcher) => void
     /**
      * Applies records read elsewhere, as one step: one delta per view. Where they may be overtaken, only those that
@@ -121,15 +121,9 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound | ViewQuarantined>
     /** An answer as JSON for a reader, in pieces, made with pauses. */
     readonly written: (answer: ViewAnswer | ViewPlaced, sees: Sees) => Effect.Effect<ReadonlyArray<Uint8Array>>
-    /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
-    readonly stream: (
-      id: string,
-      format: StreamFormat | undefined,
-      lastEventId: string | undefined
-    ) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
     /**
-     * The same by callback, for the hot route; undefined where {@link stream} refuses or has nothing to follow. Takes
-     * nothing until it resumes.
+     * Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. Undefined where
+     * there is a {@link refusal}, or a registration of this view on its way. Takes nothing until it resumes.
      */
     readonly follow: (
       id: string,
@@ -138,23 +132,20 @@ export class Views extends Context.Tag("ssp/views/Views")<
       taker: Taker
     ) => Following | undefined
     /**
-     * Calls back when no registration of this view is on its way any more, which {@link stream} waits for; false: none
-     * is now.
+     * Calls back when no registration of this view is on its way any more; false: none is now.
      */
     readonly whenSettled: (id: string, done: () => void) => boolean
     /** Why a view cannot be followed now; undefined where it can. */
     readonly refusal: (id: string) => ViewNotFound | ViewQuarantined | Overloaded | undefined
     /**
-     * {@link read} and {@link written} by callback, for the hot route; false where {@link read} refuses, or
-     * answers with rows left out. `done` is called once, with undefined where one of both is so meanwhile: ask again.
-     * Where that may be later, the answer abandons it.
+     * What a view shows, as its bytes: `done` is called once, now or later. Where it may be later, the answer abandons
+     * it.
      */
     readonly look: (
       id: string,
-      format: Format | undefined,
-      ifNoneMatch: string | undefined,
-      done: (looked: Looked | undefined) => void
-    ) => boolean | (() => void)
+      how: Look,
+      done: (looked: Exit.Exit<Looked, ViewNotFound | ViewQuarantined>) => void
+    ) => (() => void) | undefined
     /** Takes over what the database defines: views that use it are planned anew (D58). */
     readonly define: (definitions: Definitions) => Effect.Effect<void>
     /** The tables that a view reads; none where there is no such view. */

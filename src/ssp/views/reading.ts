@@ -26,9 +26,20 @@ export interface Snapshot {
   readonly hasNoErrors: boolean
 }
 
-/** A result as every reader gets it: its tag, and its bytes unless the reader has them. */
+/** Which result a reader wants. */
+export interface Look {
+  /** As registered where absent. */
+  readonly format: Format | undefined
+  /** Nothing is read where it names the result. */
+  readonly ifNoneMatch: string | undefined
+  /** Of rows that are left out. */
+  readonly sees: Sees
+}
+
+/** A result as a reader gets it: its tag, and its bytes unless the reader has them. */
 export interface Looked {
-  readonly tag: string
+  /** Undefined where rows are left out. */
+  readonly tag: string | undefined
   readonly pieces: ReadonlyArray<Uint8Array> | undefined
 }
 
@@ -93,37 +104,35 @@ export class Reading {
     format: Format,
     done: (made: Snapshot | undefined) => void
   ): (() => void) | undefined {
-    return this.begun(() => this.snapshotSliced(view, id, format), done)
+    return this.begun(
+      () => this.snapshotSliced(view, id, format),
+      (made) => done(Exit.isSuccess(made) ? made.value : undefined)
+    )
   }
 
-  /**
-   * A view's answer as JSON, in pieces, as {@link snapshot}; by callback, for the hot route. Nothing is read where
-   * `ifNoneMatch` names the result. False where rows are left out: what is told of them depends on the reader.
-   */
+  /** A view's answer as JSON, in pieces; by callback as {@link snapshot}, and undefined likewise. */
   answer(
     view: Registered,
     id: string,
-    given: Format | undefined,
-    ifNoneMatch: string | undefined,
-    done: (looked: Looked | undefined) => void
-  ): (() => void) | false | undefined {
+    { format: given, ifNoneMatch, sees }: Look,
+    done: (looked: Exit.Exit<Looked | undefined>) => void
+  ): (() => void) | undefined {
     const format = given ?? formatOf(view)
     const tag = tagNow(view, format)
-    if (tag === undefined) return false
     if (ResultTag.isNamed(ifNoneMatch, tag)) {
-      done({ tag, pieces: undefined })
+      done(Exit.succeed({ tag, pieces: undefined }))
       return undefined
     }
     const key = `${view.incarnation} ${id}`
-    const known = this.short.get(key)
+    const known = tag === undefined ? undefined : this.short.get(key)
     if (known !== undefined && known.tag === tag) {
-      done(known)
+      done(Exit.succeed(known))
       return undefined
     }
     return this.begun(
-      () => this.answerSliced(view, id, format),
+      () => this.answerSliced(view, id, format, sees),
       (looked) => {
-        if (looked !== undefined) this.keep(key, looked)
+        if (Exit.isSuccess(looked) && looked.value !== undefined) this.keep(key, looked.value)
         done(looked)
       }
     )
@@ -131,8 +140,8 @@ export class Reading {
 
   /** The tag tells it from what the view shows later. */
   private keep(key: string, looked: Looked): void {
-    const { pieces } = looked
-    if (pieces === undefined || pieces.length > 1 || pieces[0]!.length > shortBytes) return
+    const { pieces, tag } = looked
+    if (tag === undefined || pieces === undefined || pieces.length > 1 || pieces[0]!.length > shortBytes) return
     this.short.set(key, looked)
   }
 
@@ -145,20 +154,19 @@ export class Reading {
     return { generation, event, hash: shown.hash, hasNoErrors: shown.errors.length === 0 }
   }
 
-  private *answerSliced(view: Registered, id: string, format: Format): Slices<Looked | undefined> {
+  private *answerSliced(view: Registered, id: string, format: Format, sees: Sees): Slices<Looked | undefined> {
     const shown = yield* this.registry.shownSliced(view, format)
     if (shown === undefined) return undefined
     const answer = answerOf(view, id, shown)
-    const tag = ResultTag.tagOf(answer)
-    return tag === undefined ? undefined : { tag, pieces: yield* AnswerBytes.written(answer, "kinds") }
+    return { tag: ResultTag.tagOf(answer), pieces: yield* AnswerBytes.written(answer, sees) }
   }
 
-  /** Undefined where it fails, too: what asks once more fails with the fault. */
-  private begun<A>(make: () => Slices<A | undefined>, done: (made: A | undefined) => void): (() => void) | undefined {
+  private begun<A>(make: () => Slices<A>, done: (made: Exit.Exit<A>) => void): (() => void) | undefined {
     return this.slicer.begin(make, (exit) => {
-      if (Exit.isSuccess(exit)) done(exit.value)
+      if (Exit.isSuccess(exit)) done(Exit.succeed(exit.value))
+      else if (Cause.isDie(exit.cause)) done(Exit.failCause(exit.cause as Cause.Cause<never>))
       // A service that stops has no more turns to wait for.
-      else done(Cause.isDie(exit.cause) ? undefined : drain(make()))
+      else done(Exit.succeed(drain(make())))
     })
   }
 

@@ -39,6 +39,7 @@ import { loadGenerations, saveLoop } from "./generations.ts"
 import { joined, sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
+import { look } from "./looking.ts"
 import { Reading } from "./reading.ts"
 import { RecordTrees } from "./recordTrees.ts"
 import { type Filling, ParsedQueries } from "./registering.ts"
@@ -315,12 +316,7 @@ class ViewService {
 
   readonly watch: Views["Type"]["watch"] = (watcher) => void this.watchers.push(watcher)
 
-  readonly ingest: Views["Type"]["ingest"] = (changes) =>
-    Effect.async<IngestAnswer, IngestError>((resume) =>
-      this.offer(changes, (answer) => resume("_tag" in answer ? Effect.fail(answer) : Effect.succeed(answer)))
-    )
-
-  readonly offer: Views["Type"]["offer"] = (changes, done) => this.submit({ changes }, done)
+  readonly ingest: Views["Type"]["ingest"] = (changes, done) => this.submit({ changes }, done)
 
   private submit(
     work: Pick<Work, "asOne" | "changes" | "through">,
@@ -465,9 +461,6 @@ class ViewService {
   readonly read: Views["Type"]["read"] = (id, format) => this.reading.read(this.find(id), id, format)
   readonly written: Views["Type"]["written"] = (answer, sees) => this.reading.written(answer, sees)
 
-  readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
-    this.streams.open(this.find(id), id, format, lastEventId)
-
   readonly follow: Views["Type"]["follow"] = (id, format, lastEventId, taker) => {
     const view = this.arrivals.served(viewKey(id) ?? "")
     return view === undefined || this.streams.full !== undefined
@@ -484,10 +477,8 @@ class ViewService {
       : this.streams.full
   }
 
-  readonly look: Views["Type"]["look"] = (id, format, ifNoneMatch, done) => {
-    const view = this.arrivals.served(viewKey(id) ?? "")
-    return view !== undefined && (this.reading.answer(view, id, format, ifNoneMatch, done) ?? true)
-  }
+  readonly look: Views["Type"]["look"] = (id, how, done) =>
+    look({ arrivals: this.arrivals, reading: this.reading, find: (key) => this.found(key, id) }, id, how, done)
 
   readonly define: Views["Type"]["define"] = (definitions) => define(this.planned, definitions)
 
@@ -526,12 +517,16 @@ class ViewService {
 
   private find(id: string): Effect.Effect<Registered, ViewNotFound | ViewQuarantined> {
     const key = viewKey(id) ?? ""
-    return Effect.flatMap(this.arrivals.settled(key), () => {
-      const view = this.registry.get(key)
-      return view === undefined
-        ? Effect.fail(this.setAside.why(key, id) ?? new ViewNotFound({ id }))
-        : Effect.succeed(view)
-    })
+    return Effect.zipRight(
+      this.arrivals.settled(key),
+      Effect.suspend(() => this.found(key, id))
+    )
+  }
+
+  /** The view of this key now, or why there is none. */
+  private found(key: string, id: string): Either.Either<Registered, ViewNotFound | ViewQuarantined> {
+    const view = this.registry.get(key)
+    return view === undefined ? Either.left(this.setAside.why(key, id) ?? new ViewNotFound({ id })) : Either.right(view)
   }
 
   /** Tells all followers of the views the deltas of applied changes. */

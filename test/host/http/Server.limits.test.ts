@@ -5,7 +5,7 @@
  */
 
 import { connect } from "node:net"
-import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope, Stream } from "effect"
+import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
 import { expectError } from "../../../kit/checks/contract.ts"
 import { type Ask, request } from "../../../kit/checks/http.ts"
@@ -88,22 +88,18 @@ describe("slow clients", () => {
     const event = { event: "delta" as const, id: "a.1", data: { text: "x".repeat(100_000) } }
     let made = 0,
       ended = false
-    const endless = Stream.ensuring(
-      Stream.repeatEffect(
-        Effect.sync(() => {
-          made++
-          return event
-        })
-      ),
-      Effect.sync(() => {
-        ended = true
+    const views = fakeViews({
+      follow: (_, __, ___, taker) => ({
+        resume: () => {
+          do made++
+          while (taker.take([event]))
+        },
+        close: () => {
+          ended = true
+        }
       })
-    )
-    const { port } = await start(
-      { requestTimeoutSecs: 1 },
-      {},
-      fakeViews({ stream: () => Effect.succeed(endless as never) })
-    )
+    })
+    const { port } = await start({ requestTimeoutSecs: 1 }, {}, views)
     const { got, socket } = client(port, `GET /view/here/stream HTTP/1.1\r\n${head}\r\n`)
     socket.pause()
     await expect.poll(() => ended, { timeout: 30_000, interval: 20 }).toBe(true)

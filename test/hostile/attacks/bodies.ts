@@ -12,7 +12,7 @@ const chunked = "transfer-encoding: chunked"
 export const most = 60_000
 export const half = " ".repeat(most)
 
-/** The ways in: a hot route and a declared one, a length that is announced and one that is not, one piece and many. */
+/** The ways in: a route by callback and one by effect, a length that is announced and one that is not, one piece and many. */
 export const unfinished: ReadonlyArray<readonly [what: string, bytes: (token: string) => string]> = [
   ["an announced length at POST /ingest", (token) => head("/ingest", announced, token) + half],
   ["an announced length at POST /view/register", (token) => head("/view/register", announced, token) + half],

@@ -1,6 +1,7 @@
 /** Reads that clients share: every client gets one answer, of a read that began behind its question. */
 import { describe, expect, it } from "vitest"
 import { rng } from "../../../kit/data/random.ts"
+import type { Answer, PiecesAnswer } from "../../../src/ports/Front.ts"
 import type { Heard } from "../../../src/ports/SspClient.ts"
 import { type Ask, SharedReads } from "../../../src/scheduler/http/sharedReads.ts"
 
@@ -37,13 +38,14 @@ class Scene {
     }
     this.gone.push(() => {})
     const reply = {
-      json: (headers: { readonly [name: string]: string }, pieces: ReadonlyArray<Uint8Array>) =>
-        got(`${headers["etag"]} ${Buffer.concat(pieces)}`),
-      notModified: (headers: { readonly [name: string]: string }) => got(`${headers["etag"]} known`),
-      pass: () => got("pass"),
+      send: (answer: Answer | PiecesAnswer) => {
+        if (!("pieces" in answer)) throw new Error("not in pieces")
+        const { headers, pieces, status } = answer
+        got(`${headers["etag"]} ${status === 304 ? "known" : Buffer.concat(pieces)}`)
+      },
       whenGone: (abandon: () => void) => void (this.gone[n] = abandon)
     }
-    this.reads.read(what, this.ask, { ifNoneMatch, reply })
+    this.reads.read(what, this.ask, { ifNoneMatch, reply, pass: () => got("pass") })
     return n
   }
 
@@ -84,7 +86,7 @@ describe("reads that clients share", () => {
     scene.answer(1, '"2"', "two")
     expect(scene.got).toEqual(['"1" known', '"2" two', '"2" known', '"2" two'])
   })
-  it("a read that fails, is cut, refused or too long is left to the declared route by every client", () => {
+  it("a read that fails, is cut, refused or too long is passed on by every client", () => {
     const ends: ReadonlyArray<(begun: Begun) => void> = [
       ({ failed }) => failed(),
       ({ heard }) => heard.end(new Error("cut")),

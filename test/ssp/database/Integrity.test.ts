@@ -3,8 +3,10 @@
  *
  * Why under a test clock: quiet times and second looks are seconds that no test has.
  */
+
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Context, Effect, Fiber, Layer, Logger, LogLevel, Option, type Scope, TestClock } from "effect"
+import { ingest } from "../../../kit/checks/viewsAsked.ts"
 import { empty } from "../../../src/core/integrity/merkle.ts"
 import { Serving } from "../../../src/ports/Front.ts"
 import { type IntegrityNode, Upstream, UpstreamError } from "../../../src/ports/Upstream.ts"
@@ -98,7 +100,7 @@ const elapse = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     return yield* Effect.die("not done after 100 seconds")
   })
 
-const put = ({ views }: Node, id: string, n: number) => views.ingest([change(id, { n })])
+const put = ({ views }: Node, id: string, n: number) => ingest(views, [change(id, { n })])
 
 describe("D41 compare", () => {
   withNode("D41 names records that are missing, extra or different, with both versions, and no equal record", (node) =>
@@ -173,7 +175,7 @@ describe("D41 hashes in the database", () => {
         yield* put(node, "item:5", 55)
         yield* pass(20)
         expect(writes[1]?.map((text) => text.split("/")[1]).sort()).toEqual(["0", "1"])
-        yield* views.ingest([change("item:5", {}, {}, "DELETE")])
+        yield* ingest(views, [change("item:5", {}, {}, "DELETE")])
         yield* pass(20)
         expect([...kept.values()].filter(({ hash }) => hash === empty).map(({ count }) => count)).toEqual([0])
         expect(kept.get("item/0/0")?.hash).toBe((yield* integrity.node("item", 0, 0)).hash)

@@ -4,8 +4,10 @@
  *
  * Apart from the edges because a registration is somebody's word that a view is wanted, and two places keep it.
  */
+
 import { Effect, Either, Fiber, Option, Stream } from "effect"
 import { expect, test } from "vitest"
+import { ingest, streamOf } from "../../../kit/checks/viewsAsked.ts"
 import type { StoredView } from "../../../src/ports/Database.ts"
 import type { UpstreamError } from "../../../src/ports/Upstream.ts"
 import { change, registration } from "../viewsKit.ts"
@@ -40,7 +42,7 @@ test("D21 our tables are defined before the first registration, and not again", 
 test("D21 an unregistered view takes its registration and edges with it, as soon as the database is there", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([change("item:1", {})])
+      yield* ingest(views, [change("item:1", {})])
       for (const id of ["v", "incantation:w", "x"]) yield* views.register(registration(id, all))
       yield* edges.settled
       beside.before = Effect.fail(away)
@@ -59,7 +61,7 @@ test("D21 an unregistered view takes its registration and edges with it, as soon
 test("D21 a view registered again while it is being removed is there, with its edges", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([change("item:1", {}), change("item:2", {})])
+      yield* ingest(views, [change("item:1", {}), change("item:2", {})])
       yield* views.register(registration("v", all))
       yield* edges.settled
       for (const pause of [0, 30, 48, 50, 52, 55, 80]) {
@@ -97,7 +99,7 @@ test("D21 a registration that its owner has deleted in the database is not touch
 test("D21 unregistering a view that another has by now leaves it to the other", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([change("item:1", {})])
+      yield* ingest(views, [change("item:1", {})])
       yield* views.register(registration("v", all))
       yield* edges.settled
       const [held] = yield* beside.database.registrations
@@ -111,7 +113,7 @@ test("D21 unregistering a view that another has by now leaves it to the other", 
 test("D14 of the time known here and the one in the database the later counts, for how long a view lives", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([change("item:1", {})])
+      yield* ingest(views, [change("item:1", {})])
       for (const id of ["refreshed", "silent"])
         yield* views.register(registration(id, all, { lastActiveAtMs: 0, ttlMs: 1_000 }))
       yield* edges.settled
@@ -152,7 +154,7 @@ test("D14 a view that another keeps alive does not expire here: it is the other'
 test("D14 a view registered again while it expires stays", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([change("item:1", {})])
+      yield* ingest(views, [change("item:1", {})])
       yield* views.register(registration("v", all, { lastActiveAtMs: 0, ttlMs: 1_000 }))
       yield* edges.settled
       const expire = beside.shape.expire
@@ -164,7 +166,7 @@ test("D14 a view registered again while it expires stays", () =>
           )
       })
       expect(yield* views.expire(1_500)).toEqual([])
-      yield* views.ingest([change("item:2", {})])
+      yield* ingest(views, [change("item:2", {})])
       expect(yield* atRest({ edges, views }, beside, "v")).toEqual(yield* rowsOf(views, "v"))
       expect(edges.counts().lost).toBe(0)
     })
@@ -173,7 +175,7 @@ test("D14 a view registered again while it expires stays", () =>
 test("D16 a reset takes every registration of this SSP out of the database, with its edges, and leaves those of others", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([change("item:1", {})])
+      yield* ingest(views, [change("item:1", {})])
       for (const id of ["a", "b"]) yield* views.register(registration(id, all))
       yield* edges.settled
       const [held] = yield* beside.database.registrations
@@ -194,7 +196,7 @@ test("D21 writes that wait when the service stops are done before it ends", () =
       for (const id of ["v", "w"]) yield* views.register(registration(id, all))
       yield* edges.settled
       beside.before = Effect.fail(away)
-      yield* views.ingest([change("item:1", {})])
+      yield* ingest(views, [change("item:1", {})])
       yield* views.unregister("w")
       yield* until("a failure", () => edges.counts().failures > 0)
       beside.before = Effect.void
@@ -233,11 +235,11 @@ test("D16 a reset, and the departure of the views that it ends, do not remove on
 test("D56 a view whose registration can be read in the database is waited for by every way to read it, until it is there or is not to be", () =>
   withEdges(({ beside, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([change("item:1", {}), change("other:1", {})])
+      yield* ingest(views, [change("item:1", {}), change("other:1", {})])
       const rows = (id: string) =>
         Effect.map(Effect.either(rowsOf(views, id)), (read) => (Either.isRight(read) ? read.right : read.left._tag))
       const streamed = (id: string) =>
-        Effect.flatMap(views.stream(id, "flat", undefined), (stream) => Stream.runHead(stream)).pipe(
+        Effect.flatMap(streamOf(views, id, "flat", undefined), (stream) => Stream.runHead(stream)).pipe(
           Effect.map(Option.match({ onNone: () => "nothing", onSome: ({ event }) => event })),
           Effect.catchAll(({ _tag }) => Effect.succeed(_tag))
         )
@@ -257,11 +259,12 @@ test("D56 a view whose registration can be read in the database is waited for by
           const taker = { take: () => true }
           const followed = views.follow(id, "flat", undefined, taker)
           followed?.close()
-          const looked = views.look(id, undefined, undefined, () => undefined)
-          if (typeof looked === "function") looked()
+          let isLooked = false
+          const look = { format: undefined, ifNoneMatch: undefined, sees: "kinds" } as const
+          views.look(id, look, () => void (isLooked = true))?.()
           let isSettled = false
           const settles = views.whenSettled(id, () => void (isSettled = true))
-          const hot = { follow: followed !== undefined, look: looked !== false, why: views.refusal(id)?._tag }
+          const asked = { follow: followed !== undefined, look: isLooked, why: views.refusal(id)?._tag }
           // Some turns for a reader that does not wait; one that is not to wait is waited for.
           if (waits) yield* Effect.sleep(10)
           else yield* Fiber.joinAll([reading, streaming] as ReadonlyArray<Fiber.Fiber<unknown>>)
@@ -271,7 +274,7 @@ test("D56 a view whose registration can be read in the database is waited for by
           yield* registering.await
           yield* until("who asked to be told is", () => isSettled === settles)
           beside.afterRegister = Effect.void
-          return { ...hot, waited, read: yield* reading, stream: yield* streaming }
+          return { ...asked, waited, read: yield* reading, stream: yield* streaming }
         })
       const waiting = { follow: false, look: false, why: undefined, waited: true }
       expect(yield* readers("v", all)).toEqual({ ...waiting, read: ["item:1 v1"], stream: "snapshot" })

@@ -4,8 +4,10 @@
  * Through the views service, because what is promised is promised of views: whatever happened, at rest the edges are
  * the result.
  */
+
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { expect, test } from "vitest"
+import { ingest, streamOf } from "../../../kit/checks/viewsAsked.ts"
 import { change, registration } from "../viewsKit.ts"
 import { atRest, away, edgesOf, rowsOf, until, withEdges } from "./edgesKit.ts"
 
@@ -14,7 +16,7 @@ const all = "SELECT * FROM item"
 test("D21 edges are the result: rows, children by alias path and parent, nothing for rows that are no records", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([
+      yield* ingest(views, [
         change("user:1", {}),
         change("post:1", { by: "user:1" }),
         change("comment:1", { on: "post:1" })
@@ -31,7 +33,7 @@ test("D21 edges are the result: rows, children by alias path and parent, nothing
         "posts.comments of post:1: comment:1 v1",
         "user:1 v1"
       ])
-      yield* views.ingest([
+      yield* ingest(views, [
         change("comment:1", { on: "post:1", text: "x" }),
         change("comment:2", { on: "post:1" }),
         change("user:2", {}),
@@ -45,7 +47,7 @@ test("D21 edges are the result: rows, children by alias path and parent, nothing
         "user:1 v1",
         "user:2 v1"
       ])
-      yield* views.ingest([change("user:1", {}, {}, "DELETE"), change("post:2", {}, {}, "DELETE")])
+      yield* ingest(views, [change("user:1", {}, {}, "DELETE"), change("post:2", {}, {}, "DELETE")])
       expect(yield* atRest({ edges, views }, beside, "nested")).toEqual(["user:2 v1"])
       expect(yield* edgesOf(beside, "counts")).toEqual([])
     })
@@ -58,9 +60,9 @@ test("D21 changes and registrations are answered while a batch is on its way; wh
       yield* edges.settled
       const gate = yield* Deferred.make<void>()
       beside.beforeApply = Deferred.await(gate)
-      yield* views.ingest([change("item:0", { n: 0 })])
+      yield* ingest(views, [change("item:0", { n: 0 })])
       yield* Effect.sleep(20)
-      for (let n = 1; n <= 100; n++) yield* views.ingest([change(`item:${n % 10}`, { n })])
+      for (let n = 1; n <= 100; n++) yield* ingest(views, [change(`item:${n % 10}`, { n })])
       yield* views.register(registration("w", "SELECT * FROM item WHERE n > 95"))
       expect(beside.batches).toEqual([])
       expect(edges.counts().waiting).toBeLessThanOrEqual(12)
@@ -78,12 +80,18 @@ test("D21 D44 edges that come together are written together, 5,000 at most, and 
     Effect.gen(function* () {
       const sizes = (): ReadonlyArray<number> =>
         beside.batches.splice(0).map((batch) => batch.reduce((sum, { puts }) => sum + puts.length, 0))
-      yield* views.ingest(Array.from({ length: 6_200 }, (_, n) => change(`item:${n}`, { n })))
+      yield* ingest(
+        views,
+        Array.from({ length: 6_200 }, (_, n) => change(`item:${n}`, { n }))
+      )
       yield* views.register(registration("v", all))
       expect(yield* atRest({ edges, views }, beside, "v")).toEqual(yield* rowsOf(views, "v"))
       expect(sizes()).toEqual([5_000, 1_200])
       beside.beforeApply = Effect.fail(away)
-      yield* views.ingest(Array.from({ length: 1_200 }, (_, n) => change(`item:${n}`, { n: n + 1 }, {}, "UPDATE")))
+      yield* ingest(
+        views,
+        Array.from({ length: 1_200 }, (_, n) => change(`item:${n}`, { n: n + 1 }, {}, "UPDATE"))
+      )
       yield* until("a failure", () => edges.counts().failures > 0)
       beside.beforeApply = Effect.void
       expect(yield* atRest({ edges, views }, beside, "v")).toEqual(yield* rowsOf(views, "v"))
@@ -101,7 +109,7 @@ test("D21 while the database is away nothing is lost; when the queue is full cha
         let taken = 0
         let refused: unknown
         for (let n = 0; refused === undefined && n < 100; n++) {
-          const answer = yield* Effect.either(views.ingest([change(`item:${n}`, { n }), change("item:same", { n })]))
+          const answer = yield* Effect.either(ingest(views, [change(`item:${n}`, { n }), change("item:same", { n })]))
           if (answer._tag === "Left") refused = answer.left
           else taken++
         }
@@ -115,7 +123,7 @@ test("D21 while the database is away nothing is lost; when the queue is full cha
         beside.before = Effect.void
         expect(yield* atRest({ edges, views }, beside, "v")).toEqual(yield* rowsOf(views, "v"))
         expect((yield* edgesOf(beside, "v")).length).toBe(taken + 1)
-        yield* views.ingest([change("item:more", {})])
+        yield* ingest(views, [change("item:more", {})])
         expect(yield* atRest({ edges, views }, beside, "v")).toContain("item:more v1")
         expect(warnings.filter((text) => text.includes("edges could not be written")).length).toBe(1)
       }),
@@ -129,9 +137,9 @@ test("D21 what comes while a batch fails is newer than what comes back", () =>
       yield* edges.settled
       const gate = yield* Deferred.make<void>()
       beside.beforeApply = Effect.zipRight(Deferred.await(gate), Effect.fail(away))
-      yield* views.ingest([change("item:1", {}), change("item:2", {})])
+      yield* ingest(views, [change("item:1", {}), change("item:2", {})])
       yield* Effect.sleep(20)
-      yield* views.ingest([change("item:1", {}, {}, "DELETE"), change("item:2", { n: 2 })])
+      yield* ingest(views, [change("item:1", {}, {}, "DELETE"), change("item:2", { n: 2 })])
       yield* Deferred.succeed(gate, undefined)
       yield* until("a failure", () => edges.counts().failures > 0)
       beside.beforeApply = Effect.void
@@ -144,11 +152,11 @@ test("D21 a view that another has taken over is dropped with `moved`; its regist
     Effect.gen(function* () {
       for (const id of ["mine", "theirs"]) yield* views.register(registration(id, all))
       yield* edges.settled
-      const events = yield* Effect.fork(Stream.runCollect(yield* views.stream("theirs", undefined, undefined)))
+      const events = yield* Effect.fork(Stream.runCollect(yield* streamOf(views, "theirs", undefined, undefined)))
       yield* Effect.sleep(20)
       const [theirs] = (yield* beside.database.registrations).filter(({ key }) => key === "theirs")
       yield* beside.database.register(theirs!, "another")
-      yield* views.ingest([change("item:1", {})])
+      yield* ingest(views, [change("item:1", {})])
       const last = [...(yield* Fiber.join(events))].at(-1)
       expect(last).toMatchObject({ event: "end", data: { reason: "moved" } })
       expect(yield* atRest({ edges, views }, beside, "mine")).toEqual(["item:1 v1"])
@@ -172,9 +180,12 @@ test("D21 an edge that the database refuses is counted, logged once a view, and 
     Effect.gen(function* () {
       beside.refuses = new Set(["item:1", "item:2"])
       yield* views.register(registration("v", all))
-      yield* views.ingest([1, 2, 3].map((n) => change(`item:${n}`, {})))
+      yield* ingest(
+        views,
+        [1, 2, 3].map((n) => change(`item:${n}`, {}))
+      )
       expect(yield* atRest({ edges, views }, beside, "v")).toEqual(["item:3 v1"])
-      yield* views.ingest([change("item:1", { n: 1 })])
+      yield* ingest(views, [change("item:1", { n: 1 })])
       yield* edges.settled
       expect(edges.counts()).toMatchObject({ refused: 3, failures: 0 })
       expect(warnings).toEqual([expect.stringMatching(/edge of view v to item:1: odd/)])
@@ -189,7 +200,10 @@ for (const how of ["the compare", "a registration", "themselves"] as const)
           const records = Array.from({ length: 20 }, (_, n) => `item:${n}`)
           const register = Effect.asVoid(views.register(registration("v", all)))
           const again = how === "the compare" ? edges.heal : how === "a registration" ? register : Effect.sleep(100)
-          yield* views.ingest(records.map((id) => change(id, {})))
+          yield* ingest(
+            views,
+            records.map((id) => change(id, {}))
+          )
           beside.refuses = new Set(records.slice(3))
           yield* register
           expect((yield* atRest({ edges, views }, beside, "v")).length).toBe(3)
@@ -212,7 +226,10 @@ for (const how of ["the compare", "a registration", "themselves"] as const)
 test("D9 a view that is replaced has its edges diffed; one whose client changes has all of them written for the new client", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest(Array.from({ length: 20 }, (_, n) => change(`item:${n}`, { n })))
+      yield* ingest(
+        views,
+        Array.from({ length: 20 }, (_, n) => change(`item:${n}`, { n }))
+      )
       yield* views.register(registration("v", "SELECT * FROM item WHERE n < 10"))
       yield* edges.settled
       beside.batches.length = 0
@@ -243,11 +260,14 @@ test("D9 a view that is replaced has its edges diffed; one whose client changes 
 test("D21 edges of a deleted record are removed with all others, in one batch", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([1, 2, 3].map((n) => change(`item:${n}`, { ok: true })))
+      yield* ingest(
+        views,
+        [1, 2, 3].map((n) => change(`item:${n}`, { ok: true }))
+      )
       yield* views.register(registration("v", "SELECT * FROM item WHERE ok"))
       yield* edges.settled
       beside.batches.length = 0
-      yield* views.ingest([
+      yield* ingest(views, [
         change("item:1", {}, {}, "DELETE"),
         change("item:2", { ok: true, n: 1 }),
         change("item:3", { ok: false })
@@ -268,9 +288,9 @@ test("D9 what an earlier view of that id has on its way or waiting is not left b
       yield* edges.settled
       const gate = yield* Deferred.make<void>()
       beside.beforeApply = Deferred.await(gate)
-      yield* views.ingest([change("item:1", {})])
+      yield* ingest(views, [change("item:1", {})])
       yield* Effect.sleep(20)
-      yield* views.ingest([change("item:2", {}), change("item:3", { n: 5 })])
+      yield* ingest(views, [change("item:2", {}), change("item:3", { n: 5 })])
       yield* views.register(registration("v", "SELECT * FROM item WHERE n = 5"))
       yield* Effect.sleep(20)
       beside.beforeApply = Effect.void
@@ -282,7 +302,10 @@ test("D9 what an earlier view of that id has on its way or waiting is not left b
 test("D21 after a restart only the difference is written, by whatever name the SSP comes back", () =>
   withEdges(({ beside, edges, start, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest(Array.from({ length: 50 }, (_, n) => change(`item:${n}`, { n })))
+      yield* ingest(
+        views,
+        Array.from({ length: 50 }, (_, n) => change(`item:${n}`, { n }))
+      )
       for (const id of ["v", "w"]) yield* views.register(registration(id, all))
       yield* edges.settled
       for (const owner of ["me", "other"]) {
@@ -304,7 +327,7 @@ test("D21 after a restart only the difference is written, by whatever name the S
           batches: 1
         })
         expect(beside.batches.length).toBe(before + 1)
-        yield* again.views.ingest([change("item:0", { owner })])
+        yield* ingest(again.views, [change("item:0", { owner })])
         expect(yield* atRest(again, beside, "w")).toEqual(yield* rowsOf(again.views, "w"))
       }
     })
@@ -313,7 +336,7 @@ test("D21 after a restart only the difference is written, by whatever name the S
 test("D6 a registration that the database does not take is answered STORE_FAILED and leaves everything as it was", () =>
   withEdges(({ beside, edges, views }) =>
     Effect.gen(function* () {
-      yield* views.ingest([change("item:1", {})])
+      yield* ingest(views, [change("item:1", {})])
       yield* views.register(registration("v", all))
       yield* edges.settled
       beside.before = Effect.fail(away)

@@ -1,7 +1,8 @@
 /**
  * The HTTP face over a fake `Views`: every error of the world as the wire says it, in the order of D6, twice.
  *
- * Why twice: `POST /ingest` is served by a hot route and by the declared Api; whatever holds must hold for both.
+ * Why twice: a node is served by the package's server and by any other that takes its app; whatever holds must hold
+ * behind both.
  */
 
 import { connect } from "node:net"
@@ -53,7 +54,7 @@ const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels -
 const limit = { SVC_MAX_BODY_BYTES: "4096" }
 
 for (const front of [true, false]) {
-  describe(`${front ? "with" : "without"} the hot route`, () => {
+  describe(`behind ${front ? "the package's server" : "a server that takes the app"}`, () => {
     let running: Running
     beforeAll(async () => {
       running = await start(served(fakeViews(), { front, env: limit }))
@@ -185,7 +186,7 @@ for (const front of [true, false]) {
   })
 }
 
-describe("declared routes", () => {
+describe("routes", () => {
   let running: Running
   beforeAll(async () => {
     running = await start(served(fakeViews(), { front: true }))
@@ -196,7 +197,7 @@ describe("declared routes", () => {
   const get = (path: string, more: Partial<Ask> = {}): Promise<Answer> =>
     request(running.url, { path, token: secret, ...more })
 
-  it("D6 a defect of a handler is 500 INTERNAL, without its reason, on hot and declared routes", async () => {
+  it("D6 a defect of a handler is 500 INTERNAL, without its reason", async () => {
     for (const answer of [
       await post("/view/register", registration("DEFECT")),
       await post("/ingest", change("defect"))

@@ -10,6 +10,7 @@ import type { AddressInfo } from "node:net"
 import { it } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Redacted, TestClock } from "effect"
 import { describe, expect, test } from "vitest"
+import { ingest } from "../../../kit/checks/viewsAsked.ts"
 import type { Change } from "../../../src/core/record/change.ts"
 import type { Obj, RecordId } from "../../../src/core/surql/values/value.ts"
 import * as HttpJobReports from "../../../src/drivers/httpJobReports.ts"
@@ -48,7 +49,7 @@ const overViews = (records: ReadonlyArray<Obj>): Layer.Layer<JobStore | Views, J
         joins: ({ id, op }) =>
           op === "DELETE" && id.table === "mail_job" ? ViewRecords.deletion(Rows.leaseId(id)) : undefined
       })
-      for (const doc of records) yield* Effect.orDie(views.ingest([change("CREATE", doc)]))
+      for (const doc of records) yield* Effect.orDie(ingest(views, [change("CREATE", doc)]))
       return Context.make(Views, views).pipe(Context.add(JobStore, Records.make(ViewRecords.make(views))))
     })
   )
@@ -58,8 +59,8 @@ jobStoreSuite(
   overViews,
   (ms) => TestClock.adjust(ms),
   (doc) =>
-    Effect.flatMap(Views, ({ ingest }) =>
-      Effect.asVoid(Effect.orDie(ingest([change("DELETE", { id: doc["id"] }), change("CREATE", doc)])))
+    Effect.flatMap(Views, (views) =>
+      Effect.asVoid(Effect.orDie(ingest(views, [change("DELETE", { id: doc["id"] }), change("CREATE", doc)])))
     )
 )
 

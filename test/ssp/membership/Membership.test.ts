@@ -3,11 +3,12 @@
  *
  * Why in virtual time: backoff, time-outs and heartbeats take minutes and hours that no test has.
  */
+
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { ingest, streamOf } from "../../../kit/checks/viewsAsked.ts"
 import { FakeScheduler, refusing } from "../../../kit/processes/fakeScheduler.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
-import type { Answer } from "../../../src/ports/Front.ts"
 import { inTime, startSsp } from "../clusterKit.ts"
 import { change, registration, rows } from "../viewsKit.ts"
 
@@ -99,7 +100,7 @@ describe("D20 bootstrap", () => {
         expect([phase(), scheduler.count("register")]).toEqual(["ready", 2])
         yield* views.register(registration("all", "SELECT id FROM t"))
         expect(yield* rows(views, "all")).toHaveLength(3)
-        expect(yield* Effect.flip(views.ingest([change("t:1", {}, { seq: 22 })]))).toMatchObject({ expected: 21 })
+        expect(yield* Effect.flip(ingest(views, [change("t:1", {}, { seq: 22 })]))).toMatchObject({ expected: 21 })
       })
     )
   )
@@ -132,7 +133,7 @@ describe("D20 bootstrap", () => {
         expect([phase(), lifecycle.isMeant(undefined), lifecycle.isMeant(5)]).toEqual(["ready", true, true])
         yield* views.register(registration("all", "SELECT id FROM t"))
         expect(yield* rows(views, "all")).toEqual([["t:1", 1]])
-        yield* views.ingest([change("t:2", { n: 2 })])
+        yield* ingest(views, [change("t:2", { n: 2 })])
         expect(yield* rows(views, "all")).toHaveLength(2)
         expect(
           yield* views.register(
@@ -167,7 +168,7 @@ describe("D61 a scheduler without a feed", () => {
         expect(scheduler.asked[0]).toMatchObject({ what: "register", body: { tables: [] } })
         yield* views.register(registration("all", "SELECT id FROM t"))
         expect(yield* rows(views, "all")).toHaveLength(3)
-        yield* views.ingest([change("t:9", {}, { seq: 11 })])
+        yield* ingest(views, [change("t:9", {}, { seq: 11 })])
         expect(yield* rows(views, "all")).toHaveLength(4)
         yield* lifecycle.lost("for this test")
         yield* pass(2000)
@@ -271,7 +272,7 @@ describe("D19 heartbeats", () => {
             const { loud, phase, views } = yield* startSsp(pass, scheduler, fast)
             yield* views.register(registration("all", "SELECT id FROM t"))
             const stream = yield* Effect.fork(
-              Effect.flatMap(views.stream("all", undefined, undefined), Stream.runCollect)
+              Effect.flatMap(streamOf(views, "all", undefined, undefined), Stream.runCollect)
             )
             yield* pass(0)
             scheduler.rows = many(8)
@@ -505,21 +506,16 @@ describe("what the scheduler's calls name", () => {
       inTime((pass) =>
         Effect.gen(function* () {
           const scheduler = new FakeScheduler()
-          const { ingest, phase } = yield* startSsp(pass, scheduler, fast)
-          expect(ingest.admit("Bearer wrong", "0")).toMatchObject({ status: 401 })
-          expect(ingest.admit("Bearer s3cret", "0")).toMatchObject({
-            status: 503,
-            body: expect.stringContaining("SSP_NOT_READY")
-          })
-          expect([
-            ingest.admit("Bearer s3cret", "1"),
-            ingest.admit("Bearer s3cret", undefined),
-            ingest.admit("Bearer s3cret", "no number"),
-            phase()
-          ]).toEqual([expect.any(Function), expect.any(Function), expect.any(Function), "ready"])
-          expect(ingest.admit("Bearer s3cret", "7")).toMatchObject({ status: 503 })
+          const { phase, post } = yield* startSsp(pass, scheduler, fast)
+          const named = (registration: string | undefined, token?: string) => post("/ingest", {}, registration, token)
+          expect(yield* named("0", "wrong")).toMatchObject({ status: 401 })
+          expect(yield* named("0")).toMatchObject({ status: 503, body: expect.stringContaining("SSP_NOT_READY") })
+          // Taken, and found to be no change.
+          for (const taken of ["1", undefined, "no number"])
+            expect([(yield* named(taken)).status, phase()]).toEqual([400, "ready"])
+          expect(yield* named("7")).toMatchObject({ status: 503 })
           expect(phase()).toBe("bootstrapping")
-          expect(ingest.admit("Bearer s3cret", "1")).toMatchObject({ status: 503 })
+          expect(yield* named("1")).toMatchObject({ status: 503 })
         })
       )
   )
@@ -530,16 +526,9 @@ describe("what the scheduler's calls name", () => {
         Effect.gen(function* () {
           const scheduler = new FakeScheduler()
           scheduler.epoch = 4
-          const { ingest, phase } = yield* startSsp(pass, scheduler, fast)
+          const { phase, post: ask } = yield* startSsp(pass, scheduler, fast)
           const post = (extra: { readonly [key: string]: unknown }) =>
-            Effect.async<Answer>((resume) => {
-              const admitted = ingest.admit("Bearer s3cret", undefined)
-              if (typeof admitted !== "function") return resume(Effect.succeed(admitted))
-              admitted(
-                JSON.stringify({ table: "t", op: "CREATE", id: "t:1", record: {}, seq: 11, ...extra }),
-                (answer) => resume(Effect.succeed(answer))
-              )
-            })
+            ask("/ingest", { table: "t", op: "CREATE", id: "t:1", record: {}, seq: 11, ...extra })
           expect(yield* post({ log_id: "log", epoch: 3 })).toMatchObject({
             status: 409,
             body: expect.stringContaining("STALE_EPOCH")

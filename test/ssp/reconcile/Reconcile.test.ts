@@ -18,6 +18,7 @@ import {
   type Scope,
   TestClock
 } from "effect"
+import { ingest } from "../../../kit/checks/viewsAsked.ts"
 import { Datetime } from "../../../src/core/surql/values/value.ts"
 import { DatabaseError } from "../../../src/ports/Database.ts"
 import { Serving } from "../../../src/ports/Front.ts"
@@ -216,7 +217,7 @@ describe("bootstrap", () => {
         database.highestVersion = 0
         const after = yield* node.restart
         yield* settled(after)
-        yield* after.views.ingest([change("item:3", { n: 3 })])
+        yield* ingest(after.views, [change("item:3", { n: 3 })])
         expect([versionOf(after, "item:1"), versionOf(after, "item:3")]).toEqual([51, 51])
         expect(after.views.records.tableNames()).toEqual(["item"])
       })
@@ -329,7 +330,7 @@ describe("the compare while changes flow", () => {
       database.put("item:1", { n: -1 })
       database.remove("item:2")
       database.put("item:lost", { n: 0 })
-      yield* views.ingest([change("item:0", { n: 100 }, {}, "UPDATE"), change("item:never", { n: 2 })])
+      yield* ingest(views, [change("item:0", { n: 100 }, {}, "UPDATE"), change("item:never", { n: 2 })])
       const { compared, repaired } = yield* elapse(reconcile.now)
       expect([compared, [...repaired].sort()]).toEqual([
         1_100,
@@ -366,7 +367,7 @@ describe("the compare while changes flow", () => {
       fill(database, "item", 3)
       yield* settled(node)
       const before = writtenBy(store)
-      yield* views.ingest([change("item:1", { n: "announced" }, {}, "UPDATE")])
+      yield* ingest(views, [change("item:1", { n: "announced" }, {}, "UPDATE")])
       database.before = (call) =>
         Effect.sync(() => (call.startsWith("find") ? database.put("item:1", { n: "announced" }) : undefined))
       expect((yield* elapse(reconcile.now)).repaired).toEqual([])
@@ -387,11 +388,9 @@ describe("the compare while changes flow", () => {
         yield* settled(node)
         database.put("item:1", { n: "lost" })
         database.before = (call) =>
-          Effect.sync(() =>
-            call.startsWith("find")
-              ? views.offer([change("item:1", { n: "newer" }, {}, "UPDATE")], () => undefined)
-              : undefined
-          )
+          Effect.sync(() => {
+            if (call.startsWith("find")) views.ingest([change("item:1", { n: "newer" }, {}, "UPDATE")], () => {})
+          })
         expect((yield* elapse(reconcile.now)).repaired).toEqual([])
         expect(contentOf(node, "item:1")).toBe("newer")
       })
@@ -406,7 +405,7 @@ describe("the compare while changes flow", () => {
       const fiber = yield* Effect.fork(reconcile.now)
       yield* TestClock.adjust("500 millis")
       expect(database.calls.at(-1)).toBe("chunk item")
-      yield* views.ingest([change("item:1", { n: "announced, not committed yet" }, {}, "UPDATE")])
+      yield* ingest(views, [change("item:1", { n: "announced, not committed yet" }, {}, "UPDATE")])
       expect((yield* elapse(Fiber.join(fiber))).repaired).toEqual([])
       expect(contentOf(node, "item:1")).toBe("announced, not committed yet")
     })
@@ -417,7 +416,7 @@ describe("the compare while changes flow", () => {
       const { database, reconcile, views } = node
       fill(database, "item", 3)
       yield* settled(node)
-      yield* views.ingest([change("item:1", { n: "announced" }, {}, "UPDATE")])
+      yield* ingest(views, [change("item:1", { n: "announced" }, {}, "UPDATE")])
       expect((yield* elapse(reconcile.now)).repaired).toEqual(["item:1"])
       expect(contentOf(node, "item:1")).toBe(1)
       yield* TestClock.adjust("10 seconds")

@@ -8,6 +8,7 @@
 import { it } from "@effect/vitest"
 import { Chunk, Effect, Either, Stream } from "effect"
 import { describe, expect } from "vitest"
+import { ingest, streamOf } from "../../../kit/checks/viewsAsked.ts"
 import { Evaluating } from "../../../src/core/ivm/evaluating.ts"
 import { noSlot } from "../../../src/core/view/watch.ts"
 import type { ViewEvent } from "../../../src/node/streams/viewEvent.ts"
@@ -67,7 +68,7 @@ const register = (views: Views["Type"], id: string, surql = bad, given: typeof p
   Effect.either(views.register(registration(id, surql, { params: given })))
 const events = (views: Views["Type"], id: string) =>
   Effect.map(
-    Effect.flatMap(views.stream(id, undefined, undefined), (stream) => Stream.runCollect(Stream.take(stream, 1))),
+    Effect.flatMap(streamOf(views, id, undefined, undefined), (stream) => Stream.runCollect(Stream.take(stream, 1))),
     (all) => Chunk.toReadonlyArray(all) as ReadonlyArray<ViewEvent>
   )
 
@@ -75,7 +76,7 @@ describe("D48 a view in which the process ended", () => {
   it.effect("is neither filled nor maintained from the next start on; all others are", () =>
     withWatchdog(({ die, restart, views }) =>
       Effect.gen(function* () {
-        yield* views.ingest([change("t:1", { n: 1 }), change("t:2", { n: 2 })])
+        yield* ingest(views, [change("t:1", { n: 1 }), change("t:2", { n: 2 })])
         yield* register(views, "bad")
         yield* register(views, "good", "SELECT id FROM t", null)
         for (const again of [yield* die, yield* restart]) {
@@ -127,7 +128,7 @@ describe("D48 a view in which the process ended", () => {
         yield* register(views, "bad")
         yield* register(views, "twin")
         const again = yield* die
-        yield* again.ingest([change("t:2", { n: 2 })])
+        yield* ingest(again, [change("t:2", { n: 2 })])
         expect(yield* Effect.flip(again.free("good"))).toMatchObject({ _tag: "ViewNotFound" })
         yield* again.free("_svc_query:twin")
         for (const now of [again, yield* restart]) {

@@ -4,9 +4,11 @@
  * What HTTP cannot show is shown here: that nothing is applied that is not durable, that one flush serves many, and
  * what a restart remembers.
  */
+
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
+import { ingest, streamOf } from "../../../kit/checks/viewsAsked.ts"
 import { DatabaseError } from "../../../src/ports/Database.ts"
 import { change, registration, rows, withViews } from "../viewsKit.ts"
 
@@ -16,11 +18,11 @@ describe("durable before visible", () => {
       Effect.gen(function* () {
         yield* views.register(registration("a", "SELECT * FROM t"))
         store.before = Effect.fail(new DatabaseError({ reason: "failed", message: "database or disk is full" }))
-        const failed = yield* Effect.flip(views.ingest([change("t:1", { n: 1 }), change("t:2", {})]))
+        const failed = yield* Effect.flip(ingest(views, [change("t:1", { n: 1 }), change("t:2", {})]))
         expect(failed).toMatchObject({ _tag: "StoreFailed", message: expect.stringContaining("disk is full") })
         expect(yield* rows(views, "a")).toEqual([])
         store.before = Effect.void
-        expect(yield* views.ingest([change("t:1", { n: 1 })])).toEqual({ views_affected: 1, edges_updated: 1 })
+        expect(yield* ingest(views, [change("t:1", { n: 1 })])).toEqual({ views_affected: 1, edges_updated: 1 })
         expect(yield* rows(views, "a")).toEqual([["t:1", 1]])
       })
     )
@@ -34,7 +36,7 @@ describe("durable before visible", () => {
         yield* Effect.flip(views.register(registration("a", "SELECT * FROM u")))
         yield* Effect.flip(views.register(registration("b", "SELECT * FROM u")))
         store.before = Effect.void
-        yield* views.ingest([change("t:1", {})])
+        yield* ingest(views, [change("t:1", {})])
         expect(yield* rows(views, "a")).toEqual([["t:1", 1]])
         expect(yield* Effect.flip(views.read("b", undefined))).toMatchObject({ _tag: "ViewNotFound" })
         expect((yield* views.debugDeps).shapes.length).toBe(1)
@@ -47,12 +49,12 @@ describe("durable before visible", () => {
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()
         store.before = Deferred.await(gate)
-        const first = yield* Effect.fork(views.ingest([change("t:0", {})]))
+        const first = yield* Effect.fork(ingest(views, [change("t:0", {})]))
         yield* Effect.yieldNow()
         const rest = yield* Effect.fork(
           Effect.forEach(
             Array.from({ length: 8 }, (_, i) => i + 1),
-            (i) => views.ingest([change(`t:${i}`, {})]),
+            (i) => ingest(views, [change(`t:${i}`, {})]),
             { concurrency: "unbounded" }
           )
         )
@@ -70,11 +72,16 @@ describe("durable before visible", () => {
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()
         store.before = Deferred.await(gate)
-        const running = yield* Effect.fork(views.ingest([change("t:0", {})]))
+        const running = yield* Effect.fork(ingest(views, [change("t:0", {})]))
         yield* Effect.repeatN(Effect.yieldNow(), 20)
-        const waiting = yield* Effect.fork(views.ingest(Array.from({ length: 10 }, (_, i) => change(`u:${i}`, {}))))
+        const waiting = yield* Effect.fork(
+          ingest(
+            views,
+            Array.from({ length: 10 }, (_, i) => change(`u:${i}`, {}))
+          )
+        )
         yield* Effect.repeatN(Effect.yieldNow(), 20)
-        const refused = yield* Effect.flip(views.ingest([change("t:1", {})]))
+        const refused = yield* Effect.flip(ingest(views, [change("t:1", {})]))
         expect(refused).toMatchObject({
           _tag: "Overloaded",
           retryAfterSecs: 1,
@@ -95,19 +102,21 @@ describe("D5 positions", () => {
       Effect.gen(function* () {
         const at = (seq: number, extra: object = {}) => ({ seq, log_id: "log", epoch: 3, ...extra })
         yield* views.register(registration("a", "SELECT * FROM t"))
-        yield* views.ingest([change("t:1", {}, at(41)), change("t:2", {}, at(42))])
-        expect(yield* views.ingest([change("t:1", { again: true }, at(41))])).toEqual({
+        yield* ingest(views, [change("t:1", {}, at(41)), change("t:2", {}, at(42))])
+        expect(yield* ingest(views, [change("t:1", { again: true }, at(41))])).toEqual({
           views_affected: 0,
           edges_updated: 0
         })
-        expect(yield* Effect.flip(views.ingest([change("t:3", {}, at(43)), change("t:4", {}, at(45))]))).toMatchObject({
-          _tag: "SequenceGap",
-          expected: 43
-        })
-        expect(yield* Effect.flip(views.ingest([change("t:3", {}, at(43, { epoch: 2 }))]))).toMatchObject({
+        expect(yield* Effect.flip(ingest(views, [change("t:3", {}, at(43)), change("t:4", {}, at(45))]))).toMatchObject(
+          {
+            _tag: "SequenceGap",
+            expected: 43
+          }
+        )
+        expect(yield* Effect.flip(ingest(views, [change("t:3", {}, at(43, { epoch: 2 }))]))).toMatchObject({
           _tag: "StaleEpoch"
         })
-        expect(yield* Effect.flip(views.ingest([change("t:3", {}, at(43, { log_id: "other" }))]))).toMatchObject({
+        expect(yield* Effect.flip(ingest(views, [change("t:3", {}, at(43, { log_id: "other" }))]))).toMatchObject({
           _tag: "StaleEpoch"
         })
         expect(yield* rows(views, "a")).toEqual([
@@ -115,11 +124,11 @@ describe("D5 positions", () => {
           ["t:2", 1]
         ])
         const again = yield* restart
-        expect(yield* Effect.flip(again.ingest([change("t:4", {}, at(44))]))).toMatchObject({
+        expect(yield* Effect.flip(ingest(again, [change("t:4", {}, at(44))]))).toMatchObject({
           _tag: "SequenceGap",
           expected: 43
         })
-        yield* again.ingest([change("t:3", {}, at(43))])
+        yield* ingest(again, [change("t:3", {}, at(43))])
         expect(yield* rows(again, "a")).toEqual([
           ["t:1", 1],
           ["t:2", 1],
@@ -138,7 +147,7 @@ describe("the life of a view", () => {
         yield* views.register(registration("b", "select *  from t where u = $who", { params: { who: "x" } }))
         yield* views.register(registration("c", "SELECT * FROM t WHERE u = 'y'"))
         expect((yield* views.debugDeps).shapes).toMatchObject([{ instances: 2 }])
-        expect(yield* views.ingest([change("t:1", { u: "x" })])).toEqual({ views_affected: 2, edges_updated: 2 })
+        expect(yield* ingest(views, [change("t:1", { u: "x" })])).toEqual({ views_affected: 2, edges_updated: 2 })
       })
     )
   )
@@ -184,12 +193,12 @@ describe("the life of a view", () => {
       withViews(({ views, restart }) =>
         Effect.gen(function* () {
           yield* views.register(registration("a", "SELECT * FROM t WHERE n > 1 ORDER BY n"))
-          for (let i = 0; i < 5; i++) yield* views.ingest([change("t:1", { n: i }, {}, "UPDATE")])
+          for (let i = 0; i < 5; i++) yield* ingest(views, [change("t:1", { n: i }, {}, "UPDATE")])
           const before = yield* views.read("a", "tree")
           expect(before.content_generation).toBe(4)
           const again = yield* restart
           expect(yield* again.read("a", "tree")).toEqual(before)
-          yield* again.ingest([change("t:1", { n: 9 }, {}, "UPDATE")])
+          yield* ingest(again, [change("t:1", { n: 9 }, {}, "UPDATE")])
           expect((yield* again.read("a", undefined)).content_generation).toBe(5)
           expect(yield* rows(again, "a")).toEqual([["t:1", 6]])
         })
@@ -203,7 +212,7 @@ describe("the life of a view", () => {
         Effect.gen(function* () {
           const text = "SELECT kind, count() AS n FROM t GROUP BY kind"
           yield* views.register(registration("a", text))
-          for (let i = 0; i < 6; i++) yield* views.ingest([change(`t:${i}`, { kind: i % 2 })])
+          for (let i = 0; i < 6; i++) yield* ingest(views, [change(`t:${i}`, { kind: i % 2 })])
           const before = yield* views.read("a", "flat")
           const again = yield* restart
           const after = yield* again.read("a", "flat")
@@ -213,7 +222,7 @@ describe("the life of a view", () => {
           const versions = (answer: typeof before) =>
             (answer.result_data as ReadonlyArray<readonly [string, number]>).map(([, version]) => version)
           expect(versions(after).every((version, i) => version >= (versions(before)[i] ?? 0))).toBe(true)
-          yield* again.ingest([change("t:9", { kind: 1 })])
+          yield* ingest(again, [change("t:9", { kind: 1 })])
           expect((yield* again.read("a", "flat")).result_hash).not.toBe(before.result_hash)
         })
       )
@@ -223,13 +232,13 @@ describe("the life of a view", () => {
     withViews(({ views, restart }) =>
       Effect.gen(function* () {
         yield* views.register(registration("a", "SELECT * FROM t"))
-        yield* views.ingest([
+        yield* ingest(views, [
           change("t:1", { n: 1 }),
           change("t:1", { n: 2 }, {}, "UPDATE"),
           change("t:1", {}, {}, "DELETE")
         ])
         const again = yield* restart
-        yield* again.ingest([change("t:1", { n: 1 })])
+        yield* ingest(again, [change("t:1", { n: 1 })])
         expect(yield* rows(again, "a")).toEqual([["t:1", 3]])
       })
     )
@@ -240,14 +249,14 @@ describe("the life of a view", () => {
       Effect.gen(function* () {
         yield* views.register(registration("a", "SELECT * FROM t"))
         const take = (lastEventId: string | undefined, count: number) =>
-          Effect.flatMap(views.stream("a", undefined, lastEventId), (stream) =>
+          Effect.flatMap(streamOf(views, "a", undefined, lastEventId), (stream) =>
             Stream.runCollect(Stream.take(stream, count))
           )
         const [snapshot] = [...(yield* take(undefined, 1))]
-        for (let i = 1; i <= 3; i++) yield* views.ingest([change(`t:${i}`, {})])
+        for (let i = 1; i <= 3; i++) yield* ingest(views, [change(`t:${i}`, {})])
         const missed = [...(yield* take(snapshot?.id, 3))]
         expect(missed.map((event) => event.event)).toEqual(["delta", "delta", "delta"])
-        for (let i = 4; i <= 9; i++) yield* views.ingest([change(`t:${i}`, {})])
+        for (let i = 4; i <= 9; i++) yield* ingest(views, [change(`t:${i}`, {})])
         expect([...(yield* take(missed[2]?.id, 1))][0]?.event).toBe("snapshot")
         expect([...(yield* take("nonsense.1", 1))][0]?.event).toBe("snapshot")
       })
@@ -260,7 +269,9 @@ describe("the life of a view", () => {
         const ends = (act: Effect.Effect<unknown, unknown>) =>
           Effect.gen(function* () {
             yield* views.register(registration("a", "SELECT * FROM t"))
-            const fiber = yield* Effect.fork(Effect.flatMap(views.stream("a", undefined, undefined), Stream.runCollect))
+            const fiber = yield* Effect.fork(
+              Effect.flatMap(streamOf(views, "a", undefined, undefined), Stream.runCollect)
+            )
             yield* Effect.repeatN(Effect.yieldNow(), 20)
             yield* act
             return [...(yield* Fiber.join(fiber))].at(-1)

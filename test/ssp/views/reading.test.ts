@@ -4,8 +4,9 @@
  */
 
 import { it } from "@effect/vitest"
-import { Chunk, Effect, Either, Fiber, Stream } from "effect"
+import { Chunk, Effect, Either, Exit, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
+import { ingest, streamOf } from "../../../kit/checks/viewsAsked.ts"
 import { decodeChanges } from "../../../src/core/record/change.ts"
 import { drain } from "../../../src/core/surql/evaluate/scope.ts"
 import { bytesOf, type ViewEvent } from "../../../src/node/streams/viewEvent.ts"
@@ -26,7 +27,8 @@ const withLarge = (body: (kit: Kit) => Effect.Effect<unknown, unknown>) =>
   withViews(
     (kit) =>
       Effect.gen(function* () {
-        yield* kit.views.ingest(
+        yield* ingest(
+          kit.views,
           records(
             0,
             Array.from({ length: size }, (_, i) => i)
@@ -54,7 +56,7 @@ const amid = <A, E>(views: Views["Type"], most: number, effect: Effect.Effect<A,
     let turns = 0
     yield* Effect.yieldNow()
     while ((yield* Fiber.poll(fiber))._tag === "None") {
-      if (++turns <= most) yield* views.ingest(records(turns, ends))
+      if (++turns <= most) yield* ingest(views, records(turns, ends))
       yield* Effect.yieldNow()
     }
     return { turns, result: yield* Fiber.join(fiber) }
@@ -116,7 +118,7 @@ describe("a large result", () => {
           const step = (turns: number) =>
             Effect.suspend(() => {
               n++
-              const deliver = (i: number) => views.ingest(inStep(++seq, i === 0, { i, n, text }))
+              const deliver = (i: number) => ingest(views, inStep(++seq, i === 0, { i, n, text }))
               return deliver(ends[0]!).pipe(
                 Effect.zipRight(Effect.repeatN(Effect.yieldNow(), turns)),
                 Effect.zipRight(Effect.suspend(() => deliver(ends[1]!)))
@@ -154,7 +156,7 @@ describe("a large result", () => {
           const { result, turns } = yield* amid(
             views,
             most,
-            Effect.flatMap(views.stream("large", undefined, undefined), (stream) =>
+            Effect.flatMap(streamOf(views, "large", undefined, undefined), (stream) =>
               Stream.runCollect(Stream.takeUntil(stream, (event) => numbered(event) >= until))
             )
           )
@@ -231,8 +233,14 @@ it.effect(
         yield* views.register(registration("small", "SELECT * FROM t WHERE i = 1"))
         const answered: Array<string> = []
         const look = (id: string) =>
-          views.look(id, undefined, undefined, (looked) => answered.push(`${id} ${looked?.pieces !== undefined}`))
-        expect([look("small"), answered.splice(0), look("nothing")]).toEqual([true, ["small true"], false])
+          views.look(id, { format: undefined, ifNoneMatch: undefined, sees: "kinds" }, (looked) =>
+            answered.push(`${id} ${Exit.isSuccess(looked) && looked.value.pieces !== undefined}`)
+          )
+        expect([look("small"), look("nothing"), answered.splice(0)]).toEqual([
+          undefined,
+          undefined,
+          ["small true", "nothing false"]
+        ])
         const abandon = look("large")
         expect([typeof abandon, answered]).toEqual(["function", []])
         if (typeof abandon === "function") abandon()

@@ -2,9 +2,11 @@
  * Everything replaced by what was pulled from a scheduler: in one step for readers, in slices for the process
  * (D20).
  */
+
 import { it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
+import { ingest, streamOf } from "../../../kit/checks/viewsAsked.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import type { StoredRecord } from "../../../src/ports/Database.ts"
 import type { Views } from "../../../src/ssp/views/Views.ts"
@@ -34,11 +36,11 @@ describe("replace", () => {
     () =>
       withViews(({ store, views }) =>
         Effect.gen(function* () {
-          yield* views.ingest([change("t:old", { n: 5 }), change("t:1", { n: 5 })])
+          yield* ingest(views, [change("t:old", { n: 5 }), change("t:1", { n: 5 })])
           const { content_generation: before } = yield* views.register(registration("direct", all))
           yield* views.register(registration("placed", all, { assignment: 3 }))
           const streams = yield* Effect.forEach(["direct", "placed"], (id) =>
-            Effect.fork(Effect.flatMap(views.stream(id, undefined, undefined), Stream.runCollect))
+            Effect.fork(Effect.flatMap(streamOf(views, id, undefined, undefined), Stream.runCollect))
           )
           yield* Effect.repeatN(Effect.yieldNow(), 10)
           yield* views.replace(incoming(3, 10, (key) => key === "direct"))
@@ -55,7 +57,7 @@ describe("replace", () => {
               data: { reason: "rebootstrap" }
             })
           expect(
-            yield* views.ingest([change("t:0", { n: 9 }, { seq: 11, log_id: "log", epoch: 1 }, "UPDATE")])
+            yield* ingest(views, [change("t:0", { n: 9 }, { seq: 11, log_id: "log", epoch: 1 }, "UPDATE")])
           ).toMatchObject({ views_affected: 1 })
           expect(yield* rows(views, "direct")).toEqual([
             ["t:0", 2],
@@ -72,10 +74,10 @@ describe("replace", () => {
     () =>
       withViews(({ views }) =>
         Effect.gen(function* () {
-          yield* views.ingest([change("t:0", {}, { seq: 500, log_id: "older", epoch: 7 })])
+          yield* ingest(views, [change("t:0", {}, { seq: 500, log_id: "older", epoch: 7 })])
           yield* views.replace(incoming(1))
           const at = (seq: number, more = {}) =>
-            views.ingest([change("t:0", { n: seq }, { seq, log_id: "log", epoch: 1, ...more }, "UPDATE")])
+            ingest(views, [change("t:0", { n: seq }, { seq, log_id: "log", epoch: 1, ...more }, "UPDATE")])
           expect(yield* Effect.flip(at(12))).toMatchObject({ _tag: "SequenceGap", expected: 11 })
           expect(yield* Effect.flip(at(11, { log_id: "older" }))).toMatchObject({ _tag: "StaleEpoch", otherLog: true })
           expect(yield* Effect.flip(at(11, { epoch: 0 }))).toMatchObject({ _tag: "StaleEpoch", otherLog: false })
@@ -92,12 +94,12 @@ describe("replace", () => {
     withViews(
       ({ views }) =>
         Effect.gen(function* () {
-          yield* views.ingest([change("t:old", { n: 1 })])
+          yield* ingest(views, [change("t:old", { n: 1 })])
           yield* views.register(registration("direct", all))
           const replacing = yield* Effect.fork(views.replace(incoming(size)))
           const late = yield* Effect.fork(views.register(registration("late", all)))
           const offered = yield* Effect.fork(
-            views.ingest([change("t:old", { n: 2 }, { seq: 11, log_id: "log", epoch: 1 })])
+            ingest(views, [change("t:old", { n: 2 }, { seq: 11, log_id: "log", epoch: 1 })])
           )
           let turns = 0
           while ((yield* Fiber.poll(replacing))._tag === "None") {

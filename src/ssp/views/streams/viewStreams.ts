@@ -3,25 +3,19 @@
  * tells them.
  */
 
-import { Duration, Effect, Stream } from "effect"
+import { Duration, Effect } from "effect"
 import { drain } from "../../../core/surql/evaluate/scope.ts"
 import type { Feed, Follower, Following, Taker } from "../../../node/streams/feed.ts"
-import { bytesOf, type EndReason, endOf, type ViewEvent } from "../../../node/streams/viewEvent.ts"
+import { bytesOf, type EndReason, endOf } from "../../../node/streams/viewEvent.ts"
 import type { Turn } from "../../../ports/Turn.ts"
-import { type Format, Overloaded, type StreamFormat, type ViewNotFound, type ViewQuarantined } from "../../viewTypes.ts"
+import { type Format, Overloaded, type StreamFormat } from "../../viewTypes.ts"
 import type { AppliedChange } from "../committer.ts"
 import type { Reading, Snapshot } from "../reading.ts"
 import { answerOf, formatOf, generationOf, type Registered, type Registry } from "../registry.ts"
 import type { StreamLimits } from "../viewLimits.ts"
 import { prepared } from "./eventBytes.ts"
 import { missedBy } from "./missed.ts"
-import { streamOf } from "./pulled.ts"
 import { RowStreams, type RowStreamsParts } from "./rowStreams.ts"
-
-type Find = Effect.Effect<Registered, ViewNotFound | ViewQuarantined>
-
-const ended = (reason: EndReason): Stream.Stream<ViewEvent> =>
-  Stream.make<[ViewEvent]>({ event: "end", id: undefined, data: { reason } })
 
 /** A snapshot that takes no more is kept for the next follower. */
 const keptBytes = 65_536
@@ -85,20 +79,6 @@ export class ViewStreams {
           message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`,
           retryAfterSecs: 5
         })
-  }
-
-  open(
-    find: Find,
-    id: string,
-    format: StreamFormat | undefined,
-    lastEventId: string | undefined
-  ): Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded> {
-    return Effect.flatMap(find, () => {
-      const { full } = this
-      if (full !== undefined) return Effect.fail(full)
-      const stream = Effect.map(find, (view) => streamOf((taker) => this.follow(view, id, format, lastEventId, taker)))
-      return Effect.succeed(Stream.unwrap(Effect.catchAll(stream, () => Effect.succeed(ended("unregistered")))))
-    }).pipe(Effect.catchTag("ViewQuarantined", () => Effect.succeed(ended("quarantined"))))
   }
 
   publish(applied: ReadonlyArray<AppliedChange>): void {

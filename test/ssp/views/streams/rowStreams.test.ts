@@ -7,6 +7,7 @@ import { it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { describe, expect } from "vitest"
 import { applied, type RowsDeltaJson } from "../../../../kit/checks/followRows.ts"
+import { ingest } from "../../../../kit/checks/viewsAsked.ts"
 import { VirtualTime } from "../../../../kit/data/virtualTime.ts"
 import type { Following } from "../../../../src/node/streams/feed.ts"
 import { bytesOf, type ViewEvent } from "../../../../src/node/streams/viewEvent.ts"
@@ -109,10 +110,10 @@ describe("a stream of rows", () => {
           yield* views.register(registration(`v${i}`, query))
           const client = new Client(views, `v${i}`)
           for (let n = 0; n < 8; n++) {
-            yield* views.ingest([change(`t:${n}`, { n: (n * 7 + i) % 5, g: (n + i) % 2 })])
+            yield* ingest(views, [change(`t:${n}`, { n: (n * 7 + i) % 5, g: (n + i) % 2 })])
             yield* holds(views, `v${i}`, client)
           }
-          yield* views.ingest([change("t:3", {}, {}, "DELETE")])
+          yield* ingest(views, [change("t:3", {}, {}, "DELETE")])
           yield* holds(views, `v${i}`, client)
           expect(kinds(client).filter((kind) => kind === "delta").length).toBeGreaterThan(3)
           client.close()
@@ -127,8 +128,8 @@ describe("a stream of rows", () => {
         yield* views.register(registration("a", "SELECT * FROM t"))
         yield* views.register(registration("b", "SELECT * FROM t"))
         const clients = [new Client(views, "a"), new Client(views, "b")]
-        yield* views.ingest(records(9))
-        yield* views.ingest([change("t:1", { n: 100 }, {}, "UPDATE"), change("t:2", {}, {}, "DELETE")])
+        yield* ingest(views, records(9))
+        yield* ingest(views, [change("t:1", { n: 100 }, {}, "UPDATE"), change("t:2", {}, {}, "DELETE")])
         for (const [i, id] of ["a", "b"].entries()) yield* holds(views, id, clients[i]!)
         expect(clients.map(kinds)).toEqual([
           ["snapshot", "delta", "delta"],
@@ -145,12 +146,12 @@ describe("a stream of rows", () => {
       Effect.gen(function* () {
         yield* views.register(registration("a", "SELECT * FROM t"))
         const gone = new Client(views, "a")
-        yield* views.ingest(records(2))
+        yield* ingest(views, records(2))
         yield* settled
         const { lastId } = gone
         gone.close()
-        yield* views.ingest([change("t:5", { n: 5 })])
-        yield* views.ingest([change("t:6", { n: 6 })])
+        yield* ingest(views, [change("t:5", { n: 5 })])
+        yield* ingest(views, [change("t:6", { n: 6 })])
         yield* settled
         const back = new Client(views, "a", lastId, gone.rows)
         yield* settled
@@ -158,7 +159,7 @@ describe("a stream of rows", () => {
         expect(back.rows).toHaveLength(4)
         back.close()
         for (let n = 0; n < 7; n++) {
-          yield* views.ingest([change(`t:9${n}`, { n })])
+          yield* ingest(views, [change(`t:9${n}`, { n })])
           yield* settled
         }
         const late = new Client(views, "a", lastId)
@@ -174,10 +175,10 @@ describe("a stream of rows", () => {
     withViews(({ views }) =>
       Effect.gen(function* () {
         const text = "x".repeat(2_000)
-        yield* views.ingest([change("t:1", { text, n: 1 }), change("t:2", { text, n: 2 })])
+        yield* ingest(views, [change("t:1", { text, n: 1 }), change("t:2", { text, n: 2 })])
         yield* views.register(registration("a", "SELECT * FROM t"))
         const client = new Client(views, "a")
-        yield* views.ingest([change("t:2", { text, n: 3 }, {}, "UPDATE")])
+        yield* ingest(views, [change("t:2", { text, n: 3 }, {}, "UPDATE")])
         yield* holds(views, "a", client)
         expect(client.events[1]!.data).toEqual({
           patch: [[1, [[["n"], 3]]]],
@@ -190,15 +191,15 @@ describe("a stream of rows", () => {
     withViews(
       ({ views }) =>
         Effect.gen(function* () {
-          yield* views.ingest(records(700, { text: "x".repeat(1_000) }))
+          yield* ingest(views, records(700, { text: "x".repeat(1_000) }))
           yield* views.register(registration("a", "SELECT * FROM t ORDER BY n"))
           const client = new Client(views, "a")
           for (let n = 0; n < 30 && client.rows === undefined; n++) {
-            yield* views.ingest([change(`t:${n}`, { n, text: `now ${n}` }, {}, "UPDATE")])
+            yield* ingest(views, [change(`t:${n}`, { n, text: `now ${n}` }, {}, "UPDATE")])
             yield* Effect.yieldNow()
           }
           yield* settled
-          yield* views.ingest([change("t:699", { n: -1, text: "first" }, {}, "UPDATE")])
+          yield* ingest(views, [change("t:699", { n: -1, text: "first" }, {}, "UPDATE")])
           yield* holds(views, "a", client)
           const snapshots = client.events.filter(({ event }) => event === "snapshot")
           expect(snapshots.length).toBeGreaterThan(3)
@@ -214,10 +215,10 @@ describe("a stream of rows", () => {
       Effect.gen(function* () {
         yield* views.register(registration("a", "SELECT id, n + 1 AS m FROM t"))
         const client = new Client(views, "a")
-        yield* views.ingest([change("t:1", { n: 1 }), change("t:2", { n: true })])
+        yield* ingest(views, [change("t:1", { n: 1 }), change("t:2", { n: true })])
         yield* holds(views, "a", client)
         expect(client.errors).toHaveLength(1)
-        yield* views.ingest([change("t:2", { n: 2 }, {}, "UPDATE")])
+        yield* ingest(views, [change("t:2", { n: 2 }, {}, "UPDATE")])
         yield* holds(views, "a", client)
         expect(client.errors).toEqual([])
       })
@@ -229,10 +230,10 @@ describe("a stream of rows", () => {
         yield* views.register(registration("a", "SELECT * FROM ONLY t:1"))
         const client = new Client(views, "a")
         expect(client.events[0]!.data).toMatchObject({ only: true, rows: [] })
-        yield* views.ingest([change("t:1", { n: 1 })])
+        yield* ingest(views, [change("t:1", { n: 1 })])
         yield* settled
         expect(client.rows).toEqual([{ id: "t:1", n: 1 }])
-        yield* views.ingest([change("t:1", {}, {}, "DELETE")])
+        yield* ingest(views, [change("t:1", {}, {}, "DELETE")])
         yield* settled
         expect(client.rows).toEqual([])
       })
@@ -267,10 +268,10 @@ describe("a stream of rows", () => {
       Effect.gen(function* () {
         yield* views.register(registration("a", "SELECT * FROM t"))
         const client = new Client(views, "a")
-        yield* views.ingest([change("t:1", { text: "x".repeat(600_000) })])
+        yield* ingest(views, [change("t:1", { text: "x".repeat(600_000) })])
         yield* settled
         expect(client.ended).toBeUndefined()
-        yield* views.ingest([change("t:2", { text: "x".repeat(600_000) })])
+        yield* ingest(views, [change("t:2", { text: "x".repeat(600_000) })])
         yield* settled
         const ended = { reason: "tooLarge", message: expect.stringMatching(/1000000 bytes.*SVC_VIEW_RESULT_BYTES/) }
         expect(client.ended).toEqual(ended)
@@ -279,7 +280,7 @@ describe("a stream of rows", () => {
         yield* settled
         expect(another.ended).toEqual(ended)
         another.close()
-        yield* views.ingest([change("t:2", {}, {}, "DELETE")])
+        yield* ingest(views, [change("t:2", {}, {}, "DELETE")])
         yield* holds(views, "a", new Client(views, "a"))
       })
     )
@@ -291,7 +292,7 @@ describe("a stream of rows", () => {
         Effect.gen(function* () {
           const kept = () => views.figures().streamedChars
           const passes = (ms: number) => Effect.promise(() => time.advance(ms))
-          yield* views.ingest(records(5))
+          yield* ingest(views, records(5))
           yield* views.register(registration("a", "SELECT * FROM t"))
           expect(kept()).toBe(0)
           const client = new Client(views, "a")

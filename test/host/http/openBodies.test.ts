@@ -12,7 +12,7 @@ import { until } from "../../../kit/processes/Door.ts"
 import { listen, shut } from "../../../kit/processes/listening.ts"
 import { layerOver } from "../../../src/drivers/httpSchedulerClient.ts"
 import * as Exchange from "../../../src/host/http/exchange.ts"
-import { HotLines } from "../../../src/host/http/hotLines.ts"
+import { OpenBodies } from "../../../src/host/http/openBodies.ts"
 import { type AppliedWords, SchedulerClient, type WordsOver } from "../../../src/ports/SchedulerClient.ts"
 
 const afterwards = closing()
@@ -24,11 +24,11 @@ const serve = async (listener: RequestListener): Promise<number> => {
 }
 
 /** A server that takes lines; `take` refuses one by false. */
-const taking = async (take: (line: string) => boolean, lines = new HotLines()) => {
+const taking = async (take: (line: string) => boolean, lines = new OpenBodies()) => {
   const requests: Array<IncomingMessage> = []
   const port = await serve((request: IncomingMessage, response: ServerResponse) => {
     requests.push(request)
-    lines.serve(request, response, "application/x-ndjson", 100, take)
+    lines.take(request, response, "application/x-ndjson", 100, take)
   })
   return { port, lines, requests }
 }

@@ -1,6 +1,5 @@
 /**
- * Reads and streams that the server answers by callback, beside the declared routes: both write the same bytes. A query
- * with a name that the hot route does not know is left to the declared one.
+ * Reads and streams of views, by a bare target and by one with a query that means nothing: both write the same bytes.
  */
 import { request as node } from "node:http"
 import { createGunzip } from "node:zlib"
@@ -62,25 +61,25 @@ const open = (path: string, headers: { readonly [name: string]: string } = {}): 
 const ids = ["all", "failing", "ordered", "odd/ä ✓", "one"].map(encodeURIComponent)
 const plain = ({ headers, status, text }: Read): unknown => ({ headers, status, text })
 
-test("D8 results read by the hot route are those of the declared one, headers and bytes", async () => {
+test("D8 results are the same with a query that means nothing, headers and bytes", async () => {
   for (const id of [...ids, "nothing", "%E0%A4%A", "all/more"])
     for (const query of ["", "?format=flat", "?format=tree", "?format=streaming", "?format=other"]) {
-      const [hot, declared] = [
+      const [bare, queried] = [
         await open(`/view/${id}${query}`),
         await open(`/view/${id}${query}${query === "" ? "?" : "&"}_=1`)
       ]
-      expect([id, query, plain(hot)]).toEqual([id, query, plain(declared)])
+      expect([id, query, plain(bare)]).toEqual([id, query, plain(queried)])
     }
   const both = (headers: { readonly [name: string]: string }): Promise<ReadonlyArray<Read>> =>
     Promise.all(["", "?_=1"].map((query) => open(`/view/all${query}`, headers)))
-  const [hot, declared] = await both({ authorization: "Bearer wrong" })
-  expect([hot!.status, plain(hot!)]).toEqual([401, plain(declared!)])
+  const [bare, queried] = await both({ authorization: "Bearer wrong" })
+  expect([bare!.status, plain(bare!)]).toEqual([401, plain(queried!)])
   const [read, asDeclared] = await both({ origin: "https://app.example" })
   expect(read!.headers["access-control-allow-origin"]).toBe("https://app.example")
   expect(plain(read!)).toEqual(plain(asDeclared!))
 })
 
-test("D8 a result that the reader has is 304 by both routes, until it changes; one with errors has no tag", async () => {
+test("D8 a result that the reader has is 304 with either target, until it changes; one with errors has no tag", async () => {
   const tags: Array<string> = []
   for (const [path, marked] of [
     ["/view/all", "/view/all?_=1"],
@@ -115,7 +114,7 @@ test("D8 a result that the reader has is 304 by both routes, until it changes; o
   expect(closed.status).toBe(401)
 })
 
-test("D8 results are gzip for clients that take it, the same by both routes, from 1 KiB on and with a weak tag", async () => {
+test("D8 results are gzip for clients that take it, the same with either target, from 1 KiB on and with a weak tag", async () => {
   const origin = "https://app.example"
   for (const asked of ["/view/all?format=tree", "/view/all?format=tree&_=1"]) {
     const whole = await open(asked, { origin })
@@ -152,7 +151,7 @@ test("D8 results are gzip for clients that take it, the same by both routes, fro
   stream.close()
 })
 
-test("D11 streams of the hot route are those of the declared one, headers and bytes, from the snapshot and from an event on", async () => {
+test("D11 streams are the same with a query that means nothing, headers and bytes, from the snapshot and from an event on", async () => {
   const of = (id: string, query: string, from?: string): Promise<Read> =>
     open(`/view/${id}/stream${query}`, {
       origin: "https://app.example",
@@ -180,7 +179,7 @@ test("D11 streams of the hot route are those of the declared one, headers and by
   await until("all are at the last change", () =>
     pairs.every((pair, i) => pair.every((read) => stands(read!, now[Math.floor(i / 3)]!)))
   )
-  for (const [hot, declared] of pairs) expect(plain(hot!)).toEqual(plain(declared!))
+  for (const [bare, queried] of pairs) expect(plain(bare!)).toEqual(plain(queried!))
   const resumed = [await of("all", "", first), await of("all", "?_=1", first)]
   const last = marks(pairs[0]![0]!.text).at(-1)!
   await until("both have resumed", () => resumed.every(({ text }) => marks(text).at(-1) === last))

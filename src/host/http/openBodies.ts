@@ -1,5 +1,5 @@
 /**
- * A `POST` whose body goes on, line by line, taken by callback.
+ * A `POST` whose body goes on, taken line by line.
  *
  * The status is sent before the body has come: its client learns that lines are read as they are sent, by nothing that
  * stands between and waits for a whole body. What is wrong with a line is not answered here; the connection is cut, and
@@ -10,11 +10,11 @@ import { StringDecoder } from "node:string_decoder"
 import { LineCutter } from "../../core/record/feedLines.ts"
 
 /** The requests of a server whose bodies go on. */
-export class HotLines {
+export class OpenBodies {
   private readonly open = new Set<ServerResponse>()
 
   /** Takes lines that are not empty until `take` answers false, one has over `most` characters, or {@link end}. */
-  serve(
+  take(
     request: IncomingMessage,
     response: ServerResponse,
     contentType: string,
@@ -25,6 +25,7 @@ export class HotLines {
     const decoder = new StringDecoder("utf8")
     this.open.add(response)
     response.once("close", () => this.open.delete(response))
+    if (response.destroyed) return
     response.writeHead(200, { "content-type": contentType, "x-content-type-options": "nosniff" })
     response.flushHeaders()
     request.on("data", (bytes: Buffer) => {

@@ -1,0 +1,128 @@
+/**
+ * Node's request and response as what `ports/Front` asks of a server.
+ *
+ * A connection on which nothing moves for `silenceMs` is closed. The timer is set where an answer takes its time: a
+ * stream, a fiber that has not ended, a client that does not take its bytes. A body on its way is bounded by the
+ * server's own limit, and a timer per request is a tenth of the cost of a short one.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Chunk, Effect, Stream } from "effect"
+import type { Answer, Asked, Headers, NoText, PiecesAnswer, Reply, Sink, SinkEvents } from "../../ports/Front.ts"
+import type { OpenBodies } from "./openBodies.ts"
+import { readBody } from "./readBody.ts"
+
+interface ExchangeParts {
+  readonly silenceMs: number
+  readonly bodies: OpenBodies
+}
+
+const always = { "x-content-type-options": "nosniff" }
+
+export class NodeExchange implements Asked, Reply {
+  constructor(
+    private readonly parts: ExchangeParts,
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse
+  ) {}
+
+  get method(): string {
+    return this.request.method ?? ""
+  }
+
+  get url(): string {
+    return this.request.url ?? ""
+  }
+
+  /** Only `set-cookie` may be a list, and no request is judged by it. */
+  get headers(): Asked["headers"] {
+    return this.request.headers as Asked["headers"]
+  }
+
+  get address(): string | undefined {
+    return this.request.socket.remoteAddress
+  }
+
+  text(maxBytes: number, done: (body: string | NoText) => void): void {
+    readBody(this.request, maxBytes, done)
+  }
+
+  lines(contentType: string, most: number, take: (line: string) => boolean): void {
+    this.parts.bodies.take(this.request, this.response, contentType, most, take)
+  }
+
+  send(answer: Answer | PiecesAnswer): void {
+    const { response } = this
+    if (response.headersSent || this.isGone) return
+    const { headers, status } = answer
+    if ("body" in answer) {
+      const own = { "content-type": "application/json", "content-length": Buffer.byteLength(answer.body), ...always }
+      response.writeHead(status, headers === undefined ? own : { ...own, ...headers })
+      response.end(answer.body)
+      return
+    }
+    const { pieces } = answer
+    if (pieces.length === 0) return void response.writeHead(status, { ...always, ...headers }).end()
+    let length = 0
+    for (const piece of pieces) length += piece.length
+    response.writeHead(status, { ...always, "content-type": "application/json", ...headers, "content-length": length })
+    const last = pieces.length - 1
+    for (let i = 0; i < last; i++) response.write(pieces[i])
+    response.end(pieces[last])
+    if (response.writableLength > 0) this.bound()
+  }
+
+  stream(headers: Headers, { drained, gone }: SinkEvents): Sink {
+    const { response } = this
+    if (response.headersSent || this.isGone) {
+      gone()
+      return { write: () => false, end: () => {} }
+    }
+    this.bound()
+    response.writeHead(200, { ...always, "content-type": "text/event-stream", ...headers })
+    response.on("drain", drained)
+    response.once("close", gone)
+    return {
+      write: (bytes) => response.write(bytes),
+      end: () => void response.end()
+    }
+  }
+
+  flow(status: number, headers: Headers, body: Stream.Stream<Uint8Array, unknown>): Effect.Effect<void> {
+    const { response } = this
+    return Effect.suspend(() => {
+      if (response.headersSent || this.isGone) return Effect.void
+      this.bound()
+      response.writeHead(status, { ...always, ...headers })
+      if (this.method === "HEAD") return Effect.sync(() => void response.end())
+      const drained = Effect.unsafeMakeLatch(true)
+      response.on("drain", () => drained.unsafeOpen())
+      const write = (chunk: Chunk.Chunk<Uint8Array>): Effect.Effect<void> => {
+        for (const bytes of Chunk.toReadonlyArray(chunk)) if (!response.write(bytes)) drained.unsafeClose()
+        return drained.await
+      }
+      return Effect.matchCause(Stream.runForEachChunk(body, write), {
+        onSuccess: () => void response.end(),
+        onFailure: () => void response.destroy()
+      })
+    })
+  }
+
+  whenGone(abandon: () => void): void {
+    this.bound()
+    this.response.once("close", abandon)
+  }
+
+  fail(answer: Answer): void {
+    if (this.response.headersSent) this.response.destroy()
+    else this.send(answer)
+  }
+
+  /** A response behind another on its connection does not know when that is gone. */
+  private get isGone(): boolean {
+    return this.response.destroyed || this.request.socket.destroyed
+  }
+
+  private bound(): void {
+    this.request.socket.setTimeout(this.parts.silenceMs)
+  }
+}

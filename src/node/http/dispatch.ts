@@ -1,0 +1,273 @@
+/**
+ * The one way that a request of the contract goes, on both servers and whatever is in front of them: route, caller,
+ * readiness, body, shape, answer (D6).
+ *
+ * All of it by callback. A fiber begins where a route is answered by an effect, and only behind everything that may
+ * refuse the request before.
+ */
+import { Cause, Effect, Either, Exit, FiberId, type ParseResult, Runtime, type Scope } from "effect"
+import { reserved } from "../../core/access/scopedSecrets.ts"
+import { Audit, unknownAddress } from "../../ports/Audit.ts"
+import type { Answer, Asked, Front, NoText, PiecesAnswer, Reply } from "../../ports/Front.ts"
+import type { Caller } from "../../protocol/access.ts"
+import type { WireError } from "../../protocol/errors.ts"
+import { feedType } from "../../protocol/wire.ts"
+import * as Answers from "./answers.ts"
+import * as Bodies from "./bodies.ts"
+import type { Guard } from "./guard.ts"
+import type { AnyCall, AnyRoutes, Call, Given } from "./routes.ts"
+import { type AnyApi, type Entry, type Found, Table } from "./table.ts"
+
+export interface DispatchParts {
+  readonly api: AnyApi
+  readonly routes: AnyRoutes
+  /** By the key of the middleware that an endpoint declares. */
+  readonly guards: { readonly [check: string]: Guard }
+  /** Likewise: why the node does not take a request now. */
+  readonly gates: { readonly [check: string]: (asked: Asked) => WireError | undefined }
+  /** Why the node answers nothing at this path now. Looked at before all, and again before an effect's answer. */
+  readonly silent?: (path: string) => WireError | undefined
+  readonly maxBodyBytes: number
+}
+
+interface Surroundings extends Omit<DispatchParts, "api" | "routes"> {
+  readonly runFork: <A, E>(effect: Effect.Effect<A, E>) => ReturnType<typeof Effect.runFork<A, E>>
+  readonly turnedAway: (typeof Audit.Service)["turnedAway"]
+}
+
+const nobody: Caller["Type"] = { name: reserved.open, onlySsp: undefined, sees: "kinds" }
+
+const isAnswered = (answer: Given): answer is Answer | PiecesAnswer => !("flow" in answer)
+
+/** One request on its way. */
+class Request implements Call {
+  caller = nobody
+  text = ""
+  json: unknown = undefined
+  path: unknown
+  urlParams: unknown
+  payload: unknown = undefined
+
+  constructor(
+    private readonly around: Surroundings,
+    private readonly found: Found,
+    readonly asked: Asked,
+    private readonly reply: Reply
+  ) {
+    this.path = found.params
+  }
+
+  get endpoint(): string {
+    return this.entry.endpoint
+  }
+
+  private get entry(): Entry {
+    return this.found.entry
+  }
+
+  /** What the contract has made of the request is of the types that its route was given with. */
+  private get call(): AnyCall {
+    return this as unknown as AnyCall
+  }
+
+  private get isRaw(): boolean {
+    const { route } = this.entry
+    return "answer" in route && route.isRaw === true
+  }
+
+  begin(): void {
+    this.guarded(() => {
+      const refused = this.silenced() ?? this.judged() ?? this.closed()
+      if (refused !== undefined) return this.refuse(refused)
+      const { readsBody, route } = this.entry
+      if (!readsBody) return this.shaped()
+      const lines = "answer" in route ? route.lines : undefined
+      const maxBytes = ("answer" in route ? route.maxBodyBytes : undefined) ?? this.around.maxBodyBytes
+      if (lines !== undefined && this.asked.lines !== undefined && this.goesOn())
+        return this.asked.lines(feedType, maxBytes, this.guardedTake(lines(this)))
+      this.asked.text(maxBytes, (body) => this.guarded(() => this.read(body, maxBytes)))
+    })
+  }
+
+  readonly away = (): WireError | undefined => this.silenced() ?? this.closed()
+
+  private silenced(): WireError | undefined {
+    return this.around.silent?.(this.entry.path)
+  }
+
+  private judged(): WireError | undefined {
+    const { checks, endpoint, scope, takesTokens } = this.entry
+    if (scope === undefined) return undefined
+    const { guards, runFork, turnedAway } = this.around
+    const view = this.found.params["view_id"]
+    for (const check of checks) {
+      const guard = guards[check]
+      if (guard === undefined) continue
+      const judged = guard({ endpoint, scope, takesTokens, view }, this.asked)
+      if ("caller" in judged) {
+        this.caller = judged.caller
+        return undefined
+      }
+      const { address = unknownAddress } = this.asked
+      runFork(turnedAway({ object: endpoint, secret: judged.name, address, outcome: judged.turned.code }))
+      return judged.turned
+    }
+    throw new Error(`broken invariant: ${endpoint} asks for a secret and nothing judges it`)
+  }
+
+  private closed(): WireError | undefined {
+    for (const check of this.entry.checks) {
+      const refused = this.around.gates[check]?.(this.asked)
+      if (refused !== undefined) return refused
+    }
+    return undefined
+  }
+
+  private goesOn(): boolean {
+    const { headers } = this.asked
+    return headers["content-type"] === feedType && headers["content-length"] === undefined
+  }
+
+  private guardedTake(take: (line: string) => boolean): (line: string) => boolean {
+    return (line) => {
+      try {
+        return take(line)
+      } catch (error) {
+        this.log(Cause.die(error))
+        return false
+      }
+    }
+  }
+
+  private read(body: string | NoText, maxBytes: number): void {
+    if (typeof body !== "string") return this.refuse(Answers.fromBody(body, maxBytes))
+    this.text = body
+    if (!this.isRaw) {
+      const json = Bodies.parseJson(body)
+      if (Either.isLeft(json)) return this.refuse(json.left)
+      this.json = json.right
+    }
+    this.shaped()
+  }
+
+  /** Decodes what stands in the target, and lets the route answer. */
+  private shaped(): void {
+    const { decodePath, decodeQuery, noQuery, route } = this.entry
+    if (decodePath !== undefined) {
+      const path = decodePath(this.found.params)
+      if (Either.isLeft(path)) return this.undecodable(path.left)
+      this.path = path.right
+    }
+    // Of faults in the body and in the query those of the body are told.
+    if (!("first" in route && route.first !== undefined) && !this.isPayloadTaken()) return
+    if (decodeQuery !== undefined) {
+      if (this.found.query === undefined && noQuery !== undefined) this.urlParams = noQuery
+      else {
+        const query = decodeQuery(this.found.query ?? {})
+        if (Either.isLeft(query)) return this.undecodable(query.left)
+        this.urlParams = query.right
+      }
+    }
+    if ("answer" in route) return route.answer(this.call, this.reply)
+    if (route.first === undefined) return this.run()
+    route.first(this.call, this.reply, () =>
+      this.guarded(() => {
+        if (this.isPayloadTaken()) this.run()
+      })
+    )
+  }
+
+  private isPayloadTaken(): boolean {
+    const { decodePayload, readsBody } = this.entry
+    if (!readsBody || decodePayload === undefined || this.isRaw) return true
+    const payload = decodePayload(this.json)
+    if (Either.isRight(payload)) this.payload = payload.right
+    else this.undecodable(payload.left)
+    return Either.isRight(payload)
+  }
+
+  /** Answers by the effect of the route. */
+  private run(): void {
+    const { route } = this.entry
+    if ("answer" in route) return
+    const work: Effect.Effect<unknown, unknown, Scope.Scope> = Effect.suspend(() =>
+      "value" in route ? route.value(this.call) : route.response(this.call)
+    )
+    const fiber = this.around.runFork(
+      Effect.scoped(
+        Effect.matchCauseEffect(route.isWhole === true ? Effect.uninterruptible(work) : work, {
+          onFailure: (cause) => Effect.sync(() => this.fail(cause)),
+          onSuccess: (value) => this.answered("value" in route ? this.entry.written(value) : (value as Given))
+        })
+      )
+    )
+    fiber.addObserver((exit) => {
+      if (Exit.isFailure(exit)) this.fail(exit.cause)
+    })
+    if (fiber.unsafePoll() === null) this.reply.whenGone(() => fiber.unsafeInterruptAsFork(FiberId.none))
+  }
+
+  private answered(answer: Given): Effect.Effect<void> {
+    const refused = this.silenced()
+    if (refused !== undefined) return Effect.sync(() => this.refuse(refused))
+    return isAnswered(answer)
+      ? Effect.sync(() => this.reply.send(answer))
+      : this.reply.flow(answer.status, answer.headers, answer.flow)
+  }
+
+  readonly fail = (cause: Cause.Cause<unknown>): void => {
+    // The client has left, as a rule; one that has not is told to come again.
+    if (Cause.isInterruptedOnly(cause)) return this.reply.send({ status: 503, headers: {}, pieces: [] })
+    const refused = this.silenced()
+    if (refused !== undefined) return this.refuse(refused)
+    const answer = Answers.ofFailure(cause)
+    if (answer !== undefined) return this.reply.send(answer)
+    this.log(cause)
+    this.reply.fail(Answers.internal)
+  }
+
+  private undecodable(error: ParseResult.ParseError): void {
+    this.refuse(Answers.undecodable(error))
+  }
+
+  private refuse(error: WireError): void {
+    const answer = Answers.toAnswer(error)
+    const { route } = this.entry
+    if ("answer" in route) route.refused?.(answer.status)
+    this.reply.send(answer)
+  }
+
+  private guarded(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.log(Cause.die(error))
+      const { route } = this.entry
+      if ("answer" in route) route.refused?.(Answers.internal.status)
+      this.reply.fail(Answers.internal)
+    }
+  }
+
+  private log(cause: Cause.Cause<unknown>): void {
+    this.around.runFork(Answers.logFault(cause))
+  }
+}
+
+/** What serves the contract. */
+export const make = ({
+  api,
+  routes,
+  ...parts
+}: DispatchParts): Effect.Effect<(typeof Front.Service)["serve"], never, Audit> =>
+  Effect.gen(function* () {
+    const { turnedAway } = yield* Audit
+    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+    const table = new Table(api, routes)
+    const around: Surroundings = { ...parts, runFork, turnedAway }
+    return (asked, reply) => {
+      const found = table.find(asked.method, asked.url)
+      if (found === undefined) return false
+      new Request(around, found, asked, reply).begin()
+      return true
+    }
+  })

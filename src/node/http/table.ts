@@ -1,0 +1,155 @@
+/**
+ * The endpoints of a contract as a server meets them: which one a request names, which checks stand before it, how its
+ * parts are decoded and its answer is written.
+ *
+ * Read off the contract once. Targets are matched by the very matcher that serves the routes beside the contract, so a
+ * path means the same to both: exact, percent-encoding undone.
+ */
+import * as HttpApi from "@effect/platform/HttpApi"
+import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import { Context, Either, Option, type ParseResult, Schema, type SchemaAST } from "effect"
+import * as FindMyWay from "find-my-way-ts"
+import type { Scope } from "../../core/access/scopes.ts"
+import type { Answer } from "../../ports/Front.ts"
+import { Access, Audited, type Declaring, TakesToken } from "../../protocol/access.ts"
+import { JsonBody } from "../../protocol/jsonBody.ts"
+import { routing } from "./bodies.ts"
+import type { AnyRoute, AnyRoutes } from "./routes.ts"
+
+type Decode = (value: unknown) => Either.Either<unknown, ParseResult.ParseError>
+
+/** An endpoint and its route. */
+export interface Entry {
+  /** Method and path as declared: `GET /view/:view_id`. */
+  readonly endpoint: string
+  readonly path: string
+  /** Undefined: no caller is judged. */
+  readonly scope: Scope | undefined
+  readonly takesTokens: boolean
+  /** The operation of its audit lines; undefined where it is not audited. */
+  readonly operation: string | undefined
+  /** Keys of the middlewares that it declares. */
+  readonly checks: ReadonlySet<string>
+  readonly readsBody: boolean
+  /** Absent where there is nothing to decode, or text is taken as it is. */
+  readonly decodePath: Decode | undefined
+  readonly decodeQuery: Decode | undefined
+  /** The query that is absent, decoded; undefined where it cannot be. */
+  readonly noQuery: unknown
+  readonly decodePayload: Decode | undefined
+  /** Throws where the value breaks the contract. */
+  readonly written: (value: unknown) => Answer
+  readonly route: AnyRoute
+}
+
+/** What a request names. */
+export interface Found {
+  readonly entry: Entry
+  readonly params: { readonly [name: string]: string | undefined }
+  readonly query: { readonly [name: string]: string | Array<string> | undefined } | undefined
+}
+
+const decoderOf = (schema: Option.Option<Schema.Schema.AnyNoContext>): Decode | undefined =>
+  Option.getOrUndefined(Option.map(schema, (given) => Schema.decodeUnknownEither(given)))
+
+const isPlainText = (schema: Option.Option<Schema.Schema.AnyNoContext>): boolean =>
+  Option.exists(
+    schema,
+    ({ ast }) => ast._tag === "TypeLiteral" && ast.propertySignatures.every(({ type }) => type._tag === "StringKeyword")
+  )
+
+/** By status: of several the first whose schema the value fits. */
+const writerOf = (successes: ReadonlyMap<number, { readonly ast: Option.Option<SchemaAST.AST> }>): Entry["written"] => {
+  const ways = [...successes].map(([status, { ast }]) => ({
+    status,
+    encode: Option.map(ast, (given) => Schema.encodeUnknownEither(Schema.make<unknown, unknown, never>(given)))
+  }))
+  return (value) => {
+    let failed: ParseResult.ParseError | undefined
+    for (const { encode, status } of ways) {
+      if (Option.isNone(encode)) return { status, body: "" }
+      const encoded = encode.value(value)
+      if (Either.isRight(encoded)) return { status, body: JSON.stringify(encoded.right) }
+      failed ??= encoded.left
+    }
+    throw failed ?? new Error("broken invariant: an endpoint declares no success")
+  }
+}
+
+type Endpoint = HttpApiEndpoint.HttpApiEndpoint.AnyWithProps
+
+const entryOf = (
+  { annotations, method, path, pathSchema, payloadSchema, urlParamsSchema, middlewares }: Endpoint,
+  successes: Parameters<typeof writerOf>[0],
+  route: AnyRoute
+): Entry => {
+  const access = Context.get(annotations as Context.Context<Access>, Access)
+  const decodeQuery = decoderOf(urlParamsSchema as Option.Option<Schema.Schema.AnyNoContext>)
+  const absent = decodeQuery?.({})
+  const checks = new Set([...middlewares].map(({ key }) => key))
+  return {
+    endpoint: `${method} ${path}`,
+    path,
+    scope: access === "open" ? undefined : access,
+    takesTokens: Option.isSome(Context.getOption(annotations, TakesToken)),
+    operation: Option.getOrUndefined(Context.getOption(annotations, Audited)),
+    checks,
+    readsBody: checks.has(JsonBody.key),
+    decodePath: isPlainText(pathSchema as Option.Option<Schema.Schema.AnyNoContext>)
+      ? undefined
+      : decoderOf(pathSchema as Option.Option<Schema.Schema.AnyNoContext>),
+    decodeQuery,
+    noQuery: absent !== undefined && Either.isRight(absent) ? absent.right : undefined,
+    decodePayload: decoderOf(payloadSchema as Option.Option<Schema.Schema.AnyNoContext>),
+    written: writerOf(successes),
+    route
+  }
+}
+
+/** A contract, whatever its endpoints are. */
+export type AnyApi = HttpApi.HttpApi.Any & Declaring
+
+const entriesOf = (api: AnyApi, routes: AnyRoutes): ReadonlyArray<Entry> => {
+  const entries: Array<Entry> = []
+  HttpApi.reflect(api as unknown as HttpApi.HttpApi<string, HttpApiGroup.HttpApiGroup.Any, unknown, unknown>, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, group, successes }) => {
+      const route = routes[group.identifier]?.[endpoint.name]
+      if (route === undefined)
+        throw new Error(`broken invariant: ${endpoint.method} ${endpoint.path} is declared and has no route`)
+      entries.push(entryOf(endpoint as unknown as Endpoint, successes, route))
+    }
+  })
+  return entries
+}
+
+/** All of them, found by what a request asks. */
+export class Table {
+  readonly entries: ReadonlyArray<Entry>
+  /** Endpoints whose path has no parameter, by method and target: a look-up where the matcher takes ten. */
+  private readonly exact: ReadonlyMap<string, Found>
+  private readonly matcher = FindMyWay.make<Entry>(routing)
+
+  constructor(api: AnyApi, routes: AnyRoutes) {
+    this.entries = entriesOf(api, routes)
+    this.exact = new Map(
+      this.entries.flatMap((entry) =>
+        entry.path.includes(":") ? [] : [[entry.endpoint, { entry, params: {}, query: undefined }] as const]
+      )
+    )
+    for (const entry of this.entries)
+      this.matcher.on(entry.endpoint.slice(0, entry.endpoint.indexOf(" ")), entry.path as `/${string}`, entry)
+  }
+
+  /** A HEAD that no endpoint has is a GET without its body. */
+  find(method: string, url: string): Found | undefined {
+    const exact = this.exact.get(`${method} ${url}`)
+    if (exact !== undefined) return exact
+    const found = this.matcher.find(method, url) ?? (method === "HEAD" ? this.matcher.find("GET", url) : undefined)
+    if (found === undefined) return undefined
+    let query: Found["query"]
+    for (const _ in found.searchParams) query = found.searchParams
+    return { entry: found.handler, params: found.params, query }
+  }
+}

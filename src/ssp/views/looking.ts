@@ -1,0 +1,47 @@
+/** What a view shows, for a reader that asks by callback: read once no registration of the view is on its way. */
+import { Either, Exit } from "effect"
+import { viewKey } from "../../core/view/viewId.ts"
+import type { ViewNotFound, ViewQuarantined } from "../viewTypes.ts"
+import type { Arrivals } from "./arrivals.ts"
+import type { Look, Looked, Reading } from "./reading.ts"
+import type { Registered } from "./registry.ts"
+
+interface LookingParts {
+  readonly arrivals: Pick<Arrivals, "whenSettled">
+  readonly reading: Pick<Reading, "answer">
+  /** The view of a key now, or why there is none. */
+  readonly find: (key: string) => Either.Either<Registered, ViewNotFound | ViewQuarantined>
+}
+
+/** Calls `done` once; where that is later, answers how to abandon it. */
+export const look = (
+  { arrivals, find, reading }: LookingParts,
+  id: string,
+  how: Look,
+  done: (looked: Exit.Exit<Looked, ViewNotFound | ViewQuarantined>) => void
+): (() => void) | undefined => {
+  const key = viewKey(id) ?? ""
+  let isOver = false
+  let abandon: (() => void) | undefined
+  const end: typeof done = (looked) => {
+    isOver = true
+    done(looked)
+  }
+  const begin = (): void => {
+    if (isOver || arrivals.whenSettled(key, begin)) return
+    const found = find(key)
+    if (Either.isLeft(found)) return end(Exit.fail(found.left))
+    abandon = reading.answer(found.right, id, how, (looked) => {
+      if (Exit.isFailure(looked)) end(Exit.failCause(looked.cause))
+      // Another view has taken its place meanwhile.
+      else if (looked.value === undefined) begin()
+      else end(Exit.succeed(looked.value))
+    })
+  }
+  begin()
+  if (isOver) return undefined
+  return () => {
+    isOver = true
+    abandon?.()
+  }
+}
