@@ -74,7 +74,11 @@ class KeyRows extends OrderedRows {
     if (unordered === undefined) return
     this.unordered = undefined
     this.size = 0
-    const probes = unordered.map((slot) => probeOf(ordering, slot, slot.doc!))
+    // Mostly none of them is in a cache: looked at in turn, and nothing else done, they are fetched together.
+    const docs: Array<Obj> = [],
+      probes: Array<Probe> = []
+    for (let i = 0; i < unordered.length; i++) docs.push(unordered[i]!.doc!)
+    for (let i = 0; i < unordered.length; i++) probes.push(probeOf(ordering, unordered[i]!, docs[i]!))
     // The last one first, as they stand in a leaf.
     probes.sort((a, b) => compareToProbe(ordering, b.lead, b.slot, a))
     for (const { lead, slot } of probes) this.prepend(lead, slot.ref)

@@ -4,7 +4,7 @@
  * Under one key it reads stretches of one list; under several it merges them; rows without an exact key are merged in
  * and marked, for their reader has to filter them.
  */
-import type { Value } from "../../surql/values/value.ts"
+import type { Bound, Value } from "../../surql/values/value.ts"
 import type { FiledKey } from "../store/denseMap.ts"
 import type { RecordSlot, SlotRef } from "../store/recordSlot.ts"
 import { holdsValue, type Interval, isAfterStart, isBeforeEnd } from "./intervalTree.ts"
@@ -127,6 +127,14 @@ export class PageWalk {
     return compareToProbe(index.ordering, a.lead, index.slotOf(a.ref!), { lead: b.lead, doc: slot.doc!, slot })
   }
 }
+
+/** The bound of its range where the rows of a walk begin. */
+export const beginOf = ({ descending, interval }: Walked): Bound | undefined =>
+  descending ? interval?.to : interval?.from
+
+/** The bound where they end. */
+export const endOf = ({ descending, interval }: Walked): Bound | undefined =>
+  descending ? interval?.from : interval?.to
 
 /** Whether a first value lies before the range of a walk, in the order of the index. */
 export const isBeforeBegin = ({ descending, interval }: Walked, lead: Value): boolean =>

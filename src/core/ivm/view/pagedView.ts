@@ -12,13 +12,13 @@ import { isAmong } from "../../multimap.ts"
 import { run } from "../../surql/evaluate/evaluate.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import { isTruthy } from "../../surql/values/order.ts"
-import type { Bound, Value } from "../../surql/values/value.ts"
+import type { Value } from "../../surql/values/value.ts"
 import type { EngineContext, Page, Turn, ViewSpec } from "../context.ts"
 import { holdsValue } from "../index/intervalTree.ts"
 import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
 import { insert, leadOf, type OrderedRows, type Probe, takeOut } from "../index/orderedRows.ts"
 import { inPlace, type Place } from "../index/pageViews.ts"
-import { firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
+import { beginOf, endOf, firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
 import type { KnownMove, TopRows } from "../index/topRows.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { PageKeys } from "../query/pagePlan.ts"
@@ -33,7 +33,6 @@ import { isOf, PlainRow, type ViewRow } from "./viewRow.ts"
 /** New rows that the first fill evaluates between two pauses; one of more steps counts as several. */
 const fillRows = 128
 const rowSteps = 128
-
 const none: ReadonlyArray<RecordSlot> = []
 const unbounded = { left: Infinity }
 
@@ -118,9 +117,20 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.isRead = true
     this.series = this.seriesNow()
     this.indexed = this.index.follow(this)
-    this.readPage(none, Infinity)
+    if (this.isPlain && this.isRanked && this.interval === undefined) this.readPlain()
+    else this.readPage(none, Infinity)
     this.begin()
     return true
+  }
+
+  /** Reads a page whose rows are shown as they are, of one key. */
+  private readPlain(): void {
+    this.indexed!.read(this.offset, this.length, this.page, [])
+    const slots = this.page.map((ref) => this.index.slotOf(ref))
+    let newest = 0
+    // Mostly none of them is in a cache: looked at in turn, and nothing else done, they are fetched together.
+    for (let i = 0; i < slots.length; i++) newest = Math.max(newest, slots[i]!.version)
+    if (newest >= 0) for (let i = 0; i < slots.length; i++) this.showsPlain(slots[i]!)
   }
 
   private fillOn(): boolean {
@@ -138,20 +148,10 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   compareBegin(other: PagedView): number {
-    const mine = this.beginBound,
-      its = other.beginBound
+    const mine = beginOf(this),
+      its = beginOf(other)
     if (mine === undefined || its === undefined) return this.offset - other.offset
     return this.index.ordering.lead!.compare(mine.value, its.value) || Number(its.inclusive) - Number(mine.inclusive)
-  }
-
-  /** The bound of its range where its rows begin. */
-  private get beginBound(): Bound | undefined {
-    return this.descending ? this.interval?.to : this.interval?.from
-  }
-
-  /** The bound where they end. */
-  private get endBound(): Bound | undefined {
-    return this.descending ? this.interval?.from : this.interval?.to
   }
 
   /**
@@ -162,7 +162,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const { interval, length, offset } = this
     if (this.top !== undefined || this.keys.length !== 1 || this.passed !== undefined) return undefined
     if (interval === undefined) return `${length}`
-    return this.beginBound !== undefined && this.endBound === undefined ? `${length} ${offset}` : undefined
+    return beginOf(this) !== undefined && endOf(this) === undefined ? `${length} ${offset}` : undefined
   }
 
   private refile(): void {
