@@ -159,10 +159,9 @@ export class Engine {
   }
 
   /**
-   * {@link acquire} in slices: pauses between a few hundred rows, and changes may be applied meanwhile. Ended early, it
-   * leaves nothing behind. `watchSlot`: of the view it is for (`Evaluating`); it is given back with the view, or when
-   * there is another that shows the same. `needsRoom`: ends at the first row that there is no room for ({@link
-   * noRoomFor}), with a view that is to be released.
+   * {@link acquire} in slices of a few hundred rows; changes may be applied between. Ended early, it leaves nothing
+   * behind. `watchSlot`: of the view it is for (`Evaluating`), given back with it, or when another shows the same.
+   * `needsRoom`: ends at the first row without room ({@link noRoomFor}), with a view that is to be released.
    */
   *acquireSliced(
     select: Select,
@@ -188,6 +187,7 @@ export class Engine {
     if ("reason" in made) return this.refuse(made, watchSlot)
     if (made.view.watchSlot !== watchSlot) this.evaluating.close(watchSlot)
     made.view.uses++
+    if (view.readsEdges) made.before ??= this.store.indexEdges()
     const { refused } = this.keptBytes
     let finished = false
     try {

@@ -4,6 +4,7 @@
  * Results of subqueries are found by the text of their shape and then by their arguments: rows ask for them all the
  * time, and a text that is put together of both would have to be hashed each time.
  */
+import type { Slices } from "../surql/evaluate/scope.ts"
 import type { Evaluating } from "./evaluating.ts"
 import type { ViewRouter } from "./index/router.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
@@ -28,6 +29,8 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
   readonly router: R
   /** Takes the view out of the followers of its list. */
   unfollow: (() => void) | undefined = undefined
+  /** What is made before the first fill, which would make it in one turn: the index of edges. */
+  before: Slices<void> | undefined = undefined
   private readonly source: RowSource<V, R>
   private readonly evaluating: Evaluating
   private filling: Iterator<undefined, void> | undefined = undefined
@@ -51,6 +54,8 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
   }
 
   fillOn(): void {
+    if (this.before?.next().done === false) return
+    this.before = undefined
     const step = this.evaluating.during(this.view.watchSlot, () => this.filling?.next())
     if (step?.done === true) this.filling = undefined
   }

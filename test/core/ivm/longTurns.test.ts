@@ -102,3 +102,38 @@ test("D50 the list behind streams of rows puts its view in order with pauses", (
   const [, pauses] = stepped(new RowList(Either.getOrThrow(view), Number.POSITIVE_INFINITY).fill())
   expect(pauses).toBeGreaterThanOrEqual(sorting)
 })
+
+test("D48 the edges of all records are indexed with pauses, and are right whatever comes in them", () => {
+  const query = "SELECT n, ->e->o.n AS to, <-e<-t.n AS from FROM t, o WHERE n < 50"
+  const linked = (): Desk => {
+    const desk = world()
+    desk.put("o:2", { n: 2 })
+    desk.sendAll(Array.from({ length: count }, (_, i) => change(`e:${i}`, { in: `t:${i}`, out: "o:1" })))
+    return desk
+  }
+  const quiet = linked()
+  const [, pauses] = stepped(acquired(quiet, query))
+  expect(pauses, "of the index and of the fill").toBeGreaterThanOrEqual(Math.floor((2 * count) / 500) + filling)
+  const [, again] = stepped(acquired(quiet, query.replace("50", "51")))
+  expect(again, "it is there").toBeLessThan(pauses - Math.floor((2 * count) / 500) + 1)
+
+  const busy = linked()
+  const besideQuery = "SELECT ->e->o.n AS to FROM t:1, t:3999"
+  let beside: View | undefined
+  const [filled] = stepped(acquired(busy, query), (pauses) => {
+    busy.put(`e:${3 * pauses}`, { in: `t:${pauses}`, out: "o:2" }, "UPDATE")
+    busy.put(`e:${count + pauses}`, { in: "o:2", out: `t:${count - pauses}` })
+    busy.remove(`e:${5 * pauses + 1}`)
+    write(busy, pauses)
+    // Another asks for edges at once while they are indexed.
+    if (pauses === 4) beside = Either.getOrThrow(stepped(acquired(busy, besideQuery))[0])
+  })
+  const one = Either.getOrThrow(filled)
+  const other = new Desk(new Engine())
+  for (const table of ["t", "o", "e"])
+    for (const { doc, id, version } of busy.engine.store.rows(table)) other.engine.load(id, version, doc!)
+  const [anew] = stepped(acquired(other, query))
+  expect(shown(one)).toEqual(shown(Either.getOrThrow(anew)))
+  const [besides] = stepped(acquired(other, besideQuery))
+  expect(shown(beside!)).toEqual(shown(Either.getOrThrow(besides)))
+})

@@ -19,20 +19,28 @@ interface LiftedResults extends LiftedOnce {
   readonly shape: Shape
 }
 
+interface LiftedView extends LiftedOnce {
+  /** Some graph step looks up the edges of a record. */
+  readonly readsEdges: boolean
+}
+
 export class PreparedQueries {
   private readonly subqueries = new WeakMap<Select, LiftedResults | Declined>()
-  private readonly views = new WeakMap<Select, LiftedOnce | Refused>()
+  private readonly views = new WeakMap<Select, LiftedView | Refused>()
   /** Of each shape: the texts of its children's shapes that only one of them has, and which. */
   private readonly children = new WeakMap<Shape, ReadonlyMap<string, number>>()
 
   /** The query of a view. */
-  view(select: Select): LiftedOnce | Refused {
+  view(select: Select): LiftedView | Refused {
     const known = this.views.get(select)
     if (known !== undefined) return known
-    const volatile = analyze(select).nonDeterministic[0]
+    const {
+      graph,
+      nonDeterministic: [volatile]
+    } = analyze(select)
     const view =
       volatile === undefined
-        ? this.liftedShape(select, false)
+        ? { ...this.liftedShape(select, false), readsEdges: graph }
         : {
             reason: `${volatile.name} gives another answer each time and cannot be part of a live view`,
             at: volatile.at

@@ -7,7 +7,7 @@
  */
 import { type Change, lostTable } from "../../record/change.ts"
 import * as Version from "../../record/version.ts"
-import type { Slices } from "../../surql/evaluate/scope.ts"
+import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import { identical } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import type { Obj, Range, RecordId } from "../../surql/values/value.ts"
@@ -40,6 +40,8 @@ export class Store {
   /** No record without a slot was ever deleted with a version above this. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
+  /** What is left of the records to look for edges, while the index is made. */
+  private indexing: Slices<void> | undefined = undefined
   /** The table of the last record asked for: names come new from the wire, and a map would have to hash each. */
   private last: Table
   private readonly maxTombstones: number
@@ -155,12 +157,29 @@ export class Store {
 
   /** The edges among the records, indexed from the first call on. */
   edges(): EdgeIndex {
+    if (this.edgeIndex === undefined || this.indexing !== undefined) drain(this.indexEdges())
+    return this.edgeIndex!
+  }
+
+  /** Makes the index of edges in slices. What changes in a pause moves in it as ever; {@link edges} makes the rest. */
+  *indexEdges(): Slices<void> {
     if (this.edgeIndex === undefined) {
       this.edgeIndex = new EdgeIndex()
-      for (const table of this.tables.values())
-        for (const { doc, id } of table.rows()) this.edgeIndex.move(id, undefined, doc)
+      this.indexing = this.indexInto(this.edgeIndex)
     }
-    return this.edgeIndex
+    // Several may make it: each goes on where another has paused.
+    for (let { indexing } = this; indexing !== undefined; indexing = this.indexing)
+      if (indexing.next().done !== true) yield
+      else if (this.indexing === indexing) this.indexing = undefined
+  }
+
+  private *indexInto(index: EdgeIndex): Slices<void> {
+    let n = 0
+    for (const table of this.tables.values())
+      for (const { doc, id } of table.rows()) {
+        index.move(id, undefined, doc)
+        if (++n % 500 === 0) yield
+      }
   }
 
   /** Tables that hold at least one record, sorted. */
@@ -266,7 +285,7 @@ export class Store {
     this.tables.clear()
     this.last = this.none
     this.deleted.clear()
-    this.edgeIndex = undefined
+    this.edgeIndex = this.indexing = undefined
     this.floor = 0
     this.watcher?.cleared()
   }
