@@ -33,32 +33,46 @@ const anyLevels = 1_000
 
 const unsafe = 2 ** 53
 
-const isChangedNumber = (value: unknown): boolean =>
-  typeof value === "number"
-    ? !(value > -unsafe && value < unsafe) || (value === 0 && 1 / value < 0)
-    : typeof value === "bigint"
+/** -0 is written as 0, and read as such. */
+const isChangedNumber = (value: number): boolean =>
+  value >= unsafe || value <= -unsafe || (value === 0 && 1 / value < 0)
 
 /**
  * Whether a list or an object holds a number that the native parser and writer may change. Each body comes here: only
- * lists and objects are worth a call, one for each text and number costs as much as a tenth of the parse. Throws {@link
- * TooDeep}.
+ * lists and objects are worth a call, one for each text and number costs as much as a tenth of the parse; and texts,
+ * which most values are, are known first. Throws {@link TooDeep}.
  */
 const holdsChanged = (value: object, left: number): boolean => {
   if (left === 0) throw new TooDeep()
   let found = false
   if (Array.isArray(value)) {
-    for (const item of value)
-      if (typeof item === "object" ? item !== null && holdsChanged(item, left - 1) : isChangedNumber(item)) found = true
+    for (let i = 0; i < value.length; i++) {
+      const item: unknown = value[i]
+      if (typeof item === "number") {
+        if (isChangedNumber(item)) found = true
+      } else if (typeof item === "object") {
+        if (item !== null && holdsChanged(item, left - 1)) found = true
+      } else if (typeof item === "bigint") found = true
+    }
   } else
     for (const key in value) {
       const item = (value as { readonly [key: string]: unknown })[key]
-      if (typeof item === "object" ? item !== null && holdsChanged(item, left - 1) : isChangedNumber(item)) found = true
+      if (typeof item === "string") continue
+      if (typeof item === "number") {
+        if (isChangedNumber(item)) found = true
+      } else if (typeof item === "object") {
+        if (item !== null && holdsChanged(item, left - 1)) found = true
+      } else if (typeof item === "bigint") found = true
     }
   return found
 }
 
 const isChanged = (value: unknown, left: number): boolean =>
-  typeof value === "object" ? value !== null && holdsChanged(value, left) : isChangedNumber(value)
+  typeof value === "object"
+    ? value !== null && holdsChanged(value, left)
+    : typeof value === "number"
+      ? isChangedNumber(value)
+      : typeof value === "bigint"
 
 /**
  * The integer is the 64-bit one, and beyond that the float that is equal or is written with these digits. JSON does not
