@@ -4,7 +4,8 @@
 
 import { Data } from "effect"
 import type { Figures } from "../core/ivm/holdings.ts"
-import type { PlanRow, RowError } from "../core/ivm/view/view.ts"
+import type { PlanRow } from "../core/ivm/query/explain.ts"
+import type { RowError } from "../core/ivm/view/view.ts"
 import type { Change } from "../core/record/change.ts"
 
 export interface IngestAnswer {

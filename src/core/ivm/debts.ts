@@ -4,12 +4,12 @@
  */
 import { addTo, append } from "../multimap.ts"
 import type { Indebted } from "./context.ts"
-import { ViewChange } from "./delta/stepLog.ts"
 import type { Evaluating } from "./evaluating.ts"
 import type { RecordSlot, Write } from "./store/recordSlot.ts"
 import type { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
 import type { TrackedSource } from "./view/source.ts"
 import type { Told } from "./view/view.ts"
+import { ViewChange } from "./view/viewChange.ts"
 
 type Rows = Map<Indebted, Set<RecordSlot>>
 

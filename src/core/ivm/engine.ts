@@ -18,7 +18,7 @@ import { field, type Obj, type RecordId, setField, type Value } from "../surql/v
 import { noSlot } from "../view/watch.ts"
 import type { EngineContext, Turn, ViewSpec } from "./context.ts"
 import { Debts } from "./debts.ts"
-import { StepLog, ViewChange } from "./delta/stepLog.ts"
+import { StepLog } from "./delta/stepLog.ts"
 import { Evaluating } from "./evaluating.ts"
 import { type Held, HeldViews } from "./heldViews.ts"
 import { type Kept, shapesOf } from "./holdings.ts"
@@ -47,6 +47,7 @@ import { type Rerun, wholeView } from "./view/rerun.ts"
 import type { ResultView } from "./view/resultView.ts"
 import { type StepLimits, TrackedSource } from "./view/source.ts"
 import type { Told, Touched, View } from "./view/view.ts"
+import { ViewChange } from "./view/viewChange.ts"
 import { newWorkCounters } from "./workCounters.ts"
 
 /**
@@ -428,14 +429,10 @@ export class Engine {
     const held = this.sources.heldBy(router as ViewRouter, spec, page)
     held.view.watchSlot = about.watchSlot
     this.highestStratum = Math.max(this.highestStratum, shape.stratum)
-    this.begin(held, about.failsAsWhole)
+    this.held.add(held)
+    held.begin(about.failsAsWhole)
     if (about.list !== undefined) this.follow(held, about.list.result)
     return held
-  }
-
-  private begin(held: Held, isWaitedFor: boolean): void {
-    this.held.add(held)
-    held.begin(isWaitedFor)
   }
 
   /** A view that is made to lend its rows and for no other end. */
@@ -465,7 +462,8 @@ export class Engine {
   private runWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
     const view = wholeView(original, select, params, about, this.store, this.source.runBudget, this.keptBytes)
     const held = this.sources.heldWhole(view)
-    this.begin(held, false)
+    this.held.add(held)
+    held.begin(false)
     return held
   }
 

@@ -9,9 +9,9 @@
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
 import { sliceRows } from "./index/router.ts"
+import type { ViewRow } from "./operators/viewRow.ts"
 import type { Dependencies, Reader } from "./view/dependencies.ts"
 import type { View } from "./view/view.ts"
-import type { ViewRow } from "./view/viewRow.ts"
 
 /** Runs what may take long, a piece at a time, while changes are applied. */
 export type Later = (work: () => Slices<void>) => void

@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import * as Holdings from "../../core/ivm/holdings.ts"
-import type { PlanRow } from "../../core/ivm/view/view.ts"
+import type { PlanRow } from "../../core/ivm/query/explain.ts"
 import * as JsonText from "../../core/jsonText.ts"
 import { mentions, page } from "../../core/listing.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"

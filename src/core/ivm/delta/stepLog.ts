@@ -1,14 +1,10 @@
 /**
- * What a step did to one view, as the engine hears it and as its owner is told.
- *
- * Why a class for the latter: the hash is kept as numbers and becomes text when it is read; most steps are
- * never streamed.
+ * What the running step does to each view, as the engine hears it.
  */
 import { append } from "../../multimap.ts"
 import type { Value } from "../../surql/values/value.ts"
-import type { Touched, View } from "../view/view.ts"
 import { type Delta, DeltaBuilder } from "./delta.ts"
-import { type Hash64, hashText } from "./hash.ts"
+import type { Hash64 } from "./hash.ts"
 
 /** What a step did to the values of a subquery that views are filed by. */
 export interface ValueSetDelta {
@@ -61,25 +57,5 @@ export class StepLog {
   /** Undefined once it is cleared. */
   ended(place: number): StepEnd | undefined {
     return this.ends?.[place]
-  }
-}
-
-export class ViewChange implements Touched, Hash64 {
-  readonly view: View
-  readonly delta: Delta
-  readonly generation: number
-  readonly high: number
-  readonly low: number
-
-  constructor(instance: View & { readonly sum: Hash64 }, delta: Delta) {
-    this.view = instance
-    this.delta = delta
-    this.generation = instance.generation
-    this.high = instance.sum.high
-    this.low = instance.sum.low
-  }
-
-  get hash(): string {
-    return hashText(this)
   }
 }

@@ -32,13 +32,12 @@ import type { Shown } from "../delta/delta.ts"
 import { digestOf, type Hash64, rowHash } from "../delta/hash.ts"
 import { keptBy, keptOf } from "../keptBytes.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import type { RowError } from "../view/view.ts"
-import { GroupedRow, isOf, type ViewRow } from "../view/viewRow.ts"
 import type { WorkCounters } from "../workCounters.ts"
 import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
 import { type Summing, sumInOrder } from "./floatSum.ts"
 import { compareSourceOrder, type Entry, GroupScan } from "./groupScan.ts"
 import type { Kind, Showable, TakesRows } from "./resultSet.ts"
+import { GroupedRow, isOf, type ViewRow } from "./viewRow.ts"
 
 /** Groups that a first fill builds between two pauses, and rows of them. */
 const groupsPerSlice = 256
@@ -295,14 +294,14 @@ export class Groups {
     return yield* mergeSort(rows, this.plan.kind.compare)
   }
 
-  /** Groups that are left out because an aggregate fails over them, under one empty id. */
-  errors(): ReadonlyArray<RowError> {
-    if (this.failing === undefined || this.failing.size === 0) return []
+  /** Why groups are left out because an aggregate fails over them, as one failure; undefined where none are. */
+  get failure(): Failure | undefined {
+    if (this.failing === undefined || this.failing.size === 0) return undefined
     const failures = Array.from(this.failing, (group) => group.failure!)
     const [reason, ...others] = failures.map((failure) => failure.reason).sort(compareStrings)
     const more = others.length === 0 ? "" : ` (and ${others.length} more group${others.length === 1 ? "" : "s"})`
     const [kind] = failures.map((failure) => failure.kind).sort(compareStrings)
-    return [{ id: "", failure: { reason: `${reason}${more}`, kind: kind! } }]
+    return { reason: `${reason}${more}`, kind: kind! }
   }
 
   private all(): Iterable<Group> {

@@ -20,9 +20,8 @@ import type { RecordId, Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import { digestOf, rowHash } from "../delta/hash.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import type { TrackedSource } from "../view/source.ts"
-import { FullRow, isOf, type Piece, type ViewRow } from "../view/viewRow.ts"
 import type { Kind, TakesRows } from "./resultSet.ts"
+import { FullRow, isOf, type Piece, type ViewRow } from "./viewRow.ts"
 
 interface Content extends Piece {
   readonly sort: ReadonlyArray<Value>
@@ -37,7 +36,12 @@ interface Pieces {
 }
 
 /** Splits the row in scope. */
-export type Splitting = (scope: Scope, record: RecordId, source: TrackedSource, failsAsWhole: boolean) => Pieces
+export type Splitting = (scope: Scope, record: RecordId, source: CountsReads, failsAsWhole: boolean) => Pieces
+
+/** Where an evaluation reads from, as it counts what was read beside the record. */
+interface CountsReads {
+  readonly count: number
+}
 
 export const compileSplitting = (select: Select): Splitting => {
   const { project } = compileProjection(select)

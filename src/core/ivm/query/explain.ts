@@ -1,9 +1,21 @@
 /**
  * The operators of a maintained view, for `/debug/view` (D13).
  */
-import type { PlanRow } from "../view/view.ts"
 import type { Costs } from "../workCounters.ts"
 import type { Shape } from "./shape.ts"
+
+/** One operator of a plan, as `/debug/view` shows it (D13). */
+export interface PlanRow {
+  readonly operator: string
+  readonly incremental: boolean
+  /** Why it is recomputed; null where it is maintained. */
+  readonly reason: string | null
+  /** Rows held. */
+  readonly rows: number
+  /** Work of the last step that reached it and of all steps, in rows looked at (recomputed: in steps of evaluation). */
+  readonly last_cost: number
+  readonly total_cost: number
+}
 
 export interface PlanFigures {
   readonly tables: ReadonlyArray<string>

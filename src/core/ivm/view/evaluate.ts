@@ -16,11 +16,11 @@ import { digestOf, type Hash64 } from "../delta/hash.ts"
 import { keptBy, keptOf, pieceBytes } from "../keptBytes.ts"
 import type { Groups } from "../operators/groups.ts"
 import { splitRow } from "../operators/split.ts"
+import { FullRow, isOf, PlainRow, type ViewRow } from "../operators/viewRow.ts"
 import { type Shape, sortValues, unsorted } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { childrenOf } from "./children.ts"
 import type { Presenter } from "./presenter.ts"
-import { FullRow, isOf, PlainRow, type ViewRow } from "./viewRow.ts"
 
 /** What of a view decides. */
 export interface Matching {

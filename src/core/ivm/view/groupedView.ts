@@ -16,6 +16,7 @@ import type { EngineContext, ViewSpec } from "../context.ts"
 import { pacing } from "../index/router.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import type { GroupRow } from "../operators/groups.ts"
+import type { ViewRow } from "../operators/viewRow.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import type { ReaderRow } from "./dependencies.ts"
@@ -23,7 +24,6 @@ import type { IncrementalView } from "./incrementalView.ts"
 import { ResultView } from "./resultView.ts"
 import { type Bringing, type Lent, ownSlotOf, type Sharer } from "./sharer.ts"
 import type { RowError, Told } from "./view.ts"
-import type { ViewRow } from "./viewRow.ts"
 
 const failed = (made: Entry | Failure | undefined): made is Failure => made !== undefined && "kind" in made
 

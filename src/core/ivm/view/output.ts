@@ -6,7 +6,7 @@
  */
 import type { Value } from "../../surql/values/value.ts"
 import type { GroupRow } from "../operators/groups.ts"
-import type { Piece, ViewRow } from "./viewRow.ts"
+import type { Piece, ViewRow } from "../operators/viewRow.ts"
 
 export type Output = ViewRow | GroupRow
 

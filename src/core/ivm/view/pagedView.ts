@@ -20,6 +20,7 @@ import { insert, leadOf, type OrderedRows, type Probe, takeOut } from "../index/
 import { inPlace, type Place } from "../index/pageViews.ts"
 import { beginOf, endOf, firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
 import type { KnownMove, TopRows } from "../index/topRows.ts"
+import { isOf, PlainRow, type ViewRow } from "../operators/viewRow.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { PageKeys } from "../query/pagePlan.ts"
 import type { FiledKey } from "../store/denseMap.ts"
@@ -28,7 +29,6 @@ import type { ReaderRow, ReadResult } from "./dependencies.ts"
 import { IncrementalView } from "./incrementalView.ts"
 import type { Output } from "./output.ts"
 import type { ResultView } from "./resultView.ts"
-import { isOf, PlainRow, type ViewRow } from "./viewRow.ts"
 
 /** New rows that the first fill evaluates between two pauses; one of more steps counts as several. */
 const fillRows = 128

@@ -9,13 +9,13 @@ import type { Entry } from "../operators/groupScan.ts"
 import type { Groups } from "../operators/groups.ts"
 import type { TakesRows } from "../operators/resultSet.ts"
 import { movePieces, piecesOf } from "../operators/split.ts"
+import type { ViewRow } from "../operators/viewRow.ts"
 import type { Shape } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { groupedRow, type Matching, pieceRow } from "./evaluate.ts"
 import type { Output } from "./output.ts"
 import { inOrder, inOrderSliced, type Showing } from "./showing.ts"
 import type { RowError } from "./view.ts"
-import type { ViewRow } from "./viewRow.ts"
 
 type RowOf = (
   view: Matching,
@@ -79,7 +79,10 @@ const inGroups: Presenter<Shows> = {
   settleSliced: (view, version) => view.groups!.settleSliced(version),
   inOrder: (view) => drain(view.groups!.rowsSliced()),
   inOrderSliced: (view) => view.groups!.rowsSliced(),
-  errors: (view) => view.groups!.errors()
+  errors: (view) => {
+    const { failure } = view.groups!
+    return failure === undefined ? none : [{ id: "", failure }]
+  }
 }
 
 export const presenterOf = ({ groups, splitting }: Shape): Presenter<Shows> =>

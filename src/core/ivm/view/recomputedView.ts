@@ -13,7 +13,8 @@ import { noSlot } from "../../view/watch.ts"
 import { type Delta, DeltaBuilder, type Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
 import type { KeptBytes } from "../keptBytes.ts"
-import type { PlanRow, ResultRow, RowError, View } from "./view.ts"
+import type { PlanRow } from "../query/explain.ts"
+import type { ResultRow, RowError, View } from "./view.ts"
 
 /** What one run of the query gave: rows in order, and those left out. */
 export interface Outcome {

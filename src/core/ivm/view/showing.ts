@@ -10,12 +10,12 @@ import type { Value } from "../../surql/values/value.ts"
 import type { EngineContext } from "../context.ts"
 import { pacing } from "../index/router.ts"
 import { piecesOf } from "../operators/split.ts"
+import type { ViewRow } from "../operators/viewRow.ts"
 import type { Params } from "../query/lift.ts"
 import { type Shape, sortValues } from "../query/shape.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { madeOf, type Output } from "./output.ts"
 import type { Ranking, ResultRow } from "./view.ts"
-import type { ViewRow } from "./viewRow.ts"
 
 /** What of a view decides. */
 export interface Showing {

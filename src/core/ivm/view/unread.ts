@@ -3,11 +3,11 @@
  */
 import * as Ids from "../../surql/values/recordId.ts"
 import type { EngineContext } from "../context.ts"
+import { FullRow, noSort, type ViewRow } from "../operators/viewRow.ts"
 import type { Bounds } from "../operators/window.ts"
 import type { BoundSources } from "../query/boundSources.ts"
 import type { Shape } from "../query/shape.ts"
 import type { Output } from "./output.ts"
-import { FullRow, noSort, type ViewRow } from "./viewRow.ts"
 
 /** What of a view decides. */
 interface Windowed {

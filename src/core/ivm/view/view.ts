@@ -8,6 +8,7 @@ import type { Failure } from "../../surql/evaluate/failure.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
 import type { ChildEntry, Delta } from "../delta/delta.ts"
+import type { PlanRow } from "../query/explain.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 
 /** One row of a result: the key and version `flat` lists, and the row as the query returns it. */
@@ -36,19 +37,6 @@ export interface Ranking {
 export interface RowError {
   readonly id: string
   readonly failure: Failure
-}
-
-/** One operator of a plan, as `/debug/view` shows it (D13). */
-export interface PlanRow {
-  readonly operator: string
-  readonly incremental: boolean
-  /** Why it is recomputed; null where it is maintained. */
-  readonly reason: string | null
-  /** Rows held. */
-  readonly rows: number
-  /** Work of the last step that reached it and of all steps, in rows looked at (recomputed: in steps of evaluation). */
-  readonly last_cost: number
-  readonly total_cost: number
 }
 
 export interface View {

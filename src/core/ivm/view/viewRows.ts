@@ -5,7 +5,7 @@
  * views of a large service show one row or none. Nor an object of its own: a change would find it cold. Cost of each
  * change: O(1).
  */
-import type { ViewRow } from "./viewRow.ts"
+import type { ViewRow } from "../operators/viewRow.ts"
 
 export type ViewRows = ViewRow | Array<ViewRow> | undefined
 

@@ -8,9 +8,9 @@ import type { Failure } from "../../surql/evaluate/failure.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { type ChildResult, placesOf, type Shown } from "../delta/delta.ts"
 import { combined, type Hash64, recordHash, rowHash } from "../delta/hash.ts"
-import type { Entry } from "../operators/groupScan.ts"
-import type { Showable } from "../operators/resultSet.ts"
 import type { Holding, RecordSlot } from "../store/recordSlot.ts"
+import type { Entry } from "./groupScan.ts"
+import type { Showable } from "./resultSet.ts"
 
 /** What a row of a SPLIT shows: a row whose part is this. */
 export interface Piece {
