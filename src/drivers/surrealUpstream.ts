@@ -107,6 +107,7 @@ const makeOver = (client: SurrealShape, edgeClient: SurrealShape): UpstreamShape
   schema: (known) => Effect.mapError(schemaNow(client, known), failure),
   chunk: (table, after, size) => chunk(client, table, after, size),
   find: (ids) => find(client, ids),
+  nowMs: Effect.map(run(client, "RETURN time::millis(time::now())"), (answers) => Number(answers.at(-1))),
   registrations: Effect.flatMap(listOf(client, `SELECT * FROM ${Schema.queryTable}`).pipe(unlessMissing), (rows) =>
     ownRows(rows, Rows.toRegistration)
   ),
@@ -233,7 +234,7 @@ const expire = (
 ): Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError> =>
   listOf(
     client,
-    `BEGIN; UPDATE $ids SET owner = NONE WHERE owner = $owner AND lastActiveAt + ttl <= $now RETURN NONE; LET $rows = (SELECT * FROM $ids WHERE owner != NONE); RETURN $rows; COMMIT`,
+    `BEGIN; UPDATE $ids SET owner = NONE WHERE owner = $owner AND lastActiveAt + ttl <= $now AND lastActiveAt + ttl <= time::now() RETURN NONE; LET $rows = (SELECT * FROM $ids WHERE owner != NONE); RETURN $rows; COMMIT`,
     bindings
   ).pipe(Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration)))
 

@@ -233,6 +233,11 @@ export interface UpstreamShape {
   ) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
   /** The records of these ids that exist, in any order. */
   readonly find: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
+  /**
+   * The database's time of day, in Unix milliseconds, by which its clients write when views were active; absent: its
+   * clock is this machine's.
+   */
+  readonly nowMs?: Effect.Effect<number, UpstreamError>
   readonly registrations: Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
   /**
    * Writes the registration and takes it over; answers the assignment. Of two `lastActiveAtMs` the later stays (D14).
@@ -245,8 +250,8 @@ export interface UpstreamShape {
   ) => Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
   /**
    * Takes from this owner those of these registrations whose time has passed, by what is stored there (D14), in one
-   * step with the look: a refresh is before it and counts, or behind it and finds nothing. Answers those that are still
-   * there.
+   * step with the look: a refresh is before it and counts, or behind it and finds nothing. Passed means by `nowMs` and
+   * by the database's own time, since either may have written the last activity. Answers those that are still there.
    */
   readonly expire: (
     keys: ReadonlyArray<string>,

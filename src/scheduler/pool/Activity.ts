@@ -10,8 +10,8 @@ import { toMillis } from "../../core/surql/values/datetime.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import { Datetime } from "../../core/surql/values/value.ts"
 import { queryTable } from "../../core/surreal/surrealSchema.ts"
-import { aheadMs } from "../../ports/Turn.ts"
-import type { UpstreamShape } from "../../ports/Upstream.ts"
+import { aheadMs, steadyOf } from "../../ports/Turn.ts"
+import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
 import { ViewQueue } from "./ViewQueue.ts"
 
 const pauseMs = 5000
@@ -39,13 +39,22 @@ export class Activity {
     return this.asked.add(view, known)
   }
 
+  /**
+   * How far the pool's time, which goes by, is ahead of the times of day in the database: SSPs wrote those by the
+   * clocks of their machines, clients by the database's, so the difference that has a view live longer counts.
+   */
+  private readonly ahead: Effect.Effect<number, UpstreamError> = Effect.suspend(() =>
+    Effect.zipWith(Effect.clock, this.upstream.nowMs ?? Effect.succeed(Number.POSITIVE_INFINITY), (clock, databaseMs) =>
+      Math.max(aheadMs(clock), steadyOf(clock)() - databaseMs)
+    )
+  )
+
   private readonly answer: Effect.Effect<void> = Effect.suspend(() => {
     const views = [...this.asked.waiting]
     return this.upstream.find(views.map(([view]) => Ids.make(queryTable, view))).pipe(
-      Effect.zip(Effect.map(Effect.clock, aheadMs)),
-      // The database has times of day, the pool goes by time that goes by.
-      Effect.flatMap(([found, apart]) => {
-        const times = new Map(found.map(({ doc, id }) => [id.text, millis(doc["lastActiveAt"]) + apart]))
+      Effect.zip(this.ahead),
+      Effect.flatMap(([found, ahead]) => {
+        const times = new Map(found.map(({ doc, id }) => [id.text, millis(doc["lastActiveAt"]) + ahead]))
         return Effect.forEach(
           views,
           ([view, known]) =>
