@@ -6,7 +6,8 @@
  * a second rotation, a second disk that is full and a second thing to forget.
  */
 import { Cause, Context, Effect, Exit, Layer, Logger, LogLevel } from "effect"
-import { type AuditEntry, annotationsOf, TurnedAway, windowMs } from "../core/access/audit.ts"
+import { type AuditEntry, annotationsOf } from "../core/access/audit.ts"
+import { LineBudget, windowMs } from "../core/telemetry/lineBudget.ts"
 import { isMapping } from "../core/typeGuards.ts"
 import { auditedOf, type Caller, type Declaring } from "../protocol/access.ts"
 import { isWireError } from "../protocol/errors.ts"
@@ -31,7 +32,8 @@ export class Audit extends Context.Tag("ports/Audit")<
       Audit,
       Effect.gen(function* () {
         const scope = yield* Effect.scope
-        const turned = new TurnedAway(mostTurned)
+        // Callers without a known secret count as one: a flood of guesses hides nothing that a known secret tries.
+        const turned = new LineBudget(mostTurned)
         const ended = Effect.suspend(() =>
           Effect.forEach(
             turned.end(),

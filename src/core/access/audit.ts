@@ -51,37 +51,3 @@ export const annotationsOf = ({
   address: harmless(plainAddress(address)),
   outcome: harmless(outcome)
 })
-
-/** How long callers who are turned away are counted together. */
-export const windowMs = 60_000
-
-/**
- * Bounds the lines about callers who were turned away: so many for each secret in a window, the rest are counted.
- * Callers without a known secret count as one, so that a flood of guesses does not hide what a known secret tries.
- */
-export class TurnedAway {
-  private readonly counts = new Map<string, number>()
-
-  constructor(private readonly most: number) {}
-
-  /** Whether no caller was turned away in this window. */
-  get isIdle(): boolean {
-    return this.counts.size === 0
-  }
-
-  /** Counts one; whether it may be written. */
-  take(secret: string): boolean {
-    const count = (this.counts.get(secret) ?? 0) + 1
-    this.counts.set(secret, count)
-    return count <= this.most
-  }
-
-  /** Ends the window: how many were not written, by secret. */
-  end(): ReadonlyArray<readonly [secret: string, count: number]> {
-    const leftOut = [...this.counts].flatMap(([secret, count]) =>
-      count > this.most ? [[secret, count - this.most] as const] : []
-    )
-    this.counts.clear()
-    return leftOut
-  }
-}

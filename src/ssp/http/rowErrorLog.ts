@@ -9,25 +9,26 @@
  */
 import { Duration, Effect, Layer } from "effect"
 import type { RowError, View } from "../../core/ivm/view/view.ts"
+import { LineBudget, windowMs } from "../../core/telemetry/lineBudget.ts"
 import { Serving } from "../../ports/Front.ts"
 import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { Views } from "../views/Views.ts"
 
 const lookMs = 1_000
-/** Looks of one minute. */
-const looksAMinute = 60
+const looksAMinute = windowMs / lookMs
 /** Failing rows and views that are looked at between two turns of the event loop. */
 const perTurn = 2_000
 
 class RowErrorLog {
   private readonly told = new WeakMap<View, ReadonlySet<string>>()
-  private lines = 0
-  private leftOut = 0
+  private readonly budget: LineBudget
   private looks = 0
   private walked = 0
 
-  constructor(private readonly most: number) {}
+  constructor(private readonly most: number) {
+    this.budget = new LineBudget(most)
+  }
 
   readonly look = Effect.gen(this, function* () {
     if (++this.looks % looksAMinute === 0) yield* this.endMinute
@@ -51,10 +52,8 @@ class RowErrorLog {
   private readonly pause = Effect.suspend(() => (++this.walked % perTurn === 0 ? Effect.sleep(0) : Effect.void))
 
   private line(view: string, { failure, id }: RowError, count: number): Effect.Effect<void> {
-    if (++this.lines > this.most) {
-      this.leftOut++
-      return Effect.void
-    }
+    // Of all views together.
+    if (!this.budget.take("")) return Effect.void
     const rows = count === 1 ? "a row" : `${count} rows`
     return Effect.logWarning(`view ${view} leaves ${rows} out: ${failure.reason}`).pipe(
       Effect.annotateLogs({ view, ...(id === "" ? {} : { record: id }) })
@@ -62,9 +61,8 @@ class RowErrorLog {
   }
 
   private readonly endMinute = Effect.suspend(() => {
-    const { leftOut } = this
-    this.lines = this.leftOut = 0
-    return leftOut === 0
+    const [[, leftOut] = []] = this.budget.end()
+    return leftOut === undefined
       ? Effect.void
       : Effect.logWarning(
           `${leftOut} more failures of rows are not written, as ${this.most} lines a minute are (SVC_ROW_ERRORS_PER_MINUTE); GET /debug/view/:view_id has them`
