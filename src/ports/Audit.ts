@@ -9,7 +9,7 @@ import { Cause, Context, Effect, Exit, Layer, Logger, LogLevel } from "effect"
 import { type AuditEntry, annotationsOf } from "../core/access/audit.ts"
 import { LineBudget, windowMs } from "../core/telemetry/lineBudget.ts"
 import { isMapping } from "../core/typeGuards.ts"
-import { auditedOf, type Caller, type Declaring } from "../protocol/access.ts"
+import type { Caller } from "../protocol/access.ts"
 import { isWireError } from "../protocol/errors.ts"
 
 const line = (annotations: { readonly [name: string]: unknown }): Effect.Effect<void> =>
@@ -76,24 +76,21 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): string => {
 /** A request, as far as its audit line names it. */
 interface AuditedCall {
   readonly endpoint: string
+  /** What the endpoint declares to be done; undefined where it is not audited. */
+  readonly operation: string | undefined
   readonly caller: Caller["Type"]
   readonly asked: { readonly address: string | undefined }
 }
 
-/** Around handlers of an Api: writes what the endpoint declares to be done, to `object`, however it ends. */
-export const make = (api: Declaring) => {
-  const audited = auditedOf(api)
-  return Effect.map(
-    Audit,
-    ({ done }) =>
-      ({ asked: { address = unknownAddress }, caller, endpoint }: AuditedCall, object: string) =>
-      <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-        const operation = audited.get(endpoint)
-        if (operation === undefined)
-          return Effect.dieMessage(`broken invariant: ${endpoint} is audited and declares no operation`)
-        return Effect.onExit(work, (exit) =>
-          done({ operation, object, secret: caller.name, address, outcome: outcomeOf(exit) })
-        )
-      }
-  )
-}
+/** Around the work of a request: writes what it does, to `object`, however it ends. */
+export const make = Effect.map(
+  Audit,
+  ({ done }) =>
+    ({ asked: { address = unknownAddress }, caller, endpoint, operation }: AuditedCall, object: string) =>
+    <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      operation === undefined
+        ? Effect.dieMessage(`broken invariant: ${endpoint} is audited and declares no operation`)
+        : Effect.onExit(work, (exit) =>
+            done({ operation, object, secret: caller.name, address, outcome: outcomeOf(exit) })
+          )
+)

@@ -90,16 +90,6 @@ export const auditedOf = (api: Declaring): ReadonlyMap<string, string> =>
     )
   )
 
-/** Endpoints that take tokens, by method and path as declared. */
-export const takingTokens = (api: Declaring): ReadonlySet<string> =>
-  new Set(
-    Object.values(api.groups).flatMap((group) =>
-      Object.values(group.endpoints).flatMap(({ annotations, method, path }) =>
-        Option.isSome(Context.getOption(annotations, TakesToken)) ? [`${method} ${path}`] : []
-      )
-    )
-  )
-
 /** What each endpoint asks for, by method and path as declared: `GET /view/:view_id`. */
 export const accessOf = (api: Declaring): ReadonlyMap<string, Scope | "open"> =>
   new Map(
@@ -113,10 +103,3 @@ export const accessOf = (api: Declaring): ReadonlyMap<string, Scope | "open"> =>
       )
     )
   )
-
-/** The scope of one endpoint, for a route that answers in its place. */
-export const scopeOf = (api: Declaring, asked: string): Scope => {
-  const access = accessOf(api).get(asked)
-  if (access === undefined || access === "open") throw new Error(`broken invariant: ${asked} declares no scope`)
-  return access
-}

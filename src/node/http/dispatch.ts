@@ -61,6 +61,10 @@ class Request implements Call {
     return this.entry.endpoint
   }
 
+  get operation(): string | undefined {
+    return this.entry.operation
+  }
+
   private get entry(): Entry {
     return this.found.entry
   }

@@ -28,6 +28,8 @@ export type Given = Answer | PiecesAnswer | FlowAnswer
 export interface Call {
   /** Method and path as declared: `GET /view/:view_id`. */
   readonly endpoint: string
+  /** Of its audit line; undefined where the endpoint declares none. */
+  readonly operation: string | undefined
   readonly asked: Asked
   /** Of an open endpoint: a caller without a name that sees nothing. */
   readonly caller: Caller["Type"]

@@ -11,7 +11,7 @@ import type { BrowsersShape } from "./Browsers.ts"
 import * as OpenStreams from "./openStreams.ts"
 import { streamHeaders } from "./sse.ts"
 
-type Audited = Effect.Effect.Success<ReturnType<typeof Audit.make>>
+type Audited = Effect.Effect.Success<typeof Audit.make>
 
 const unsigned = {
   code: "FORBIDDEN" as const,

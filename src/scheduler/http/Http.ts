@@ -62,7 +62,7 @@ const data = Effect.gen(function* () {
 const view = Effect.gen(function* () {
   const pool = yield* Pool
   const client = yield* SspClient
-  const audited = yield* Audit.make(SchedulerApi)
+  const audited = yield* Audit.make
   return group(SchedulerApi, "view", {
     ...(yield* HttpReads.make),
     register: yield* HttpRegistration.make,
@@ -152,7 +152,7 @@ const ssp = Effect.gen(function* () {
   const client = yield* SspClient
   const config = yield* SchedulerConfig
   const { spoken } = yield* Leadership
-  const audited = yield* Audit.make(SchedulerApi)
+  const audited = yield* Audit.make
   const speakingFor = yield* Speaking.make
   const jobs = yield* JobFeed
   return group(SchedulerApi, "ssp", {
@@ -219,7 +219,7 @@ const job = Effect.gen(function* () {
   const jobs = yield* Jobs
   const operators = yield* HttpJobs.make
   const speakingFor = yield* Speaking.make
-  const audited = yield* Audit.make(SchedulerApi)
+  const audited = yield* Audit.make
   return group(SchedulerApi, "job", {
     dispatch: { isWhole: true, value: ({ payload }) => Effect.mapError(jobs.dispatch(payload), jobRefusal) },
     result: {

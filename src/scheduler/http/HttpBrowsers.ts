@@ -39,7 +39,7 @@ export const make = Effect.gen(function* () {
   return group(
     SchedulerApi,
     "browser",
-    Routes.make(yield* Browsers, yield* Audit.make(SchedulerApi), {
+    Routes.make(yield* Browsers, yield* Audit.make, {
       one: (view) => touch(pool, view),
       concurrency: "unbounded"
     })

@@ -7,7 +7,6 @@ import type { Call } from "../../node/http/routes.ts"
 import * as Audit from "../../ports/Audit.ts"
 import { Leadership } from "../../ports/SharedLog.ts"
 import { aheadMs } from "../../ports/Turn.ts"
-import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
 import type * as Wire from "../../protocol/wire.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as Views from "../pool/viewRequests.ts"
@@ -17,7 +16,7 @@ export const make = Effect.gen(function* () {
   const { mayAnswer } = yield* Leadership
   const clock = yield* Effect.clock
   const underWay = yield* Repeated.UnderWay
-  const audited = yield* Audit.make(SchedulerApi)
+  const audited = yield* Audit.make
   const nowMs = () => clock.unsafeCurrentTimeMillis()
   const placingOf = (id: string, at: Parameters<typeof Views.placingOf>[1]) => Views.placingOf(id, at, aheadMs(clock))
   const knownAt = (said: SaidAgain.Said) => Views.known(pool.state(), said, aheadMs(clock))

@@ -45,7 +45,7 @@ const levels = {
 const data = Effect.gen(function* () {
   const views = yield* Views
   const lifecycle = yield* Lifecycle
-  const audited = yield* Audit.make(SspApi)
+  const audited = yield* Audit.make
   return group(SspApi, "data", {
     ingest: yield* HttpIngest.make,
     reset: {
@@ -66,7 +66,7 @@ const data = Effect.gen(function* () {
 const view = Effect.gen(function* () {
   const views = yield* Views
   const { assignments, loaded } = yield* Lifecycle
-  const audited = yield* Audit.make(SspApi)
+  const audited = yield* Audit.make
   return group(SspApi, "view", {
     ...(yield* HttpReads.make),
     register: yield* HttpRegistration.make,

@@ -36,5 +36,5 @@ export const layerBrowsers: Layer.Layer<Browsers, never, SspConfig | Views | Ser
 export const make = Effect.gen(function* () {
   const views = yield* Views
   const one = (view: string) => Effect.flatMap(Clock.currentTimeMillis, (nowMs) => mapped(views.touch(view, nowMs)))
-  return group(SspApi, "browser", Routes.make(yield* Browsers, yield* Audit.make(SspApi), { one, concurrency: 1 }))
+  return group(SspApi, "browser", Routes.make(yield* Browsers, yield* Audit.make, { one, concurrency: 1 }))
 })

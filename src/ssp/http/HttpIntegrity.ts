@@ -51,7 +51,7 @@ const repaired = (work: Effect.Effect<Compared, UpstreamError | IngestError>) =>
 export const make = Effect.gen(function* () {
   const integrity = yield* Integrity
   const reconcile = yield* Reconcile
-  const audited = yield* Audit.make(SspApi)
+  const audited = yield* Audit.make
   return group(SspApi, "integrity", {
     nodes: {
       value: ({ urlParams: { index = 0, level = 0, table } }) => {

@@ -110,7 +110,7 @@ const amended = (
 
 export const make = Effect.gen(function* () {
   const jobs = yield* Jobs
-  const audited = yield* Audit.make(SspApi)
+  const audited = yield* Audit.make
   return group(SspApi, "job", {
     execute: { isWhole: true, value: ({ asked, payload }) => executed(jobs, payload, asked.headers["traceparent"]) },
     jobs: {

@@ -9,7 +9,6 @@ import * as Answers from "../../node/http/answers.ts"
 import * as Repeated from "../../node/http/repeatedRegistrations.ts"
 import type { Call } from "../../node/http/routes.ts"
 import * as Audit from "../../ports/Audit.ts"
-import { SspApi } from "../../protocol/SspApi.ts"
 import type * as Wire from "../../protocol/wire.ts"
 import * as Assigned from "../membership/assigned.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
@@ -57,7 +56,7 @@ export const make = Effect.gen(function* () {
   const { assignments } = yield* Lifecycle
   const underWay = yield* Repeated.UnderWay
   const clock = yield* Effect.clock
-  const audited = yield* Audit.make(SspApi)
+  const audited = yield* Audit.make
   const warned = yield* cautioned
   const nowMs = () => clock.unsafeCurrentTimeMillis()
   const registered = (call: RegisterCall) => {
