@@ -49,7 +49,7 @@ const valueModules = new Set([
   "identity",
   "absurd"
 ])
-const valueLibraries = ["decimal.js", "@noble/hashes", "hash-wasm", "re2js", "sorted-btree"]
+const valueLibraries = ["decimal.js", "@noble/hashes", "hash-wasm", "sorted-btree"]
 
 const fromLibrary = (specifier: string, library: string): boolean =>
   specifier === library || specifier.startsWith(`${library}/`)

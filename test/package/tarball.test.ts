@@ -428,7 +428,6 @@ describe("the engine alone", () => {
       "@noble/hashes",
       "decimal.js",
       "effect",
-      "re2js",
       "sorted-btree",
       "surreal-live-sidecar/dist/core"
     ])

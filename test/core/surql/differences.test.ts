@@ -198,13 +198,12 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
     ["SELECT * FROM p VERSION d'2020-01-01T00:00:00Z'", "refused"],
     ["SELECT * FROM p EXPLAIN", "refused"]
   ],
-  "regular expressions with the flags `x`, `R` or `-u`, a count beyond 1,000, more than 16 properties, a property named loosely, by age or by block, class operators under `(?i)`, or more than 20,000 instructions":
+  "regular expressions with the flags `x`, `R` or `-u`, a count beyond 1,000, more than 16 properties, a property named loosely, by age or by block, or more than 20,000 instructions":
     [
       ["RETURN string::matches('a', /(?x) a/)", "refused"],
       ["RETURN string::matches('a', /a{1001}/)", "refused"],
       ["RETURN string::matches('a', /\\p{greek}/)", "refused"],
-      ["RETURN string::matches('a', /(?i)[a-z--b]/)", "refused"],
-      ["RETURN string::matches('a', /(?:a{100}){100}/)", "refused"]
+      ["RETURN string::matches('a', /(?:a{1000}){20}/)", "refused"]
     ],
   "regular expressions of more than 10 MB in the database (`\\w{300}`)": [
     ["RETURN string::matches('a', /\\w{300}/)", "both", "[false]"]

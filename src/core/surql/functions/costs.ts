@@ -136,7 +136,7 @@ const matches: Cost = (b, [text, pattern]) => {
   const source = pattern instanceof Regex ? pattern.source : typeof pattern === "string" ? pattern : ""
   // Reading a pattern costs what it is made of; a pattern in the cache costs little, but a charge may not rely on that.
   spend(b, 1 + (source.length >> 2))
-  if (typeof text === "string") spend(b, Math.ceil((n * Regexes.workOn(source, text)) / 2))
+  if (typeof text === "string") spend(b, Math.ceil((n * Regexes.workOf(source)) / 2))
 }
 
 /** Closures pay for themselves. */

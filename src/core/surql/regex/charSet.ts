@@ -1,19 +1,23 @@
 /**
- * Sets of characters in classes: united, subtracted, complemented, and written as RE2 writes them.
+ * Sets of characters, worked out as ranges: united, subtracted, complemented, in either case.
  *
- * Why: in the database's engine classes may lie in one another and have operators (`[a-z&&[^aeiou]]`), where RE2 reads
- * the same text as other sets. What RE2 can write as it stands stays so; the rest is worked out as ranges.
+ * Classes may lie in one another and have operators (`[a-z&&[^aeiou]]`); with ranges each is a set like any other, and
+ * whether it has a character is found by halving, whatever it was made of.
  */
-import { RE2JS } from "re2js"
 import { keeping } from "../keeping.ts"
-import { codeText, fault } from "./pattern.ts"
-
-/** Code points in ascending ranges, both ends within, none adjacent: `[from, to, from, to]`. */
-type Ranges = ReadonlyArray<number>
+import { fault, type Ranges } from "./pattern.ts"
 
 const last = 0x10ffff
+/** Folds that upper and lower case do not say; the `i` without its dot is small for `I` in Turkish alone. */
+const odd: ReadonlyMap<number, number> = new Map([
+  [0x131, 0x131],
+  [0x1fd3, 0x390],
+  [0x1fe3, 0x3b0],
+  [0xfb05, 0xfb06]
+])
 
 const united = (sets: ReadonlyArray<Ranges>): Ranges => {
+  if (sets.length === 1) return sets[0]!
   const pairs = sets
     .flatMap((set) => Array.from({ length: set.length / 2 }, (_, i) => [set[2 * i]!, set[2 * i + 1]!] as const))
     .sort(([a], [b]) => a - b)
@@ -50,8 +54,10 @@ const operate = (operator: Operator, a: Ranges, b: Ranges): Ranges =>
 
 export type SetNode =
   | { readonly kind: "range"; readonly from: number; readonly to: number }
-  /** Of Unicode, by the name that RE2 or the runtime has for it: a general category, a script, `Any`. */
+  /** Of Unicode, by the name that the runtime has for it: a general category, a script, `Any`. */
   | { readonly kind: "property"; readonly name: string; readonly isNegated: boolean }
+  /** These have each letter in either case. */
+  | { readonly kind: "named"; readonly name: keyof typeof named }
   | { readonly kind: "union"; readonly parts: ReadonlyArray<SetNode>; readonly isNegated: boolean }
   | { readonly kind: "operation"; readonly operator: Operator; readonly left: SetNode; readonly right: SetNode }
 
@@ -64,16 +70,18 @@ export const union = (parts: ReadonlyArray<SetNode>, isNegated = false): SetNode
 })
 
 /** `\s` and `\w` of the database's engine are Unicode's: `\w` has é. */
-export const spaces = union([range(9, 13), range(0x85), property("Z")])
-/** Alphabetic, marks, decimal digits, connectors, joiners. Letters in circles and squares are symbols by category. */
-export const wordCharacters = union([
-  ...["L", "M", "Nd", "Nl", "Pc"].map((name) => property(name)),
-  range(0x200c, 0x200d),
-  range(0x24b6, 0x24e9),
-  range(0x1f130, 0x1f149),
-  range(0x1f150, 0x1f169),
-  range(0x1f170, 0x1f189)
-])
+const named = {
+  space: union([range(9, 13), range(0x85), property("Z")]),
+  /** Alphabetic, marks, decimal digits, connectors, joiners. Letters in circles and squares are symbols by category. */
+  word: union([
+    ...["L", "M", "Nd", "Nl", "Pc"].map((name) => property(name)),
+    range(0x200c, 0x200d),
+    range(0x24b6, 0x24e9),
+    range(0x1f130, 0x1f149),
+    range(0x1f150, 0x1f169),
+    range(0x1f170, 0x1f189)
+  ])
+}
 
 /** The planes that have characters one by one; each of the others is in a property whole, or not at all. */
 const planes: ReadonlyArray<number> = [0, 1, 2, 3, 14]
@@ -116,7 +124,8 @@ const rangesOfProperty = keeping((name: string): Ranges => {
         ranges.push(codeAt(index), codeAt(index + run.length) - 1)
     else if (String.fromCodePoint(first).search(matcher) === 0) ranges.push(first, first + planeSize - 1)
   }
-  return united([ranges])
+  // Planes, and what lies beside the surrogates, may adjoin.
+  return united([ranges, []])
 }, maxNames)
 
 /** Ranges that the classes of one pattern may still take to work out. */
@@ -131,65 +140,89 @@ const charged = (budget: Budget, ranges: Ranges): Ranges => {
   return budget.ranges < 0 ? fault("its classes are too large") : ranges
 }
 
-const rangesOf = (set: SetNode, budget: Budget): Ranges => {
+/** Letters that differ in case alone, by each of them; as Unicode folds single characters, in no language's way. */
+const cases = keeping((_all: true): ReadonlyMap<number, ReadonlyArray<number>> => {
+  const only = (text: string): number | undefined => {
+    const code = text.codePointAt(0)!
+    return text.length === String.fromCodePoint(code).length ? code : undefined
+  }
+  const byFold = new Map<number, Array<number>>()
+  const [from = 0, ...more] = rangesOfProperty("Changes_When_Casemapped")
+  const ranges = [from, ...more]
+  for (let i = 0; i < ranges.length; i += 2)
+    for (let code = ranges[i]!; code <= ranges[i + 1]!; code++) {
+      const upper = only(String.fromCodePoint(code).toUpperCase()) ?? code
+      const fold = odd.get(code) ?? only(String.fromCodePoint(upper).toLowerCase()) ?? upper
+      const alike = byFold.get(fold)
+      if (alike === undefined) byFold.set(fold, [code])
+      else alike.push(code)
+    }
+  return new Map(Array.from(byFold.values()).flatMap((alike) => alike.map((code) => [code, alike] as const)))
+})
+
+/** A set with the letters that differ from its own in case alone. */
+const folded = (ranges: Ranges): Ranges => {
+  const [only, end] = ranges
+  // Most patterns name characters one by one.
+  if (ranges.length === 2 && only === end) return lettersAs(only!)
+  const more: Array<Ranges> = [ranges]
+  const letters = cases(true)
+  for (let i = 0; i < ranges.length; i += 2) {
+    const [from, to] = [ranges[i]!, ranges[i + 1]!]
+    if (to - from < letters.size) for (let code = from; code <= to; code++) add(more, letters.get(code))
+    else for (const [code, alike] of letters) if (code >= from && code <= to) add(more, alike)
+  }
+  return united(more)
+}
+
+const lettersAs = keeping(
+  (code: number): Ranges => united((cases(true).get(code) ?? [code]).map((each) => [each, each]))
+)
+
+const add = (sets: Array<Ranges>, alike: ReadonlyArray<number> = []): void => {
+  for (const code of alike) sets.push([code, code])
+}
+
+/** What a pattern's set has. Letters are folded where they are named, before anything is complemented. */
+export const rangesOf = (set: SetNode, ignoresCase: boolean, budget: Budget): Ranges => {
+  const leaf = (ranges: Ranges): Ranges => (ignoresCase ? folded(ranges) : ranges)
   switch (set.kind) {
     case "range":
-      return charged(budget, [set.from, set.to])
+      return charged(budget, leaf([set.from, set.to]))
     case "property": {
-      const ranges = rangesOfProperty(set.name)
+      const ranges = leaf(rangesOfProperty(set.name))
       return charged(budget, set.isNegated ? complement(ranges) : ranges)
     }
+    case "named":
+      return charged(budget, rangesOfNamed(set.name))
     case "union": {
-      const ranges = united(set.parts.map((part) => rangesOf(part, budget)))
+      const ranges = united(set.parts.map((part) => rangesOf(part, ignoresCase, budget)))
       return charged(budget, set.isNegated ? complement(ranges) : ranges)
     }
-    case "operation":
-      return charged(budget, operate(set.operator, rangesOf(set.left, budget), rangesOf(set.right, budget)))
+    case "operation": {
+      const [left, right] = [rangesOf(set.left, ignoresCase, budget), rangesOf(set.right, ignoresCase, budget)]
+      return charged(budget, operate(set.operator, left, right))
+    }
   }
 }
 
-const rangeText = (from: number, to: number): string =>
-  from === to ? codeText(from) : `${codeText(from)}-${codeText(to)}`
-
-const rangesText = (ranges: Ranges): string => {
-  let text = ""
-  for (let i = 0; i < ranges.length; i += 2) text += rangeText(ranges[i]!, ranges[i + 1]!)
-  return text
+/** Whether a set has a character. */
+export const has = (ranges: Ranges, code: number): boolean => {
+  let [low, high] = [0, ranges.length >> 1]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (ranges[2 * middle + 1]! < code) low = middle + 1
+    else high = middle
+  }
+  return 2 * low < ranges.length && ranges[2 * low]! <= code
 }
 
-const isKnownToRe2 = keeping((text: string): boolean => {
-  try {
-    RE2JS.compile(text)
-    return true
-  } catch {
-    return false
-  }
-}, maxNames)
+const rangesOfNamed = keeping((name: keyof typeof named): Ranges => rangesOf(named[name], false, { ranges: Infinity }))
 
-/** A set as parts of an RE2 class, where it is a union of what such a class may have; else undefined. */
-const partsText = (set: SetNode, budget: Budget): string | undefined => {
-  if (set.kind === "range") return rangeText(set.from, set.to)
-  if (set.kind === "property") {
-    const text = `\\${set.isNegated ? "P" : "p"}{${set.name}}`
-    return isKnownToRe2(text) ? text : rangesText(rangesOf(set, budget))
-  }
-  if (set.kind === "operation" || set.isNegated) return undefined
-  let text = ""
-  for (const part of set.parts) {
-    const more = partsText(part, budget)
-    if (more === undefined) return undefined
-    text += more
-  }
-  return text
-}
+const wordOfAscii = /[0-9A-Za-z_]/
 
-/** How RE2 writes the set. It folds letters before it complements, which ranges that were worked out are not. */
-export const setText = (set: SetNode, ignoresCase: boolean, budget: Budget): string => {
-  if (set.kind === "union" && set.parts.length > 0) {
-    const text = partsText({ ...set, isNegated: false }, budget)
-    if (text !== undefined) return `[${set.isNegated ? "^" : ""}${text}]`
-  } else if (set.kind === "property") return `[${partsText(set, budget)!}]`
-  if (ignoresCase) return fault("a class with operators, or with a negated class in it, is not supported under (?i)")
-  const ranges = rangesOf(set, budget)
-  return ranges.length === 0 ? `[^${rangeText(0, last)}]` : `[${rangesText(ranges)}]`
-}
+const asciiWords = Uint8Array.from({ length: 128 }, (_, code) => (wordOfAscii.test(String.fromCharCode(code)) ? 1 : 0))
+
+/** Words are Unicode's. */
+export const isWord = (code: number): boolean =>
+  code < 128 ? asciiWords[code] === 1 : has(rangesOfNamed("word"), code)

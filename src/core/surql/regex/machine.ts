@@ -2,39 +2,51 @@
  * Runs a pattern over a text, one character after the other, with all its threads at once (Pike's machine): in time
  * linear in the text, whatever the pattern.
  *
- * For what RE2 cannot say: boundaries of words that are not of ASCII alone. Which characters a set has is asked of the
- * caller, once for each character.
+ * A back-tracking engine could be made to hang the process, because patterns come from query text and data. A program
+ * is arrays of numbers, and a set of ASCII characters a table: this is run for each record that a filter is asked
+ * about.
  */
-import { type Assertion, fault, type Node } from "./pattern.ts"
+import * as CharSet from "./charSet.ts"
+import { type Assertion, fault, type Node, type Ranges } from "./pattern.ts"
 
-type Instruction =
-  | { readonly kind: "set"; readonly has: (character: string) => boolean }
-  | { readonly kind: "assertion"; readonly assertion: Assertion }
-  /** The first is tried before the second. */
-  | { readonly kind: "split"; first: number; second: number }
-  | { readonly kind: "jump"; to: number }
-  | { readonly kind: "match" }
+/** Operations of instructions, with what their one or two numbers say. */
+const set = 0
+const assertion = 1
+/** The first is tried before the second. */
+const split = 2
+const jump = 3
+const match = 4
 
-export interface Program {
-  readonly instructions: ReadonlyArray<Instruction>
+/** A set, and which of ASCII it has. */
+interface CharTest {
+  readonly ranges: Ranges
+  readonly ascii: Uint8Array
 }
 
+const ascii = 128
+
 class ProgramWriter {
-  readonly instructions: Array<Instruction> = []
+  readonly operations: Array<number> = []
+  readonly firsts: Array<number> = []
+  readonly seconds: Array<number> = []
+  readonly sets: Array<CharTest> = []
+  readonly assertions: Array<Assertion> = []
+  /** A part that is repeated is written again and again, its sets once. */
+  private readonly places = new Map<Ranges, number>()
 
-  constructor(
-    private readonly most: number,
-    private readonly memberOf: (text: string) => (character: string) => boolean
-  ) {}
+  constructor(private readonly most: number) {}
 
-  add<I extends Instruction>(instruction: I): I {
-    if (this.instructions.length >= this.most) return fault("it is too large")
-    this.instructions.push(instruction)
-    return instruction
+  /** Answers its place. */
+  add(operation: number, first = 0, second = 0): number {
+    if (this.end >= this.most) return fault("it is too large")
+    this.operations.push(operation)
+    this.firsts.push(first)
+    this.seconds.push(second)
+    return this.end - 1
   }
 
-  private get end(): number {
-    return this.instructions.length
+  get end(): number {
+    return this.operations.length
   }
 
   write(node: Node): void {
@@ -42,10 +54,10 @@ class ProgramWriter {
       case "nothing":
         return
       case "set":
-        this.add({ kind: "set", has: this.memberOf(node.ignoresCase ? `(?i:${node.text})` : node.text) })
+        this.add(set, this.placeOf(node.ranges))
         return
       case "assertion":
-        this.add({ kind: "assertion", assertion: node.assertion })
+        this.add(assertion, this.assertions.push(node.assertion) - 1)
         return
       case "sequence":
         for (const part of node.parts) this.write(part)
@@ -58,145 +70,336 @@ class ProgramWriter {
     }
   }
 
+  private placeOf(ranges: Ranges): number {
+    const known = this.places.get(ranges)
+    if (known !== undefined) return known
+    const table = new Uint8Array(ascii)
+    for (let i = 0; i < ranges.length && ranges[i]! < ascii; i += 2) table.fill(1, ranges[i]!, ranges[i + 1]! + 1)
+    const place = this.sets.push({ ranges, ascii: table }) - 1
+    this.places.set(ranges, place)
+    return place
+  }
+
   private choice(parts: ReadonlyArray<Node>): void {
-    const ends = parts.map((part, i) => {
-      if (i === parts.length - 1) return this.write(part)
-      const split = this.add({ kind: "split", first: this.end + 1, second: 0 })
+    const jumps: Array<number> = []
+    for (const part of parts.slice(0, -1)) {
+      const begun = this.add(split, this.end + 1)
       this.write(part)
-      const jump = this.add({ kind: "jump", to: 0 })
-      split.second = this.end
-      return jump
-    })
-    for (const jump of ends) if (jump !== undefined) jump.to = this.end
+      jumps.push(this.add(jump))
+      this.seconds[begun] = this.end
+    }
+    this.write(parts.at(-1)!)
+    for (const at of jumps) this.firsts[at] = this.end
   }
 
   private repeat({ isLazy, max, min, part }: Node & { readonly kind: "repeat" }): void {
-    const isEndless = max === Infinity
-    for (let n = isEndless ? 1 : 0; n < min; n++) this.write(part)
-    const exits: Array<() => void> = []
-    const split = (onwards: number): void => {
-      const made = this.add({ kind: "split", first: onwards, second: onwards })
-      exits.push(() => {
-        if (isLazy) made.first = this.end
-        else made.second = this.end
-      })
-    }
-    if (isEndless) {
-      // `x*` as `(x+)?`, so that a round that reads nothing is the last one.
-      if (min === 0) split(this.end + 1)
-      const begun = this.end
-      this.write(part)
-      split(begun)
-    } else
-      for (let n = min; n < max; n++) {
-        split(this.end + 1)
+    // A part that reads nothing is no more when it is repeated.
+    const most = isOnlyEmpty(part) ? Math.min(1, max) : max
+    const least = Math.min(min, most)
+    const isEndless = most === Infinity
+    const exits: Array<number> = []
+    const goOnAt = (onwards: number): void => void exits.push(this.add(split, onwards, onwards))
+    for (let n = isEndless ? 1 : 0; n < least; n++) this.write(part)
+    if (!isEndless)
+      for (let n = least; n < most; n++) {
+        goOnAt(this.end + 1)
         this.write(part)
       }
-    for (const exit of exits) exit()
+    else if (min === 0 && !mayBeEmpty(part)) {
+      // One split for each round, as the first one's: it decides which of two threads that meet there is preferred.
+      const begun = this.end
+      goOnAt(begun + 1)
+      this.write(part)
+      this.add(jump, begun)
+    } else {
+      // `x*` as `(x+)?` where `x` may read nothing, so that a round that reads nothing is the last one.
+      if (min === 0) goOnAt(this.end + 1)
+      const begun = this.end
+      this.write(part)
+      goOnAt(begun)
+    }
+    for (const at of exits) (isLazy ? this.firsts : this.seconds)[at] = this.end
   }
 }
 
-/** `memberOf`: a test of one character by the text of a set. Throws `PatternFault` beyond so many instructions. */
-export const programOf = (
-  node: Node,
-  most: number,
-  memberOf: (text: string) => (character: string) => boolean
-): Program => {
-  const writer = new ProgramWriter(most, memberOf)
-  writer.write(node)
-  writer.add({ kind: "match" })
-  return writer
+const mayBeEmpty = (node: Node): boolean => {
+  switch (node.kind) {
+    case "set":
+      return false
+    case "sequence":
+      return node.parts.every(mayBeEmpty)
+    case "choice":
+      return node.parts.some(mayBeEmpty)
+    case "repeat":
+      return node.min === 0 || mayBeEmpty(node.part)
+    default:
+      return true
+  }
 }
 
-const word = /^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]/u
+const isOnlyEmpty = (node: Node): boolean => {
+  switch (node.kind) {
+    case "set":
+      return false
+    case "sequence":
+    case "choice":
+      return node.parts.every(isOnlyEmpty)
+    case "repeat":
+      return node.max === 0 || isOnlyEmpty(node.part)
+    default:
+      return true
+  }
+}
 
-const isWord = (character: string | undefined): boolean => character !== undefined && word.test(character)
+/** The one text that a node matches; undefined where there are several, or none. */
+const exactly = (node: Node): string | undefined => {
+  if (node.kind === "set")
+    return node.ranges.length === 2 && node.ranges[0] === node.ranges[1]
+      ? String.fromCodePoint(node.ranges[0]!)
+      : undefined
+  if (node.kind !== "sequence") return undefined
+  const parts = node.parts.map(exactly)
+  return parts.includes(undefined) ? undefined : parts.join("")
+}
 
-const holds = (assertion: Assertion, before: string | undefined, after: string | undefined): boolean => {
-  switch (assertion) {
+/** Texts that each match has in it, one behind the other: most texts that do not match are told by these alone. */
+const required = (node: Node): ReadonlyArray<string> => {
+  if (node.kind === "repeat") return node.min === 0 ? [] : required(node.part)
+  if (node.kind !== "sequence") return [exactly(node) ?? ""].filter((text) => text !== "")
+  const texts: Array<string> = []
+  let run = ""
+  for (const part of node.parts) {
+    const exact = exactly(part)
+    if (exact !== undefined) {
+      run += exact
+      continue
+    }
+    texts.push(run, ...required(part))
+    run = ""
+  }
+  return [...texts, run].filter((text) => text !== "")
+}
+
+/** Whether a match can only begin where the text does. */
+const isAnchored = (node: Node | undefined): boolean => {
+  switch (node?.kind) {
+    case "assertion":
+      return node.assertion === "textStart"
+    case "sequence":
+      return isAnchored(node.parts.find(({ kind }) => kind !== "nothing"))
+    case "choice":
+      return node.parts.every(isAnchored)
+    case "repeat":
+      return node.min > 0 && isAnchored(node.part)
+    default:
+      return false
+  }
+}
+
+/** `before` and `after`: -1 at an end of the text. */
+const holds = (asked: Assertion, before: number, after: number): boolean => {
+  switch (asked) {
     case "textStart":
-      return before === undefined
+      return before < 0
     case "textEnd":
-      return after === undefined
+      return after < 0
     case "lineStart":
-      return before === undefined || before === "\n"
+      return before < 0 || before === 10
     case "lineEnd":
-      return after === undefined || after === "\n"
+      return after < 0 || after === 10
     case "wordBoundary":
-      return isWord(before) !== isWord(after)
+      return CharSet.isWord(before) !== CharSet.isWord(after)
     case "noWordBoundary":
-      return isWord(before) === isWord(after)
+      return CharSet.isWord(before) === CharSet.isWord(after)
     case "wordStart":
-      return !isWord(before) && isWord(after)
+      return !CharSet.isWord(before) && CharSet.isWord(after)
     case "wordEnd":
-      return isWord(before) && !isWord(after)
+      return CharSet.isWord(before) && !CharSet.isWord(after)
     case "halfStart":
-      return !isWord(before)
+      return !CharSet.isWord(before)
     case "halfEnd":
-      return !isWord(after)
+      return !CharSet.isWord(after)
   }
 }
 
 /** Threads in the order of their preference: an instruction, and where its match began. */
 class Threads {
-  readonly at: Array<number> = []
-  readonly from: Array<number> = []
-  private readonly seen: Uint32Array
-  private round = 0
+  readonly at: Int32Array
+  readonly from: Int32Array
+  readonly seen: Uint32Array
+  count = 0
+  round = 0
 
   constructor(size: number) {
+    this.at = new Int32Array(size)
+    this.from = new Int32Array(size)
     this.seen = new Uint32Array(size)
   }
 
   clear(): void {
-    this.at.length = this.from.length = 0
-    this.round++
-  }
-
-  /** Follows what reads no character. */
-  add(instructions: ReadonlyArray<Instruction>, first: number, from: number, before?: string, after?: string): void {
-    const open = [first]
-    for (let at = open.pop(); at !== undefined; at = open.pop()) {
-      if (this.seen[at] === this.round) continue
-      this.seen[at] = this.round
-      const instruction = instructions[at]!
-      if (instruction.kind === "jump") open.push(instruction.to)
-      else if (instruction.kind === "split") open.push(instruction.second, instruction.first)
-      else if (instruction.kind === "assertion") {
-        if (holds(instruction.assertion, before, after)) open.push(at + 1)
-      } else {
-        this.at.push(at)
-        this.from.push(from)
-      }
+    this.count = 0
+    if (++this.round === 2 ** 32) {
+      this.round = 1
+      this.seen.fill(0)
     }
   }
 }
 
-/** The first match at `begin` or later, the one that is preferred there; positions count characters. */
-export const find = (
-  { instructions }: Program,
-  characters: ReadonlyArray<string>,
-  begin: number
-): readonly [from: number, to: number] | undefined => {
-  let now = new Threads(instructions.length),
-    next = new Threads(instructions.length),
-    found: readonly [number, number] | undefined
-  now.clear()
-  for (let i = begin; i <= characters.length; i++) {
-    if (found === undefined) now.add(instructions, 0, i, characters[i - 1], characters[i])
-    else if (now.at.length === 0) break
-    next.clear()
-    for (const [n, at] of now.at.entries()) {
-      const instruction = instructions[at]!
-      if (instruction.kind === "match") {
-        found = [now.from[n]!, i]
-        break
-      }
-      const character = characters[i]
-      if (instruction.kind === "set" && character !== undefined && instruction.has(character))
-        next.add(instructions, at + 1, now.from[n]!, character, characters[i + 1])
-    }
-    ;[now, next] = [next, now]
+/** The code point that ends before a place; -1 at the start. */
+const codeBefore = (text: string, at: number): number => {
+  if (at === 0) return -1
+  const wide = at > 1 ? text.codePointAt(at - 2)! : 0
+  return wide > 0xffff ? wide : text.charCodeAt(at - 1)
+}
+
+/** -1 at the end. */
+const codeAt = (text: string, at: number): number => (at < text.length ? text.codePointAt(at)! : -1)
+
+export class Program {
+  private readonly operations: Uint8Array
+  private readonly firsts: Int32Array
+  private readonly seconds: Int32Array
+  private readonly sets: ReadonlyArray<CharTest>
+  private readonly assertions: ReadonlyArray<Assertion>
+  /** Which of ASCII a match may begin with; undefined: it may begin with nothing, or where an assertion holds. */
+  private readonly beginnings: Uint8Array | undefined
+  private readonly required: ReadonlyArray<string>
+  private readonly isAnchored: boolean
+  /** For threads, from one run to the next. */
+  private now: Threads
+  private next: Threads
+  private readonly open: Int32Array
+
+  /** Throws `PatternFault` beyond so many instructions. */
+  constructor(node: Node, most: number) {
+    const writer = new ProgramWriter(most)
+    writer.write(node)
+    writer.add(match)
+    this.operations = Uint8Array.from(writer.operations)
+    this.firsts = Int32Array.from(writer.firsts)
+    this.seconds = Int32Array.from(writer.seconds)
+    this.sets = writer.sets
+    this.assertions = writer.assertions
+    this.now = new Threads(this.size)
+    this.next = new Threads(this.size)
+    this.open = new Int32Array(2 * this.size)
+    this.beginnings = this.begins()
+    this.required = required(node)
+    this.isAnchored = isAnchored(node)
   }
-  return found
+
+  /** Instructions. */
+  private get size(): number {
+    return this.operations.length
+  }
+
+  /** How much work one character of a text is: an assertion about words takes as long as three instructions. */
+  get work(): number {
+    return this.size + 2 * this.assertions.filter((asked) => !/^(?:text|line)/.test(asked)).length
+  }
+
+  private begins(): Uint8Array | undefined {
+    const table = new Uint8Array(ascii)
+    this.now.clear()
+    this.follow(this.now, 0, 0, undefined, 0)
+    for (const place of this.now.at.subarray(0, this.now.count)) {
+      if (this.operations[place] !== set) return undefined
+      const { ascii: there } = this.sets[this.firsts[place]!]!
+      for (let code = 0; code < ascii; code++) table[code]! |= there[code]!
+    }
+    return table
+  }
+
+  /** Begins a thread, and follows what reads no character; without `before` it stops at assertions. */
+  private follow(threads: Threads, first: number, from: number, before: number | undefined, after: number): void {
+    const { firsts, open, operations, seconds } = this
+    const { at: ats, from: froms, round, seen } = threads
+    let count = 0
+    open[count++] = first
+    while (count > 0) {
+      const at = open[--count]!
+      if (seen[at] === round) continue
+      seen[at] = round
+      const operation = operations[at]!
+      if (operation === jump) open[count++] = firsts[at]!
+      else if (operation === split) {
+        open[count++] = seconds[at]!
+        open[count++] = firsts[at]!
+      } else if (operation === assertion && before !== undefined) {
+        if (holds(this.assertions[firsts[at]!]!, before, after)) open[count++] = at + 1
+      } else {
+        ats[threads.count] = at
+        froms[threads.count++] = from
+      }
+    }
+  }
+
+  /** The first match at `begin` or later, the one that is preferred there. Cost: the text, times the instructions. */
+  find(text: string, begin: number): readonly [from: number, to: number] | undefined {
+    if ((this.isAnchored && begin > 0) || !this.hasRequired(text, begin)) return undefined
+    const { beginnings, firsts, operations, sets } = this
+    let { next, now } = this
+    let from = -1,
+      to = -1,
+      at = begin
+    now.clear()
+    for (let before = codeBefore(text, at), here = codeAt(text, at); ; ) {
+      if (from < 0) {
+        if (now.count === 0) {
+          if (this.isAnchored && at > 0) return undefined
+          const begins = this.beginning(text, at)
+          if (begins > at) {
+            at = begins
+            before = codeBefore(text, at)
+            here = codeAt(text, at)
+          }
+        }
+        if (beginnings === undefined || here >= ascii || beginnings[here] === 1) this.follow(now, 0, at, before, here)
+      }
+      if (now.count === 0 && (from >= 0 || here < 0)) break
+      const end = at + (here > 0xffff ? 2 : 1)
+      const after = codeAt(text, end)
+      next.clear()
+      for (let n = 0; n < now.count; n++) {
+        const place = now.at[n]!
+        if (operations[place] === match) {
+          from = now.from[n]!
+          to = at
+          break
+        }
+        if (here < 0) continue
+        const test = sets[firsts[place]!]!
+        if (here < ascii ? test.ascii[here] === 1 : CharSet.has(test.ranges, here))
+          this.follow(next, place + 1, now.from[n]!, here, after)
+      }
+      ;[now, next] = [next, now]
+      if (here < 0) break
+      before = here
+      here = after
+      at = end
+    }
+    return from < 0 ? undefined : [from, to]
+  }
+
+  private hasRequired(text: string, begin: number): boolean {
+    let at = begin
+    for (const each of this.required) {
+      const found = text.indexOf(each, at)
+      if (found < 0) return false
+      at = found + each.length
+    }
+    return true
+  }
+
+  /** Where a match may begin from a place on; the end of the text where it may nowhere. */
+  private beginning(text: string, from: number): number {
+    const { beginnings } = this
+    let at = from
+    if (beginnings !== undefined)
+      for (; at < text.length; at++) {
+        const code = text.charCodeAt(at)
+        if (code >= ascii || beginnings[code] === 1) break
+      }
+    return at
+  }
 }

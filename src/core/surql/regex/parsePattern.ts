@@ -1,15 +1,14 @@
 /**
  * Reads a pattern as the database's engine does (Rust's `regex`): the same texts are patterns, and mean the same.
  *
- * Why not as RE2 does, which runs them: RE2 takes octal escapes, `\Q`, and braces that repeat nothing, and reads a
- * class in a class as characters. What is a pattern there and is not supported here is refused, and the fault says so.
+ * What is a pattern there and is not supported here is refused, and the fault says so.
  */
 import * as CharSet from "./charSet.ts"
-import { type Assertion, codeText, fault, type Node } from "./pattern.ts"
+import { type Assertion, fault, type Node } from "./pattern.ts"
 
 /** As in the database's engine. */
 const maxDepth = 250
-/** Of a repetition, as in RE2. */
+/** Of a repetition. */
 const maxCount = 1000
 /** Names of properties in a pattern: one that is met for the first time may take ten milliseconds. */
 const maxProperties = 16
@@ -135,16 +134,16 @@ class PatternReader {
   }
 
   private leaf(char: string, { i, m, s }: Flags): Node {
-    const set = (text: string): Node => ({ kind: "set", text, ignoresCase: i })
+    const set = (of: CharSet.SetNode): Node => ({ kind: "set", ranges: CharSet.rangesOf(of, i, this.budget) })
     const between = (assertion: Assertion): Node => ({ kind: "assertion", assertion })
-    if (char === ".") return set(s ? "(?s:.)" : ".")
+    if (char === ".") return set(s ? CharSet.union([], true) : CharSet.union([CharSet.range(0x0a)], true))
     if (char === "^") return between(m ? "lineStart" : "textStart")
     if (char === "$") return between(m ? "lineEnd" : "textEnd")
-    if (char === "[") return set(CharSet.setText(this.bracketed(0), i, this.budget))
-    if (char !== "\\") return set(codeText(char.codePointAt(0)!))
+    if (char === "[") return set(this.bracketed(0))
+    if (char !== "\\") return set(CharSet.range(char.codePointAt(0)!))
     const escape = this.escape()
     if ("assertion" in escape) return between(escape.assertion)
-    return set("code" in escape ? codeText(escape.code) : CharSet.setText(escape.set, i, this.budget))
+    return set("code" in escape ? CharSet.range(escape.code) : escape.set)
   }
 
   private repeat(parts: Array<Node>, min: number, max: number, { U }: Flags): void {
@@ -201,8 +200,8 @@ class PatternReader {
     if (char === "x" || char === "u" || char === "U") return { code: this.hex({ x: 2, u: 4, U: 8 }[char]) }
     if (char === "p" || char === "P") return { set: this.property(char === "P") }
     if (char === "d" || char === "D") return { set: CharSet.property("Nd", char === "D") }
-    if (char === "s" || char === "S") return { set: CharSet.union([CharSet.spaces], char === "S") }
-    if (char === "w" || char === "W") return { set: CharSet.union([CharSet.wordCharacters], char === "W") }
+    if (char === "s" || char === "S") return { set: CharSet.union([{ kind: "named", name: "space" }], char === "S") }
+    if (char === "w" || char === "W") return { set: CharSet.union([{ kind: "named", name: "word" }], char === "W") }
     const control = Object.hasOwn(controls, char) ? controls[char] : undefined
     if (control !== undefined) return { code: control.codePointAt(0)! }
     if (Object.hasOwn(assertions, char)) return { assertion: this.boundary(char) ?? assertions[char]! }

@@ -17,11 +17,14 @@ export type Assertion =
   | "halfStart"
   | "halfEnd"
 
+/** Code points in ascending ranges, both ends within, none adjacent: `[from, to, from, to]`. */
+export type Ranges = ReadonlyArray<number>
+
 export type Node =
   /** Nothing, written as nothing or as flags: it cannot be repeated. */
   | { readonly kind: "nothing" }
-  /** One character of a set; `text` is how RE2 writes the set. */
-  | { readonly kind: "set"; readonly text: string; readonly ignoresCase: boolean }
+  /** One character of a set. */
+  | { readonly kind: "set"; readonly ranges: Ranges }
   | { readonly kind: "assertion"; readonly assertion: Assertion }
   | { readonly kind: "sequence"; readonly parts: ReadonlyArray<Node> }
   | { readonly kind: "choice"; readonly parts: ReadonlyArray<Node> }
@@ -39,10 +42,4 @@ export class PatternFault extends Error {}
 
 export const fault = (message: string): never => {
   throw new PatternFault(message)
-}
-
-/** A character as RE2 writes it, in a class too. */
-export const codeText = (code: number): string => {
-  const character = String.fromCodePoint(code)
-  return /[0-9A-Za-z]/.test(character) ? character : `\\x{${code.toString(16)}}`
 }
