@@ -8,13 +8,17 @@ import { HttpClient, HttpClientError } from "@effect/platform"
 import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import { Context, Effect, Layer, Logger, LogLevel, Scope } from "effect"
 import { describe, expect, it } from "vitest"
+import { makeJudge } from "../../src/node/http/bearer.ts"
+import * as Dispatch from "../../src/node/http/dispatch.ts"
+import * as Guard from "../../src/node/http/guard.ts"
 import { Table } from "../../src/node/http/table.ts"
+import { Audit } from "../../src/ports/Audit.ts"
 import { type Answer, type Asked, Front, type PiecesAnswer, type Reply, Serving } from "../../src/ports/Front.ts"
 import { Meters } from "../../src/ports/Meters.ts"
 import { Progress } from "../../src/ports/Progress.ts"
 import type { Declaring } from "../../src/protocol/access.ts"
 import { SchedulerApi } from "../../src/protocol/SchedulerApi.ts"
-import { SspApi } from "../../src/protocol/SspApi.ts"
+import { Bearer, Ready, SspApi } from "../../src/protocol/SspApi.ts"
 import { StandbyApi } from "../../src/protocol/StandbyApi.ts"
 import * as SchedulerMemory from "../../src/scheduler/Memory.ts"
 import type { FollowerReplica, LeaderElection } from "../../src/scheduler/standby/LeaderElection.ts"
@@ -118,4 +122,27 @@ it("D6 a contract with an endpoint that has no route does not start", () => {
   const [first] = Object.values(SspApi.groups)
   const { method, path } = Object.values(first!.endpoints)[0] as HttpApiEndpoint.HttpApiEndpoint.AnyWithProps
   expect(() => new Table(SspApi, {})).toThrow(`${method} ${path} is declared and has no route`)
+})
+
+describe("D15 a contract that declares more than its node does", () => {
+  const route = { answer: () => {} }
+  const routes = Object.fromEntries(
+    Object.entries(SspApi.groups).map(([group, { endpoints }]) => [
+      group,
+      Object.fromEntries(Object.keys(endpoints).map((name) => [name, route]))
+    ])
+  )
+  const guard = { [Bearer.key]: Guard.make(makeJudge(undefined, { code: "UNAUTHORIZED", message: "" })) }
+  const ready = { [Ready.key]: () => undefined }
+  const started = (parts: Pick<Dispatch.DispatchParts, "gates" | "guards">): Promise<unknown> =>
+    Effect.runPromise(Effect.provide(Dispatch.make({ api: SspApi, routes, maxBodyBytes: 1, ...parts }), Audit.layer(1)))
+  it("does not start", async () => {
+    expect(await started({ guards: guard, gates: ready })).toBeInstanceOf(Function)
+    await expect(started({ guards: guard, gates: {} })).rejects.toThrow(
+      `declares ${Ready.key}, which nothing carries out`
+    )
+    await expect(started({ guards: {}, gates: { ...ready, [Bearer.key]: () => undefined } })).rejects.toThrow(
+      "asks for a secret and nothing judges it"
+    )
+  })
 })

@@ -11,6 +11,7 @@ import { Audit, unknownAddress } from "../../ports/Audit.ts"
 import type { Answer, Asked, Front, NoText, PiecesAnswer, Reply } from "../../ports/Front.ts"
 import type { Caller } from "../../protocol/access.ts"
 import type { WireError } from "../../protocol/errors.ts"
+import { JsonBody } from "../../protocol/jsonBody.ts"
 import { feedType } from "../../protocol/wire.ts"
 import * as Answers from "./answers.ts"
 import * as Bodies from "./bodies.ts"
@@ -38,6 +39,19 @@ interface Surroundings extends Omit<DispatchParts, "api" | "routes"> {
 const nobody: Caller["Type"] = { name: reserved.open, onlySsp: undefined, sees: "kinds" }
 
 const isAnswered = (answer: Given): answer is Answer | PiecesAnswer => !("flow" in answer)
+
+const unjudged = (endpoint: string): Error =>
+  new Error(`broken invariant: ${endpoint} asks for a secret and nothing judges it`)
+
+/** Each check that an endpoint declares is made: a node whose contract says more than it does must not start. */
+const assertChecked = ({ entries }: Table, { gates, guards }: Pick<DispatchParts, "gates" | "guards">): void => {
+  for (const { checks, endpoint, scope } of entries) {
+    for (const check of checks)
+      if (check !== JsonBody.key && gates[check] === undefined && guards[check] === undefined)
+        throw new Error(`broken invariant: ${endpoint} declares ${check}, which nothing carries out`)
+    if (scope !== undefined && ![...checks].some((check) => guards[check] !== undefined)) throw unjudged(endpoint)
+  }
+}
 
 /** One request on its way. */
 class Request implements Call {
@@ -116,7 +130,7 @@ class Request implements Call {
       runFork(turnedAway({ object: endpoint, secret: judged.name, address, outcome: judged.turned.code }))
       return judged.turned
     }
-    throw new Error(`broken invariant: ${endpoint} asks for a secret and nothing judges it`)
+    throw unjudged(endpoint)
   }
 
   private closed(): WireError | undefined {
@@ -198,12 +212,10 @@ class Request implements Call {
       "value" in route ? route.value(this.call) : route.response(this.call)
     )
     const fiber = this.around.runFork(
-      Effect.scoped(
-        Effect.matchCauseEffect(route.isWhole === true ? Effect.uninterruptible(work) : work, {
-          onFailure: (cause) => Effect.sync(() => this.fail(cause)),
-          onSuccess: (value) => this.answered("value" in route ? this.entry.written(value) : (value as Given))
-        })
-      )
+      Effect.matchCauseEffect(route.isWhole === true ? Effect.uninterruptible(work) : work, {
+        onFailure: (cause) => Effect.sync(() => this.fail(cause)),
+        onSuccess: (value) => this.answered("value" in route ? this.entry.written(value) : (value as Given))
+      }).pipe(Effect.scoped, Effect.interruptible)
     )
     fiber.addObserver((exit) => {
       if (Exit.isFailure(exit)) this.fail(exit.cause)
@@ -267,6 +279,7 @@ export const make = ({
     const { turnedAway } = yield* Audit
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const table = new Table(api, routes)
+    assertChecked(table, parts)
     const around: Surroundings = { ...parts, runFork, turnedAway }
     return (asked, reply) => {
       const found = table.find(asked.method, asked.url)

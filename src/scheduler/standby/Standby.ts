@@ -18,7 +18,7 @@ import { Heap, ProcessFigures } from "../../ports/ProcessFigures.ts"
 import { Progress } from "../../ports/Progress.ts"
 import { Release } from "../../ports/Release.ts"
 import { taskOf } from "../../protocol/progress.ts"
-import { SchedulerBearer } from "../../protocol/SchedulerApi.ts"
+import { Cloned, SchedulerBearer } from "../../protocol/SchedulerApi.ts"
 import { StandbyApi } from "../../protocol/StandbyApi.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
@@ -105,7 +105,8 @@ export const layer = (election: LeaderElection, following: FollowerReplica) =>
         api: StandbyApi,
         routes: { monitor: yield* monitor(election, following), replica: yield* replica(election) },
         guards: { [SchedulerBearer.key]: Guard.make(makeJudge(bearers, Errors.unauthorized)) },
-        gates: {},
+        // It clones nothing by itself, and its replica is as good as its position says.
+        gates: { [Cloned.key]: () => undefined },
         maxBodyBytes,
         origins: { all: corsOrigins, browser: browserOrigins },
         isOwn,
