@@ -26,7 +26,10 @@ export interface PiecesAnswer {
   readonly pieces: ReadonlyArray<Uint8Array>
 }
 
-/** Why there is no text of a body. `message`: which limit is met, of `overloaded`. */
+/**
+ * Why there is no text of a body. `too large`: beyond the bound; `not utf-8`: the bytes are no text; `aborted`: the
+ * client went away; `overloaded`: see `message`.
+ */
 export interface NoText {
   readonly reason: "too large" | "not utf-8" | "overloaded" | "aborted"
   readonly message?: string

@@ -8,15 +8,10 @@
 import type { HttpServerRequest } from "@effect/platform"
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import { joined } from "../core/bytes.ts"
+import type { NoText } from "./Front.ts"
 
-/**
- * `too large`: beyond the bound; `not utf-8`: the bytes are no text; `aborted`: the client went away; `overloaded`: see
- * `message`.
- */
-export class BodyRefused extends Data.TaggedError("BodyRefused")<{
-  readonly reason: "too large" | "not utf-8" | "aborted" | "overloaded"
-  readonly message?: string
-}> {}
+/** There is no text. */
+export class BodyRefused extends Data.TaggedError("BodyRefused")<NoText> {}
 
 /** Strict: a byte sequence that is no UTF-8 is undefined, never a replacement character. */
 export const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
