@@ -272,7 +272,7 @@ describe("a scheduler with SSPs", () => {
     ])
     expect(a.calls("/view/register").at(-1)?.json).toEqual({
       ...view("incantation:one", { params: { a: 1 }, format: null }),
-      lastActiveAt: expect.any(String),
+      idleMs: expect.any(Number),
       assignment: expect.any(Number)
     })
   })
