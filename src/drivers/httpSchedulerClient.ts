@@ -64,8 +64,8 @@ const opening =
     })
   }
 
-/** Opens a request on which it is said again and again what is applied. */
-const speaking =
+/** Opens one long request whose body carries the acknowledgements: a JSON line for each position that was applied. */
+const acknowledging =
   (
     pour: NonNullable<Exchange["pour"]>,
     url: () => string,
@@ -85,7 +85,7 @@ const speaking =
       {
         head: (given) => {
           status = given
-          // It may have been ended meanwhile.
+          // The caller may have ended the request before its head was answered.
           if (given === 200 && state === "opening") state = "open"
         },
         data: () => {},
@@ -151,7 +151,7 @@ const asking = (exchange: Exchange, list: string, secret: () => Redacted.Redacte
   const open = opening(exchange, headers)
   const feed = (asked: FeedAsk) => schedulers.ask((url) => open(url, asked), passes)
   const { pour } = exchange
-  const words = pour && speaking(pour, () => schedulers.first, headers)
+  const words = pour && acknowledging(pour, () => schedulers.first, headers)
   return { post, postText, feed, words }
 }
 

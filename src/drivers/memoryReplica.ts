@@ -15,13 +15,13 @@ import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } fro
 import { kept } from "./shared/keptText.ts"
 import {
   chunkOf,
-  type Kept,
-  keptOf,
   mayPass,
   type Page,
   type Placed,
   type Shelf,
-  snapshotOf
+  type StoredRecord,
+  snapshotOf,
+  storedRecord
 } from "./shared/replicaRows.ts"
 
 const BTree = sortedBTree.default
@@ -33,9 +33,9 @@ interface State {
   whole: boolean
   tables: ReadonlyArray<ReplicaTable>
   /** By table, then key. */
-  rows: Tree<Kept>
+  rows: Tree<StoredRecord>
   /** Edge records by direction, end, table and key. */
-  ends: Tree<Kept>
+  ends: Tree<StoredRecord>
   /** Deleted records by id text: they are never read in order. */
   tombstones: Map<string, number>
   /** Places of the rows of each Merkle bucket, by table; made when they are first asked for. */
@@ -57,14 +57,14 @@ const empty = (): State => ({
 /** No table name that is kept has the character between the parts. */
 const place = (...parts: ReadonlyArray<string>): string => parts.join("\u0000")
 
-const endsOf = ({ key, source, table, target }: Kept): ReadonlyArray<string> =>
+const endsOf = ({ key, source, table, target }: StoredRecord): ReadonlyArray<string> =>
   source === undefined || target === undefined
     ? []
     : [place("out", kept(source), kept(table), key), place("in", kept(target), kept(table), key)]
 
-const bucketPlace = ({ id, table }: Kept): string => place(kept(table), String(bucketOf(id)))
+const bucketPlace = ({ id, table }: StoredRecord): string => place(kept(table), String(bucketOf(id)))
 
-const toBucket = (buckets: Map<string, Set<string>>, at: string, row: Kept): void => {
+const toBucket = (buckets: Map<string, Set<string>>, at: string, row: StoredRecord): void => {
   const wanted = bucketPlace(row)
   const places = buckets.get(wanted)
   if (places === undefined) buckets.set(wanted, new Set([at]))
@@ -95,21 +95,21 @@ const write = (state: State, { doc, id, version }: ReplicaRecord): void => {
     state.tombstones.set(id.text, version)
     return
   }
-  const row = keptOf(id, version, doc)
+  const row = storedRecord(id, version, doc)
   state.rows.set(at, row)
   if (state.buckets !== undefined) toBucket(state.buckets, at, row)
   for (const end of endsOf(row)) state.ends.set(end, row)
 }
 
 /** The entries behind a prefix, in order. */
-function* under(rows: Tree<Kept>, prefix: string, from: string = prefix): Iterable<Kept> {
+function* under(rows: Tree<StoredRecord>, prefix: string, from: string = prefix): Iterable<StoredRecord> {
   for (const [at, row] of rows.entries(from)) {
     if (!at.startsWith(prefix)) return
     yield row
   }
 }
 
-const page = (rows: Tree<Kept>, { from, size, table, to, where }: Page): ReadonlyArray<Placed> => {
+const page = (rows: Tree<StoredRecord>, { from, size, table, to, where }: Page): ReadonlyArray<Placed> => {
   const out: Array<Placed> = []
   const prefix = place(kept(table), "")
   for (const row of under(rows, prefix, prefix + (from?.text ?? ""))) {

@@ -21,7 +21,7 @@ import { recordOfRow } from "../node/database/replicaRecord.ts"
 import { ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
 import { kept, unkept } from "./shared/keptText.ts"
 import { RecentRecords } from "./shared/recentRecords.ts"
-import { chunkOf, keptOf, type Shelf, snapshotOf } from "./shared/replicaRows.ts"
+import { chunkOf, type Shelf, snapshotOf, storedRecord } from "./shared/replicaRows.ts"
 import { type Cell, failure, type Link, link, type Statement } from "./shared/sqliteLink.ts"
 import * as Shelves from "./sqliteShelf.ts"
 
@@ -141,7 +141,7 @@ const writeAll = (link: Link, recent: RecentRecords, records: ReadonlyArray<Repl
       dead.push([kept(id.table), keyText(id.key), version])
       chars.push(0)
     } else {
-      const row = keptOf(id, version, doc)
+      const row = storedRecord(id, version, doc)
       chars.push(row.content.length)
       alive.push([
         kept(row.table),

@@ -132,7 +132,7 @@ const makeOver = (client: SurrealShape, edgeClient: SurrealShape): UpstreamShape
 /** Names first, then all of it in one statement; a table defined in between is met by trying again. */
 const wholeSchema = (client: SurrealShape): Effect.Effect<Schemas.DatabaseSchema, SurrealError> =>
   Effect.gen(function* () {
-    const [db] = yield* client.query(Schemas.named)
+    const [db] = yield* client.query(Schemas.tableNames)
     const names = Schemas.namesOf(db)
     const schema = Schemas.schemaOf((yield* client.query(Schemas.wholeOf(names))).at(-1))
     const same = schema.tables.length === names.length && schema.tables.every(({ name }, i) => name === names[i])

@@ -97,8 +97,8 @@ export const nameOf = ({ logId, seq, sha256 }: Omit<SnapshotHead, "bytes">): str
 
 const namePattern = /^svc-(.+)-(\d{16})-([0-9a-f]{64})\.sqlite$/
 
-/** Undefined: the name is of something else. */
-export const named = (name: string): KeptSnapshot | undefined => {
+/** Parses the name of a snapshot file; returns undefined for any other name. */
+export const parseName = (name: string): KeptSnapshot | undefined => {
   const [, logId, seq, sha256] = namePattern.exec(name) ?? []
   return logId === undefined ? undefined : { name, logId, seq: Number(seq), sha256: sha256! }
 }

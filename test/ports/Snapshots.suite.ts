@@ -7,7 +7,7 @@ import { expect, test } from "vitest"
 import { bytesOf, filled, giving, open, run } from "../../kit/data/replicaFiles.ts"
 import * as KeptSnapshots from "../../src/host/snapshots/keptSnapshots.ts"
 import {
-  named,
+  parseName,
   type ReplicaFileShape,
   type Snapshot,
   SnapshotFailed,
@@ -64,7 +64,7 @@ export const snapshotsSuite = (newPlace: () => Doing<Place>): void => {
 
   const seqs = (place: Place): Doing<ReadonlyArray<number>> =>
     Effect.flatMap(place.store("looks", "a-log"), ({ names }) =>
-      Effect.map(names, (all) => all.flatMap((each) => named(each)?.seq ?? []).sort((a, b) => a - b))
+      Effect.map(names, (all) => all.flatMap((each) => parseName(each)?.seq ?? []).sort((a, b) => a - b))
     )
 
   test("D64 one is written when the log is to be cut, and the newest two stay", () =>
@@ -125,7 +125,7 @@ export const snapshotsSuite = (newPlace: () => Doing<Place>): void => {
         yield* filled(from.replica, 6, 40)
         yield* snapshots.keep(from.own, 46)
         const names = yield* Effect.flatMap(place.store("looks", "a-log"), (store) => store.names)
-        yield* place.damage(names.find((name) => named(name)?.seq === 45)!)
+        yield* place.damage(names.find((name) => parseName(name)?.seq === 45)!)
         const again = yield* kept(place, "two", 3_600_000)
         expect(yield* again.keep(from.own, 100)).toBe(5)
         const offers = yield* again.offers(0)

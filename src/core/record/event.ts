@@ -18,11 +18,11 @@ const continuing = ',"step_continues":true'
  */
 export const endsWithin = (line: string): boolean => line.endsWith(`${continuing}}`)
 
-const named = /^\{"table":("(?:[^"\\]|\\.)*")/
+const tablePattern = /^\{"table":("(?:[^"\\]|\\.)*")/
 
 /** The table of a line, which begins with it. */
 export const tableOf = (line: string): string => {
-  const name = named.exec(line)?.[1]
+  const name = tablePattern.exec(line)?.[1]
   if (name === undefined) throw new Error("broken invariant: a line of the log does not begin with its table")
   return JSON.parse(name) as string
 }

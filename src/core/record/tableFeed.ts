@@ -13,8 +13,8 @@
 import type { Obj, RecordId } from "../surql/values/value.ts"
 import type { Change } from "./change.ts"
 
-/** A record as a page or an event says it; `doc` undefined: it is deleted. */
-export interface Said {
+/** The state of a record after a page or an event of the feed; `doc` is undefined if the record was deleted. */
+export interface FedRecord {
   readonly id: RecordId
   readonly version: number
   readonly doc: Obj | undefined
@@ -24,7 +24,7 @@ export interface Said {
 interface Joined {
   readonly table: string
   readonly repairs: boolean
-  readonly records: ReadonlyArray<Said>
+  readonly records: ReadonlyArray<FedRecord>
 }
 
 /** What may be applied now: tables first, which nothing reads yet, then the changes up to `through`. */
@@ -39,7 +39,7 @@ interface Due {
 /** What became of an event. `lost`: one before it never came, so its table joins anew. */
 type Taken = "taken" | "known" | "foreign" | "lost"
 
-interface Kept extends Said {
+interface PositionedRecord extends FedRecord {
   readonly seq: number
 }
 
@@ -53,7 +53,7 @@ class Joining {
   seen = 0
   /** The lines that come are of a feed that was asked for this table too. */
   isOpen = false
-  readonly records = new Map<string, Kept>()
+  readonly records = new Map<string, PositionedRecord>()
 
   constructor(
     /** Nothing else is applied before it has joined. */
@@ -62,7 +62,7 @@ class Joining {
   ) {}
 
   /** The later position wins; of a page and an event at the same, either. */
-  put(said: Said, seq: number): void {
+  put(said: FedRecord, seq: number): void {
     const known = this.records.get(said.id.text)
     if (known === undefined || known.seq <= seq) this.records.set(said.id.text, { ...said, seq })
   }
@@ -150,7 +150,7 @@ export class TableFeed {
   }
 
   /** Records of a joining table, as they were at `seq`. True for the first page: the feed is to be asked anew. */
-  page(table: string, seq: number, records: ReadonlyArray<Said>, attempt = this.attempt(table)): boolean {
+  page(table: string, seq: number, records: ReadonlyArray<FedRecord>, attempt = this.attempt(table)): boolean {
     const known = this.tables.get(table)
     const joining = known?.joining
     if (known === undefined || joining === undefined || joining !== attempt) return false
@@ -309,7 +309,7 @@ export class TableFeed {
   }
 }
 
-const said = ({ doc, id, op, version }: Change): Said => ({
+const said = ({ doc, id, op, version }: Change): FedRecord => ({
   id,
   version: version ?? 1,
   doc: op === "DELETE" ? undefined : doc

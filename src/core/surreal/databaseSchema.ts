@@ -121,8 +121,8 @@ export const schemaOf = (answer: Value | undefined): DatabaseSchema => {
   }
 }
 
-/** Names of all tables, for {@link wholeOf}. */
-export const named = "INFO FOR DB STRUCTURE"
+/** The statement that answers the names of all tables, for {@link wholeOf}. */
+export const tableNames = "INFO FOR DB STRUCTURE"
 
 /** One statement that answers all of it. */
 export const wholeOf = (names: ReadonlyArray<string>): string =>

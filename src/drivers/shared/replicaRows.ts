@@ -13,14 +13,14 @@ import { idOf, recordOfRow } from "../../node/database/replicaRecord.ts"
 import type { ReplicaRecord, ReplicaRow, ReplicaSnapshot, RowFilter, Rows } from "../../ports/Replica.ts"
 
 /** A record as a layer writes it. `source` and `target` are the ends of an edge record. */
-export interface Kept extends ReplicaRow {
+export interface StoredRecord extends ReplicaRow {
   readonly table: string
   readonly key: string
   readonly source: string | undefined
   readonly target: string | undefined
 }
 
-export const keptOf = (id: RecordId, version: number, doc: Obj): Kept => {
+export const storedRecord = (id: RecordId, version: number, doc: Obj): StoredRecord => {
   const source = recordOf(field(doc, "in")),
     target = source && recordOf(field(doc, "out"))
   return {

@@ -22,13 +22,13 @@ const lookupOf =
 /** Origins with kept connections; those of SSPs that came and went make room. */
 const maxOrigins = 1000
 
-interface Kept {
+interface OriginPool {
   readonly addresses: string
   readonly pool: Pool
 }
 
 export class JudgedPools {
-  private readonly byOrigin = new Map<string, Kept>()
+  private readonly byOrigin = new Map<string, OriginPool>()
   /** Replaced ones that still have something to finish. */
   private readonly leaving = new Set<Pool>()
 
@@ -65,7 +65,7 @@ export class JudgedPools {
   }
 
   /** What it carries ends first. */
-  private leave(origin: string, { pool }: Kept): void {
+  private leave(origin: string, { pool }: OriginPool): void {
     this.byOrigin.delete(origin)
     this.leaving.add(pool)
     void pool.close().finally(() => this.leaving.delete(pool))

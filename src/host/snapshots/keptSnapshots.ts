@@ -9,8 +9,8 @@
 import { Clock, Effect } from "effect"
 import {
   type KeptSnapshot,
-  named,
   type Offer,
+  parseName,
   type ReplicaFileShape,
   type Snapshot,
   SnapshotFailed,
@@ -40,7 +40,7 @@ class KeptSnapshots implements SnapshotsShape {
   private readonly listed: Effect.Effect<ReadonlyArray<KeptSnapshot>, SnapshotFailed> = Effect.suspend(() =>
     Effect.map(this.store.names, (names) =>
       names
-        .flatMap((name) => named(name) ?? [])
+        .flatMap((name) => parseName(name) ?? [])
         .filter(({ logId }) => logId === this.options.logId)
         .sort((a, b) => b.seq - a.seq)
     )
@@ -96,7 +96,7 @@ class KeptSnapshots implements SnapshotsShape {
       const { bytes, name } = yield* Effect.flatMap(own.snapshot(this.options.logId), (snapshot) =>
         Effect.map(store.write(snapshot), (name) => ({ bytes: snapshot.bytes, name }))
       ).pipe(Effect.scoped)
-      const written = named(name)!
+      const written = parseName(name)!
       if ((yield* this.proved(written)) === undefined) {
         // It never counted, and another one is written soon.
         yield* store.remove([name])

@@ -236,7 +236,7 @@ class FiledReplica {
     )
 }
 
-const named = (folder: string, { cause, message, reason }: ReplicaError): ReplicaError =>
+const withPath = (folder: string, { cause, message, reason }: ReplicaError): ReplicaError =>
   new ReplicaError({
     reason,
     message: message.includes(folder) ? message : `${join(folder, fileName)}: ${message}`,
@@ -254,5 +254,5 @@ export const layerReplica = (folder: string, holdMs = 3_600_000): Layer.Layer<Re
       return Context.make(Replica, filed.replica).pipe(
         Context.add(ReplicaFile, { snapshot: filed.snapshot, restore: filed.restore })
       )
-    }).pipe(Effect.mapError((error) => named(folder, error)))
+    }).pipe(Effect.mapError((error) => withPath(folder, error)))
   )

@@ -64,8 +64,8 @@ const words: ReadonlyArray<readonly [RegExp, string]> = [
   [/disk I\/O/, "SQLITE_IOERR"]
 ]
 
-/** What SQLite said, with the name of its code as `code`. */
-export const named = (error: unknown): Error => {
+/** The error that SQLite raised, with the name of its result code as `code`. */
+export const withCode = (error: unknown): Error => {
   const fault = error instanceof Error ? error : new Error(String(error))
   const number = "errcode" in fault && typeof fault.errcode === "number" ? fault.errcode & 0xff : undefined
   const code =
@@ -79,7 +79,7 @@ export const named = (error: unknown): Error => {
 }
 
 const attempt = <A>(message: string, body: () => A): Effect.Effect<A, SqlError> =>
-  Effect.try({ try: body, catch: (error) => new SqlError({ cause: named(error), message }) })
+  Effect.try({ try: body, catch: (error) => new SqlError({ cause: withCode(error), message }) })
 
 /** Statements stay prepared, those that were used last; each remembers how its rows are read. */
 const keptStatements = 200

@@ -3,13 +3,13 @@
  * callback, and written down once where several come together.
  */
 import { Context, Effect, Layer } from "effect"
-import * as SaidAgain from "../../core/view/saidAgain.ts"
+import * as RepeatedRegistration from "../../core/view/repeatedRegistration.ts"
 import type { Reply } from "../../ports/Front.ts"
 import type { Call } from "./routes.ts"
 
 /** A registration that is carried out, and what waits for its end. */
 interface First {
-  readonly said: SaidAgain.Said
+  readonly said: RepeatedRegistration.ParsedRegistration
   readonly waiting: Set<() => void>
 }
 
@@ -18,11 +18,11 @@ interface UnderWayShape {
    * Calls back when the registration is over that says the same and is carried out now; gives what stops that.
    * Undefined: there is none.
    */
-  readonly whenOver: (said: SaidAgain.Said, done: () => void) => (() => void) | undefined
+  readonly whenOver: (said: RepeatedRegistration.ParsedRegistration, done: () => void) => (() => void) | undefined
   /** Answers by `known` where that gives an answer, else by `register`: one at a time of those that say the same. */
   readonly once: <A, E, R>(
-    said: SaidAgain.Said | undefined,
-    known: (said: SaidAgain.Said) => Effect.Effect<A, E, R> | undefined,
+    said: RepeatedRegistration.ParsedRegistration | undefined,
+    known: (said: RepeatedRegistration.ParsedRegistration) => Effect.Effect<A, E, R> | undefined,
     register: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
 }
@@ -37,12 +37,15 @@ export class UnderWay extends Context.Tag("node/UnderWay")<UnderWay, UnderWaySha
 
     const whenOver: UnderWayShape["whenOver"] = (said, done) => {
       const first = firsts.get(said.id)
-      if (first === undefined || !SaidAgain.isAgain(first.said, said)) return undefined
+      if (first === undefined || !RepeatedRegistration.isRepeat(first.said, said)) return undefined
       first.waiting.add(done)
       return () => void first.waiting.delete(done)
     }
 
-    const during = <A, E, R>(said: SaidAgain.Said, register: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    const during = <A, E, R>(
+      said: RepeatedRegistration.ParsedRegistration,
+      register: Effect.Effect<A, E, R>
+    ): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
         const first: First = { said, waiting: new Set() }
         firsts.set(said.id, first)
@@ -76,14 +79,14 @@ interface RepeatParts {
   readonly nowMs: () => number
   readonly underWay: UnderWayShape
   /** Answers a registration that changes nothing; false: it has not, and passes neither. */
-  readonly answer: (said: SaidAgain.Said, reply: Reply, pass: () => void) => boolean
+  readonly answer: (said: RepeatedRegistration.ParsedRegistration, reply: Reply, pass: () => void) => boolean
 }
 
 /** What a route of registrations tries first: most of them say again what is known, since a view lives on by them. */
 export const first =
   ({ answer, nowMs, underWay }: RepeatParts) =>
   ({ json }: Pick<Call, "json">, reply: Reply, pass: () => void): void => {
-    const said = SaidAgain.read(json, nowMs())
+    const said = RepeatedRegistration.read(json, nowMs())
     if (said === undefined) return pass()
     const decide = (): void => {
       if (!answer(said, reply, pass)) pass()

@@ -16,7 +16,7 @@ interface ViewTokenParts {
   readonly nowMs: () => number
 }
 
-/** Whom and what a token is for. */
+/** The subject, the lifetime and the kind of a token to be issued. */
 interface GivenFor {
   readonly subject?: string | undefined
   readonly ttlMs?: number | undefined
@@ -24,27 +24,30 @@ interface GivenFor {
   readonly isTicket?: boolean | undefined
 }
 
-/** How long a caller may follow a view, and for whom it does; both undefined with a secret. */
-export interface Leave {
+/**
+ * Permission to follow a view, until `expiresAtMs` (Unix milliseconds) and on behalf of `subject`. Both are undefined
+ * for a caller with a secret.
+ */
+export interface ViewPermission {
   readonly expiresAtMs: number | undefined
   readonly subject: string | undefined
 }
 
 /** Why a view may not be followed. */
-export interface NoLeave {
+export interface PermissionRefused {
   readonly code: "UNAUTHORIZED"
   readonly message: string
 }
 
-/** Subjects whose tokens were revoked; the longest ago is forgotten beyond it. */
+/** Most revoked subjects that are remembered; beyond it the one revoked longest ago is forgotten. */
 const maxRevoked = 100_000
 
-/** So long a ticket can be used. */
+/** Lifetime of a ticket, in milliseconds. */
 const ticketMs = 30_000
-/** Longest time between two looks whether what a token opened is over. */
+/** Longest time between two checks whether the token of an open stream has expired, in milliseconds. */
 const lookMs = 1_000
 
-const fault = (message: string): NoLeave => ({ code: "UNAUTHORIZED", message })
+const fault = (message: string): PermissionRefused => ({ code: "UNAUTHORIZED", message })
 
 const onlyTicket = fault("this is a ticket: it opens one stream, as `?ticket=`")
 const noTicket = fault("this is a token and no ticket (POST /view/token with `once`)")
@@ -52,9 +55,9 @@ const usedTicket = fault("the ticket was used; ask for another")
 const unknown = fault("the token is not one that a secret of this service has signed")
 
 export class ViewTokens {
-  /** By subject; the order is that of the times. */
+  /** Times of revocation by subject, earliest first. */
   private readonly revokedAtMs = new Map<string, number>()
-  /** When tickets that were used expire, by their nonces; the order is that of use. */
+  /** Expiry times of used tickets by nonce, in the order of use. */
   private readonly used = new Map<string, number>()
   private lastIssuedMs = 0
   private readonly onRevoked = new Set<(subject: string) => void>()
@@ -86,13 +89,13 @@ export class ViewTokens {
   }
 
   /** What the token opens now. */
-  judge(token: string): ViewToken.ViewGrant | NoLeave {
+  judge(token: string): ViewToken.ViewGrant | PermissionRefused {
     const grant = this.read(token)
     return "code" in grant || grant.nonce === undefined ? grant : onlyTicket
   }
 
   /** What a ticket opens, this one time: the stream of a view for as long as a token is good. */
-  redeem(ticket: string, view: string): ViewToken.ViewGrant | NoLeave {
+  redeem(ticket: string, view: string): ViewToken.ViewGrant | PermissionRefused {
     const grant = this.read(ticket)
     if ("code" in grant) return grant
     const { expiresAtMs, nonce } = grant
@@ -108,13 +111,13 @@ export class ViewTokens {
     return { ...grant, views: [view], expiresAtMs: nowMs + this.parts.ttlMs }
   }
 
-  private read(token: string): ViewToken.ViewGrant | NoLeave {
+  private read(token: string): ViewToken.ViewGrant | PermissionRefused {
     const grant = ViewToken.read(this.signing, token)
     return grant === undefined ? unknown : this.now(grant)
   }
 
   /** A grant that was good when its request began, judged again. */
-  now(grant: ViewToken.ViewGrant): ViewToken.ViewGrant | NoLeave {
+  now(grant: ViewToken.ViewGrant): ViewToken.ViewGrant | PermissionRefused {
     const { expiresAtMs } = grant
     if (expiresAtMs <= this.parts.nowMs()) return fault("the token has expired; ask for another")
     return this.isRevoked(grant) ? fault("the token was revoked") : grant
@@ -191,17 +194,17 @@ export const callerByTicket = (tokens: ViewTokens, url: string, view: string | u
     : { caller: { name: reserved.token, onlySsp: undefined, sees: "kinds", grant } }
 }
 
-/** Whether a view may be followed by a caller, or by a token of its own. */
-export const leaveFor = (
+/** Permission of `caller` to follow `view`, or of the bearer of `token` where one is given for this view. */
+export const permissionFor = (
   tokens: ViewTokens,
   caller: ViewToken.ViewGrant | undefined,
   view: string,
   token: string | undefined
-): Leave | NoLeave => {
+): ViewPermission | PermissionRefused => {
   if (token === undefined && caller === undefined) return byASecret
   const grant = token === undefined ? tokens.now(caller!) : tokens.judge(token)
   if ("code" in grant) return grant
   return opens(grant, view) ? grant : notNamed
 }
 
-const byASecret: Leave = { expiresAtMs: undefined, subject: undefined }
+const byASecret: ViewPermission = { expiresAtMs: undefined, subject: undefined }

@@ -7,7 +7,7 @@ import { Context, Effect } from "effect"
 import type { KnownSecret } from "../../core/access/scopedSecrets.ts"
 import type { ViewGrant } from "../../core/access/viewToken.ts"
 import { Serving, type Sink, type SinkEvents } from "../../ports/Front.ts"
-import { leaveFor, ViewTokens } from "../http/viewTokens.ts"
+import { permissionFor, ViewTokens } from "../http/viewTokens.ts"
 import type { AskedView, MultiStreamParts } from "./multiStream.ts"
 import { OpenStreams } from "./openStreams.ts"
 import { heartbeatEvery, type StreamFormat } from "./sse.ts"
@@ -48,7 +48,7 @@ export class Browsers extends Context.Tag("node/streams/Browsers")<Browsers, Bro
       const nowMs = () => clock.unsafeCurrentTimeMillis()
       const tokens = new ViewTokens({ secrets, ttlMs: viewTokenTtlSecs * 1000, nowMs })
       const streams = new OpenStreams(streamViews)
-      const admit: MultiStreamParts["admit"] = (view, token, grant) => leaveFor(tokens, grant, view, token)
+      const admit: MultiStreamParts["admit"] = (view, token, grant) => permissionFor(tokens, grant, view, token)
       const every = (work: () => void, duration: Parameters<typeof Effect.sleep>[0]) =>
         Serving.fork(Effect.forever(Effect.delay(Effect.sync(work), duration)))
       yield* every(() => streams.beat(), heartbeatEvery)

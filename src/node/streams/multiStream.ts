@@ -11,7 +11,7 @@ import type { ViewGrant } from "../../core/access/viewToken.ts"
 import * as Bytes from "../../core/bytes.ts"
 import type { Sink } from "../../ports/Front.ts"
 import type { WireError } from "../../protocol/errors.ts"
-import type { Leave, NoLeave } from "../http/viewTokens.ts"
+import type { PermissionRefused, ViewPermission } from "../http/viewTokens.ts"
 import { heartbeat } from "./sse.ts"
 
 export interface AskedView {
@@ -31,7 +31,11 @@ export interface Followed {
 
 export interface MultiStreamParts {
   /** Whether the view may be followed, by a token of its own or else by the caller's grant or secret. */
-  readonly admit: (view: string, token: string | undefined, grant: ViewGrant | undefined) => Leave | NoLeave
+  readonly admit: (
+    view: string,
+    token: string | undefined,
+    grant: ViewGrant | undefined
+  ) => ViewPermission | PermissionRefused
   readonly follow: (view: string, after: string | undefined, take: TakePieces) => Followed | WireError
 }
 
@@ -65,7 +69,7 @@ export const followedLater = (
 
 interface Place {
   readonly view: string
-  leave: Leave
+  permission: ViewPermission
   followed: Followed | undefined
 }
 
@@ -74,7 +78,7 @@ const encoder = new TextEncoder()
 const event = (name: string, data: unknown): Uint8Array =>
   encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
 
-const refusal = ({ code, message }: WireError | NoLeave): Uint8Array => event("refused", { code, message })
+const refusal = ({ code, message }: WireError | PermissionRefused): Uint8Array => event("refused", { code, message })
 
 export class MultiStream {
   /** By number; undefined where a view is over or was dropped. */
@@ -104,12 +108,12 @@ export class MultiStream {
   /** Follows one more for a caller; its place. A view that is refused has one too. */
   add({ after, token, view }: AskedView, grant: ViewGrant | undefined): number {
     const n = this.places.length
-    const leave = this.parts.admit(view, token, grant)
-    const place: Place = { view, leave: "code" in leave ? noLeave : leave, followed: undefined }
+    const permission = this.parts.admit(view, token, grant)
+    const place: Place = { view, permission: "code" in permission ? noPermission : permission, followed: undefined }
     this.places.push(place)
     this.live++
-    this.expireBy(place.leave)
-    this.inTurn(n, () => this.begin(n, place, after, "code" in leave ? leave : undefined))
+    this.expireBy(place.permission)
+    this.inTurn(n, () => this.begin(n, place, after, "code" in permission ? permission : undefined))
     return n
   }
 
@@ -120,7 +124,7 @@ export class MultiStream {
     place.followed?.close()
   }
 
-  private begin(n: number, place: Place, after: string | undefined, refused: NoLeave | undefined): void {
+  private begin(n: number, place: Place, after: string | undefined, refused: PermissionRefused | undefined): void {
     const head = encoder.encode(`view: ${n}\n`)
     const give = (pieces: ReadonlyArray<Uint8Array>, isLast: boolean): boolean => {
       this.keepsUp = this.sink.write(Bytes.joined(pieces.flatMap((piece) => [head, piece])))
@@ -157,14 +161,14 @@ export class MultiStream {
   }
 
   /** Takes a new token for the view at this place when it is called; undefined where that view is over. */
-  renewal(n: number, token: string): (() => void) | NoLeave | undefined {
+  renewal(n: number, token: string): (() => void) | PermissionRefused | undefined {
     const place = this.places[n]
     if (place === undefined) return undefined
-    const leave = this.parts.admit(place.view, token, undefined)
-    if ("code" in leave) return leave
+    const permission = this.parts.admit(place.view, token, undefined)
+    if ("code" in permission) return permission
     return () => {
-      place.leave = leave
-      this.expireBy(leave)
+      place.permission = permission
+      this.expireBy(permission)
     }
   }
 
@@ -192,7 +196,7 @@ export class MultiStream {
     if (nowMs < this.expiresAtMs) return
     this.expiresAtMs = Number.POSITIVE_INFINITY
     for (const [n, place] of this.places.entries()) {
-      const atMs = place?.leave.expiresAtMs
+      const atMs = place?.permission.expiresAtMs
       if (atMs === undefined) continue
       if (atMs <= nowMs) this.endOne(n, "unauthorized")
       else this.expiresAtMs = Math.min(this.expiresAtMs, atMs)
@@ -201,7 +205,7 @@ export class MultiStream {
 
   /** Ends what is followed for this subject. */
   revoke(subject: string): void {
-    for (const [n, place] of this.places.entries()) if (place?.leave.subject === subject) this.endOne(n, "revoked")
+    for (const [n, place] of this.places.entries()) if (place?.permission.subject === subject) this.endOne(n, "revoked")
   }
 
   /** The service stops. */
@@ -210,7 +214,7 @@ export class MultiStream {
     this.sink.end()
   }
 
-  private expireBy({ expiresAtMs = Number.POSITIVE_INFINITY }: Leave): void {
+  private expireBy({ expiresAtMs = Number.POSITIVE_INFINITY }: ViewPermission): void {
     this.expiresAtMs = Math.min(this.expiresAtMs, expiresAtMs)
   }
 
@@ -230,4 +234,4 @@ export class MultiStream {
   }
 }
 
-const noLeave: Leave = { expiresAtMs: undefined, subject: undefined }
+const noPermission: ViewPermission = { expiresAtMs: undefined, subject: undefined }

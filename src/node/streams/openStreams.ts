@@ -9,7 +9,7 @@ import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import type { ViewGrant } from "../../core/access/viewToken.ts"
 import type { Sink } from "../../ports/Front.ts"
 import { invalidRequest } from "../http/answers.ts"
-import type { NoLeave } from "../http/viewTokens.ts"
+import type { PermissionRefused } from "../http/viewTokens.ts"
 import { type AskedView, MultiStream, type MultiStreamParts } from "./multiStream.ts"
 
 export interface StreamChange {
@@ -67,7 +67,7 @@ export class OpenStreams {
     id: string,
     grant: ViewGrant | undefined,
     { add = [], drop = [], renew = [] }: StreamChange
-  ): { readonly places: ReadonlyArray<number> } | Invalid | NoLeave | NoStream {
+  ): { readonly places: ReadonlyArray<number> } | Invalid | PermissionRefused | NoStream {
     const stream = this.all.get(id)
     if (stream === undefined || stream.size + add.length > maxPlaces)
       return { code: "STREAM_NOT_FOUND", message: "there is no such stream, or not any more; open a new one" }

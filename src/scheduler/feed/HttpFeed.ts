@@ -12,7 +12,7 @@ import { Audit, unknownAddress } from "../../ports/Audit.ts"
 import type { Reply } from "../../ports/Front.ts"
 import * as Wire from "../../protocol/wire.ts"
 import * as Errors from "../HttpErrors.ts"
-import * as Speaking from "../pool/speaking.ts"
+import * as SspAuthority from "../pool/sspAuthority.ts"
 import { Feeds, tablesOf } from "./Feeds.ts"
 
 const ok = JSON.stringify({ status: "ok" })
@@ -50,7 +50,7 @@ export const make = Effect.gen(function* () {
   const forbidden = ({ asked: { address = unknownAddress }, caller: { name, onlySsp } }: Call, ssp: string) => {
     if (onlySsp === undefined || onlySsp === ssp) return undefined
     runFork(turnedAway({ object: `SSP ${ssp}`, secret: name, address, outcome: "FORBIDDEN" }))
-    return Speaking.forbidden(name, ssp)
+    return SspAuthority.forbidden(name, ssp)
   }
   const open = (call: Call & { readonly urlParams: typeof Wire.FeedAsked.Type }, reply: Reply) => {
     const { after, registration, tables: names } = call.urlParams

@@ -28,7 +28,7 @@ import * as Errors from "../HttpErrors.ts"
 import { JobFeed } from "../ingest/JobFeed.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
-import * as Speaking from "../pool/speaking.ts"
+import * as SspAuthority from "../pool/sspAuthority.ts"
 import * as Views from "../pool/viewRequests.ts"
 import { Clone } from "../replica/Clone.ts"
 import * as HttpBrowsers from "./HttpBrowsers.ts"
@@ -153,7 +153,7 @@ const ssp = Effect.gen(function* () {
   const config = yield* SchedulerConfig
   const { spoken } = yield* Leadership
   const audited = yield* Audit.make
-  const speakingFor = yield* Speaking.make
+  const actingFor = yield* SspAuthority.make
   const jobs = yield* JobFeed
   return group(SchedulerApi, "ssp", {
     ...(yield* HttpFeed.make),
@@ -179,7 +179,7 @@ const ssp = Effect.gen(function* () {
           for (const table of job_tables ?? []) jobs.learn(table)
           return registeredAs(registration, reply, pool.identity, config)
         })
-        return Effect.zipRight(speakingFor(call, ssp_id), audited(call, ssp_id)(joining))
+        return Effect.zipRight(actingFor(call, ssp_id), audited(call, ssp_id)(joining))
       }
     },
     heartbeat: {
@@ -187,7 +187,7 @@ const ssp = Effect.gen(function* () {
       value: (call) =>
         Effect.gen(function* () {
           const { cpu_usage, incarnation, memory_usage, registration, ssp_id, unheard, views } = call.payload
-          yield* speakingFor(call, ssp_id)
+          yield* actingFor(call, ssp_id)
           if (unheard !== true) spoken()
           const reply = yield* pool.ask((ref) => ({
             tag: "Heartbeat",
@@ -206,7 +206,7 @@ const ssp = Effect.gen(function* () {
       value: (call) => {
         const { calling, incarnation, ssp_id } = call.payload
         const leaving = pool.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: ssp_id, incarnation }, calling }))
-        return Effect.zipRight(speakingFor(call, ssp_id), audited(call, ssp_id)(Effect.as(leaving, ok)))
+        return Effect.zipRight(actingFor(call, ssp_id), audited(call, ssp_id)(Effect.as(leaving, ok)))
       }
     }
   })
@@ -218,7 +218,7 @@ const jobRefusal = (error: Effect.Effect.Error<ReturnType<typeof Jobs.Service.di
 const job = Effect.gen(function* () {
   const jobs = yield* Jobs
   const operators = yield* HttpJobs.make
-  const speakingFor = yield* Speaking.make
+  const actingFor = yield* SspAuthority.make
   const audited = yield* Audit.make
   return group(SchedulerApi, "job", {
     dispatch: { isWhole: true, value: ({ payload }) => Effect.mapError(jobs.dispatch(payload), jobRefusal) },
@@ -228,7 +228,7 @@ const job = Effect.gen(function* () {
         Effect.gen(function* () {
           const { caller, payload } = call
           const { onlySsp } = caller
-          if (payload.ssp_id !== undefined) yield* speakingFor(call, payload.ssp_id)
+          if (payload.ssp_id !== undefined) yield* actingFor(call, payload.ssp_id)
           yield* Effect.mapError(
             onlySsp === undefined ? jobs.result(payload) : jobs.resultOfOne({ ...payload, ssp_id: onlySsp }),
             Errors.fromIngest

@@ -20,7 +20,7 @@ import type { Sees } from "../../protocol/access.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
-import * as Whereabouts from "../pool/whereabouts.ts"
+import * as ViewOwner from "../pool/viewOwner.ts"
 
 /** Dots alone would be a step of a path where the id is asked for at an SSP. */
 export const isStep = (id: string): boolean => /^\.{1,2}$/.test(id)
@@ -111,7 +111,7 @@ export const toOwner = Effect.map(
   ([pool, pass]) =>
     (call: Call, id: string, pathOf: (id: string) => string, asked: Asked) =>
       Effect.gen(function* () {
-        const found = isStep(id) ? ({ isGone: true } as const) : Whereabouts.of(pool.state(), id)
+        const found = isStep(id) ? ({ isGone: true } as const) : ViewOwner.of(pool.state(), id)
         if ("isGone" in found) return yield* Effect.fail(Errors.viewNotFound(id))
         if ("refused" in found) return yield* Effect.fail(found.refused)
         return yield* pass(call, found.owner, `${pathOf(encodeURIComponent(id))}${queryOf(asked, call.caller.sees)}`)

@@ -17,7 +17,7 @@ import { type formats, isFormat } from "../../protocol/wire.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
-import * as Whereabouts from "../pool/whereabouts.ts"
+import * as ViewOwner from "../pool/viewOwner.ts"
 import { FollowedViews } from "../streams/FollowedViews.ts"
 import * as HttpPass from "./HttpPass.ts"
 import { type Ask, SharedReads } from "./sharedReads.ts"
@@ -57,7 +57,7 @@ export const make = Effect.gen(function* () {
   const ask =
     (id: string, path: string): Ask =>
     (ifNoneMatch, heard, began, failed) => {
-      const found = Whereabouts.of(state(), id)
+      const found = ViewOwner.of(state(), id)
       if (!("owner" in found)) return false
       const headers = ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch }
       const opened = client.open(found.owner, { method: "GET", path, headers }, heard)
@@ -69,7 +69,7 @@ export const make = Effect.gen(function* () {
       first: (call: ViewCall<{ readonly format?: Format | undefined }>, reply: Reply, otherwise: () => void): void => {
         const { view_id: id } = call.path
         const { format } = call.urlParams
-        if (!isShared(call) || !("owner" in Whereabouts.of(state(), id))) return otherwise()
+        if (!isShared(call) || !("owner" in ViewOwner.of(state(), id))) return otherwise()
         const path = `/view/${encodeURIComponent(id)}${format === undefined ? "" : `?format=${format}`}`
         const ifNoneMatch = call.asked.headers["if-none-match"]
         reads.read(path, ask(id, path), { ifNoneMatch, reply, pass: otherwise })

@@ -1,6 +1,6 @@
 /** `POST /view/register`: where it says again what is known no SSP is asked, and nothing is written. */
 import { Effect } from "effect"
-import * as SaidAgain from "../../core/view/saidAgain.ts"
+import * as RepeatedRegistration from "../../core/view/repeatedRegistration.ts"
 import { plain } from "../../node/http/answers.ts"
 import * as Repeated from "../../node/http/repeatedRegistrations.ts"
 import type { Call } from "../../node/http/routes.ts"
@@ -19,7 +19,7 @@ export const make = Effect.gen(function* () {
   const audited = yield* Audit.make
   const nowMs = () => clock.unsafeCurrentTimeMillis()
   const placingOf = (id: string, at: Parameters<typeof Views.placingOf>[1]) => Views.placingOf(id, at, aheadMs(clock))
-  const knownAt = (said: SaidAgain.Said) => Views.known(pool.state(), said, aheadMs(clock))
+  const knownAt = (said: RepeatedRegistration.ParsedRegistration) => Views.known(pool.state(), said, aheadMs(clock))
   return {
     isWhole: true,
     first: Repeated.first({
@@ -34,12 +34,12 @@ export const make = Effect.gen(function* () {
     }),
     value: (call: Call & { readonly payload: typeof Wire.ViewRegistration.Type }) => {
       const { payload } = call
-      const known = (again: SaidAgain.Said) => {
+      const known = (again: RepeatedRegistration.ParsedRegistration) => {
         const at = knownAt(again)
         return at && Effect.succeed(at)
       }
       const register = audited(call, payload.id)(Views.register(pool, payload))
-      const placing = underWay.once(SaidAgain.read(payload, nowMs()), known, register)
+      const placing = underWay.once(RepeatedRegistration.read(payload, nowMs()), known, register)
       return Effect.map(placing, (placed) => placingOf(payload.id, placed))
     }
   }

@@ -104,8 +104,8 @@ const recall = (wal: WalShape, schema: Schema, taken: Taken): Effect.Effect<void
 
 const none: Assigned = { to: () => undefined, undo: Effect.void }
 
-/** The SSP that the change of a job may name; an SSP that no change has told is called. */
-const named = (state: State.State, id: string): string =>
+/** The SSP to name in the change of a job; empty if no change has told the SSP of it, so that it must be called. */
+const sspOfJob = (state: State.State, id: string): string =>
   State.job(state, id)?.told === true ? (State.assigneeOf(state, id) ?? "") : ""
 
 /** A job is another job once its record was none, or was over. */
@@ -177,7 +177,7 @@ const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | u
         const before = new Map(jobs.map(({ job }) => [job, State.job(pool.state(), job)]))
         const to = new Map<string, string>()
         const read = Effect.sync(() => {
-          for (const { job } of jobs) to.set(job, named(pool.state(), job))
+          for (const { job } of jobs) to.set(job, sspOfJob(pool.state(), job))
           return undefined
         })
         return Effect.forEach(jobs, pool.tell, { discard: true }).pipe(

@@ -15,8 +15,8 @@ import type { WalFailed, WalShape } from "../../ports/Wal.ts"
 const maxKept = 16_384
 export const maxChars = 32 * 1024 * 1024
 
-/** Keeps the line of the feed alone: what SSPs without a feed are sent is cut out of it, so nothing lies here twice. */
-class Kept implements Entry {
+/** An event as its line of the feed. The text for an SSP without a feed is cut out of this line, not held beside it. */
+class BufferedEvent implements Entry {
   readonly line: string
 
   constructor(
@@ -33,11 +33,11 @@ class Kept implements Entry {
   }
 }
 
-const nothing = new Kept("", "", false, undefined)
+const nothing = new BufferedEvent("", "", false, undefined)
 
 export class Events {
   /** Events by position, a ring: the position modulo the size. */
-  private readonly ring: Array<Kept | undefined> = Array.from({ length: maxKept })
+  private readonly ring: Array<BufferedEvent | undefined> = Array.from({ length: maxKept })
   private readonly traces = new Map<number, string>()
   /** The last position of each table. */
   private readonly lastOf = new Map<string, number>()
@@ -58,7 +58,7 @@ export class Events {
       const trace = traces?.[n]
       const text = Event.forwarded(line, ++seq, this.wal.logId, this.epoch, trace)
       const table = Event.tableOf(line)
-      const kept = new Kept(text, table, Event.endsWithin(line), this.lastOf.get(table))
+      const kept = new BufferedEvent(text, table, Event.endsWithin(line), this.lastOf.get(table))
       const more = kept.line.length
       while (this.last - this.first + 1 >= maxKept || (this.chars + more > maxChars && this.first <= this.last))
         this.drop()
@@ -118,7 +118,7 @@ export class Events {
       const table = Event.tableOf(json)
       const prev = lastOf.get(table)
       lastOf.set(table, seq)
-      return new Kept(this.forwarded(json, seq), table, Event.endsWithin(json), prev)
+      return new BufferedEvent(this.forwarded(json, seq), table, Event.endsWithin(json), prev)
     }
     return Stream.runCollect(this.logged(from, to)).pipe(
       Effect.map((records) => Chunk.toReadonlyArray(Chunk.map(records, ({ json, seq }) => entry(json, seq))))

@@ -9,7 +9,7 @@ import type { Reply, ViewSpec } from "../../core/cluster/messages.ts"
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
 import { fullMessage } from "../../core/record/memory.ts"
-import * as SaidAgain from "../../core/view/saidAgain.ts"
+import * as RepeatedRegistration from "../../core/view/repeatedRegistration.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import { invalidRequest, overloaded } from "../../node/http/answers.ts"
@@ -41,12 +41,12 @@ const refusal = (state: State.State, id: string, reply: Reply) => {
   }
 }
 
-const saidBefore = new WeakMap<ViewSpec, SaidAgain.Said>()
+const saidBefore = new WeakMap<ViewSpec, RepeatedRegistration.ParsedRegistration>()
 
-const saidOf = (spec: ViewSpec): SaidAgain.Said | undefined => {
+const saidOf = (spec: ViewSpec): RepeatedRegistration.ParsedRegistration | undefined => {
   const known = saidBefore.get(spec)
   if (known !== undefined) return known
-  const read = SaidAgain.read(spec.body, spec.lastActiveAt)
+  const read = RepeatedRegistration.read(spec.body, spec.lastActiveAt)
   const said = read && { ...read, ...State.timesOf(spec) }
   if (said !== undefined) saidBefore.set(spec, said)
   return said
@@ -56,14 +56,19 @@ const saidOf = (spec: ViewSpec): SaidAgain.Said | undefined => {
  * Where the view of a registration is that changes nothing (D63); undefined where there is more to do. The pool's times
  * are `aheadMs` ahead of the ones that registrations name.
  */
-export const known = (state: State.State, said: SaidAgain.Said, aheadMs: number): Assigned | undefined => {
+export const known = (
+  state: State.State,
+  said: RepeatedRegistration.ParsedRegistration,
+  aheadMs: number
+): Assigned | undefined => {
   const view = State.view(state, viewKey(said.id) ?? "")
   // What is on its way comes first, and may change the view.
   if (view === undefined || view.op !== undefined || view.gone || !view.placed) return undefined
   const owner = State.at(state, view.home)
   const before = saidOf(view.spec)
   const again = { ...said, lastActiveAtMs: said.lastActiveAtMs + aheadMs }
-  if (owner?.state !== "Ready" || before === undefined || !SaidAgain.isAgain(before, again)) return undefined
+  if (owner?.state !== "Ready" || before === undefined || !RepeatedRegistration.isRepeat(before, again))
+    return undefined
   if (Quarantine.of(state, view.spec) !== undefined) return undefined
   return { ssp: owner.ssp, url: owner.url, assignedAt: view.assignedAt }
 }

@@ -13,7 +13,7 @@ import type { WireError } from "../../protocol/errors.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
-import * as Whereabouts from "../pool/whereabouts.ts"
+import * as ViewOwner from "../pool/viewOwner.ts"
 import { SharedView } from "./SharedView.ts"
 import { SspStream, type SspStreamParts } from "./SspStream.ts"
 import { type SourceParts, ViewSource } from "./ViewSource.ts"
@@ -139,7 +139,7 @@ export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews"
         const known = shared.get(key)
         if (known !== undefined) return known
         const around: SourceParts = {
-          whereIs: (id) => Whereabouts.of(pool.state(), id),
+          whereIs: (id) => ViewOwner.of(pool.state(), id),
           streamAt: (target) => streams.at(target, format),
           seeking,
           nowMs
@@ -167,7 +167,7 @@ export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews"
       yield* Serving.fork(Effect.forever(Effect.delay(check, checkEvery)))
       return {
         follow: (view, format, after, taker) => {
-          const found = Whereabouts.of(pool.state(), view)
+          const found = ViewOwner.of(pool.state(), view)
           if ("isGone" in found) return Errors.viewNotFound(view)
           return "refused" in found ? found.refused : share(view, format, after).follow(after, taker)
         }

@@ -26,7 +26,7 @@ interface SharedViewParts {
 }
 
 /** A whole snapshot; `n`: the number of the event that it stands behind. */
-interface Kept {
+interface CachedSnapshot {
   readonly parts: ReadonlyArray<ViewEvent>
   readonly n: number
   readonly bytes: number
@@ -113,7 +113,7 @@ export class SharedView {
   /** Clients that wait for a snapshot. */
   private readonly waiting = new Set<Client>()
   private readonly arriving = new Parts()
-  private kept: Kept | undefined
+  private kept: CachedSnapshot | undefined
   /** Bytes of the deltas behind it. */
   private behindKept = 0
   /** Another snapshot that is on its way. */

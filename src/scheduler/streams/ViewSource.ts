@@ -8,7 +8,7 @@ import { type CutEvent, dataOf } from "../../node/streams/eventCutter.ts"
 import { endOf, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
 import type { Target } from "../../ports/SspClient.ts"
 import * as Errors from "../HttpErrors.ts"
-import type * as Whereabouts from "../pool/whereabouts.ts"
+import type * as ViewOwner from "../pool/viewOwner.ts"
 import type { Carried, SspStream } from "./SspStream.ts"
 
 /** Reasons to end that say nothing about the view, only that it is not here or not now. */
@@ -25,7 +25,7 @@ const retryMs = { first: 100, most: 2000 }
 const goodMs = 5000
 
 export interface SourceParts {
-  readonly whereIs: (view: string) => Whereabouts.Whereabouts
+  readonly whereIs: (view: string) => ViewOwner.ViewOwner
   /** A stream at this SSP with room for one more view. */
   readonly streamAt: (target: Target) => SspStream
   /** Sources that look for their view. */

@@ -79,8 +79,8 @@ interface CompareOptions {
   readonly heap: HeapShape
 }
 
-/** A record with the two states it is in. */
-const named = ({ found, id, known }: Compare.Difference): Named => ({
+/** A difference as the report lists it: the versions in memory and in the database. */
+const differenceEntry = ({ found, id, known }: Compare.Difference): Named => ({
   id: id.text,
   kind: known === undefined ? "missing" : found === undefined ? "extra" : "different",
   version: known?.version ?? null,
@@ -133,7 +133,7 @@ const compare = (
       Effect.map(lookAgain(parts, suspects), (real) => {
         suspects = []
         different += real.length
-        differences.push(...real.slice(0, maxNamed - differences.length).map(named))
+        differences.push(...real.slice(0, maxNamed - differences.length).map(differenceEntry))
       })
     )
     const room = roomToCompare(heap, shortOfMemory)

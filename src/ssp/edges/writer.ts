@@ -64,7 +64,7 @@ interface WriterSettings {
   readonly maxHealMs: number
 }
 
-interface Kept {
+interface WrittenView {
   readonly stored: StoredView
   readonly instance: View
   /** Undefined until the registration is claimed. */
@@ -82,7 +82,7 @@ interface Kept {
 }
 
 interface Part {
-  readonly view: Kept
+  readonly view: WrittenView
   readonly part: ViewEdges
 }
 
@@ -104,7 +104,7 @@ class Writer implements EdgesShape {
   readonly present = true
   private readonly bells: { readonly [of in "flush" | "compare" | "leave" | "heal"]: Bell }
   private readonly queue = new EdgeQueue()
-  private readonly views = new Map<string, Kept>()
+  private readonly views = new Map<string, WrittenView>()
   private readonly toCompare = new Set<string>()
   /** Views that lack edges which the database has refused. */
   private readonly owing = new Set<string>()
@@ -325,7 +325,7 @@ class Writer implements EdgesShape {
     })
   }
 
-  private partOf({ assignment, stored: { clientId, key } }: Kept, ops: ReadonlyArray<EdgeOp>): ViewEdges {
+  private partOf({ assignment, stored: { clientId, key } }: WrittenView, ops: ReadonlyArray<EdgeOp>): ViewEdges {
     const puts: Array<Edge> = [],
       removals: Array<EdgePlace> = []
     for (const { out: text, parent: parentText, path, version } of ops) {
@@ -452,7 +452,7 @@ class Writer implements EdgesShape {
   }
 
   /** Whether the registration is this view's. */
-  private claimed(view: Kept, registration: OwnedRegistration | undefined): Effect.Effect<boolean> {
+  private claimed(view: WrittenView, registration: OwnedRegistration | undefined): Effect.Effect<boolean> {
     const { id, ...own } = view.stored
     if (registration === undefined || this.views.get(own.key) !== view) return Effect.succeed(false)
     view.assignment = registration.assignment
@@ -471,7 +471,7 @@ class Writer implements EdgesShape {
     )
   }
 
-  private lose(view: Kept): Effect.Effect<void> {
+  private lose(view: WrittenView): Effect.Effect<void> {
     return Effect.sync(() => {
       view.lost = true
       view.live = false
@@ -481,7 +481,7 @@ class Writer implements EdgesShape {
     })
   }
 
-  private settle(view: Kept, there: ReadonlyMap<string, { readonly op: EdgeOp }>): void {
+  private settle(view: WrittenView, there: ReadonlyMap<string, { readonly op: EdgeOp }>): void {
     const { key } = view.stored
     const ops = difference(view.edges.all(), there, view.everything)
     for (const op of ops) this.queue.add(key, op)
@@ -500,7 +500,7 @@ class Writer implements EdgesShape {
   }
 
   /** The database is away: all wait. It is there and its edges make no sense: this view waits, the others go on. */
-  private unread(view: Kept, error: UpstreamError): Effect.Effect<boolean> {
+  private unread(view: WrittenView, error: UpstreamError): Effect.Effect<boolean> {
     if (error.reason !== "refused")
       return Effect.as(
         Effect.logDebug(`the edges of view ${view.stored.id} could not be read: ${error.message}; trying again`),

@@ -3,7 +3,7 @@
  * cannot word well.
  */
 import { Effect, Either, Exit } from "effect"
-import * as SaidAgain from "../../core/view/saidAgain.ts"
+import * as RepeatedRegistration from "../../core/view/repeatedRegistration.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import * as Answers from "../../node/http/answers.ts"
 import * as Repeated from "../../node/http/repeatedRegistrations.ts"
@@ -66,9 +66,9 @@ export const make = Effect.gen(function* () {
       call,
       payload.id
     )(Effect.flatMap(read(payload, now), (registration) => mapped(Assigned.register(views, assignments, registration))))
-    const known = (again: SaidAgain.Said) =>
+    const known = (again: RepeatedRegistration.ParsedRegistration) =>
       views.isKnown(again) ? Effect.orElse(views.read(payload.id, undefined), () => register) : undefined
-    return underWay.once(SaidAgain.read(payload, now), known, register)
+    return underWay.once(RepeatedRegistration.read(payload, now), known, register)
   }
   return {
     isWhole: true,

@@ -13,7 +13,7 @@ import type { StoredView } from "../../ports/Database.ts"
 import type { WatchdogShape } from "../../ports/Watchdog.ts"
 import { type DebugView, formatNamed, type QuarantinedView, ViewNotFound, ViewQuarantined } from "../viewTypes.ts"
 
-const Kept = Schema.parseJson(
+const QuarantineState = Schema.parseJson(
   Schema.Struct({
     format: Schema.Literal(1),
     entries: Schema.Array(
@@ -35,7 +35,7 @@ export class SetAside {
   readonly load: Effect.Effect<void> = Effect.gen(this, function* () {
     const { kept, unfinished } = this.watchdog
     if (kept !== undefined) {
-      const read = yield* Effect.either(Schema.decode(Kept)(kept))
+      const read = yield* Effect.either(Schema.decode(QuarantineState)(kept))
       if (read._tag === "Right") this.entries = read.right.entries
       else
         yield* Effect.logWarning(

@@ -9,7 +9,7 @@ import type { Store } from "../../core/ivm/store/store.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
-import type { Said } from "../../core/view/saidAgain.ts"
+import type { ParsedRegistration } from "../../core/view/repeatedRegistration.ts"
 import type { Following, Taker } from "../../node/streams/feed.ts"
 import * as Metered from "../../node/work/metered.ts"
 import { Database, type DatabaseError, type StoredPosition, type StoredView } from "../../ports/Database.ts"
@@ -95,7 +95,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
      * Whether a registration changes nothing (D63): the view is there as it says, lives long enough, and nothing on its
      * way may change it.
      */
-    readonly isKnown: (said: Said) => boolean
+    readonly isKnown: (said: ParsedRegistration) => boolean
     /**
      * Begins a view's time to live again, as a registration of the same does (D9); false where there is no such view.
      */

@@ -10,7 +10,7 @@ import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 import * as Memory from "../../core/record/memory.ts"
 import { Deadlines } from "../../core/view/deadlines.ts"
-import { isAgain } from "../../core/view/saidAgain.ts"
+import { isRepeat } from "../../core/view/repeatedRegistration.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import type { EndReason } from "../../node/streams/viewEvent.ts"
@@ -383,7 +383,7 @@ class ViewService {
     const known = this.registry.get(viewKey(said.id) ?? "")?.stored
     // What is on its way comes first, and may change the view.
     const isFree = known !== undefined && !this.turns.has(known.key) && !this.setAside.of(known, said.id)
-    return isFree && isAgain(known, said)
+    return isFree && isRepeat(known, said)
   }
 
   readonly touch: Views["Type"]["touch"] = (id, nowMs) => {

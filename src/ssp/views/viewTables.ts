@@ -7,7 +7,7 @@
 import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { Change } from "../../core/record/change.ts"
-import type { Said } from "../../core/record/tableFeed.ts"
+import type { FedRecord } from "../../core/record/tableFeed.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import * as Interest from "../../core/surql/syntax/interest.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
@@ -49,9 +49,9 @@ export interface ViewTablesShape {
   /** Applies what the feed brings, and stands at its position then. */
   readonly apply: (fed: Fed) => Effect.Effect<void, IngestError>
   /** Puts the records of a table in place that no view reads. */
-  readonly load: (records: ReadonlyArray<Said>) => Effect.Effect<void>
+  readonly load: (records: ReadonlyArray<FedRecord>) => Effect.Effect<void>
   /** The changes that make the records of a table held here those given. */
-  readonly differences: (table: string, records: ReadonlyArray<Said>) => ReadonlyArray<Change>
+  readonly differences: (table: string, records: ReadonlyArray<FedRecord>) => ReadonlyArray<Change>
   /** Forgets the records of a table; false: something may read it still. */
   readonly forget: (table: string) => Effect.Effect<boolean>
 }
@@ -65,7 +65,7 @@ type Submit = (
 /** Records looked at between two pauses. */
 const stride = 500
 
-function* load(engine: Engine, records: ReadonlyArray<Said>): Slices<void> {
+function* load(engine: Engine, records: ReadonlyArray<FedRecord>): Slices<void> {
   let n = 0
   for (const { doc, id, version } of records) {
     if (doc !== undefined) engine.bring(id, version, doc)
@@ -146,11 +146,17 @@ export class ViewTables implements ViewTablesShape {
       )
     )
 
-  readonly load = (records: ReadonlyArray<Said>): Effect.Effect<void> => this.alone(() => load(this.engine, records))
+  readonly load = (records: ReadonlyArray<FedRecord>): Effect.Effect<void> =>
+    this.alone(() => load(this.engine, records))
 
-  readonly differences = (table: string, records: ReadonlyArray<Said>): ReadonlyArray<Change> => {
+  readonly differences = (table: string, records: ReadonlyArray<FedRecord>): ReadonlyArray<Change> => {
     const { store } = this.engine
-    const change = (op: Change["op"], id: Said["id"], doc: Change["doc"], version: number | undefined): Change => ({
+    const change = (
+      op: Change["op"],
+      id: FedRecord["id"],
+      doc: Change["doc"],
+      version: number | undefined
+    ): Change => ({
       op,
       id,
       doc,

@@ -1,7 +1,7 @@
 /** Times of a view, and of the registrations by which it lives on (D14, D63). */
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
-import * as SaidAgain from "../../../src/core/view/saidAgain.ts"
+import * as RepeatedRegistration from "../../../src/core/view/repeatedRegistration.ts"
 import * as ViewTimes from "../../../src/core/view/viewTimes.ts"
 
 describe("how long a view lives", () => {
@@ -43,7 +43,7 @@ describe("when a view was last active", () => {
 describe("a registration that says again what is known", () => {
   const body = { id: "v", surql: "SELECT * FROM t", clientId: "c", ttl: "1h", params: { a: [1, { b: null }] } }
   it("D63 reads what a registration may hold, and leaves anything else to the schema", () => {
-    expect(SaidAgain.read({ ...body, lastActiveAt: "1970-01-01T00:00:05Z", format: "tree" }, 1)).toEqual({
+    expect(RepeatedRegistration.read({ ...body, lastActiveAt: "1970-01-01T00:00:05Z", format: "tree" }, 1)).toEqual({
       id: "v",
       surql: "SELECT * FROM t",
       clientId: "c",
@@ -66,11 +66,13 @@ describe("a registration that says again what is known", () => {
       { ...body, lastActiveAt: null },
       { ...body, lastActiveAt: "soon" }
     ])
-      expect(SaidAgain.read(odd, 1), JSON.stringify(odd)).toBeUndefined()
+      expect(RepeatedRegistration.read(odd, 1), JSON.stringify(odd)).toBeUndefined()
   })
   it("D9 D63 is the same where nothing but the time differs, and that little", () => {
-    const known = SaidAgain.read(body, 0)!
-    expect(SaidAgain.isAgain(known, SaidAgain.read({ ...body, format: null }, 1_000)!)).toBe(true)
+    const known = RepeatedRegistration.read(body, 0)!
+    expect(RepeatedRegistration.isRepeat(known, RepeatedRegistration.read({ ...body, format: null }, 1_000)!)).toBe(
+      true
+    )
     for (const [other, at] of [
       [{ ...body, id: "w" }, 0],
       [{ ...body, surql: "SELECT * FROM u" }, 0],
@@ -80,6 +82,8 @@ describe("a registration that says again what is known", () => {
       [{ ...body, format: "flat" }, 0],
       [body, 1_001]
     ] as const)
-      expect(SaidAgain.isAgain(known, SaidAgain.read(other, at)!), JSON.stringify(other)).toBe(false)
+      expect(RepeatedRegistration.isRepeat(known, RepeatedRegistration.read(other, at)!), JSON.stringify(other)).toBe(
+        false
+      )
   })
 })

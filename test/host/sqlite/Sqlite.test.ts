@@ -16,7 +16,7 @@ import { others, type Runtime } from "../../../kit/processes/runtimes.ts"
 import { root } from "../../../kit/rules/source.ts"
 import { sorted } from "../../../src/drivers/shared/sqliteFailure.ts"
 import { driver } from "../../../src/host/sqlite/Sqlite.ts"
-import { named } from "../../../src/host/sqlite/sqliteBuiltin.ts"
+import { withCode } from "../../../src/host/sqlite/sqliteBuiltin.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "svc-sqlite-"))
 afterAll(() => removeFolder(folder))
@@ -61,7 +61,7 @@ describe("the SQLite of the runtime itself", () => {
     )
   }
   it("errors carry SQLite's own names, by number and by words", () => {
-    const numbered = (errcode: number) => named(Object.assign(new Error("x"), { code: "ERR_SQLITE_ERROR", errcode }))
+    const numbered = (errcode: number) => withCode(Object.assign(new Error("x"), { code: "ERR_SQLITE_ERROR", errcode }))
     expect([5, 11, 13, 26, 267, 999].map((errcode) => sorted(numbered(errcode)))).toEqual([
       { reason: "locked", message: "x (SQLITE_BUSY)" },
       { reason: "damaged", message: "x (SQLITE_CORRUPT)" },
@@ -77,7 +77,7 @@ describe("the SQLite of the runtime itself", () => {
         "database is locked",
         "database or disk is full",
         "no such table: t"
-      ].map((text) => sorted(named(new Error(text))).reason)
+      ].map((text) => sorted(withCode(new Error(text))).reason)
     ).toEqual(["damaged", "damaged", "locked", "full", "failed"])
   })
 })

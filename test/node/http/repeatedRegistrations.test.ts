@@ -1,10 +1,10 @@
 /** Registrations of one view that come together: one is carried out for all that say the same (D63). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
-import type { Said } from "../../../src/core/view/saidAgain.ts"
+import type { ParsedRegistration } from "../../../src/core/view/repeatedRegistration.ts"
 import { UnderWay } from "../../../src/node/http/repeatedRegistrations.ts"
 
-const said = (more: Partial<Said> = {}): Said => ({
+const said = (more: Partial<ParsedRegistration> = {}): ParsedRegistration => ({
   id: "posts",
   surql: "SELECT * FROM post",
   clientId: "a",
@@ -19,8 +19,8 @@ const said = (more: Partial<Said> = {}): Said => ({
 const node = Effect.gen(function* () {
   const underWay = yield* UnderWay
   const begun: Array<Deferred.Deferred<void, string>> = []
-  let known: Said | undefined
-  const ask = (asked: Said) =>
+  let known: ParsedRegistration | undefined
+  const ask = (asked: ParsedRegistration) =>
     underWay.once(
       asked,
       (again) => (again.surql === known?.surql ? Effect.succeed("known") : undefined),

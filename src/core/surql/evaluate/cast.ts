@@ -325,7 +325,7 @@ const mayBecome = (type: string, v: Value): boolean => {
 const optionsOf = keeping(splitUnion, mostTypes)
 
 /** A type in the words of the database's failures. */
-const named = (type: string, options: ReadonlyArray<string>): string =>
+const typeInMessages = (type: string, options: ReadonlyArray<string>): string =>
   options.length > 1
     ? options.map((option) => (option === "point" ? "geometry<point>" : option)).join(" | ")
     : type.replace(/^set(?=<|$)/, "array").replace(/^geometry<.*/s, "geometry")
@@ -336,5 +336,5 @@ export const cast = (type: string, v: Value): Value => {
   const fitting = options.length === 1 ? options[0] : options.find((option) => mayBecome(option, v))
   const out = fitting === undefined ? none : convert(fitting, v)
   if (out !== none) return out
-  return raise`Could not cast into \`${known(named(type, options))}\` using input \`${shown(v)}\``
+  return raise`Could not cast into \`${known(typeInMessages(type, options))}\` using input \`${shown(v)}\``
 }

@@ -22,7 +22,7 @@ export const isLiteralType = (type: string): boolean =>
 /** Constants of types are few, and each is read from its text once. */
 const mostConstants = 1000
 
-const named: ReadonlyMap<string, Value> = new Map<string, Value>([
+const constants: ReadonlyMap<string, Value> = new Map<string, Value>([
   ["true", true],
   ["false", false],
   ["NaN", NaN],
@@ -36,7 +36,7 @@ const read = (text: string): Value => {
 }
 
 const constantOf = keeping(
-  (text: string): { readonly value: Value } => ({ value: named.has(text) ? named.get(text) : read(text) }),
+  (text: string): { readonly value: Value } => ({ value: constants.has(text) ? constants.get(text) : read(text) }),
   mostConstants
 )
 

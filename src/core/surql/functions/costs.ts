@@ -359,4 +359,4 @@ export const costOf = (name: string): Cost => {
 }
 
 /** Functions with a cost of their own; the others walk all that they are given. */
-export const named: ReadonlyArray<string> = [...known.keys()]
+export const withOwnCost: ReadonlyArray<string> = [...known.keys()]

@@ -57,7 +57,7 @@ export type SetNode =
   /** Of Unicode, by the name that the runtime has for it: a general category, a script, `Any`. */
   | { readonly kind: "property"; readonly name: string; readonly isNegated: boolean }
   /** These have each letter in either case. */
-  | { readonly kind: "named"; readonly name: keyof typeof named }
+  | { readonly kind: "named"; readonly name: keyof typeof escapeSets }
   | { readonly kind: "union"; readonly parts: ReadonlyArray<SetNode>; readonly isNegated: boolean }
   | { readonly kind: "operation"; readonly operator: Operator; readonly left: SetNode; readonly right: SetNode }
 
@@ -70,7 +70,7 @@ export const union = (parts: ReadonlyArray<SetNode>, isNegated = false): SetNode
 })
 
 /** `\s` and `\w` of the database's engine are Unicode's: `\w` has é. */
-const named = {
+const escapeSets = {
   space: union([range(9, 13), range(0x85), property("Z")]),
   /** Alphabetic, marks, decimal digits, connectors, joiners. Letters in circles and squares are symbols by category. */
   word: union([
@@ -217,7 +217,9 @@ export const has = (ranges: Ranges, code: number): boolean => {
   return 2 * low < ranges.length && ranges[2 * low]! <= code
 }
 
-const rangesOfNamed = keeping((name: keyof typeof named): Ranges => rangesOf(named[name], false, { ranges: Infinity }))
+const rangesOfNamed = keeping(
+  (name: keyof typeof escapeSets): Ranges => rangesOf(escapeSets[name], false, { ranges: Infinity })
+)
 
 const wordOfAscii = /[0-9A-Za-z_]/
 

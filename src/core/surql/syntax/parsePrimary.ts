@@ -88,7 +88,7 @@ const start = (p: Parser): Expr => {
     case "ident":
       return word(p)
     case "quoted":
-      return named(p)
+      return startingWithName(p)
     case "op":
       return symbol(p)
     default:
@@ -194,7 +194,7 @@ const word = (p: Parser): Expr => {
   )
     return fail(`${upper} is not allowed here; only SELECT and RETURN are`, t.at)
   if (after.text !== "(" || refusalOf(t.text.toLowerCase()) === undefined) notReserved(p, "a field or table")
-  return named(p)
+  return startingWithName(p)
 }
 
 /** Words that can follow a field that happens to be called like a statement. */
@@ -215,7 +215,7 @@ export const returned = (p: Parser, read: () => Expr): Return => {
 }
 
 /** What starts with a name: a call, a constant of a module, a record id, a field or a table. */
-const named = (p: Parser): Expr => {
+const startingWithName = (p: Parser): Expr => {
   const t = advance(p)
   if (isOp(p, "::") || (isOp(p, "(") && t.kind === "ident" && p.token.at === t.end)) return call(p, t)
   if (isOp(p, ":") && p.token.at === t.end) {

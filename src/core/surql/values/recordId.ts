@@ -69,7 +69,7 @@ const maxNames = 1_000
 const names = new Map<string, string>()
 
 /** A table's name, the same string each time: every record id holds one, and the same string need not be compared. */
-const named = (table: string): string => {
+const interned = (table: string): string => {
   const known = names.get(table)
   if (known !== undefined) return known
   if (names.size < maxNames) names.set(table, table)
@@ -82,7 +82,7 @@ export const parse = (text: string): RecordId | undefined => {
   if (parts === undefined) return undefined
   const key = parseKey(parts[1])
   if (key === undefined) return undefined
-  const table = named(parts[0])
+  const table = interned(parts[0])
   if (typeof key === "number") return new RecordId(table, key)
   // Canonical text is kept: a text put together here would lie in pieces until it is read.
   const canonical = recordText(table, key),

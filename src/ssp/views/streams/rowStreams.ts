@@ -41,7 +41,7 @@ interface Waiting {
 }
 
 /** A snapshot while it is what the view shows. */
-interface Kept {
+interface CachedSnapshot {
   readonly view: Registered
   readonly id: string
   readonly events: ReadonlyArray<ViewEvent>
@@ -61,7 +61,7 @@ interface Rows {
   readonly views: Set<Registered>
   waiting: ReadonlyArray<Waiting>
   abandon: (() => void) | undefined
-  kept: Kept | undefined
+  kept: CachedSnapshot | undefined
   /** Characters that are counted among what rows of views keep. */
   charged: number
   /** When it was last followed; undefined while it is. */

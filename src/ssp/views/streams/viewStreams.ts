@@ -21,7 +21,7 @@ import { RowStreams, type RowStreamsParts } from "./rowStreams.ts"
 const keptBytes = 65_536
 
 /** The snapshot of a feed that was made last, while it is what the view shows. */
-interface Kept {
+interface CachedSnapshot {
   readonly id: string
   readonly format: Format
   readonly hash: string
@@ -41,7 +41,7 @@ export class ViewStreams {
   private readonly limits: StreamLimits
   private readonly turn: Turn["Type"]
   private readonly rows: RowStreams
-  private readonly kept = new WeakMap<Feed, Kept>()
+  private readonly kept = new WeakMap<Feed, CachedSnapshot>()
   /** Feeds that have something to give in the next turn. */
   private due = new Set<Feed>()
   private streams = 0

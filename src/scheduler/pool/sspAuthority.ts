@@ -1,8 +1,8 @@
 /**
- * For which SSP a caller may speak (D54): a secret that is named after an SSP belongs to that SSP alone.
+ * Authorization of a caller to act as an SSP (D54): a secret that is named after an SSP belongs to that SSP alone.
  *
- * So that a thief of the secret of one SSP cannot take the place of another, end it, or decide its jobs. A caller with
- * the one secret of the specification, or of an open scheduler, speaks for all, as the specification has it.
+ * A thief of the secret of one SSP can therefore not register, deregister or decide jobs as another. A caller with
+ * the one secret of the specification, or any caller of an open scheduler, may act as every SSP, as specified.
  */
 import { Effect } from "effect"
 import { shown } from "../../core/shown.ts"
@@ -14,7 +14,7 @@ export const forbidden = (name: string, ssp: string) => ({
   message: `the secret ${shown(name)} speaks for the SSP of that name alone, not for ${shown(ssp)} (setting SVC_AUTH_SECRETS)`
 })
 
-/** Goes on where the caller may speak for `ssp`; else an audit line and 403. */
+/** Succeeds if the caller may act as `ssp`; otherwise writes an audit line and fails with 403 `FORBIDDEN`. */
 export const make = Effect.map(
   Audit,
   ({ turnedAway }) =>

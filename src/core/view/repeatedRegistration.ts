@@ -7,21 +7,21 @@ import * as JsonText from "../jsonText.ts"
 import { isText } from "../typeGuards.ts"
 import * as ViewTimes from "./viewTimes.ts"
 
-/** A registration, each part in the form in which two are compared. */
-export interface Said extends ViewTimes.ViewTimes {
+/** The body of a registration, parsed into a form in which two bodies can be compared field by field. */
+export interface ParsedRegistration extends ViewTimes.ViewTimes {
   readonly id: string
   readonly surql: string
   readonly clientId: string
-  /** As JSON. */
+  /** The parameters as JSON text, `null` where there are none. */
   readonly params: string
-  /** Empty where none is named. */
+  /** The format of results; empty if the body names none. */
   readonly format: string
 }
 
 const fields: ReadonlySet<string> = new Set(["id", "surql", "clientId", "ttl", "params", "lastActiveAt", "format"])
 
-/** Reads a body; undefined: it is no plain registration, and is for the schema to judge. */
-export const read = (json: unknown, nowMs: number): Said | undefined => {
+/** Parses a body. Returns undefined for anything else than a plain registration; the schema then says what is wrong. */
+export const read = (json: unknown, nowMs: number): ParsedRegistration | undefined => {
   if (typeof json !== "object" || json === null || !Object.keys(json).every((name) => fields.has(name)))
     return undefined
   const { clientId, format, id, lastActiveAt, params, surql, ttl } = json as { readonly [name: string]: unknown }
@@ -40,12 +40,12 @@ export const read = (json: unknown, nowMs: number): Said | undefined => {
   }
 }
 
-/** Whether it says nothing that is not known, and its time is not worth a write (D63). */
-export const isAgain = (known: Said, said: Said): boolean =>
-  known.id === said.id &&
-  known.surql === said.surql &&
-  known.params === said.params &&
-  known.clientId === said.clientId &&
-  known.ttlMs === said.ttlMs &&
-  known.format === said.format &&
-  ViewTimes.isWithinGrace(known, said.lastActiveAtMs)
+/** Whether `next` changes nothing of `known`, and its time of activity is not worth a write (D63). */
+export const isRepeat = (known: ParsedRegistration, next: ParsedRegistration): boolean =>
+  known.id === next.id &&
+  known.surql === next.surql &&
+  known.params === next.params &&
+  known.clientId === next.clientId &&
+  known.ttlMs === next.ttlMs &&
+  known.format === next.format &&
+  ViewTimes.isWithinGrace(known, next.lastActiveAtMs)

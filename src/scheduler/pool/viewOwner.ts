@@ -1,18 +1,18 @@
-/** Where a view is, for those who ask its SSP for it. */
+/** The SSP that holds a view, for requests that are passed on to that SSP. */
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import * as Errors from "../HttpErrors.ts"
 
-/** `isGone`: no view has this id. */
-export type Whereabouts =
+/** `refused`: no SSP holds the view now, for the reason in this error. `isGone`: no view has this id. */
+export type ViewOwner =
   | { readonly owner: State.SspMember }
   | { readonly refused: ReturnType<typeof Errors.viewQuarantined | typeof Errors.viewWaits> }
   | { readonly isGone: true }
 
 const gone = { isGone: true } as const
 
-export const of = (state: State.State, id: string): Whereabouts => {
+export const of = (state: State.State, id: string): ViewOwner => {
   const key = viewKey(id)
   const view = key === undefined ? undefined : State.view(state, key)
   if (view === undefined || view.gone) return gone
