@@ -160,7 +160,7 @@ const ofTheDay: { readonly [file: string]: string } = {
   "src/ssp/jobs/Jobs.ts": "times in job records",
   "src/ssp/jobs/runner.ts": "times in job records: of an attempt, and before which there is no next one",
   "src/ssp/membership/Expiry.ts": "last activity of a view, where a process sees it first",
-  "src/ssp/views/viewService.ts": "a name for this start that no other has"
+  "src/ssp/views/viewService.ts": "a name for this start that no other has, and how the clock stands then"
 }
 
 /** Reads the time of day: of the runtime, or of the Clock service. */

@@ -111,6 +111,8 @@ export const makeViews = (
       },
       start
     )
+    // Before any view comes, since the clock may be set before the first sweep: how it stands is noted then.
+    yield* Effect.ignore(views.expire(clock.unsafeCurrentTimeMillis(), steadyOf(clock)()))
     yield* views.setAside.load
     edges.onLost((key) => run(views.losing(key), () => undefined))
     yield* fork(views.streams.sweeping)

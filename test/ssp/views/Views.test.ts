@@ -165,6 +165,16 @@ describe("the life of a view", () => {
     )
   )
 
+  it.effect("D73 a clock that is set before the first sweep ends no view", () =>
+    withViews(({ views }) =>
+      Effect.gen(function* () {
+        yield* views.register(registration("a", "SELECT * FROM t", { ttlMs: 1_600, lastActiveAtMs: 500 }))
+        expect(yield* views.expire(3_600_600, 600)).toEqual([])
+        expect(yield* views.expire(3_602_500, 2_500)).toEqual(["a"])
+      })
+    )
+  )
+
   it.effect("D14 a sweep does not remove a view that is being refreshed", () =>
     withViews(({ views, store }) =>
       Effect.gen(function* () {
