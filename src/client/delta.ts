@@ -12,14 +12,19 @@ import { matchUp, share } from "./share.ts"
 /** A message of the server that makes no sense: a mistake of the server, of something between, or of this client. */
 export class Misfit extends Error {}
 
+/** Path to a value within a row: field names and list positions. */
 export type Path = ReadonlyArray<string | number>
 
-/** Set, remove a field, splice a list. */
+/** A change within a row: sets a value, removes a field, or splices a list (`count` items at `at` become `items`). */
 export type Change =
   | readonly [path: Path, value: unknown]
   | readonly [path: Path]
   | readonly [path: Path, at: number, count: number, items: ReadonlyArray<unknown>]
 
+/**
+ * The change of a result from one state to the next. Applied in the order `remove` (positions in the old list,
+ * descending), `insert`, `update`, `patch`.
+ */
 export interface Delta {
   readonly remove?: ReadonlyArray<number>
   readonly insert?: ReadonlyArray<readonly [position: number, row: unknown]>

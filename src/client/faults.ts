@@ -4,6 +4,7 @@
  * Codes in capitals that the service answers are passed on as they are; those of the client are listed here.
  */
 
+/** Why a view is not live. `message` is a sentence for the developer. */
 export interface Fault {
   /** A code of the service (`VIEW_NOT_FOUND`, `UNAUTHORIZED`, `OVERLOADED`, ...), or one of {@link ClientCode}. */
   readonly code: string
@@ -27,8 +28,10 @@ export type ClientCode =
   | "ENDED"
   | "CLOSED"
 
+/** A fault of the client itself. */
 export const fault = (code: ClientCode, message: string): Fault => ({ code, message })
 
+/** Message of an exception of any type. */
 export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** How an answer that is no success is to be taken. */

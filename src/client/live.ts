@@ -10,6 +10,7 @@ import { type NamedViews, namedSource, plainSource, type TokenOf } from "./sourc
 import { Stream, type StreamSetting } from "./stream.ts"
 import type { World } from "./world.ts"
 
+/** Options of `connect`. */
 export interface Options {
   /** Address of the SSP or scheduler, as `https://live.example.com`; a handler of named views may answer it too. */
   readonly url?: string
@@ -21,11 +22,11 @@ export interface Options {
   readonly token?: TokenOf
   /** The application's handler of named views (`surreal-live-sidecar/views`): its address, or a function instead. */
   readonly views?: NamedViews
-  /** A view is let go so long after nothing follows it any more: 10,000 ms. */
+  /** Milliseconds for which a view is kept after its last follower has gone: 10,000. */
   readonly graceMs?: number
-  /** So often the time of views that are looked at is renewed (`POST /view/touch`): 60,000 ms. */
+  /** Milliseconds between renewals of the lifetime of followed views (`POST /view/touch`): 60,000. */
   readonly touchEveryMs?: number
-  /** A connection without a byte for so long is taken for broken: 45,000 ms. The server sends one every 15 s. */
+  /** Milliseconds without a byte after which a connection counts as broken: 45,000. The server sends one every 15 s. */
   readonly silenceMs?: number
   /** Reads what streams carry: integers beyond 2^53 as text. `jsonWithBigints` of this module makes them `bigint`. */
   readonly json?: ReadJson
@@ -41,6 +42,7 @@ const canonical = (value: unknown): string =>
       : inner
   )
 
+/** The client behind `connect`: its views, and the streams that carry them. */
 export class LiveClient {
   readonly #options: Options
   readonly #world: World

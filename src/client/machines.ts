@@ -18,12 +18,12 @@ type Table<S extends string, E extends string, A> = {
   readonly [state in S]: { readonly [event in E]: Move<S, A> | typeof stay }
 }
 
-/** `waiting`: for its timer, before the first attempt too, so that views followed in one go share one request. */
+/** `waiting`: a timer runs, before the first attempt too, so that views followed in one go share one request. */
 export type ConnectionState = "idle" | "waiting" | "opening" | "open"
 /**
- * `wanted`, `unwanted`: there is a view to carry that is not carried yet, there is none at all; `due`: the timer;
- * `woken`: the network is back, or the page is looked at again; `opened`: the stream is there; `broke`: it is not, or
- * not any more, and may come back; `denied`: it makes no sense to come back.
+ * `wanted`: some view is to be carried and is not yet; `unwanted`: no view is left to carry; `due`: the timer fired;
+ * `woken`: the network is back, or the page is visible again; `opened`: the stream is open; `broke`: it did not open or
+ * was cut, and may come back; `denied`: the server refuses it for good.
  */
 export type ConnectionEvent = "wanted" | "unwanted" | "due" | "woken" | "opened" | "broke" | "denied"
 /**
@@ -34,6 +34,7 @@ export type ConnectionAction = "soon" | "wait" | "cancel" | "open" | "close" | "
 
 const to = <S, A>(state: S, ...emit: ReadonlyArray<A>): Move<S, A> => ({ to: state, emit })
 
+/** Transitions of a connection. */
 export const connection: Table<ConnectionState, ConnectionEvent, ConnectionAction> = {
   idle: {
     wanted: to("waiting", "soon"),
@@ -74,19 +75,25 @@ export const connection: Table<ConnectionState, ConnectionEvent, ConnectionActio
 }
 
 /**
- * `asking`: for a token, and for named views for their registration; `joining`: on its way to the first state of a
- * stream; `pausing`: before it joins again; `resting`: before it asks again; `failed`: not without being asked to.
+ * `asking`: requests a token, and for a named view its registration; `joining`: waits for the first state of a stream;
+ * `pausing`: waits before joining again; `resting`: waits before asking again; `failed`: gave up until the application
+ * retries.
  */
 export type ViewState = "idle" | "asking" | "joining" | "live" | "pausing" | "resting" | "failed"
 /**
- * `looked`, `left`: the first holder came, the grace after the last one is over; `granted`: there is a token; `shown`:
- * a state of the server is complete; `cut`: the stream is gone; `again`: its end, to be joined again; `anew`: a token
- * or registration is needed first; `final`: neither helps; `due`: the timer; `retry`: the application asks for it.
+ * `looked`: the first holder came; `left`: the grace period after the last holder is over; `granted`: a token arrived;
+ * `shown`: a state of the server is complete; `cut`: the connection broke; `again`: the stream ended and can be joined
+ * again; `anew`: it ended and needs a new token or registration; `final`: neither helps; `due`: the timer fired;
+ * `retry`: the application asks to retry.
  */
 export type ViewEvent = "looked" | "left" | "granted" | "shown" | "cut" | "again" | "anew" | "final" | "due" | "retry"
-/** `ask`, `join`, `part` (from the stream), `rest` (start the timer), `cancel` it, `tell` the console. */
+/**
+ * `ask` for a token; `join` the stream; `part` from it; `rest`: start the timer; `cancel` the timer; `tell` the
+ * console.
+ */
 export type ViewAction = "ask" | "join" | "part" | "rest" | "cancel" | "tell"
 
+/** Transitions of a view. */
 export const view: Table<ViewState, ViewEvent, ViewAction> = {
   idle: {
     looked: to("asking", "ask"),
@@ -174,7 +181,10 @@ export const view: Table<ViewState, ViewEvent, ViewAction> = {
   }
 }
 
-/** What becomes of a view whose stream the server ended. A reason that is not here is of a newer server: `again`. */
+/**
+ * Event of the view's table for each reason with which the server ends a stream. A reason unknown here comes from a
+ * newer server and counts as `again`.
+ */
 const ends: { readonly [reason: string]: "again" | "anew" | "final" } = {
   behind: "again",
   moved: "again",
@@ -191,6 +201,7 @@ const ends: { readonly [reason: string]: "again" | "anew" | "final" } = {
   tooLarge: "final"
 }
 
+/** Event of a view after its stream ended with `reason`. */
 export const onEnd = (reason: string): "again" | "anew" | "final" =>
   Object.hasOwn(ends, reason) ? ends[reason]! : "again"
 
@@ -206,6 +217,7 @@ const codes: { readonly [code: string]: "anew" | "final" } = {
   NOT_FOUND: "final"
 }
 
+/** Event of a view after the server refused it with the error `code`. */
 export const onRefused = (code: string): "again" | "anew" | "final" =>
   Object.hasOwn(codes, code) ? codes[code]! : "again"
 

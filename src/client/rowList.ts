@@ -9,6 +9,7 @@
 const maxLeaf = 512
 const newLeaf = 256
 
+/** A list of rows by position, from 0. */
 export class RowList {
   readonly #leaves: Array<Array<unknown>> = []
   length = 0

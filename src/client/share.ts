@@ -12,7 +12,7 @@ const isObject = (value: unknown): value is Fields => typeof value === "object" 
 
 const textOfBigint = (_: string, value: unknown): unknown => (typeof value === "bigint" ? `${value}` : value)
 
-/** What finds a row or an item again: its id where it has one, else its content. */
+/** Key by which a row or an item is found again: its id if it has one, else its content. */
 const keyOf = (item: unknown): unknown => {
   if (!isObject(item)) return item
   const id = Object.hasOwn(item, "id") ? item["id"] : undefined

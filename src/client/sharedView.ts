@@ -21,21 +21,21 @@ export type Status = "loading" | "live" | "stale" | "error"
 export interface State<Row> {
   readonly rows: ReadonlyArray<Row>
   readonly status: Status
-  /** Why it is not live; undefined where it is, and while it loads without trouble. */
+  /** Why the view is not live; undefined while it is live, and while it loads without trouble. */
   readonly error: Fault | undefined
-  /** Of FROM ONLY: there is at most one row. */
+  /** Whether the view selects FROM ONLY, so that there is at most one row. */
   readonly only: boolean
   /** Rows that the service left out because they failed. */
   readonly rowErrors: ReadonlyArray<RowError>
   readonly warnings: ReadonlyArray<string>
 }
 
-/** What a view asks of its client. */
+/** The parts of the client that a shared view uses. */
 export interface Home {
   readonly world: World
   readonly graceMs: number
   readonly streamAt: (url: string | undefined) => Stream | undefined
-  /** Tells `view.notify` behind what runs now. */
+  /** Schedules `view.notify` after the current batch of changes. */
   readonly changed: (view: SharedView) => void
   readonly held: (view: SharedView) => void
   readonly forgotten: (view: SharedView) => void
@@ -46,6 +46,7 @@ const healthyMs = 10_000
 /** So often a view is registered again without having been live meanwhile. */
 const maxAnew = 5
 
+/** One view of a client, shared by all its holders; the shell of the view's table (`machines.ts`). */
 export class SharedView implements Carried {
   readonly #source: Source
   readonly #home: Home
@@ -189,7 +190,7 @@ export class SharedView implements Carried {
     else this.#rest()
   }
 
-  /** At once after a time of health, and then later and later. */
+  /** Starts the timer: without delay after a healthy time, then with growing delays. */
   #rest(): void {
     const { world } = this.#home
     if (world.now() - this.#shownAt > healthyMs) this.#failures = 0
@@ -255,7 +256,7 @@ export class SharedView implements Carried {
 
   took(event: string, data: unknown, id: string | undefined): void {
     try {
-      // What does not fit may be of any shape: whatever goes wrong inside is the message's fault.
+      // A malformed message may have any shape, so every exception here counts as a fault of the message.
       if (event === "delta") this.#data.delta(data as Parameters<ViewRows["delta"]>[0], id)
       else if (!this.#data.snapshot(data as Parameters<ViewRows["snapshot"]>[0], id)) return
     } catch (error) {

@@ -13,27 +13,32 @@ export interface Token {
   readonly expires_in_ms?: number
 }
 
-/** What a handler of named views answers: the view as it is registered, its token, and the service's address. */
+/** Answer of a handler of named views: id of the registered view, its token, and the address of the service. */
 export interface Grant extends Partial<Token> {
   readonly view: string
-  /** The address given to `connect` where it is absent. */
+  /** Address of the service; if absent, the address given to `connect` is used. */
   readonly url?: string
 }
 
+/** Outcome of {@link Source.ask}. `retryAfterMs`: the delay that the server asked for. */
 export type Asked =
   | { readonly grant: Grant }
-  /** With `isFinal`, asking again would not help. */
+  /** A failed request; if `isFinal`, repeating it does not help. */
   | { readonly fault: Fault; readonly isFinal: boolean; readonly retryAfterMs?: number | undefined }
 
+/** Where one view gets its token from. */
 export interface Source {
-  /** Asking again registers the view again. */
+  /** Whether `ask` also registers the view, as for a named view. */
   readonly registers: boolean
   readonly ask: () => Promise<Asked>
 }
 
+/** The application's function: one token that opens all of `views`; undefined if there is none. */
 export type TokenOf = (views: ReadonlyArray<string>) => Promise<Token | string | undefined>
 
-/** Views that there are, followed by id. Without a function no token is sent. */
+/**
+ * Source of the tokens of views that are registered already and followed by id. Without a function no token is sent.
+ */
 export const plainSource = (world: World, tokenOf: TokenOf | undefined): ((view: string) => Source) => {
   let waiting: Array<{ readonly view: string; readonly done: (asked: Asked) => void }> = []
   const flush = async (give: TokenOf): Promise<void> => {

@@ -6,6 +6,7 @@
  * because no server of these streams writes one. Bytes that belong to one character may come in two pieces.
  */
 
+/** A server-sent event. */
 export interface SseEvent {
   /** `message` where the stream names none. */
   readonly event: string
@@ -22,7 +23,9 @@ export const maxLine = 1 << 26
 /** One stream; a new connection needs a new one. */
 export class SseParser {
   readonly #decoder = new TextDecoder()
-  /** Of the line that has not ended, as it came: joined once, so that a long line in small pieces costs its length. */
+  /**
+   * Pieces of the unfinished line, joined once at its end, so that a long line in small pieces costs only its length.
+   */
   #pieces: Array<string> = []
   #pending = 0
   #event = ""

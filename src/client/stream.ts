@@ -22,11 +22,11 @@ import type { World } from "./world.ts"
 export interface Carried {
   readonly id: string
   readonly token: string | undefined
-  /** Where to go on; undefined for a snapshot. */
+  /** Id of the last event applied; undefined to get a snapshot. */
   readonly after: string | undefined
-  /** The stream carries it on from where it was. */
+  /** The server resumes the view behind {@link after}. */
   readonly resumed: () => void
-  /** A snapshot or delta. */
+  /** Receives a snapshot or a delta, with its parsed data and the event's id. */
   readonly took: (event: string, data: unknown, id: string | undefined) => void
   readonly ended: (reason: string) => void
   readonly refused: (refusal: Refusal) => void
@@ -36,31 +36,32 @@ export interface Carried {
   readonly denied: (fault: Fault) => void
 }
 
-/** What streams of one client have in common. */
+/** Settings that all streams of a client share. */
 export interface StreamSetting {
   readonly world: World
-  /** So long without a byte, and the connection is taken for broken. The server sends one every 15 s. */
+  /** Milliseconds without a byte after which the connection counts as broken. The server sends one every 15 s. */
   readonly silenceMs: number
   readonly json: ReadJson
-  /** Runs what changes views, then tells those that look at them, once. */
+  /** Runs `run`, which may change several views, then notifies their subscribers once. */
   readonly batch: (run: () => void) => void
 }
 
-/** A connection that held so long is no failure when it breaks. */
+/** Milliseconds after which a connection counts as healthy: its break is then no failure. */
 const healthyMs = 10_000
-/** Quiet for longer than a heartbeat takes: after a sleep such a connection is not waited for. */
+/** Milliseconds of silence, longer than a heartbeat takes, after which a connection is replaced when the page wakes. */
 const doubtMs = 20_000
 
+/** A connection to one server, made again whenever it breaks, with the views that it carries. */
 export class Stream {
   /** Views to carry. */
   readonly views = new Set<Carried>()
   readonly #setting: StreamSetting
   #state: ConnectionState = "idle"
-  /** By place; undefined where a view was dropped or has ended. */
+  /** Views by their place on the server; undefined where a view was dropped or has ended. */
   #places: Array<Carried | undefined> = []
   #dropped: Array<number> = []
   readonly #renewed = new Set<Carried>()
-  /** Views that were asked for from where they were, and of which nothing has come. */
+  /** Views that should resume and of which nothing has arrived yet. */
   readonly #resuming = new Set<Carried>()
   /** Counts connections, so that what comes late from an old one is known. */
   #round = 0

@@ -6,8 +6,9 @@
 import type { Live, NamedTypes, Viewing } from "./api.ts"
 import type { State } from "./sharedView.ts"
 
+/** A Svelte store: it has `subscribe`, and no more. */
 export interface ViewStore<Row> {
-  /** Calls `run` at once and after each change, until what it answers is called. */
+  /** Calls `run` at once and after each change, until the returned function is called. */
   subscribe(run: (state: State<Row>) => void): () => void
 }
 

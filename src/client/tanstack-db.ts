@@ -8,12 +8,13 @@
 import type { CollectionConfig, SyncConfig } from "@tanstack/db"
 import type { Viewing } from "./api.ts"
 
+/** Options of {@link viewCollection}. */
 export interface ViewCollectionOptions<Row extends object> {
   readonly live: Viewing
   /** Id of the view, or its name with `params`. */
   readonly view: string
   readonly params?: object
-  /** Of rows with one key the last is kept. */
+  /** Key of a row. If several rows have the same key, the last one is kept. */
   readonly getKey: (row: Row) => string | number
 }
 

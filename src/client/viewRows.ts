@@ -9,7 +9,7 @@ import { applyDelta, type Delta, Misfit } from "./delta.ts"
 import { RowList } from "./rowList.ts"
 import { matchUp, sameItems } from "./share.ts"
 
-/** A row that was left out of the result, and why. */
+/** A row that the service left out of the result: its record id, and the reason of the failure. */
 export interface RowError {
   readonly id: string
   readonly reason: string
@@ -26,20 +26,23 @@ interface Snapshot {
 
 const none: ReadonlyArray<never> = []
 
+/** Rows of one view, built from its snapshots and deltas. */
 export class ViewRows {
   /** Undefined before the first snapshot, and after a message that did not fit. */
   #list: RowList | undefined
   #shown: ReadonlyArray<unknown> = none
   #isChanged = false
-  /** Parts of a snapshot that has not come whole. */
+  /** Parts received of a snapshot that is not complete yet. */
   #parts: Array<ReadonlyArray<unknown>> = []
-  /** Where to go on: `<incarnation>.<n>`; undefined where a snapshot is needed. */
+  /**
+   * Id of the last event applied, `<incarnation>.<n>`, from which a stream resumes; undefined if a snapshot is needed.
+   */
   after: string | undefined
-  /** FROM ONLY: no or one row, not a list. */
+  /** Whether the view selects FROM ONLY: its result is at most one row instead of a list. */
   only = false
   errors: ReadonlyArray<RowError> = none
   warnings: ReadonlyArray<string> = none
-  /** Whether there was a state to show, ever. */
+  /** Whether any state was ever complete. */
   hasShown = false
 
   get rows(): ReadonlyArray<unknown> {
@@ -50,7 +53,10 @@ export class ViewRows {
     return this.#shown
   }
 
-  /** Takes one part of a snapshot; whether it was the last, so that there is a new state. Throws {@link Misfit}. */
+  /**
+   * Adds one part of a snapshot; returns whether it was the last, so that a new state is complete. Throws {@link
+   * Misfit}.
+   */
   snapshot(data: Snapshot, id: string | undefined): boolean {
     const { part, parts, rows } = data
     if (!Array.isArray(rows) || part !== this.#parts.length || !(part < parts)) {

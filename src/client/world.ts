@@ -5,17 +5,18 @@
  * test plays hours in milliseconds and breaks a connection at any byte.
  */
 
+/** The runtime as the client uses it. */
 export interface World {
   readonly fetch: (address: string, init: RequestInit) => Promise<Response>
   /** Milliseconds since some moment. It never goes back, and no other machine's clock is compared with it. */
   readonly now: () => number
-  /** 0 <= x < 1 */
+  /** A random number x with 0 <= x < 1. */
   readonly random: () => number
-  /** Runs something once, later; answers what calls that off. `isIdle`: a program with nothing else to do may end. */
+  /** Runs `run` once after `ms`; returns a function that cancels it. `isIdle`: the timer keeps no program running. */
   readonly after: (ms: number, run: () => void, isIdle?: boolean) => () => void
   /** One line for the developer. */
   readonly say: (line: string) => void
-  /** Runs something whenever the network is back or the page is looked at again. Answers what ends that. */
+  /** Runs `run` whenever the network is back or the page is visible again; returns a function that ends this. */
   readonly onWake: (run: () => void) => () => void
 }
 

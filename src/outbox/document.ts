@@ -32,7 +32,7 @@ const unescaped = (step: string): string => {
   }
 }
 
-/** What a pointer (`#/a/b`) leads to. */
+/** The value at a JSON pointer (`#/a/b`); undefined if there is none. */
 export const at = (content: Mapping, pointer: string): unknown => {
   let found: unknown = content
   for (const step of pointer

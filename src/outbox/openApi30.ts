@@ -37,7 +37,9 @@ const bound = (
   delete schema[limit]
 }
 
-/** What a request must not send is required of answers only. */
+/**
+ * Removes `readOnly` properties from `required`: a request must not send them, so they are required of answers only.
+ */
 const withoutReadOnly = (schema: Json): void => {
   const properties = schema["properties"]
   if (!isMapping(properties) || !Array.isArray(schema["required"])) return

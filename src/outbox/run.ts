@@ -79,7 +79,10 @@ const optionFaults = ({
   return faults
 }
 
-/** As it will be sent: without what JSON leaves out. Schemas know no bigint: `rounded` is what they are asked of. */
+/**
+ * The payload as JSON will carry it, without what JSON omits. `rounded`: the same with numbers for bigints, which
+ * schemas do not know, for validation.
+ */
 const asJson = (payload: unknown): { readonly json: unknown; readonly rounded: unknown } | Fault => {
   try {
     const text = JsonText.write(payload)

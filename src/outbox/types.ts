@@ -96,7 +96,7 @@ class Generator {
     return known.length === 0 ? "unknown" : known.length === 1 ? known[0]! : `(${known.join(" & ")})`
   }
 
-  /** What `type` and its keywords say. */
+  /** The TypeScript type that `type` and its keywords describe; undefined if they describe none. */
   private ownType(schema: Mapping, indent: string): string | undefined {
     const types = typeof schema["type"] === "string" ? [schema["type"]] : list(schema["type"]).map(String)
     if (types.length === 0)

@@ -76,7 +76,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): string => {
 /** A request, as far as its audit line names it. */
 interface AuditedCall {
   readonly endpoint: string
-  /** What the endpoint declares to be done; undefined where it is not audited. */
+  /** Operation that the endpoint declares (D53); undefined if the endpoint is not audited. */
   readonly operation: string | undefined
   readonly caller: Caller["Type"]
   readonly asked: { readonly address: string | undefined }

@@ -16,13 +16,13 @@ export interface BackendShape {
   readonly call: (call: HttpCall) => Effect.Effect<Answer, BackendFailed>
 }
 
-/** What of a body may be quoted. */
+/** Most bytes of a body that an error message quotes. */
 export const quotedBytes = 8_192
-/** What of a body is read, so that the connection can be used again, and for how long. */
+/** Most bytes of a body that are read, and the time for it, in milliseconds: a body read whole frees its connection. */
 export const readBytes = 1_048_576
 export const bodyWithinMs = 5_000
 
-/** What of an answer's body is kept: a reason is quoted from it, and a result is read. */
+/** Bytes of an answer's body to keep: enough to quote a reason, and to parse a result of up to `keptBytes`. */
 export const keptOf = (keptBytes = 0): number => Math.min(readBytes, Math.max(quotedBytes, keptBytes))
 
 /** Calls backends of jobs; `layerNone` for a node that runs none. */

@@ -33,8 +33,8 @@ export interface ConfigSourceShape {
   /** Content of a file that holds a secret, or why it cannot be read. */
   readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }
   /**
-   * What keeps these files from being used, and what an operator should know about them; `names`: how each is named
-   * there. Absent: they are taken as they are.
+   * Checks TLS files: faults that keep them from being used, and warnings for the operator. `names`: the setting of
+   * each file, for messages. If absent, the files are used unchecked.
    */
   readonly judgeTls?: (material: TlsMaterial, names: { readonly [K in keyof TlsMaterial]: string }) => TlsJudged
   /** The machine's name, for addresses that name no host (D24). */

@@ -31,7 +31,7 @@ export interface StoredView {
   readonly lastActiveAtMs: number
 }
 
-/** What a commit leaves behind besides records and views. */
+/** Counters and positions that a commit stores beside records and views. */
 export interface StoredPosition {
   /** Record writes committed since the store was made; never goes back. */
   readonly writes: number
@@ -63,8 +63,8 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
 
 export interface DatabaseShape {
   /**
-   * What it is, for people; `memory` is known by its name: nothing is flushed there, so no batch waits for others to
-   * flush with.
+   * Kind of the store, for messages. The kind `memory` has a meaning: nothing is flushed, so no batch waits to share a
+   * flush.
    */
   readonly kind: string
   /**

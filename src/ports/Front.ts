@@ -1,5 +1,5 @@
 /**
- * What a node and the server in front of it give each other: requests and their answers, and word of when the server
+ * The contract between a node and the server in front of it: requests and their answers, and word of when the server
  * listens and stops.
  *
  * By callback, so that a request costs no fiber unless its route takes one. A server reads a request as {@link Asked},
@@ -13,7 +13,7 @@ export type Headers = { readonly [name: string]: string }
 /** A response as data. */
 export interface Answer {
   readonly status: number
-  /** Beyond content type and length; a content type takes the place of JSON. */
+  /** Headers beside content type and length; a content type given here replaces JSON. */
   readonly headers?: Headers
   /** JSON text, unless the headers say otherwise. */
   readonly body: string
@@ -40,9 +40,9 @@ export interface Asked {
   readonly method: string
   /** The request target: path and query. */
   readonly url: string
-  /** By names in lower case. */
+  /** Header values by lower-case name. */
   readonly headers: { readonly [name: string]: string | undefined }
-  /** Of the connection; undefined where the server does not know it. */
+  /** The client's IP address; undefined if the server does not know it. */
   readonly address: string | undefined
   /** The body as text: `done` is called once, or not at all where the client leaves before the end. */
   readonly text: (maxBytes: number, done: (body: string | NoText) => void) => void
@@ -53,14 +53,14 @@ export interface Asked {
   readonly lines?: (contentType: string, most: number, take: (line: string) => boolean) => void
 }
 
-/** An open answer. */
+/** The body of an answer that is streamed. */
 export interface Sink {
-  /** False: the client does not keep up; `drained` is called when it does again. */
+  /** Sends bytes. Returns false while the client does not keep up; `drained` is called once it does again. */
   readonly write: (bytes: Uint8Array) => boolean
   readonly end: () => void
 }
 
-/** What an open answer is told. */
+/** Callbacks of a streamed answer. */
 export interface SinkEvents {
   readonly drained: () => void
   /** Called once, when the connection is closed or the answer ended. */
@@ -81,7 +81,7 @@ export interface Reply {
   readonly fail: (answer: Answer) => void
 }
 
-/** What a node gives to a server in front of it. */
+/** A node as the server in front of it sees it. */
 export class Front extends Context.Tag("ports/Front")<
   Front,
   {
@@ -92,7 +92,7 @@ export class Front extends Context.Tag("ports/Front")<
   }
 >() {}
 
-/** What the process ends with: the fault itself where a loop named one. */
+/** The fault that ends the process: the one that a loop failed with, else one that shows the defect. */
 const asFault = (cause: Cause.Cause<unknown>): StartFault => {
   const error = Cause.squash(cause)
   return error instanceof StartFault
@@ -111,7 +111,7 @@ export class Serving extends Context.Tag("ports/Serving")<
     readonly stop: Effect.Effect<void>
     /** Returns once {@link stop} was called. */
     readonly stopping: Effect.Effect<void>
-    /** A loop met a defect: the process must not go on as if nothing had happened. */
+    /** Ends the process with `cause`, a defect of a loop: it must not go on as if nothing had happened. */
     readonly crash: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
     /** Fails with the first crash, else waits for ever. */
     readonly crashed: Effect.Effect<never, StartFault>

@@ -12,7 +12,7 @@ export interface IngestTimesShape {
   readonly latency: Latency
   /** Changes of a scheduler's feed (D61), from when the first of them came until they were applied. */
   readonly fed: Latency
-  /** Of the clock that both are measured by. */
+  /** Clock of both measurements, in milliseconds. */
   readonly nowMs: () => number
   /** The same callback, timed from now; refused changes do not count. */
   readonly timed: (answer: (answer: Answer) => void) => (answer: Answer) => void

@@ -90,7 +90,7 @@ export interface JobStoreShape {
     after: Place | undefined,
     limit: number
   ) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
-  /** What an operator asks for; takes the lease from its holder. */
+  /** Retries or cancels a job at an operator's request; takes the lease from its holder. */
   readonly amend: (
     ref: RecordId,
     event: "Retried" | "Cancelled",
@@ -99,8 +99,8 @@ export interface JobStoreShape {
 }
 
 /**
- * What a store is told of assignments where those are the claim: in a cluster without a database the scheduler decides
- * which runner has a job.
+ * Assignments of jobs, as a store is told of them where they replace the claim: in a cluster without a database the
+ * scheduler decides which runner has a job.
  */
 export interface JobAssignments {
   /** The record of a job that was handed over by a call, for as long as its change has not come. */

@@ -15,11 +15,11 @@ export class NodeFigures extends Context.Tag("ports/NodeFigures")<
   Effect.Effect<ReadonlyArray<Family>>
 >() {}
 
-/** What the heap has room for; nothing where it is not watched. */
+/** Readings of the heap; none if the heap is not watched. */
 export const ofMemory = ({ isFull, limitBytes, usedBytes }: Memory): Readings =>
   limitBytes === Infinity ? {} : { memoryUsed: usedBytes, memoryLimit: limitBytes, memoryFull: isFull ? 1 : 0 }
 
-/** What any process has; nothing where it is unknown. */
+/** Readings of the process; none if they are unknown. */
 export const ofProcess = (figures: Figures | undefined): Readings =>
   figures === undefined
     ? {}

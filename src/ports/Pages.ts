@@ -15,7 +15,7 @@ export interface Page {
   readonly path: string
   readonly contentType: string
   readonly body: Uint8Array
-  /** Of the content, quoted. */
+  /** Entity tag of the content, with its quotes. */
   readonly etag: string
 }
 
@@ -23,7 +23,8 @@ export interface Page {
 export class Pages extends Context.Reference<Pages>()("ports/Pages", { defaultValue: (): ReadonlyArray<Page> => [] }) {}
 
 /**
- * Nothing is loaded from elsewhere, only our files run, no page frames it, and no form leaves it.
+ * Content security policy of all pages: only our own scripts run, nothing is loaded from other origins, no page may
+ * frame ours, and no form is submitted.
  */
 export const contentSecurityPolicy = [
   "default-src 'none'",

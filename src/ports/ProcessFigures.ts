@@ -33,7 +33,7 @@ export interface HeapShape {
    * since the last one.
    */
   readonly measured: () => Memory
-  /** What took much has been let go: a collection says at once what is left. */
+  /** To be called after much memory was released: a collection shows at once how much is left in use. */
   readonly released: () => void
 }
 

@@ -11,27 +11,30 @@ import { line, type Task } from "../core/telemetry/progress.ts"
 import { Meters } from "./Meters.ts"
 import { steadyOf } from "./Turn.ts"
 
-/** The work's side. */
+/** Progress of one task, as its work reports it. */
 export interface Step {
-  /** So many more are done. */
+  /** Adds `count` to the units done. */
   readonly add: (count: number) => void
-  /** So many are done in all. */
+  /** Sets the units done. */
   readonly reach: (done: number) => void
   readonly expect: (total: number) => void
-  /** What it is busy with now. */
+  /** Names the part being worked on, such as a table; undefined for none. */
   readonly at: (what: string | undefined) => void
 }
 
 interface Open extends Step {
-  /** The work is over; false: it did not come to its end. */
+  /** Ends the task. `ended`: whether the work was completed. */
   readonly close: (ended: boolean) => void
 }
 
 export interface ProgressShape {
   readonly open: (kind: TaskKind, what: string, unit: string) => Open
-  /** What goes on now, the oldest first. */
+  /** Running tasks, the oldest first. */
   readonly tasks: () => ReadonlyArray<Task>
-  /** When work of a kind last came to its end. */
+  /**
+   * Time at which work of this kind was last completed, in milliseconds of the steady clock (`steadyOf`); undefined if
+   * it never was.
+   */
   readonly endedAt: (kind: TaskKind) => number | undefined
 }
 
@@ -125,7 +128,7 @@ export class Progress extends Context.Reference<Progress>()("ports/Progress", {
           ? show(tasks)
           : Effect.zipRight(show(tasks), Effect.zipRight(Effect.sleep(Duration.millis(everyMs)), look))
       })
-      // What begins is shown after a while: most of it is over by then.
+      // A task is shown only after a while, because most tasks are over by then.
       yield* Effect.forkScoped(
         Effect.forever(
           Effect.zipRight(Queue.take(begun), Effect.zipRight(Effect.sleep(Duration.millis(everyMs)), look))
@@ -150,6 +153,6 @@ export class Progress extends Context.Reference<Progress>()("ports/Progress", {
     )
 }
 
-/** How many of each kind go on. */
+/** Number of running tasks by kind. */
 export const running = (tasks: ReadonlyArray<Task>): ReadonlyArray<readonly [ReadonlyArray<string>, number]> =>
   taskKinds.map((kind) => [[kind], tasks.filter((task) => task.kind === kind).length] as const)

@@ -56,7 +56,7 @@ export interface ReplicaRow {
 export type RowFilter = ReadonlyArray<readonly [field: string, value: string | number | boolean]>
 
 /**
- * What a read by key order gives; a row that the filter rules out is undefined, so that the reader can count and pause.
+ * Rows in key order. A row that the filter rules out is given as undefined, so that the reader can count it and pause.
  */
 export type Rows = Iterable<ReplicaRow | undefined>
 

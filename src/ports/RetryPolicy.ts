@@ -11,9 +11,9 @@ import * as Retry from "../core/job/retry.ts"
 
 export interface RetryPolicyShape {
   /**
-   * What follows from an attempt. `job.errors` holds the attempts that failed before, `settings` what the configuration
-   * says (`SVC_JOB_RETRY_BASE_MS`, `SVC_JOB_MAX_RETRIES`). The error of the answer is appended to the record; a
-   * `delayMs` is at least 0.
+   * Decides whether a job is tried again after an attempt. `job.errors` holds the attempts that failed before,
+   * `settings` the configuration (`SVC_JOB_RETRY_BASE_MS`, `SVC_JOB_MAX_RETRIES`). The error of the decision is
+   * appended to the record; its `delayMs` is at least 0.
    */
   readonly decide: (job: Job, outcome: Outcome, settings: Retry.Policy, draw: Retry.Draw) => Retry.Decision
 }

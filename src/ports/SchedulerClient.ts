@@ -26,9 +26,9 @@ export class SchedulerError extends Data.TaggedError("SchedulerError")<{
     | "refused"
     | "unreachable"
   readonly message: string
-  /** What it asked to wait. */
+  /** Delay that the scheduler asked for, in milliseconds. */
   readonly retryAfterMs?: number
-  /** Of the answer, where more depends on it. */
+  /** HTTP status, set only where callers depend on it. */
   readonly status?: 400
 }> {}
 
@@ -61,7 +61,7 @@ export interface AppliedWords {
   readonly say: (applied: typeof SspApplied.Type) => boolean
   /** Has the scheduler answer that it has read every word; the request is over then. */
   readonly end: () => void
-  /** Nothing is heard of it any more. */
+  /** Ends it; no callback is called afterwards. */
   readonly close: () => void
 }
 

@@ -14,8 +14,8 @@ import type { SnapshotFailed, SnapshotStore } from "./Snapshots.ts"
 import type { WalFailed } from "./Wal.ts"
 
 /**
- * What is so before a write is answered. `flushed`: it is on disk; `replicated`: most of several servers have it, and
- * one that fails loses nothing, but perhaps none has flushed it; `relaxed`: a power failure may lose it (D62).
+ * Durability of a write when it is answered. `flushed`: on disk; `replicated`: on most of several servers, so that the
+ * loss of one server loses nothing, though perhaps none has flushed it; `relaxed`: a power failure may lose it (D62).
  */
 export type Durability = "flushed" | "replicated" | "relaxed"
 
@@ -48,9 +48,9 @@ export interface Told extends LogMember {
 /** The term of a leader, for what writes in it. */
 export interface TermOf {
   readonly epoch: number
-  /** Nothing can be written any more, and nothing is tried any more. */
+  /** Whether the term is over: no write can succeed any more, and none is tried. */
   readonly isOver: () => boolean
-  /** To be told when the engine has refused a write for its term. */
+  /** Completes once the engine has refused a write because of its term. */
   readonly superseded: Effect.Effect<void>
 }
 
@@ -93,7 +93,7 @@ export interface LogStatus {
   /** The leader's SCHEDULER_ID; undefined: none is known. */
   readonly leader: string | undefined
   readonly leaderUrl: string | undefined
-  /** Of the last write, or as it was asked for while there was none. */
+  /** Durability of the last write; before the first write, the durability that was asked for. */
   readonly durability: Durability
   /** Schedulers that tell of themselves, this one among them. */
   readonly members: ReadonlyArray<LogMember>

@@ -7,14 +7,14 @@
  */
 import { Context, Data, Effect, type Scope, Stream } from "effect"
 
-/** What names a snapshot, and proves it. */
+/** Identity of a snapshot, with the length and the hash that prove its content. */
 export interface SnapshotHead {
-  /** Of the log that it is a state of. */
+  /** Id of the log of which the snapshot is a state. */
   readonly logId: string
-  /** Position through which it is applied. */
+  /** Position in the log through which the snapshot's changes are applied. */
   readonly seq: number
   readonly bytes: number
-  /** Of all its bytes, in hexadecimal. */
+  /** SHA-256 of its content, in lower-case hexadecimal. */
   readonly sha256: string
 }
 
@@ -28,13 +28,13 @@ export class SnapshotFailed extends Data.TaggedError("SnapshotFailed")<{
 }> {}
 
 export interface Snapshot extends SnapshotHead {
-  /** Once, from the beginning. */
+  /** The bytes; can be read once, from the beginning. */
   readonly content: Stream.Stream<Uint8Array, SnapshotFailed>
 }
 
-/** Where a snapshot might be had. */
+/** A source that may have a snapshot. */
 export interface Offer {
-  /** As people are told of it. */
+  /** Name of the source in messages. */
   readonly from: string
   readonly open: Effect.Effect<Snapshot, SnapshotFailed, Scope.Scope>
 }
@@ -53,13 +53,13 @@ export interface ReplicaFileShape {
   readonly restore: (snapshot: Snapshot) => Effect.Effect<void, SnapshotFailed>
 }
 
-/** Undefined where the replica is in no file. */
+/** The replica as a file; undefined if this deployment keeps the replica in no file. */
 export class ReplicaFile extends Context.Reference<ReplicaFile>()("ports/Snapshots/ReplicaFile", {
   defaultValue: (): ReplicaFileShape | undefined => undefined
 }) {}
 
 export interface SnapshotsShape {
-  /** What might be a snapshot of the log at or behind `atLeast`, the best first. */
+  /** Candidates for a snapshot of the log at or behind `atLeast`, the best first. */
   readonly offers: (atLeast: number) => Effect.Effect<ReadonlyArray<Offer>, SnapshotFailed>
   /**
    * For the leader that wants to cut the log before `wanted`: sees that there is a copy apart from the schedulers'
@@ -68,27 +68,27 @@ export interface SnapshotsShape {
   readonly keep: (own: ReplicaFileShape, wanted: number) => Effect.Effect<number | undefined, SnapshotFailed>
 }
 
-/** What the name of a kept snapshot says of it; whether it is so is found out by reading it. */
+/** Identity of a kept snapshot as its file name states it; only reading the content proves it. */
 export interface KeptSnapshot extends Omit<SnapshotHead, "bytes"> {
   readonly name: string
 }
 
 /** A place apart from the schedulers' disks that keeps snapshots under their names, of this log or of others. */
 export interface SnapshotStore {
-  /** A snapshot there, or all of it, as people are told of it. */
+  /** Name of the snapshot in messages, such as its path. */
   readonly shown: (name: string) => string
-  /** Of those that were written to their end. */
+  /** Names of the snapshots that were written completely. */
   readonly names: Effect.Effect<ReadonlyArray<string>, SnapshotFailed>
   readonly open: (name: string) => Effect.Effect<KeptContent, SnapshotFailed, Scope.Scope>
-  /** Writes one, which has its name once all of it is there; answers that name. */
+  /** Writes a snapshot, which gets its name only once it is complete; returns that name. */
   readonly write: (snapshot: Snapshot) => Effect.Effect<string, SnapshotFailed>
   readonly remove: (names: ReadonlyArray<string>) => Effect.Effect<void, SnapshotFailed>
-  /** Takes away what was left on its way by a scheduler that is gone. */
+  /** Removes partial files that a scheduler which has died left here. */
   readonly sweep: Effect.Effect<void, SnapshotFailed>
 }
 
 export interface KeptContent extends Pick<Snapshot, "bytes" | "content"> {
-  /** By the clock of the place. */
+  /** Time of writing by the store's own clock, Unix milliseconds. */
   readonly writtenAt: number
 }
 
@@ -106,7 +106,7 @@ export const parseName = (name: string): KeptSnapshot | undefined => {
 /** Snapshots of a shared log's replica, of whichever sources there are. */
 export class Snapshots extends Context.Tag("ports/Snapshots")<Snapshots, SnapshotsShape>() {}
 
-/** Asks each in turn; the first that keeps copies keeps them. */
+/** Combines several sources: offers of all of them; copies are kept by the first that keeps any. */
 export const firstOf = (all: ReadonlyArray<SnapshotsShape>): SnapshotsShape => ({
   offers: (atLeast) =>
     Effect.map(

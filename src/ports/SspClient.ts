@@ -45,7 +45,7 @@ export interface Asked {
   readonly headers?: { readonly [name: string]: string }
 }
 
-/** What hears an answer by callback. */
+/** Callbacks of an answer. */
 export interface Heard {
   /** Once, first; headers by lower-case name. */
   readonly head: (
@@ -61,7 +61,7 @@ export interface Heard {
 export interface Flow {
   readonly pause: () => void
   readonly resume: () => void
-  /** Nothing is heard any more. */
+  /** Ends the call; no callback is called afterwards. */
   readonly close: () => void
 }
 

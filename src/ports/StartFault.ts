@@ -5,7 +5,7 @@
  */
 import { Data } from "effect"
 
-/** What a process ends with. */
+/** Exit codes of the processes, with their meanings. */
 export const exitCodes = {
   0: "clean stop",
   1: "anything else",
@@ -15,10 +15,10 @@ export const exitCodes = {
   5: "a turn of the event loop longer than SVC_MAX_TURN_MS"
 } as const
 
-/** What the watchdog ends the process with. */
+/** Exit code with which the watchdog ends the process. */
 export const turnTooLong: keyof typeof exitCodes = 5
 
-/** What the process ends with when a store cannot be used for this reason. */
+/** Exit code for a store that cannot be used for this reason. */
 export const exitCodeOf = (reason: string): 1 | 3 => (reason === "damaged" || reason === "newer" ? 3 : 1)
 
 /** Codes as {@link exitCodes} has them. The message is shown to the operator as it is. */

@@ -18,15 +18,18 @@ export interface UpstreamTable {
    * Declared types by path (`tags.*`), as the database writes them: what types a record that comes as JSON (D1 rule 2).
    */
   readonly types: { readonly [path: string]: string }
-  /** Computed by the database from other tables. */
+  /** Whether the database computes the table from other tables. */
   readonly derived: boolean
   /** Whether each write to it is announced in the change table. */
   readonly announced?: boolean
   /** Whether an event of the setup stands on it, of either kind of feed; undefined where that cannot be known. */
   readonly told?: boolean
-  /** Equal texts: the same fields, computed ones with their expressions, and the same definition of a derived table. */
+  /**
+   * Text that is equal as long as the fields (computed ones with their expressions) and the definition of a derived
+   * table are.
+   */
   readonly shape?: string
-  /** Another number: another table of the same name. */
+  /** Number that differs once the table is another table of the same name. */
   readonly id?: number
 }
 
@@ -55,7 +58,7 @@ export interface Edge extends EdgePlace {
   readonly version: number
 }
 
-/** What changes in the edges of one view. An edge is in `puts` or in `removals`, not in both. */
+/** Changes of the edges of one view. An edge is in `puts` or in `removals`, never in both. */
 export interface ViewEdges {
   readonly key: string
   readonly clientId: string
@@ -96,7 +99,7 @@ export class UpstreamError extends Data.TaggedError("UpstreamError")<{
   }
 }
 
-/** What a client has asked for in the database: that a view is registered, or taken back. */
+/** A call that a client wrote into the database: to register a view, or to unregister it. */
 export interface ViewCall {
   readonly op: "register" | "unregister"
   /** The id as it was given. */
@@ -128,18 +131,23 @@ export interface ChangesRead {
   readonly partial: boolean
 }
 
-/** What a service that follows the database says of itself: as whom, and how far its own store is. */
+/** State of a service that follows the database: the token under which it does, and how far its own store is. */
 export interface Holding {
   readonly token: string
-  /** Where its store stands now, durably; grows with whatever it takes. */
+  /** Durable position of its store; grows with every change that the store takes. */
   readonly position: number
 }
 
-/** What the database answers to a service that would follow it. */
+/**
+ * Answer to a service that asks to follow the database. `by`: name of the service that does, for another `forMs`
+ * milliseconds at most.
+ */
 export type Acquired =
   | {
       readonly held: true
-      /** What the same store had said when rows were last taken; undefined where another service came between. */
+      /**
+       * Position that the same store named when rows were last taken; undefined if another service followed in between.
+       */
       readonly position: number | undefined
     }
   | { readonly held: false; readonly by: string; readonly forMs: number }
@@ -154,13 +162,15 @@ export interface ReaderLease {
     token: string,
     as: { readonly was: ReadonlyArray<string>; readonly name: string; readonly ttlMs: number }
   ) => Effect.Effect<Acquired, UpstreamError>
-  /** False: another has it. A position is written where one is given. */
+  /** Prolongs the lease, and stores `position` if given. Returns false if another service has the lease. */
   readonly renew: (token: string, ttlMs: number, position?: number) => Effect.Effect<boolean, UpstreamError>
-  /** Lets it lapse now. */
+  /** Ends the lease at once. */
   readonly release: (token: string) => Effect.Effect<void, UpstreamError>
 }
 
-/** What may be read at once: rows of the change table, and text of the records they name, but one of these always. */
+/**
+ * Bounds of one read: rows of the change table, and bytes of text of their records. At least one row is always read.
+ */
 export interface Portion {
   readonly rows: number
   readonly bytes: number
@@ -197,7 +207,7 @@ export interface ChangeTable {
   readonly listen: (heard: () => "more" | "enough") => Effect.Effect<void, UpstreamError>
   /** The tables that the services which followed this database have seen; undefined before the first has said so. */
   readonly seen: Effect.Effect<ReadonlyArray<string> | undefined, UpstreamError>
-  /** Says that these are the tables; for the service that has the lease. */
+  /** Stores the tables that are seen now; only for the service that has the lease. */
   readonly see: (tables: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
   /** Has the writes to these tables announced from now on. */
   readonly announce: (tables: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
@@ -206,7 +216,7 @@ export interface ChangeTable {
 }
 
 export interface UpstreamShape {
-  /** Which records were written, where the database can say so. */
+  /** The change table, if the database can say which records were written. */
   readonly changes?: ChangeTable
   readonly lease?: ReaderLease
   /** Where this node keeps under which token it last followed the database; nowhere: it is a new one at each start. */

@@ -10,7 +10,7 @@ import { Evaluating } from "../core/ivm/evaluating.ts"
 import { noSlot } from "../core/view/watch.ts"
 
 export interface Watched {
-  /** As it was registered. */
+  /** Id of the view, as registered. */
   readonly id: string
   readonly surql: string
   /** Parameters as JSON. */
@@ -19,7 +19,7 @@ export interface Watched {
 
 /** An evaluation that was under way when the process before this one ended. */
 export interface Unfinished {
-  /** Of the view it was put down to, perhaps cut; of several that show the same result the first. */
+  /** Id of the view under evaluation, perhaps cut; the first one if several views show the same result. */
   readonly id: string
   /** As {@link WatchdogShape.queryOf} names it. */
   readonly query: string
@@ -37,7 +37,7 @@ export interface WatchdogShape {
   /** Names a query with its parameters, the same in every process. */
   readonly queryOf: (view: Pick<Watched, "surql" | "params">) => string
   readonly unfinished: Unfinished | undefined
-  /** What {@link keep} was last given, in this process or an earlier one. */
+  /** Text last given to {@link keep}, by this process or an earlier one. */
   readonly kept: string | undefined
   /** Keeps a text over restarts, where there is anything to keep it in. Fails with the reason as text. */
   readonly keep: (text: string) => Effect.Effect<void, string>

@@ -12,15 +12,15 @@ import type { ViewGrant } from "../core/access/viewToken.ts"
 /** The scope that an endpoint asks for; `open` asks for none. */
 export class Access extends Context.Tag("protocol/Access")<Access, Scope | "open">() {}
 
-/** What an endpoint does that an operator wants to know afterwards: the operation of its audit lines (D53). */
+/** Operation of an endpoint for its audit lines (D53). */
 export class Audited extends Context.Tag("protocol/Audited")<Audited, string>() {}
 
 /** An endpoint that a token for views opens too, as far as the token names what is asked for (D49). */
 export class TakesToken extends Context.Tag("protocol/TakesToken")<TakesToken, true>() {}
 
 /**
- * What a caller is told of rows that a view leaves out: the whole text with ids and values, or kinds of failures, which
- * name no record and no value (D72).
+ * How much a caller is told of rows that a view leaves out: `whole`, the full text with ids and values; `kinds`, only
+ * kinds of failures, which name no record and no value (D72).
  */
 export type Sees = "whole" | "kinds"
 
@@ -34,7 +34,7 @@ export class Caller extends Context.Tag("protocol/Caller")<
     readonly onlySsp: string | undefined
     /** All of it with the scope admin. */
     readonly sees: Sees
-    /** What the token opens that the caller has in place of a secret. */
+    /** Views that the caller's token opens; absent for a caller with a secret. */
     readonly grant?: ViewGrant
   }
 >() {}
@@ -90,7 +90,7 @@ export const auditedOf = (api: Declaring): ReadonlyMap<string, string> =>
     )
   )
 
-/** What each endpoint asks for, by method and path as declared: `GET /view/:view_id`. */
+/** Required scope of each endpoint, by method and path as declared: `GET /view/:view_id`. */
 export const accessOf = (api: Declaring): ReadonlyMap<string, Scope | "open"> =>
   new Map(
     Object.values(api.groups).flatMap((group) =>

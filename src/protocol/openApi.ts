@@ -6,7 +6,7 @@
  */
 import * as OpenApi from "@effect/platform/OpenApi"
 
-/** What an endpoint is for: its name in a list, and the rest. */
+/** Annotations of an endpoint: a short summary for lists, and a description. */
 export const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
 const without = (value: unknown): unknown => {

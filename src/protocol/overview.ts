@@ -22,7 +22,7 @@ export const Latency = struct({
   counts: list(count).annotations({ description: "Answers, or steps, per bucket" })
 }).annotations({ identifier: "Latency" })
 
-/** What this process has used; null where it is unknown. */
+/** Processor time and memory that this process has used; null where unknown. */
 export const Used = NullOr(struct({ cpu_seconds: seconds, memory_megabytes: number })).annotations({
   identifier: "Used"
 })

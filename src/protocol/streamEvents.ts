@@ -8,7 +8,7 @@ import { Schema } from "effect"
 import * as Examples from "./examples.ts"
 import { count, RowError, StreamFormat, ViewResult } from "./wire.ts"
 
-/** What a stream of one view is asked for with. */
+/** Query parameters of a stream of one view. */
 export const StreamAsked = Schema.Struct({
   format: Schema.optional(StreamFormat),
   ticket: Schema.optional(Schema.String).annotations({

@@ -255,7 +255,7 @@ export const jobStoreSuite = <R>(
             pages.push(ids(page))
             if (page.length < 3) break
             after = Order.parse(Order.cursor(page.at(-1)!))
-            // It stands at the front now, and no longer where the page ended.
+            // Retried, the job now stands at the front of the list, and no longer where the page ended.
             expect(yield* store.amend(page.at(-1)!.ref, "Retried", error(0, "again"))).toEqual({ kind: "done" })
           }
           expect(pages).toEqual([[2, 5, 6], [4]])

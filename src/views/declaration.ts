@@ -20,7 +20,7 @@ export interface ViewQuery {
 export type AnySchema = Schema.Schema.AnyNoContext
 
 export interface ViewDeclaration<Params extends AnySchema, User> {
-  /** What a page may ask with. Anything else is refused before `query` is called. */
+  /** Schema of the parameters that a page may send. Others are refused before `query` is called. */
   readonly params: Params
   /** The query for this user; undefined means that this user may not have it. */
   readonly query: (
@@ -57,7 +57,7 @@ export type ViewsOf<
 
 const nameForm = /^[A-Za-z][\w-]{0,63}$/
 
-/** What is wrong with the names of a declaration; they become part of the ids of views. */
+/** Faults of the view names in a declaration: names become part of view ids, so their form is restricted. */
 export const faultsOf = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names
     .filter((name) => !nameForm.test(name))

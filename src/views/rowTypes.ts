@@ -137,7 +137,7 @@ const columnType = (expr: Expr, { group }: Select, scope: Scope): Typed =>
 
 const isAll = (field: Field): boolean => field.kind === "all"
 
-/** What one row is. */
+/** TypeScript type of one row of a SELECT. */
 const rowType = (select: Select, outer: Scope | undefined, tables: Tables): Typed => {
   const scope: Scope = { tables, table: tableOf(select), parent: outer }
   const [only] = select.fields

@@ -8,7 +8,7 @@ import { Either, Schema } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import * as Errors from "../protocol/errors.ts"
 
-/** What the handler needs from where it runs. */
+/** The parts of the runtime that the handler uses. */
 export interface World {
   readonly fetch: (address: string, init: RequestInit) => Promise<Response>
   /** Unix time in milliseconds. */
