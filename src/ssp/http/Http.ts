@@ -16,7 +16,6 @@ import { ListedViews } from "../../protocol/overview.ts"
 import { taskOf } from "../../protocol/progress.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
 import { SspConfig } from "../Config.ts"
-import * as Assigned from "../membership/assigned.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { debugToldOf } from "../views/debug.ts"
 import { Views } from "../views/Views.ts"
@@ -76,7 +75,7 @@ const view = Effect.gen(function* () {
         audited(
           call,
           call.payload.id
-        )(Effect.as(Effect.zipRight(loaded, mapped(Assigned.unregister(views, assignments, call.payload))), ok))
+        )(Effect.as(Effect.zipRight(loaded, mapped(assignments.unregister(views, call.payload))), ok))
     },
     free: {
       isWhole: true,

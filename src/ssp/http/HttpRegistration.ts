@@ -10,7 +10,6 @@ import * as Repeated from "../../node/http/repeatedRegistrations.ts"
 import type { Call } from "../../node/http/routes.ts"
 import * as Audit from "../../ports/Audit.ts"
 import type * as Wire from "../../protocol/wire.ts"
-import * as Assigned from "../membership/assigned.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
 import { Views } from "../views/Views.ts"
@@ -65,7 +64,7 @@ export const make = Effect.gen(function* () {
     const register = audited(
       call,
       payload.id
-    )(Effect.flatMap(read(payload, now), (registration) => mapped(Assigned.register(views, assignments, registration))))
+    )(Effect.flatMap(read(payload, now), (registration) => mapped(assignments.register(views, registration))))
     const known = (again: RepeatedRegistration.ParsedRegistration) =>
       views.isKnown(again) ? Effect.orElse(views.read(payload.id, undefined), () => register) : undefined
     return underWay.once(RepeatedRegistration.read(payload, now), known, register)

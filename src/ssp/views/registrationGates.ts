@@ -2,7 +2,7 @@
  * The gates of a registration (D8), in the order in which it passes them; the first that is closed answers.
  *
  * In front of them a request that changes nothing is answered as a read (`node/http/repeatedRegistrations.ts`), others
- * are lines of the audit, and an assignment that is older than the one kept is refused (`membership/assigned.ts`).
+ * are lines of the audit, and an assignment that is older than the one kept is refused (`membership/Assignments.ts`).
  * Behind them the view is filled, told to the database, made durable and put in place (`arrivals.ts`).
  */
 import { Effect } from "effect"
@@ -53,7 +53,7 @@ export class RegistrationGates {
     this.gates = [this.isNotSetAside, this.holdsTables, this.inTurn, this.fitsHeap, this.isWithinLimit]
   }
 
-  register(registration: ViewRegistration): Passing {
+  readonly register = (registration: ViewRegistration): Passing => {
     const key = viewKey(registration.id)
     if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
     return this.gates.reduceRight<Passing>(

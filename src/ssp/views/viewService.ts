@@ -141,7 +141,7 @@ class ViewService {
   private readonly savedState: SavedState["Type"]
   private readonly edges: EdgesShape
   private readonly arrivals: Arrivals
-  private readonly gates: RegistrationGates
+  readonly register: Views["Type"]["register"]
   private readonly meters: ViewServiceDependencies["meters"]
   private readonly progress: ViewServiceDependencies["progress"]
   private readonly heap: HeapShape
@@ -214,7 +214,7 @@ class ViewService {
       resets: () => this.resets
     })
     const { arrivals, registry, setAside, tables, turns } = this
-    this.gates = new RegistrationGates({ ...limits, arrivals, heap, registry, setAside, tables, turns })
+    this.register = new RegistrationGates({ ...limits, arrivals, heap, registry, setAside, tables, turns }).register
     this.meters = meters
     this.progress = progress
     this.heap = heap
@@ -378,8 +378,6 @@ class ViewService {
     return (this.registry.get(key)?.stored ?? Array.from(this.setAside.all()).find((view) => view.key === key))
       ?.clientId
   }
-
-  readonly register: Views["Type"]["register"] = (registration) => this.gates.register(registration)
 
   readonly isKnown: Views["Type"]["isKnown"] = (said) => {
     const known = this.registry.get(viewKey(said.id) ?? "")?.stored

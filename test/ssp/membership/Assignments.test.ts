@@ -7,7 +7,6 @@ import { Effect, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
 import { runs, seed } from "../../../kit/data/random.ts"
 import { Assignments } from "../../../src/ssp/membership/Assignments.ts"
-import * as Assigned from "../../../src/ssp/membership/assigned.ts"
 
 type Call = { readonly kind: "register" | "unregister"; readonly assignment: number }
 
@@ -61,7 +60,7 @@ describe("D31 assignments", () => {
     const told: Array<unknown> = []
     const views = { unregister: (...given: ReadonlyArray<unknown>) => Effect.sync(() => void told.push(given)) }
     const unregister = (body: { readonly assignment?: number; readonly moved?: boolean }) =>
-      Effect.runSync(Assigned.unregister(views, assignments, { id: "incantation:v", ...body }))
+      Effect.runSync(assignments.unregister(views, { id: "incantation:v", ...body }))
     assignments.claim("v", 3)
     unregister({ assignment: 2, moved: true })
     expect(told).toEqual([])
