@@ -20,7 +20,6 @@ import * as Reconciling from "./database/reconciling.ts"
 import * as SchemaFollowing from "./database/schemaFollowing.ts"
 import { storeText } from "./database/storeText.ts"
 import { EdgeWriter } from "./edges/EdgeWriter.ts"
-import * as EdgesWhenReady from "./edges/whenReady.ts"
 import * as Http from "./http/Http.ts"
 import * as HttpBrowsers from "./http/HttpBrowsers.ts"
 import * as Figures from "./http/nodeFigures.ts"
@@ -60,8 +59,17 @@ export const layerOver = Layer.mergeAll(
   Layer.provide(layerAudit)
 )
 
+/** Edges are written while the SSP is ready. */
+const layerEdgesWhenReady = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { phase } = yield* Lifecycle
+    const edges = yield* EdgeWriter
+    edges.allowWhen(() => phase() === "ready")
+  })
+)
+
 /** Routes, services and loops of an SSP, over ports. A server and routes of your own are built on it. */
-export const layer = EdgesWhenReady.layer.pipe(
+export const layer = layerEdgesWhenReady.pipe(
   Layer.provideMerge(layerOver),
   Layer.provideMerge(Views.layer),
   Layer.provideMerge(EdgeWriter.layer),
