@@ -199,21 +199,18 @@ class Feed {
 
 const headers = { "content-type": Wire.feedType, "cache-control": "no-store" }
 
-export class Feeds extends Context.Tag("scheduler/feed/Feeds")<
-  Feeds,
-  {
-    /** The SSP that a registration is of; undefined where it is over. */
-    readonly homeOf: (registration: number) => Home | undefined
-    /** Why a feed cannot be opened. */
-    readonly refusal: (asked: FeedAsked) => Refusal | undefined
-    /** Opens a feed, or says why not. */
-    readonly open: (asked: FeedAsked, stream: Reply["stream"]) => Refusal | undefined
-    /** Takes over what an SSP has applied; false: it is not in that registration. */
-    readonly applied: (position: AppliedPosition) => boolean
-    /** Feeds that are open. */
-    readonly count: () => number
-  }
->() {
+interface FeedsShape {
+  /** The SSP that a registration is of; undefined where it is over. */
+  readonly homeOf: (registration: number) => Home | undefined
+  /** Why a feed cannot be opened. */
+  readonly refusal: (asked: FeedAsked) => Refusal | undefined
+  /** Opens a feed, or says why not. */
+  readonly open: (asked: FeedAsked, stream: Reply["stream"]) => Refusal | undefined
+  /** Takes over what an SSP has applied; false: it is not in that registration. */
+  readonly applied: (position: AppliedPosition) => boolean
+}
+
+export class Feeds extends Context.Tag("scheduler/feed/Feeds")<Feeds, FeedsShape>() {
   static readonly layer: Layer.Layer<Feeds, never, Pool | Turn | Serving> = Layer.scoped(
     Feeds,
     Effect.suspend(() => make)
@@ -247,7 +244,7 @@ class Timer {
 }
 
 /** All feeds, by registration. */
-class Open {
+class Open implements FeedsShape {
   /** The last feed of each registration, open or over. */
   private readonly lastOnes = new Map<number, Feed>()
   private readonly pool: PoolShape
@@ -273,10 +270,8 @@ class Open {
     )
   }
 
-  get count(): number {
-    let count = 0
-    for (const { isOver } of this.lastOnes.values()) if (!isOver) count++
-    return count
+  homeOf(registration: number): Home | undefined {
+    return State.inRegistration(this.pool.state(), registration)
   }
 
   refusal(asked: FeedAsked): Refusal | undefined {
@@ -392,7 +387,7 @@ class Open {
   }
 }
 
-const make: Effect.Effect<typeof Feeds.Service, never, Pool | Turn | Serving | Scope.Scope> = Effect.gen(function* () {
+const make: Effect.Effect<FeedsShape, never, Pool | Turn | Serving | Scope.Scope> = Effect.gen(function* () {
   const pool = yield* Pool
   const turn = yield* Turn
   const serving = yield* Serving
@@ -419,11 +414,5 @@ const make: Effect.Effect<typeof Feeds.Service, never, Pool | Turn | Serving | S
     )
   )
   yield* Serving.fork(Effect.andThen(serving.stopping, () => open.stop()))
-  return {
-    homeOf: (registration) => State.inRegistration(pool.state(), registration),
-    refusal: (asked) => open.refusal(asked),
-    open: (asked, stream) => open.open(asked, stream),
-    applied: (position) => open.applied(position),
-    count: () => open.count
-  }
+  return open
 })
