@@ -31,8 +31,8 @@ export class Waiters {
   }
 
   add(seq: number, done: Waiter["done"]): void {
-    if (this.from === this.waiting.length && !this.mustWait(seq))
-      return done(State.delivered(this.pool.state(), seq), seq)
+    const state = this.pool.state()
+    if (this.from === this.waiting.length && !State.awaited(state, seq)) return done(State.delivered(state, seq), seq)
     this.waiting.push({ seq, since: this.now(), done })
     this.arm()
   }
@@ -52,10 +52,6 @@ export class Waiters {
     if (this.from < this.waiting.length && this.from < 4096) return
     this.waiting = this.waiting.slice(this.from)
     this.from = 0
-  }
-
-  private mustWait(seq: number): boolean {
-    return State.awaited(this.pool.state(), seq)
   }
 
   /** One timer, for the oldest. */
