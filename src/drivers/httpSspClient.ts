@@ -132,16 +132,6 @@ const makeAsking = (
   { secret, timeoutMs }: Options,
   denied: (ssp: string) => void
 ) => {
-  const ask = <A>(
-    request: Exchange.Sent,
-    read: (answer: Answered) => A,
-    failed: (error: unknown) => A
-  ): Effect.Effect<A> =>
-    Effect.match(send(request), {
-      onFailure: failed,
-      onSuccess: ({ status, text }) =>
-        read({ status, error: status >= 300 ? Exchange.errorOf({ text }) : undefined, text })
-    })
   const asked = <A>(
     { url }: { readonly url: string },
     request: Exchange.Sent,
@@ -153,7 +143,11 @@ const makeAsking = (
       if (refused !== undefined) return Effect.succeed(failed(new Error(refused)))
       const headers =
         bearer !== undefined && mayHear ? { ...request.headers, authorization: bearerOf(bearer) } : request.headers
-      return ask({ ...request, headers, addresses }, read, failed)
+      return Effect.match(send({ ...request, headers, addresses }), {
+        onFailure: failed,
+        onSuccess: ({ status, text }) =>
+          read({ status, error: status >= 300 ? Exchange.errorOf({ text }) : undefined, text })
+      })
     })
   const told = <A>(
     target: Pick<Target, "ssp" | "url">,
