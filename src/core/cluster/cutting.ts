@@ -11,7 +11,7 @@ export interface Copy {
   /** Position through which its replica is applied, and through which that is on its disk. */
   readonly applied: number
   readonly synced: number
-  /** It has told of itself lately; one that has not may have lost its disk, and may come back. */
+  /** Whether the scheduler was heard of lately. A silent one may have lost its disk, and may come back. */
   readonly isNear: boolean
 }
 
@@ -19,13 +19,13 @@ interface Copies {
   /** Position through which the leader's replica is on its disk. */
   readonly own: number
   readonly others: ReadonlyArray<Copy>
-  /** Of the newest snapshot that is kept apart; 0: there is none yet; undefined: none are kept. */
+  /** Position of the newest snapshot kept apart; 0: none is there yet; undefined: none are kept apart. */
   readonly snapshot: number | undefined
 }
 
 /**
- * The position before which the log may be cut, `wanted` at most; 0: nowhere. `copies`: how many must have what is cut,
- * the leader's among them.
+ * The position before which the log may be cut, at most `wanted`; 0: nowhere. `copies`: how many copies of the cut
+ * records must exist, the leader's replica among them.
  */
 export const cutBefore = (wanted: number, { others, own, snapshot }: Copies, copies: number): number => {
   const apart = snapshot === undefined ? [] : [snapshot]

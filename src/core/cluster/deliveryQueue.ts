@@ -1,5 +1,5 @@
 /**
- * What waits for one SSP, as positions in the log (D5, D26): everything after `acked`, in order, one delivery in
+ * Events that wait for one SSP, as positions in the log (D5, D26): everything after `acked`, in order, one delivery in
  * flight.
  *
  * Events are not copied here: the log holds them, so that replay and live delivery are one queue without a seam, and
@@ -20,13 +20,13 @@ export interface DeliveryQueue {
   /** Failed deliveries in a row, and when the next one may begin. */
   readonly failures: number
   readonly retryAt: number
-  /** 409s in a row that brought nothing. */
+  /** Answers 409 in a row after which `acked` had not grown. */
   readonly conflicts: number
-  /** It did not keep up once; answers do not wait for it until it has caught up. */
+  /** Whether the SSP fell behind: answers to `/ingest` do not wait for it until it has caught up. */
   readonly late: boolean
 }
 
-/** What an SSP answered to a delivery; `unavailable` is 503, other 5xx, time-out and transport. */
+/** Answer of an SSP to a delivery. `unavailable`: 503, other 5xx, time-out, transport. */
 export type Answer =
   | { readonly kind: "applied" }
   /** `refused`: the connection was refused, so no process listens there. */
@@ -51,7 +51,7 @@ export interface Limits {
   readonly maxConflicts: number
 }
 
-/** `unable`: it must bootstrap again, for `reason`. */
+/** Result of an answer. `unable`: the SSP must bootstrap again, for `reason`. */
 type Outcome =
   | { readonly kind: "progress"; readonly queue: DeliveryQueue }
   | { readonly kind: "retry"; readonly queue: DeliveryQueue; readonly unauthorized: boolean }
@@ -67,12 +67,12 @@ export const after = (seq: number): DeliveryQueue => ({
   late: false
 })
 
-/** How many events wait. */
+/** Number of events that wait. */
 export const waiting = (queue: DeliveryQueue, log: Log): number => Math.max(0, log.head - queue.acked)
 
 /**
- * Whether what waits can no longer be delivered, or no longer may. Up to the position `excused` nothing counts: the SSP
- * is known to lack it (D55).
+ * Why the events that wait can or may no longer be delivered; undefined if they can. Events up to the position
+ * `excused` do not count: the SSP is known to lack them (D55).
  */
 export const exceeded = (queue: DeliveryQueue, log: Log, limits: Limits, excused: number): string | undefined => {
   const counted = log.head - Math.max(queue.acked, excused)
@@ -90,11 +90,13 @@ export const due = (queue: DeliveryQueue, log: Log, now: number, most: number): 
 
 export const launched = (queue: DeliveryQueue, flight: Range): DeliveryQueue => ({ ...queue, flight })
 
-/** Full jitter: between half and the whole of a delay that doubles up to the cap. `jitter` is 0 <= x < 1. */
+/**
+ * Delay with equal jitter: between half and the whole of a delay that doubles up to the cap. `jitter` is 0 <= x < 1.
+ */
 export const backoffMs = (failures: number, jitter: number, limits: Limits): number =>
   Math.ceil(Math.min(limits.retryMaxMs, limits.retryBaseMs * 2 ** Math.min(failures, 30)) * (0.5 + jitter / 2))
 
-/** Behind everything up to `acked`, however it was learnt. */
+/** The queue once everything up to `acked` is applied, however that was learnt. */
 export const advanced = (queue: DeliveryQueue, acked: number, log: Log): DeliveryQueue => ({
   ...queue,
   acked,
@@ -141,7 +143,7 @@ const rewound = (
     : { kind: "unable", event: "BufferExceeded", reason }
 }
 
-/** What the answer to the delivery in flight means (D26); `excused` as in `exceeded`. */
+/** Result of the answer to the delivery in flight (D26); `excused` as in {@link exceeded}. */
 export const answered = (
   queue: DeliveryQueue,
   answer: Answer,

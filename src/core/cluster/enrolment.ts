@@ -19,14 +19,15 @@ export interface Enrolment {
   readonly attempt: number
   readonly step: Step
   readonly phase: Phase.Phase
-  /** Of this attempt, where the scheduler numbers them. */
+  /** Number of this attempt's registration, if the scheduler numbers them. */
   readonly registration: number | undefined
   /**
-   * Failures in a row, and tries in a row that came to nothing: a scheduler that is cloning makes only the second grow.
+   * `failures`: attempts in a row that failed. `tries`: attempts in a row without success; a scheduler that is cloning
+   * makes only this number grow.
    */
   readonly failures: number
   readonly tries: number
-  /** When its data was lost, lately. */
+  /** Times at which this SSP lost its data within the last 10 minutes. */
   readonly losses: ReadonlyArray<number>
 }
 
@@ -46,7 +47,7 @@ export type HeartbeatAnswer = "ok" | "unknown" | "conflict" | "fenced" | "none"
 export type Fact =
   | { readonly tag: "Registered"; readonly attempt: number; readonly registration: number | undefined }
   | { readonly tag: "Loaded"; readonly attempt: number }
-  /** `counts`: towards `failed`; `waitMs`: what the scheduler asked for. */
+  /** `counts`: whether the failure counts towards `failed`; `waitMs`: delay that the scheduler asked for. */
   | {
       readonly tag: "Failed"
       readonly attempt: number
@@ -54,24 +55,24 @@ export type Fact =
       readonly waitMs: number
       readonly message: string
     }
-  /** Sent in `attempt`, once it was registered. */
+  /** Answer to a heartbeat, which was sent in `attempt` after its registration. */
   | { readonly tag: "Answered"; readonly attempt: number; readonly answer: HeartbeatAnswer; readonly message: string }
-  /** A call of the scheduler names the registration it means. */
+  /** A call of the scheduler named this number as the SSP's registration. */
   | { readonly tag: "Named"; readonly registration: number }
   | { readonly tag: "Lost"; readonly reason: string }
   | { readonly tag: "Fenced"; readonly message: string }
 
 export type Order =
-  /** Whatever the attempt before does is over; wait `waitMs` and an even draw below `jitterMs`, then register. */
+  /** Begin an attempt and cancel the one before: wait `waitMs` and an even draw below `jitterMs`, then register. */
   | { readonly tag: "Begin"; readonly attempt: number; readonly waitMs: number; readonly jitterMs: number }
   /** End the process with this message. */
   | { readonly tag: "Stop"; readonly message: string }
   | { readonly tag: "Log"; readonly level: "info" | "warn" | "error"; readonly message: string }
 
-/** Of an SSP that registers, and of one that reads its database. */
+/** Backoff between registrations, and between reads of the database. */
 export const backoff: Backoff = { baseMs: 500, capMs: 30_000 }
 
-/** So many losses within so long are told louder (D19). */
+/** More losses than this within the window are logged as errors (D19). */
 const quietLosses = 3
 const lossWindowMs = 600_000
 
@@ -152,7 +153,7 @@ const answered = (
     : failed(state, { counts: true, waitMs: 0, message: reason })
 }
 
-/** What `fact` does at `now`, and the effects that follow, in order. */
+/** The enrolment after `fact` at `now`, and the orders to carry out in order. */
 export const decide = (state: Enrolment, now: number, fact: Fact): Decision => {
   if (state.step === "fenced") return [state, []]
   if ("attempt" in fact && fact.tag !== "Answered" && fact.attempt !== state.attempt) return [state, []]
@@ -181,7 +182,7 @@ export const decide = (state: Enrolment, now: number, fact: Fact): Decision => {
           )
         : [state, []]
     }
-    // While it registers or pulls it gets everything anew anyway.
+    // An SSP that registers or pulls gets all its data anew anyway.
     case "Lost":
       return state.step === "member" ? startOver(state, now, fact.reason) : [state, []]
     case "Fenced":
@@ -189,16 +190,19 @@ export const decide = (state: Enrolment, now: number, fact: Fact): Decision => {
   }
 }
 
-/** Whether a call that names a registration (or none, of a scheduler that does not number them) means this one. */
+/**
+ * Whether a call is meant for the current registration: it names that one, or names none because its scheduler does not
+ * number registrations.
+ */
 export const isMeant = (state: Enrolment, named: number | undefined): boolean =>
   named === undefined || state.registration === undefined || named === state.registration
 
 /**
- * Periods without an answered heartbeat after which an SSP must count itself as given up, unless the scheduler says how
- * long (D21).
+ * Heartbeat periods without an answer after which an SSP assumes that the scheduler has given it up, unless the
+ * scheduler says how long (D21).
  */
 const silentPeriods = 3
 
-/** The scheduler's time-out for heartbeats, as far as this SSP knows. */
+/** The scheduler's time-out for heartbeats, in milliseconds: `told` by the scheduler, else an estimate. */
 export const silenceMs = (heartbeatIntervalMs: number, told: number | undefined): number =>
   told ?? silentPeriods * heartbeatIntervalMs

@@ -36,7 +36,7 @@ export interface Step<S extends string, F extends string = never> {
   readonly emit: ReadonlyArray<F>
 }
 
-/** What `event` does in `state`. */
+/** The move that the table has for `event` in `state`. */
 export const step = <S extends string, E extends string, F extends string = never>(
   table: Table<S, E, F>,
   state: S,
@@ -52,7 +52,7 @@ export const step = <S extends string, E extends string, F extends string = neve
   }
 }
 
-/** The table as text, a line per cell: what a reader and a test compare. */
+/** The table as text with one line per cell, for readers and for tests that compare it. */
 export const print = (table: {
   readonly [state: string]: { readonly [event: string]: Cell<string, string> }
 }): string =>

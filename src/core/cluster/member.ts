@@ -10,14 +10,13 @@ import { ignore, refuse, type Step, step, type Table, to } from "./machine.ts"
 export type Member = "Absent" | "Bootstrapping" | "Replaying" | "Ready" | "Suspect" | "Overflowed"
 
 /**
- * `Registered`: a registration was accepted. `Restored`: known from before the scheduler's restart. `Heartbeat`: of
- * this process. `PolledReady`, `PolledFailed`: what `/health` said. `Replayed`: everything up to the replay's target is
- * applied. `BufferExceeded`: more events wait than `max_buffer_per_ssp` allows (D55), or the log no longer holds
- * them. `Rejected`:
- * the SSP refuses what the log holds. `Diverged`: its data is not the replica's at the same position (D41).
- * `BootstrapTimedOut`, `Stale`: a deadline has passed. `Deregistered`: it says goodbye. `Refused`: a connection to it
- * was refused, so no process listens there; `StillRefused`: that of the health call after it as well. `Reached`: it has
- * answered something since.
+ * `Registered`: a registration was accepted. `Restored`: known from before the scheduler's restart. `Heartbeat`: one of
+ * this process arrived. `PolledReady`, `PolledFailed`: the answer of `/health`. `Replayed`: everything up to the
+ * replay's target is applied. `BufferExceeded`: more events wait than `max_buffer_per_ssp` allows (D55), or the log no
+ * longer holds them. `Rejected`: the SSP refuses an event of the log. `Diverged`: its data is not the replica's at the
+ * same position (D41). `BootstrapTimedOut`, `Stale`: a deadline has passed. `Deregistered`: it says goodbye. `Refused`:
+ * a connection to it was refused, so no process listens there; `StillRefused`: the connection of the next health call
+ * was refused too. `Reached`: the SSP has answered some call since.
  */
 export type MemberEvent =
   | "Registered"

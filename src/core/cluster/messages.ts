@@ -1,15 +1,16 @@
 /**
- * What the pool is told (commands) and what it asks to be done (actions), as data.
+ * Commands that the pool is given and actions that it asks for, as data.
  *
- * For the author of a shell. Decide one command at a time; carry out the actions in their order, and everything up
- * to the next command without letting the replica move on: `Freeze` means the replica as it stands at the position last
- * `Appended`. Persist actions come before what depends on them: wait for those (one batch) before sending. Everything
- * else (`Poll`, `Deliver`, the calls) is started, not awaited; its end comes back as a command. A call that never ends
- * must come back as `unavailable` or `unreachable` by a time-out. `ref` is the shell's own handle of a request.
+ * For the author of a shell. Decide one command at a time; carry out the actions in their order, and everything up to
+ * the next command without letting the replica move on: `Freeze` means the replica as it stands at the position last
+ * `Appended`. Persist actions come before the actions that depend on them: wait for those (one batch) before sending.
+ * Everything else (`Poll`, `Deliver`, the calls) is started, not awaited; its end comes back as a command. A call that
+ * never ends must come back as `unavailable` or `unreachable` by a time-out. `ref` is the shell's own handle of a
+ * request.
  */
 import type { Answer } from "./deliveryQueue.ts"
 
-/** What a view registration carries; `body` goes to the SSP as it came. */
+/** A view registration; `body` is passed on to the SSP as it came. */
 export interface ViewSpec {
   readonly body: unknown
   readonly ttlMs: number
@@ -27,26 +28,25 @@ export interface SspIdentity {
 
 export interface SspRegistration extends SspIdentity {
   readonly url: string
-  /** Takes arrays on `/ingest` (D5); undefined: it did not say. */
+  /** Whether the SSP takes arrays on `/ingest` (D5); undefined if it did not say. */
   readonly batch: boolean | undefined
-  /** Undefined: any (D35). */
+  /** Tables whose jobs the SSP runs; undefined for any (D35). */
   readonly jobTables: ReadonlyArray<string> | undefined
-  /** The tables that it follows by the feed (D61), `*` for all; absent: it is sent every event. */
+  /** Tables that the SSP follows by the feed (D61), `*` for all; absent if it is sent every event. */
   readonly tables?: ReadonlyArray<string> | undefined
 }
 
-/** Everything of its tables up to `seq` is applied by an SSP that follows the feed. */
+/** Position through which an SSP that follows the feed has applied everything of its tables. */
 export interface AppliedPosition extends Home {
   readonly seq: number
 }
 
 /**
- * How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out, but not
- * where the connection was `refused`. `lost`: the connection broke off, `late`: there was no answer in time. `secret`:
- * the SSP does not take the scheduler's secret, and has carried out nothing.
- * `tables`: what a view has read on the SSP that took it, where that says so.
- * `quarantined`: the SSP has set the query aside (D48), because so many processes ended in it. `joining`: records of
- * its tables are on their way there (D61).
+ * How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; the call may have been carried out,
+ * unless the connection was `refused`. `lost`: the connection broke off; `late`: no answer came in time; `secret`: the
+ * SSP does not take the scheduler's secret, and has carried out nothing. `tables`: tables that a view reads, if the SSP
+ * that took it says so. `quarantined`: the SSP has set the query aside (D48), because `ends` processes ended while they
+ * evaluated it. `joining`: records of the view's tables are on their way to the SSP (D61).
  */
 export type CallOutcome =
   | { readonly kind: "done"; readonly tables?: ReadonlyArray<string> }
@@ -76,7 +76,7 @@ export type Command =
   | { readonly tag: "CheckpointDue" }
   | { readonly tag: "Checkpointed" }
   | { readonly tag: "Register"; readonly ref: number; readonly registration: SspRegistration }
-  /** `registration`: the one it has pulled its data for, once it is ready (extension). */
+  /** `registration`: number of the registration for which the SSP has pulled its data, once it is ready (extension). */
   | {
       readonly tag: "Heartbeat"
       readonly ref: number
@@ -86,7 +86,7 @@ export type Command =
       readonly cpu: number | undefined
       readonly memory: number | undefined
     }
-  /** `calling`: jobs that it calls at this moment. */
+  /** `calling`: jobs whose backend the SSP is calling at this moment. */
   | {
       readonly tag: "Deregister"
       readonly ref: number
@@ -108,9 +108,12 @@ export type Command =
   | ({ readonly tag: "Followed"; readonly tables: ReadonlyArray<string> } & Home)
   /** A request that was forwarded to an SSP failed: the connection was refused. */
   | { readonly tag: "Refused"; readonly ssp: string; readonly registration: number }
-  /** A call that is no command's has found that an SSP does not take the scheduler's secret. */
+  /**
+   * A call that no action asked for, such as a forwarded request, found that the SSP does not take the scheduler's
+   * secret.
+   */
   | { readonly tag: "SecretRefused"; readonly ssp: string }
-  /** An answer to `/ingest` has waited its time for `seq`: SSPs that have not applied it are late. */
+  /** An answer to `/ingest` has waited its whole time for `seq`: SSPs that have not applied `seq` become late. */
   | { readonly tag: "WaitedEnough"; readonly seq: number }
   /** The SSP's root differs from the replica's at the same position (D41). */
   | { readonly tag: "Compared"; readonly ssp: string; readonly registration: number; readonly equal: boolean }
@@ -130,7 +133,7 @@ export type Command =
       readonly registration: number
       readonly outcome: CallOutcome
     }
-  /** The later of the time given and the one found in the database (D14). */
+  /** Last activity of a view: the later of the stored time and the one found in the database (D14). */
   | { readonly tag: "ActivityFound"; readonly view: string; readonly lastActiveAt: number }
   /**
    * A pending job in the ingest path, before its change is logged, which will name the SSP that runs it; `ref` when it
@@ -147,11 +150,13 @@ export type Command =
       readonly isNew?: boolean
     }
   | { readonly tag: "JobCalled"; readonly op: number; readonly job: string; readonly outcome: CallOutcome }
-  /** Where `created` is named, only the job that is from there is done, and none that has its id since. */
+  /** If `created` is given, only the job created at this position is done, not a later one with the same id. */
   | { readonly tag: "JobDone"; readonly job: string; readonly created?: number | undefined }
-  /** The SSP that ran it until now puts it back. */
+  /** The SSP that ran the job puts it back. */
   | { readonly tag: "JobReleased"; readonly job: string }
-  /** The kept part of a job's answer; undefined: nothing any more. Answered, if asked, when that is on disk. */
+  /**
+   * The kept part of a job's answer; undefined once nothing is kept any more. `ref` is answered when that is on disk.
+   */
   | {
       readonly tag: "JobAnswered"
       readonly job: string
@@ -234,7 +239,7 @@ export interface JobRow {
 
 export interface ToSsp extends Home {
   readonly url: string
-  /** It knows the specification alone, so it is sent nothing beyond that (D77). */
+  /** The SSP knows the specification alone, so that it is sent no extensions (D77). */
   readonly plain: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * The whole scheduler's mind: `decide(state, now, command)` answers the next state and the effects, in the order
- * it is owed.
+ * All decisions of the scheduler: `decide(state, now, command)` returns the next state and the actions in the order in
+ * which they are to be carried out.
  *
  * Synchronous and deterministic, so that a cluster can be simulated from a seed and a bug replayed from a trace; the
  * shell around it keeps the state in one place and carries out actions (see messages.ts for what it must observe).
@@ -79,7 +79,7 @@ const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }): void
   Delivery.deliver(turn, command.ssp)
 }
 
-/** A connection to an SSP was refused, if it is that registration's still. */
+/** A connection to an SSP was refused; ignored if the SSP has registered again since. */
 const refused = (turn: Turn, home: { readonly ssp: string; readonly registration: number }): void => {
   if (State.at(turn.state, home) !== undefined) Members.refused(turn, home.ssp, false)
 }
@@ -165,7 +165,10 @@ const run = (turn: Turn, command: Command): void => {
   }
 }
 
-/** What `command` does to `state` at `now` (milliseconds). Throws only on a broken invariant, which is a defect. */
+/**
+ * The state after `command` at `now` (milliseconds), with the actions. Throws only on a broken invariant, which is a
+ * defect.
+ */
 export const decide = (state: State.State, now: number, command: Command): Decision => {
   const turn: Turn = { state, now, actions: [] }
   run(turn, command)

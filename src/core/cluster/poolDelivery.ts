@@ -78,7 +78,7 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
 
 /** Takes over where an SSP stands now. */
 const stands = (turn: Turn, member: State.SspMember, queue: DeliveryQueue.DeliveryQueue): void => {
-  // What applies events lives: it need not be asked whether it does.
+  // An SSP that applies events is alive, so that its health need not be asked for.
   const polledAt = queue.acked > member.queue.acked ? turn.now : member.polledAt
   setMember(turn, { ...member, queue, polledAt })
   // Ticks save positions; under a flood they would lag so far that a restart alone looked like an overflow.

@@ -103,7 +103,10 @@ const releaseShare = (turn: Turn, ssp: string): void => {
   act(turn, { tag: "Thaw", id: before.id })
 }
 
-/** What it held waits for others; calls under way are of a registration that is over. */
+/**
+ * Releases the views and jobs of an SSP, which wait for other SSPs; its calls in flight belong to a registration that
+ * is over.
+ */
 const hand = (turn: Turn, member: State.SspMember): void => {
   act(turn, { tag: "ForgetMember", ssp: member.ssp })
   set(turn, {
@@ -246,8 +249,8 @@ export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }
 }
 
 /**
- * A connection to it was refused: a process that is only slow, or stopped, or cut off, does not do that, and what
- * listened there is gone. One more refusal must say the same.
+ * A connection to the SSP was refused: a process that is only slow, stopped or cut off does not refuse, so no process
+ * listens there. One more refusal must confirm it.
  */
 export const refused = (turn: Turn, ssp: string, again: boolean): void =>
   void apply(
@@ -269,7 +272,7 @@ export const tookSecret = (turn: Turn, home: Home, takes: boolean): void => {
   }))
 }
 
-/** The same of a call that gives the SSP nothing: the next one that does decides whether it rests. */
+/** As {@link tookSecret} for a call that gives the SSP no work: the next call that does decides whether it rests. */
 export const refusedSecret = (turn: Turn, ssp: string): void => {
   const member = State.member(turn.state, ssp)
   if (member === undefined || member.refusesSecret) return

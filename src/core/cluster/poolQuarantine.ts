@@ -14,7 +14,7 @@ import { act, set, type Turn } from "./turn.ts"
 /** SSPs that died of a query, after which it is set aside. */
 export const deathsToSetAside = 2
 
-/** What a query is known by: its parameters as JSON and its text, as they stand in the registration. */
+/** Key of a query: its parameters as JSON and its text, as in the registration. */
 export const queryOf = ({ body }: ViewSpec): string => {
   const { params, surql } =
     typeof body === "object" && body !== null ? (body as { readonly params?: unknown; readonly surql?: unknown }) : {}
@@ -60,7 +60,7 @@ export const strike = (turn: Turn, key: string): number => {
   return deaths
 }
 
-/** An SSP has taken the view, or the view is gone. */
+/** Forgets the strikes of a view, once an SSP has taken it or the view is gone. */
 export const cleared = (turn: Turn, key: string): void => {
   if (HashMap.has(turn.state.struck, key)) set(turn, { struck: HashMap.remove(turn.state.struck, key) })
 }

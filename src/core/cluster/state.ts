@@ -37,17 +37,16 @@ export interface Config extends DeliveryQueue.Limits {
   readonly heartbeatTimeoutMs: number
   readonly bootstrapTimeoutMs: number
   /**
-   * Of the time between two ticks no more than this counts as an SSP's silence: a scheduler that stood still has heard
-   * no SSP.
+   * Most milliseconds between two ticks that count as silence of an SSP: a scheduler that stood still has heard no SSP.
    */
   readonly maxSilenceMs: number
   readonly pollIntervalMs: number
   /**
-   * Between two health calls to an SSP that has its data, which find out whether its process is there; 0 for none but
-   * of suspects.
+   * Milliseconds between two health calls to an SSP that has its data, to find out whether its process lives; 0: only
+   * suspects are called.
    */
   readonly probeIntervalMs: number
-  /** From a refused connection to the health call that decides. */
+  /** Milliseconds from a refused connection to the health call that decides. */
   readonly confirmMs: number
   /** Events in one delivery to an SSP that takes arrays. */
   readonly maxBatch: number
@@ -55,19 +54,21 @@ export interface Config extends DeliveryQueue.Limits {
   readonly maxCalls: number
   /** Views moved per second to an SSP that has less than its share. */
   readonly movesPerSecond: number
-  /** How long it must have had less: what comes and goes with registrations is evened out by them. */
+  /**
+   * Milliseconds for which an SSP must have had too few views: short differences are evened out by new registrations.
+   */
   readonly unevenMs: number
-  /** How long an SSP that did not answer a call gets no other of the scheduler's own accord. */
+  /** Milliseconds after an unanswered call in which the SSP gets no other call of the scheduler's own accord. */
   readonly coolMs: number
-  /** Longer than an SSP takes to stop, calls that are under way included. */
+  /** Milliseconds after which all calls of an SSP that stops are over: longer than a stop takes. */
   readonly callsEndMs: number
-  /** A registration that an SSP dies of has been under way for so long at least (D48). */
+  /** Least milliseconds for which a registration that an SSP dies of has been in flight (D48). */
   readonly slowCallMs: number
   /** Requests waiting per view. */
   readonly maxQueue: number
   /** Expired views looked at per tick. */
   readonly maxExpiries: number
-  /** A diverged SSP bootstraps again at once the first time, then not before this, doubling up to an hour. */
+  /** Milliseconds between bootstraps of a diverged SSP: none before the first, then this, doubling up to an hour. */
   readonly divergedBaseMs: number
 }
 
@@ -103,21 +104,21 @@ interface Stray extends StrayRow {
 }
 
 export interface SspMember extends SspRegistration {
-  /** Grows with every registration; what belongs to an older one is void. */
+  /** Number of the registration, which grows with each; commands of an older one are void. */
   readonly registration: number
   readonly state: Exclude<Member, "Absent">
-  /** When it entered the state, and when it was last heard of. */
+  /** `since`: when the SSP entered its state; `heardAt`: when it was last heard of. */
   readonly since: number
   readonly heardAt: number
   readonly queue: DeliveryQueue.DeliveryQueue
   /**
-   * It overflowed in the registration before this one, or shares the snapshot of one that did: what comes while it
-   * bootstraps does not send it back (D55).
+   * Whether the SSP overflowed in the registration before, or shares the snapshot of one that did: events that arrive
+   * during its bootstrap then do not send it back (D55).
    */
   readonly sentBack: boolean
-  /** Ready once `queue.acked` reaches it. */
+  /** Position that `queue.acked` must reach for the SSP to be ready. */
   readonly target: number
-  /** When it was last asked for its health, or showed that it lives by what it applied. */
+  /** When the SSP was last asked for its health, or showed by an applied event that it lives. */
   readonly polledAt: number
   readonly polling: boolean
   readonly heartbeat: { readonly views: number; readonly cpu: number | undefined; readonly memory: number | undefined }
@@ -126,11 +127,11 @@ export interface SspMember extends SspRegistration {
   readonly strays: HashMap.HashMap<string, Stray>
   readonly calls: number
   readonly coolUntil: number
-  /** It did not take the scheduler's secret when it was called last. */
+  /** Whether the SSP refused the scheduler's secret at its last call. */
   readonly refusesSecret: boolean
   /**
-   * Calls it can answer in time, as far as it has shown: half after a view that it did not take in time, one more after
-   * each that it took, so twice as many after each round of them.
+   * Number of calls the SSP can answer in time, as far as it has shown: halved after a view that it did not take in
+   * time, one more after each view taken, so doubled by a round of successes.
    */
   readonly window: number
 }
@@ -139,7 +140,7 @@ export interface SspMember extends SspRegistration {
 export interface History {
   /** Incarnations that a newer process has replaced, the latest last. */
   readonly fenced: ReadonlyArray<string>
-  /** How often it was told to bootstrap again, since its last day without. */
+  /** Times the SSP was told to bootstrap again, since its last day without. */
   readonly rebootstraps: number
   readonly rebootstrappedAt: number
 }
@@ -150,23 +151,23 @@ export type Request =
   | { readonly kind: "touch"; readonly ref: number }
 
 /**
- * The one call about a view that is under way. `leave`: it is taken from an SSP, and the SSP's stray is the same call;
- * `clear`: from the database, by the scheduler itself.
+ * The one call about a view that is in flight. `leave`: the view is taken from an SSP, or an SSP's stray view is
+ * removed; `clear`: the scheduler itself removes it from the database.
  */
 export interface ViewOp extends Home {
   readonly id: number
   readonly kind: "register" | "leave" | "clear"
-  /** The client's request it serves, if any, and SSPs that did not answer it. */
+  /** The client's request that the call serves, if any, and the SSPs that did not answer it. */
   readonly request: (Request & { readonly kind: "register" }) | undefined
   readonly tried: ReadonlyArray<string>
-  /** When it was sent. */
+  /** When the call was sent. */
   readonly at: number
-  /** When the SSP was asked first, which has said since that the view's tables are on their way to it. */
+  /** When the SSP was first asked; it has said since that the view's tables are on their way to it. */
   readonly since?: number
 }
 
 export interface View extends ViewRow {
-  /** An SSP has taken it once: then a refusal leaves the old registration. */
+  /** Whether some SSP has taken the view: a refusal then leaves the old registration. */
   readonly settled: boolean
   readonly op: ViewOp | undefined
   readonly queue: ReadonlyArray<Request>
@@ -210,7 +211,7 @@ export interface State {
   readonly waitingViews: Waiting.Waiting
   /** Queries that no SSP is given (D48), by parameters and text. */
   readonly quarantined: HashMap.HashMap<string, QuarantineRow>
-  /** Views that SSPs may have died of, with how many those were. */
+  /** Views that SSPs may have died of, with the number of those SSPs. */
   readonly struck: HashMap.HashMap<string, number>
   readonly jobs: HashMap.HashMap<string, Job>
   readonly waitingJobs: Waiting.Waiting
@@ -224,7 +225,7 @@ export interface State {
   readonly uneven: { readonly taker: string; readonly since: number } | undefined
   /** Views that are moving, and to which SSP. */
   readonly moving: HashMap.HashMap<string, string>
-  /** Of the last tick, or of the start. */
+  /** Time of the last tick, or of the start. */
   readonly tickedAt: number | undefined
 }
 
@@ -283,16 +284,16 @@ export const ownerOf = (state: State, key: string): SspMember | undefined => at(
 /** The SSP that shall run the job (D35); undefined while it waits: its change then names no SSP. */
 export const assigneeOf = (state: State, id: string): string | undefined => at(state, job(state, id)?.home)?.ssp
 
-/** In the registration of this number. */
+/** The member with a registration number. */
 export const inRegistration = (state: State, registration: number): SspMember | undefined => {
   for (const each of HashMap.values(state.members)) if (each.registration === registration) return each
   return undefined
 }
 
-/** Asked for each answer that waits, and the same until a member changes. */
+/** Memo of {@link ready}, which is asked for each waiting answer, by the members. */
 const readyOf = new WeakMap<State["members"], ReadonlyArray<SspMember>>()
 
-/** In the order of ids. */
+/** Ready SSPs in the order of their ids. */
 export const ready = ({ members }: State): ReadonlyArray<SspMember> => {
   const known = readyOf.get(members)
   if (known !== undefined) return known
@@ -303,7 +304,7 @@ export const ready = ({ members }: State): ReadonlyArray<SspMember> => {
   return found
 }
 
-/** What is wrong with an SSP that does not take the scheduler's secret, for a person who sets it. */
+/** Message for an operator about an SSP that does not take the scheduler's secret. */
 export const secretFault = (ssp: string): string =>
   `${ssp} does not take this scheduler's secret (401, or 403 where it lacks a scope): SVC_AUTH_SECRET, or the secret of this SSP in SVC_AUTH_SECRETS, differs between the scheduler and this SSP`
 
@@ -311,7 +312,7 @@ export const secretFault = (ssp: string): string =>
 export const delivered = (state: State, seq: number): number =>
   ready(state).filter((each) => each.queue.acked >= seq).length
 
-/** Answers to `/ingest` wait for this SSP (D26). */
+/** Whether answers to `/ingest` wait for this SSP (D26). */
 export const isAwaited = ({ queue, state }: SspMember): boolean => state === "Ready" && !queue.late
 
 /** Whether an answer to `/ingest` still waits for an SSP that is behind `seq` (D26). */
@@ -333,11 +334,11 @@ export const candidate = (of: SspMember): Candidate => ({
   memory: of.heartbeat.memory
 })
 
-/** Whether it named nothing beyond the specification's fields, and so may know no others. */
+/** Whether the registration has no field beyond the specification, so that the SSP may know no others. */
 export const isPlain = ({ batch, incarnation, jobTables, tables }: SspRegistration): boolean =>
   [batch, incarnation, jobTables, tables].every((extension) => extension === undefined)
 
-/** Where calls to an SSP go. */
+/** Address and registration of an SSP, for calls to it. */
 export const callee = (of: SspMember): ToSsp => ({
   ssp: of.ssp,
   registration: of.registration,
@@ -385,7 +386,7 @@ export const roomOf = ({ config }: State, { calls, window }: SspMember): number 
 /** Calls an SSP gets at once before it has shown what it can do. */
 const firstWindow = 16
 
-/** What an SSP has before it is given anything. */
+/** Fields of a member that holds nothing yet. */
 export const nothingHeld = {
   heartbeat: { views: 0, cpu: undefined, memory: undefined },
   views: HashSet.empty<string>(),

@@ -45,7 +45,7 @@ export interface Rules {
 
 interface Follower {
   readonly role: "follower"
-  /** As it was read last. */
+  /** The row as it was last read. */
   readonly frame: Frame | undefined
   readonly lookedAt: number
   /** How long the row has been seen to stand still. */
@@ -216,7 +216,7 @@ const asLeader = (rules: Rules, term: Leader, now: number, fact: Fact): Decision
   }
 }
 
-/** What a fact does to a term at `now`. */
+/** The term after a fact at `now`, and the orders to carry out. */
 export const decide = (rules: Rules, term: Term, now: number, fact: Fact): Decision => {
   switch (term.role) {
     case "follower":
@@ -236,9 +236,9 @@ export interface Attempt {
 }
 
 /**
- * What an append has come to whose answer was lost, by the row as it is afterwards. `absent`: not yet, and it may still
- * be on its way, so the same records go out again, at the same position, and no others: the engine takes one of the
- * two. `damaged`: records are there, or gone, that no one writer can have written.
+ * Outcome of an append whose answer was lost, by the row as it is afterwards. `absent`: not yet there, but it may be on
+ * its way, so the same records are sent again at the same position, and no others: the engine takes one of the two.
+ * `damaged`: records are there, or gone, that no single writer can have written.
  */
 export const outcomeOf = (
   { count, epoch, lastSeq }: Attempt,

@@ -1,6 +1,6 @@
 /**
- * What makes a SurrealDB tell us of every change, as SurrealQL: events that write into the change table or post to
- * `/ingest`, and functions with which clients register, refresh and unregister views.
+ * Definitions by which a SurrealDB tells us of every change, as SurrealQL: events that write into the change table or
+ * post to `/ingest`, and functions with which clients register, refresh and unregister views.
  *
  * Why the telling is done by events and not by functions: an event runs with the rights of the user that defined it, a
  * function with those of its caller. So the secret is a parameter that no user can read, and a record user who calls a

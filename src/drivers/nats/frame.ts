@@ -29,9 +29,9 @@ export interface State {
 export interface Head extends State {
   readonly layout: number
   readonly kind: Kind
-  /** Records that end with it. */
+  /** Number of records that end with this message. */
   readonly count: number
-  /** Which piece of how many. */
+  /** Index of the piece, and number of pieces. */
   readonly part: number
   readonly parts: number
 }
@@ -46,7 +46,7 @@ export interface Frame {
 export const layout = 1
 const newline = 10
 
-/** Of the message with which a log begins. */
+/** Head of the first message of a log. */
 export const firstHead = (log: string): Head => ({
   layout,
   log,

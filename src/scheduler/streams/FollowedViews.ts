@@ -21,7 +21,7 @@ import { type SourceParts, ViewSource } from "./ViewSource.ts"
 const seekEvery = Duration.millis(100)
 const checkEvery = Duration.seconds(1)
 
-/** Snapshots that are kept for clients to come; beyond it the one that was kept longest goes. */
+/** Most bytes of snapshots that are kept for later clients; beyond it the one kept longest is dropped. */
 const mostKeptBytes = 64 * 1024 * 1024
 
 /** The connections to SSPs. */
@@ -58,13 +58,16 @@ class SspStreams {
     return stream
   }
 
-  /** An SSP that fell silent keeps its connections; what it had is with another now. */
+  /**
+   * Gives up streams to SSPs that are no members any more: a silent SSP keeps its connections, and its views have other
+   * owners.
+   */
   check(state: State.State): void {
     for (const stream of this.all) if (State.at(state, stream.target) === undefined) stream.lose()
   }
 }
 
-/** The sources whose view is looked for. Where there is none, nothing wakes the process. */
+/** Sources that wait for an owner of their view. Without any, no timer wakes the process. */
 class Seeking {
   private readonly sources = new Set<ViewSource>()
   private readonly some = Effect.unsafeMakeLatch()

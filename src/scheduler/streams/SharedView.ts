@@ -15,42 +15,42 @@ interface Source {
 }
 
 interface SharedViewParts {
-  /** Deltas that are kept. */
+  /** Number of deltas that are kept. */
   readonly capacity: number
   readonly source: (after: string | undefined, hearing: Hearing) => Source
-  /** No client follows it any more, or it is over. */
+  /** Called when no client follows the view any more, or the view is over. */
   readonly gone: () => void
-  /** The bytes that a kept snapshot has changed by. */
+  /** Called with the bytes by which the kept snapshot grew or shrank. */
   readonly weighs: (bytes: number) => void
   readonly nowMs: () => number
 }
 
-/** A whole snapshot; `n`: the number of the event that it stands behind. */
+/** A complete snapshot; `n`: number of the event behind which it stands. */
 interface CachedSnapshot {
   readonly parts: ReadonlyArray<ViewEvent>
   readonly n: number
   readonly bytes: number
 }
 
-/** A longer one serves those that wait for it. */
+/** Most bytes of a snapshot that is kept; a longer one only serves the clients that wait for it. */
 const maxKeptBytes = 4 * 1024 * 1024
-/** Deltas behind a snapshot, beyond which another is cheaper. */
+/** Bytes of deltas behind a snapshot beyond which a new snapshot is cheaper. */
 const fewBytes = 65_536
-/** A snapshot whose place in the deltas has not come by then is asked for again. */
+/** Milliseconds after which a snapshot is requested again if its place among the deltas has not come. */
 const maxUnplacedMs = 5000
 
 const lengthOf = (events: ReadonlyArray<ViewEvent>): number =>
   events.reduce((sum, event) => sum + bytesOf(event).length, 0)
 
-/** The bytes of an event are parts of a chunk whose memory is used again. */
+/** An event with its own copy of the bytes: the chunk that they are part of is used again. */
 const eventOf = ({ bytes, id, name }: CutEvent): ViewEvent =>
   withBytes({ event: name === "delta" ? "delta" : "snapshot", id, data: undefined }, bytes.slice())
 
-/** Snapshots that come in parts, of which the last has an id. */
+/** Collects the parts of a snapshot, the last of which has an id. */
 class Parts {
   private parts: Array<ViewEvent> = []
 
-  /** The snapshot, once it is whole. */
+  /** Adds a part; returns the snapshot once it is complete. */
   add(part: ViewEvent): ReadonlyArray<ViewEvent> | undefined {
     this.parts.push(part)
     if (part.id === undefined) return undefined
@@ -64,7 +64,7 @@ class Parts {
   }
 }
 
-/** A client, which may wait for a snapshot yet. */
+/** A client that follows the view or still waits for a snapshot. */
 class Client implements Following {
   private following: Following | undefined
   private isReady = false
@@ -105,23 +105,23 @@ class Client implements Following {
 export class SharedView {
   private readonly feed: Feed
   private readonly main: Source
-  /** The number of the last event. */
+  /** Number of the last event. */
   private n = 0
-  /** Of the last events that a client may go on behind, by id. */
+  /** Numbers, by event id, of the last events behind which a client may resume. */
   private readonly numbers: Recent<string, number>
   private readonly clients = new Set<Client>()
   /** Clients that wait for a snapshot. */
   private readonly waiting = new Set<Client>()
   private readonly arriving = new Parts()
   private kept: CachedSnapshot | undefined
-  /** Bytes of the deltas behind it. */
+  /** Bytes of the deltas behind the kept snapshot. */
   private behindKept = 0
-  /** Another snapshot that is on its way. */
+  /** The source of another snapshot that was requested. */
   private asked: Source | undefined
   /** A snapshot that stands behind a delta that has not come yet. */
   private unplaced: { readonly parts: ReadonlyArray<ViewEvent>; readonly atMs: number } | undefined
 
-  /** `after`: what the first client has got last. */
+  /** `after`: id of the last event that the first client received. */
   constructor(
     private readonly parts: SharedViewParts,
     after: string | undefined
@@ -136,7 +136,7 @@ export class SharedView {
     })
   }
 
-  /** Takes nothing before it resumes. */
+  /** Adds a client, which is sent nothing before it resumes. */
   follow(after: string | undefined, taker: Taker): Following {
     const client: Client = new Client(taker, () => this.left(client))
     this.clients.add(client)
@@ -152,14 +152,14 @@ export class SharedView {
     return client
   }
 
-  /** Asks again for a snapshot whose place has not come. */
+  /** Requests a snapshot again whose place has not come in time. */
   check(): void {
     if (this.unplaced === undefined || this.parts.nowMs() - this.unplaced.atMs < maxUnplacedMs) return
     this.unplaced = undefined
     this.ask()
   }
 
-  /** Keeps no snapshot any more. */
+  /** Drops the kept snapshot. */
   forget(): void {
     if (this.kept === undefined) return
     this.parts.weighs(-this.kept.bytes)
@@ -198,7 +198,7 @@ export class SharedView {
     if (event.id !== undefined) this.place(event.id)
   }
 
-  /** The first one is where it begins; another is an event for those that follow. */
+  /** Takes a complete snapshot: the first is the beginning, a later one is an event for all followers. */
   private snapshot(whole: ReadonlyArray<ViewEvent>): void {
     const { id } = whole[whole.length - 1]!
     if (this.numbers.size === 0) this.number(id!)
@@ -209,7 +209,7 @@ export class SharedView {
     this.keep(whole, this.n)
   }
 
-  /** Keeps a snapshot that stands behind event `n`, and gives it to those that wait. */
+  /** Keeps a snapshot that stands behind event `n`, and sends it to the waiting clients. */
   private keep(parts: ReadonlyArray<ViewEvent>, n: number): void {
     this.forget()
     const bytes = lengthOf(parts)
@@ -225,7 +225,7 @@ export class SharedView {
     }
   }
 
-  /** Asks for a snapshot, unless one is on its way. */
+  /** Requests a snapshot, unless one is on its way. */
   private ask(): void {
     if (this.waiting.size === 0 || this.numbers.size === 0 || this.asked !== undefined || this.unplaced !== undefined)
       return

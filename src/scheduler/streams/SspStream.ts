@@ -1,8 +1,8 @@
 /**
  * One `POST /stream` at an SSP: some of the views that clients of this scheduler follow, added and dropped meanwhile.
  *
- * Places are counted as the SSP counts them: those of the opening, then those of each change in its order, one change
- * at a time.
+ * The stream numbers its views by place, as the SSP does: first the views of the opening, then those of each change in
+ * order. Changes are therefore sent one at a time.
  */
 import { Effect } from "effect"
 import { secretFault } from "../../core/cluster/state.ts"
@@ -11,18 +11,18 @@ import { type CutEvent, dataOf, EventCutter } from "../../node/streams/eventCutt
 import type { StreamFormat } from "../../node/streams/sse.ts"
 import type { Flow, SspClientShape, Target } from "../../ports/SspClient.ts"
 
-/** A view that is followed there. */
+/** A view that the stream carries. */
 export interface Carried {
   readonly view: string
-  /** The event to go on behind. */
+  /** Id of the last event received; undefined to begin with a snapshot. */
   readonly after: string | undefined
-  /** Events in their order; the last of all is an `end` or a `refused`, and is alone. */
+  /** Receives events in order; the last of all is an `end` or a `refused`, and comes alone. */
   readonly took: (events: ReadonlyArray<CutEvent>) => void
-  /** The stream is open, and the view among what was asked for. */
+  /** Called when the stream is open with this view on it. */
   readonly opened: () => void
-  /** The stream is over, and said nothing of this view. */
+  /** Called when the stream ended without an `end` of this view. */
   readonly lost: () => void
-  /** The SSP does not take the stream. */
+  /** Called when the SSP refuses the stream. */
   readonly denied: (message: string) => void
 }
 
@@ -31,31 +31,31 @@ export interface SspStreamParts {
   readonly format: StreamFormat
   /** Starts work that is not awaited. */
   readonly start: (work: Effect.Effect<void>) => void
-  /** An SSP does not let in so many views on one connection. */
+  /** Called when the SSP refuses so many views on one connection. */
   readonly tooMany: (views: number) => void
-  /** The SSP refuses connections. */
+  /** Called when the SSP refuses connections. */
   readonly refused: (target: Target) => void
 }
 
-/** One event; an SSP sends large snapshots in parts, and a delta is what one step has changed. */
+/** Most bytes of one event: an SSP sends large snapshots in parts, and a delta holds the changes of one step. */
 const maxEventBytes = 64 * 1024 * 1024
 
 const isFinal = ({ name }: CutEvent): boolean => name === "end" || name === "refused"
 
-/** Whether the SSP may take the stream later. */
+/** Whether the SSP may accept the stream later. */
 const mayPass = (status: number): boolean => status >= 500 || status === 404 || status === 409 || status === 429
 
 export class SspStream {
   readonly format: StreamFormat
   private readonly cutter = new EventCutter(maxEventBytes)
-  /** By place at the SSP; undefined where nothing is followed any more. */
+  /** Views by their place at the SSP; undefined where a view is no longer followed. */
   private readonly places: Array<Carried | undefined> = []
   private waiting: Array<Carried> = []
   private dropped: Array<number> = []
   private flow: Flow | undefined
   private stream: string | undefined
   private isChanging = false
-  /** Views that are followed or wait to be. */
+  /** Number of views that are followed or wait to be. */
   live = 0
   isOver = false
 
@@ -64,7 +64,7 @@ export class SspStream {
     private readonly parts: SspStreamParts
   ) {
     this.format = parts.format
-    // Behind what is added in the same turn.
+    // Opened behind all views that are added in the same turn.
     parts.start(Effect.andThen(Effect.yieldNow(), () => this.open()))
   }
 
@@ -86,19 +86,19 @@ export class SspStream {
     this.change()
   }
 
-  /** One view less. */
+  /** Counts a view out. */
   private left(): void {
     this.live--
     if (this.live === 0) this.close()
   }
 
-  /** Over, as if the connection had broken. */
+  /** Ends the stream as if the connection had broken. */
   readonly lose = (): void => {
     if (this.isOver) return
     for (const view of this.close()) view.lost()
   }
 
-  /** Answers the views that were followed. */
+  /** Ends the stream; returns the views that it carried. */
   private close(): ReadonlyArray<Carried> {
     this.isOver = true
     this.flow?.close()
@@ -152,7 +152,9 @@ export class SspStream {
     for (const view of this.close()) view.denied(message)
   }
 
-  /** What is thrown in a callback of a connection is taken for its end, so it is told here. */
+  /**
+   * Runs a callback of the connection. A thrown exception would count as the connection's end, so it is reported here.
+   */
   private guarded(work: () => void): void {
     try {
       work()
@@ -196,7 +198,7 @@ export class SspStream {
     this.change()
   }
 
-  /** Tells the SSP what is new; one change at a time. */
+  /** Sends the SSP the views that were added and dropped; one change at a time. */
   private change(): void {
     const { stream } = this
     if (stream === undefined || this.isChanging || this.isOver || this.waiting.length + this.dropped.length === 0)

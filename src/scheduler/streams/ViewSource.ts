@@ -17,11 +17,11 @@ const passing: ReadonlySet<unknown> = new Set(["moved", "shutdown", "rebootstrap
 /** An SSP that has been given a view may not have it yet, or not be ready yet. */
 const notYet: ReadonlySet<unknown> = new Set(["VIEW_NOT_FOUND", "SSP_NOT_READY"])
 
-/** So long a view may be nowhere before its followers are told. */
+/** Milliseconds for which a view may have no owner before its followers are told. */
 const maxPauseMs = 20_000
-/** Between two attempts at one SSP: the first, and the most. */
+/** Milliseconds between two attempts at one SSP: the first delay, and the longest. */
 const retryMs = { first: 100, most: 2000 }
-/** A stream that has lasted so long was a good one. */
+/** Milliseconds after which a stream counts as healthy. */
 const goodMs = 5000
 
 export interface SourceParts {
@@ -33,17 +33,17 @@ export interface SourceParts {
   readonly nowMs: () => number
 }
 
-/** What hears a source: snapshots and deltas, then what is last of all, unless it was closed. */
+/** Callbacks of a source: snapshots and deltas, then the last event of all, unless the source was closed. */
 export interface Hearing {
   readonly took: (events: ReadonlyArray<CutEvent>) => void
-  /** What had begun to come does not go on: a snapshot of which some parts came begins again. */
+  /** Called when a snapshot was cut off after some of its parts: it begins again. */
   readonly cut: () => void
   readonly over: (last: ViewEvent) => void
 }
 
 export class ViewSource implements Carried {
   private stream: SspStream | undefined
-  /** Where the next attempt must wait. */
+  /** The SSP at which the next attempt must wait, and until when. */
   private tried: { readonly target: Target; readonly untilMs: number; readonly attempts: number } | undefined
   private pausedAtMs: number | undefined
   private openedAtMs = 0
@@ -82,7 +82,7 @@ export class ViewSource implements Carried {
   readonly denied = (message: string): void =>
     this.over({ event: "refused", id: undefined, data: Errors.unreachable({ message }) })
 
-  /** Looks where the view is now, and follows it there. */
+  /** Looks up the view's owner, and follows the view there. */
   look(): void {
     const { nowMs, seeking, streamAt, whereIs } = this.parts
     const now = nowMs()

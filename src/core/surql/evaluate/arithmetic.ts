@@ -201,7 +201,9 @@ export const modulo = (a: Value, b: Value): Value => {
 export const floatPower = (x: number, y: number): number =>
   x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y
 
-/** What a message of a power says: two numbers without what tells their kind. */
+/**
+ * Fails because a value cannot be raised to a power. The message shows two numbers without the suffix of their kind.
+ */
 const noPower = (a: Value, b: Value): never => {
   const bare = (v: Value): string => (isNumber(a) && isNumber(b) ? toText(v).replace(/f$/, "") : shown(v))
   return raise`Cannot raise the value '${bare(a)}' with '${bare(b)}'`

@@ -253,7 +253,7 @@ export const partsOf = keeping((type: string): { readonly name: string; readonly
   return { name, inner }
 }, mostTypes)
 
-/** What the elements of an array or a set are, and how many. */
+/** Type of the elements of an array or a set, and their number if it is declared. */
 export const elementsOf = (inner = "any"): { readonly element: string; readonly size: number | undefined } => {
   const [, element = "any", size] = /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
   return { element, size: size === undefined ? undefined : Number(size) }
@@ -285,7 +285,10 @@ const convert = (type: string, v: Value): Result => {
   return scalar(name, v)
 }
 
-/** Whether a list may become a type of lists that is one of several: it is of that kind, and so are its elements. */
+/**
+ * Whether a value may become the list type `name<inner>` as one option of a union: it must be a list of this kind
+ * already, and each element must fit `inner`.
+ */
 const fitsList = (name: "array" | "set", inner: string | undefined, v: Value): boolean => {
   const list =
     name === "set" ? (v instanceof SetValue ? v.items : undefined) : Array.isArray(v) ? (v as Items) : undefined
@@ -299,8 +302,8 @@ const fitsList = (name: "array" | "set", inner: string | undefined, v: Value): b
 }
 
 /**
- * Whether a value may become a type that is one of several. Less is converted than where there is one: lists stay what
- * they are, so do geometries and ids of a named table, and NONE and NULL become no text.
+ * Whether a value may become `type` as one option of a union. A union converts less than a single type: lists,
+ * geometries and ids of a named table stay as they are, and NONE and NULL become no text.
  */
 const mayBecome = (type: string, v: Value): boolean => {
   const { inner, name } = partsOf(type)

@@ -33,7 +33,7 @@ import { make, spend } from "./scope.ts"
 import { fetching } from "./select/reshape.ts"
 import { compileStatement } from "./select/select.ts"
 
-/** Runs a compiled expression. Error: why it failed. */
+/** Runs a compiled expression; the error is the reason of the failure. */
 export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Failure> => {
   try {
     return Either.right(compiled(scope))
@@ -182,7 +182,7 @@ const comparisons: { readonly [op: string]: (a: Value, b: Value) => Value } = {
   INTERSECTS: intersects
 }
 
-/** What an operator costs beyond primitives: strings as long as one likes, and all that has parts. */
+/** Cost of an operator over values that are not primitive: long strings, and values with parts. */
 const chargeOf = (op: BinaryOp): ((b: Budget, left: Value, right: Value) => void) => {
   switch (op) {
     case "+":
@@ -345,7 +345,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   }
 }
 
-/** How many parameters there are, which a call copies. */
+/** Number of parameters in a scope, which a call copies. */
 const widthOf = ({ params }: Scope): number => {
   let n = 0
   for (const _ in params) n++

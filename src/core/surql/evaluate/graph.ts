@@ -141,7 +141,10 @@ export const compileGraph = (
   return step
 }
 
-/** What follows a step, on its flat list: further steps and filters stay flat, anything else is an ordinary path. */
+/**
+ * Compiles the parts behind a graph step, for its flat list: further steps and filters keep the list flat, any other
+ * part is an ordinary path.
+ */
 const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Part>) => Step): Step => {
   const [part, ...others] = rest
   if (part === undefined) return (v) => v

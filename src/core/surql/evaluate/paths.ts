@@ -271,7 +271,9 @@ const last =
 /** Objects and records end a path at `[$]`, in closures at `[WHERE ..]` too; anything else goes on as NONE. */
 const endsAt = (v: Value): boolean => isObj(v) || v instanceof RecordId
 
-/** What is no list is filtered as a list of it alone: a missing one is `[]` where NONE does not fit. */
+/**
+ * A filter takes a value that is no list as a list of that value alone; a missing value is `[]` if NONE does not pass.
+ */
 const where =
   (condition: Compiled, steps: number, next: Step): Step =>
   (v, s) => {

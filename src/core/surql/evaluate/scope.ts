@@ -63,13 +63,13 @@ export const limits = {
 /** Steps and bytes left; shared by everything one run does. `setting` names the knob that raises the steps. */
 export interface Budget {
   left: number
-  /** What `left` may not fall below: above 0 while a row is evaluated that may not take all there is. */
+  /** Lower bound of `left`: above 0 while a row is evaluated that may not use the whole budget. */
   floor: number
   readonly limit: number
   readonly setting: string
   /** The most that one row may take: a row is evaluated without a pause. */
   readonly rowLimit: number
-  /** What all rows of one change may take, where that is what the floor stands for. */
+  /** Work that all rows of one change may use together, if the floor stands for that. */
   readonly shared: number | undefined
   /** Bytes that may still be made. Bytes let go again are given back row by row, see {@link keepBytes}. */
   bytes: number
@@ -106,7 +106,7 @@ export const renew = (b: Budget): void => {
   b.bytes = b.byteLimit
 }
 
-/** What is refused is not done, and not counted. */
+/** Refused work is not done, and not counted. */
 const exhausted = (b: Budget): never => {
   b.left = (b.left < 0 ? 0 : b.floor) - 1
   return b.left < 0

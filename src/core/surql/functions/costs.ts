@@ -49,7 +49,7 @@ const walks =
     make(b, bytes * parts)
   }
 
-/** Any function that is not named below. */
+/** Cost of a function that is not listed below: walks all that it is given. */
 const standard = walks(1, 16)
 
 /** Copies references, whatever they lead to: so many steps for each. */
@@ -184,7 +184,7 @@ const group: Cost = (b, [items]) => {
   make(b, 64 * parts + 16 * flattened(b, items))
 }
 
-/** What `n` values of a table of distances take. */
+/** Bytes that `n` values of a table of distances take. */
 const table = (b: Budget, [x, y]: Args, bytes: number): void => {
   const n = (1 + lengthOf(x)) * (1 + lengthOf(y))
   spend(b, 1 + 2 * n)
@@ -345,7 +345,7 @@ const known: ReadonlyMap<string, Cost> = new Map([
 
 const stringTests = characters(2, 16)
 
-/** What a function costs. */
+/** Cost of a function by its name. */
 export const costOf = (name: string): Cost => {
   const cost = known.get(name)
   if (cost !== undefined) return cost
@@ -358,5 +358,5 @@ export const costOf = (name: string): Cost => {
     : standard
 }
 
-/** Functions with a cost of their own; the others walk all that they are given. */
+/** Names of the functions with a cost of their own; the others walk all their arguments. */
 export const withOwnCost: ReadonlyArray<string> = [...known.keys()]

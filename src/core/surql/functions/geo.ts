@@ -93,7 +93,7 @@ const centroid = (g: Geometry): Value => {
   return at === undefined ? undefined : makePoint(...at)
 }
 
-/** Geometries that are no points have none of it. */
+/** A function of two points; NONE for geometries that are no points. */
 const betweenPoints = (f: (a: Point, b: Point) => number): Fn =>
   define<[Geometry, Geometry]>(["geometry", "geometry"], ([a, b]) => {
     const p = pointOf(a),

@@ -181,7 +181,7 @@ class PatternReader {
     }
     const node = this.choice(inner, depth + 1)
     if (!this.take(")")) return fault("a group is not closed")
-    // A group of nothing may be repeated, and what is repeated may be a group.
+    // A group is a sequence of its own, so that an empty group, or one that is a repetition, can be repeated.
     return { node: { kind: "sequence", parts: [node] } }
   }
 

@@ -1,10 +1,11 @@
 /**
- * A pattern as a tree, and what is wrong with one.
+ * Syntax tree of a pattern, and the fault of a text that is none.
  *
- * Groups and flags are gone from it: nothing here captures, and each leaf carries what the flags make of it.
+ * The tree holds neither groups nor flags: nothing here captures, and each leaf is already resolved by the flags in
+ * force.
  */
 
-/** What holds between two characters, or at an end of the text. Words are Unicode's. */
+/** A condition between two characters, or at an end of the text. Words are Unicode's. */
 export type Assertion =
   | "textStart"
   | "textEnd"
@@ -21,7 +22,7 @@ export type Assertion =
 export type Ranges = ReadonlyArray<number>
 
 export type Node =
-  /** Nothing, written as nothing or as flags: it cannot be repeated. */
+  /** An empty pattern, written as no text or as flags alone; cannot be repeated. */
   | { readonly kind: "nothing" }
   /** One character of a set. */
   | { readonly kind: "set"; readonly ranges: Ranges }
@@ -37,7 +38,7 @@ export type Node =
       readonly isLazy: boolean
     }
 
-/** Why a text is no pattern, or none that is supported. */
+/** Fault of a text that is no pattern, or no supported one. */
 export class PatternFault extends Error {}
 
 export const fault = (message: string): never => {

@@ -17,7 +17,7 @@ type Spans = Generator<readonly [from: number, to: number], void>
 
 export class Pattern {
   private readonly program: Program
-  /** How much work one character of a text is, in instructions. */
+  /** Instructions of work for one character of a text. */
   readonly work: number
 
   /** Throws `PatternFault`. */
@@ -26,7 +26,7 @@ export class Pattern {
     this.work = this.program.work
   }
 
-  /** It matches anywhere in the text. */
+  /** Whether the pattern matches anywhere in the text. */
   matches(text: string): boolean {
     return this.program.find(text, 0) !== undefined
   }
@@ -64,13 +64,13 @@ export const compile = (source: string): Pattern | undefined => {
   return typeof found === "string" ? undefined : found
 }
 
-/** Why a text is no pattern. */
+/** Why a text is no valid pattern; undefined if it is one. */
 export const faultOf = (source: string): string | undefined => {
   const found = known(source)
   return typeof found === "string" ? found : undefined
 }
 
-/** How much work one character of a text is; for no valid pattern, none. */
+/** Instructions of work for one character of a text; 0 for an invalid pattern. */
 export const workOf = (source: string): number => compile(source)?.work ?? 0
 
 /** True when the pattern matches anywhere in the text; false for an invalid pattern. */

@@ -13,7 +13,7 @@ export interface FunctionDefinition {
   readonly args: ReadonlyArray<readonly [name: string, type: string]>
   readonly block: string
   readonly returns: string | undefined
-  /** Whether all users may call it. */
+  /** Whether all users may call the function. */
   readonly open: boolean
 }
 
@@ -40,7 +40,10 @@ export interface Inlining {
   length: number
 }
 
-/** The same tree with every place in it moved to one: an inlined body stands where it is called. */
+/**
+ * A copy of a syntax tree with all its positions moved to `at`: the body of a function that is inlined stands where it
+ * is called.
+ */
 export const movedTo = (node: Expr, at: number): Expr => {
   const move = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(move)

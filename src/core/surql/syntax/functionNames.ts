@@ -30,7 +30,7 @@ export const refusals: ReadonlyArray<{ readonly reason: string; readonly names: 
   }
 ]
 
-/** Why a function that the database has is refused; nothing for one that is not. */
+/** Why this evaluator refuses a function that the database has; undefined if it does not refuse it. */
 export const refusalOf = (name: string): string | undefined =>
   refusals.find(({ names }) =>
     names.some((known) => (known.endsWith("*") ? name.startsWith(known.slice(0, -1)) : name === known))

@@ -14,9 +14,9 @@ import { type Expr, type Idiom, type Part, rowParams, type Select } from "./ast.
 
 export interface Interest {
   readonly tables: ReadonlySet<string>
-  /** It may read what records of these tables link to, and what those link to. */
+  /** Whether the query may read the records that records of these tables link to, and further links from there. */
   readonly follows: boolean
-  /** It may read any table. */
+  /** Whether the query may read any table. */
   readonly all: boolean
 }
 
@@ -63,7 +63,7 @@ interface Walk {
   readonly tables: Set<string>
   follows: boolean
   all: boolean
-  /** It makes text, which may have the form of a link. */
+  /** Whether the expression makes text, which may have the form of a link. */
   writes: boolean
 }
 
@@ -118,7 +118,7 @@ const path = (w: Walk, { parts, start }: Idiom): void => {
         isDoc = false
         break
       case "graph":
-        // What it comes to are records of the tables it names.
+        // The value is made of records of the tables that it names.
         isDoc = true
         break
       case "recurse":

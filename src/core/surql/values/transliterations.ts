@@ -67,7 +67,7 @@ export const symbolWords = [
   "\twhite-sun-rain-cloud-\twhite-sun-small-cloud-\twi\twilted-flower-\twind-blowing-face-\twind-chime-\twindow-\twine-glass-\twing-\twink-\twireless-\two\twolf-\twoman-\twoman-with-headscarf-\twomans-clothes-\twomans-hat-\twomens-\twon\twood-\twoozy-face-\tworm-\tworried-\twrench-\twrestling-\twriting-hand-\twu\twuwang\tww-\twz\tx\tx-\tx-ray-\txg\txi\txian\txiang\txiao\txiaochu\txiaoguo\txie\txin\txing\txo\txu\txuan\txue\txun\txx\txxx\ty\ty-\tya\tyan\tyang\tyangyao\tyao\tyard\tyarn-\tyawning-face-\tye\tyellow-circle-\tyellow-heart-\tyellow-square-\tyen-\tyi\tyin\tyin-yang-\tying\tyinyao\tyit\tyo\tyo-yo-\tyong\tyou\tyu\tyuan\tyue\tyum-\tz\tza\tzai\tzany-face-\tzao\tzap-\tzebra-\tzeng\tzeus\tzhao\tzhen\tzheng\tzhi\tzhong\tzhongfu\tzhou\tzhu\tzhuang\tzhui\tzhun\tzi\tzipper-mouth-\tzombie-\tzot\tzou\tzu\tzuo\tzup\tzur\tzziet\tzzz-"
 ].join("")
 
-/** Digits of the places in `codes`. */
+/** Digits in which `codes` writes its numbers. */
 export const codeDigits = "#$%&'()*+,-./0123456789:;<=>?@ABCEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~"
 
 /**

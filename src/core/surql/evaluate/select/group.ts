@@ -130,7 +130,7 @@ const namesRow = (e: Expr): boolean =>
       (inner.kind === "subquery" && inner.query.kind === "select" && isCorrelated(inner.query))
   )
 
-/** What folds and accumulators see of a group: how many rows, and one column of values in scan order. */
+/** A group as folds and accumulators see it: the number of rows, and one column of values in scan order. */
 export interface GroupRows {
   readonly size: number
   readonly column: (at: number) => ReadonlyArray<Value>
@@ -141,7 +141,7 @@ export interface Call {
   readonly name: string
   /** The column of its argument; `undefined` for `count()`. */
   readonly column: number | undefined
-  /** It has no other arguments, so that an accumulator may stand for it. */
+  /** Whether the call has no other arguments, so that an accumulator may replace it. */
   readonly alone: boolean
   readonly fold: (rows: GroupRows, outer: Scope) => Value
 }
@@ -152,7 +152,7 @@ type Output = (results: ReadonlyArray<Value>, key: ReadonlyArray<Value>, outer: 
 /** Over a group these are computed with floats, even from decimals. */
 const floats: ReadonlySet<string> = new Set(["math::mean", "math::stddev", "math::variance"])
 
-/** What an aggregate makes of one value: aggregates skip what they cannot add up, as the database does over groups. */
+/** The part of a value that an aggregate adds up; undefined for one that it skips, as the database does over groups. */
 export const usable = (name: string): ((v: Value) => Value) => {
   if (floats.has(name)) return (v) => (v instanceof Decimal ? float(toFloat(v)) : isNumber(v) ? v : undefined)
   return name.startsWith("math::")
@@ -345,7 +345,7 @@ const keyExpr = (idiom: Idiom, fields: ReadonlyArray<Field>): Expr => {
 /** Rows between two pauses. */
 const sliceRows = 512
 
-/** What a row brings to its group. */
+/** Contribution of a row to its group. */
 export interface Contribution {
   readonly key: ReadonlyArray<Value>
   /** One value per column. */
@@ -381,11 +381,11 @@ export interface Grouping {
   /** GROUP ALL: one group, even of no rows. */
   readonly all: boolean
   readonly of: (scope: Scope) => Contribution
-  /** What `of` evaluates can fail. */
+  /** Whether an expression that `of` evaluates can fail. */
   readonly canFail: boolean
   /** Values of these are columns as they are; of other columns only whether they are true. */
   readonly columns: ReadonlyArray<Expr>
-  /** What rows bring, as text: equal texts, equal contributions. */
+  /** Contributions as text: equal texts, equal contributions. */
   readonly text: string
   readonly calls: ReadonlyArray<Call>
   /** The output row, given the results of the calls. */

@@ -74,16 +74,21 @@ const scanOf = (select: Select, scope: Scope): KeyScan | undefined => {
 /** The scan that a SELECT is, if it is one: nothing but the keys decides which rows it shows and in which order. */
 export const keyScan = (select: Select, scope: Scope): KeyScan | undefined => safely(() => scanOf(select, scope))
 
-/** Whether its tables are read for its own rows alone: a subquery may read the same one, and all of it. */
+/**
+ * Whether the tables of a SELECT are read for its own rows alone: a subquery may read the same table, and all of it.
+ */
 export const readsOnce = (select: Select): boolean => !analyze(select).subqueries
 
-/** Whether it shows the rows as they are: `SELECT *`. */
+/** Whether a SELECT shows its rows unchanged: `SELECT *`. */
 export const showsAll = ({ fetch, fields, omit, only, value }: Select): boolean =>
   fields.length === 1 && fields[0]!.kind === "all" && !value && !only && omit.length === 0 && fetch.length === 0
 
 type Equality = readonly [field: string, value: string | number | boolean]
 
-/** Fields that must be equal to a string, int or bool for a row to pass, by what the filter asks before it can fail. */
+/**
+ * Fields with the string, int or bool that each must equal for a row to pass, from those parts of the filter that run
+ * before any part that can fail.
+ */
 export const equalities = (select: Select, scope: Scope): ReadonlyArray<Equality> =>
   safely(() => equalitiesOf(select, scope)) ?? []
 

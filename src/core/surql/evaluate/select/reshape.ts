@@ -19,7 +19,7 @@ import { copyOf, mapFields, positionOf, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
 import { type Item, isId } from "./sources.ts"
 
-/** What a value is split into. */
+/** Elements into which SPLIT splits a value; undefined if it is no list. */
 const elementsOf = (v: Value): ReadonlyArray<Value> | undefined =>
   Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : undefined
 

@@ -55,7 +55,7 @@ export interface Options {
   readonly now?: Datetime
   /** Rows it may give; more is a failure that names the setting. */
   readonly maxRows?: number
-  /** What a failing row does: fail the statement (default), or be left out and listed. */
+  /** Treatment of a row that fails: the statement fails (default), or the row is left out and listed. */
   readonly onFailure?: "fail" | "leaveOut"
 }
 
@@ -133,15 +133,15 @@ function* each<A>(
   return out
 }
 
-/** Bytes that a row may make without a look at how many of them it keeps. */
+/** Bytes that evaluating a row may allocate before the bytes that it keeps are measured. */
 const lightRow = 1024
 
-/** The same where records are read for this query alone: less than any such record takes. */
+/** The same for records that are read for this query alone: less than any such record takes. */
 const lightRead = 256
 
 interface Reading {
   readonly filter: Compiled | undefined
-  /** Steps of reading and filtering one row. */
+  /** Number of steps that reading and filtering one row costs. */
   readonly steps: number
   readonly left: Array<LeftOut> | undefined
   /** Stop when so many have passed. */
@@ -271,7 +271,7 @@ export const ordersById = ({ fields, order: [first, ...others] }: Select): boole
   isId(first.idiom) &&
   !fields.some((f) => f.kind === "expr" && f.alias !== undefined && isId(f.alias))
 
-/** `FROM ONLY` what can never be a row. */
+/** Whether the source of a `FROM ONLY` can never be a row: NONE, NULL or an empty list. */
 const isOnlyNothing = ({ from: [first, ...others], group, only }: Select): boolean =>
   only &&
   group === undefined &&

@@ -171,7 +171,7 @@ const tighter = (a: Bound | undefined, b: Bound, direction: 1 | -1): Bound => {
   return c < 0 || (c === 0 && !b.inclusive) ? b : a
 }
 
-/** What a table is narrowed to by comparisons of its ids: one record, nothing, a range of keys, or itself. */
+/** A source narrowed by comparisons of the ids: one record, nothing, a range of keys, or the whole table. */
 const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Value => {
   let from: Bound | undefined, to: Bound | undefined
   for (const { op, value } of terms) {
