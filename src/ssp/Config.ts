@@ -258,11 +258,11 @@ export interface SspConfigShape
   readonly listen: Address.HostPort
   /** Undefined: plain HTTP. */
   readonly tls: Tls.Tls | undefined
-  /** As it was at the start, for commands that work and leave; a server asks {@link bearers}. */
+  /** The secret as read at the start, for commands that run once; a server asks {@link bearers}. */
   readonly authSecret: Redacted.Redacted<string> | undefined
-  /** Secrets that are let in now. */
+  /** Secrets that are accepted now. */
   readonly bearers: () => ReadonlyArray<ScopedSecrets.KnownSecret>
-  /** What the scheduler is sent now. */
+  /** The secret that the scheduler is sent now. */
   readonly schedulerSecret: () => Redacted.Redacted<string> | undefined
   /** Reads the files that hold secrets anew. */
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
@@ -309,7 +309,7 @@ const jobTablesOf = (
     }
   })
 
-/** What the settings of a store ask of each other. */
+/** Faults of settings of a store that do not fit together. */
 const storeFaults = ({
   storeAddr,
   storeAuthLevel,

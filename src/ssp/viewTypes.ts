@@ -15,14 +15,14 @@ export interface IngestAnswer {
 
 export type Format = "flat" | "tree" | "streaming"
 
-/** As it was registered; an unknown format counts as none. */
+/** Parses the name of a format; null for an unknown one. */
 export const formatNamed = (text: string): Format | null =>
   text === "tree" || text === "streaming" || text === "flat" ? text : null
 
 /** As results are given: flat where none is named (D8). */
 export const formatGiven = (text: string): Format => formatNamed(text) ?? "flat"
 
-/** What a stream may tell: the formats of results, and rows with what became of them (D50). */
+/** Formats of a stream: those of results, and `rows`, rows with their changes (D50). */
 export type StreamFormat = Format | "rows"
 
 /** A view registration, checked for shape and typed, not yet compiled. */
@@ -178,7 +178,7 @@ export interface ListedViews {
   readonly next: string | null
 }
 
-/** What the views service counts anyway, for the overview. */
+/** Figures that the views service counts anyway, for the overview. */
 export interface ViewFigures {
   readonly writes: number
   readonly seq: number | null
@@ -189,7 +189,7 @@ export interface ViewFigures {
   readonly records: number
   /** Rows of all results: a pass over the views, so only on request. */
   readonly rows: () => number
-  /** What they hold: a pass over the instances. */
+  /** Bytes held by views; costs a pass over the instances. */
   readonly held: () => Figures
   readonly record_bytes: number
   readonly tables: ReadonlyArray<{ readonly table: string; readonly records: number; readonly bytes: number }>

@@ -8,20 +8,20 @@
 export interface AuditEntry {
   /** The action, as the endpoint declares it: `view.register`; `access` for a caller who was turned away. */
   readonly operation: string
-  /** What it was done to: a view, a job, an SSP, an endpoint; empty for the whole server. */
+  /** Object of the action: a view, a job, an SSP or an endpoint; empty for the whole server. */
   readonly object: string
   /**
    * Name of the caller's secret; `default` for the one of the specification, `none` where none was asked for, `unknown`
    * for one that is not known.
    */
   readonly secret: string
-  /** Of the connection. */
+  /** IP address of the connection. */
   readonly address: string
   /** `ok`, or the code of the answer. */
   readonly outcome: string
 }
 
-/** Characters of a caller's text that are kept. */
+/** Most characters kept of a caller's text. */
 const most = 200
 
 /** Everything that could end a line, hide a part of it or turn it around is shown as its code point. */

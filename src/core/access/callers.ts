@@ -14,7 +14,7 @@ import * as Hosts from "./hosts.ts"
 import { clientOf } from "./rateLimit.ts"
 
 export interface CallerRules {
-  /** No secret is asked for. */
+  /** Whether the server asks for no secret. */
   readonly isOpen: boolean
   /** A server that asks for no secret answers any address, under any name (SVC_SCHEDULER_OPEN_TO). */
   readonly answersAnybody: boolean
@@ -30,16 +30,16 @@ export interface CallerRules {
   readonly nodePaths: ReadonlyArray<string>
 }
 
-/** What a request says of its caller; texts as they came. */
+/** The parts of a request that tell of its caller; texts as they came. */
 export interface Caller {
   readonly method: string
-  /** Without its query. */
+  /** Path of the request, without its query. */
   readonly path: string
   readonly host: string | undefined
   readonly origin: string | undefined
   readonly contentType: string | undefined
   readonly address: string
-  /** Its connection has shown a certificate of the authority. */
+  /** Whether the connection has shown a certificate of the authority. */
   readonly isNode: boolean
 }
 
@@ -107,7 +107,7 @@ const mayReach = (paths: ReadonlyArray<string>, asked: string): boolean => {
 
 const forbidden = (message: string): CallerRefused => ({ code: "FORBIDDEN", message })
 
-/** Undefined where the request may proceed. */
+/** Why a request is refused; undefined if it may proceed. */
 export const refusal = (
   rules: CallerRules,
   { address, contentType, host, isNode, method, origin, path }: Caller

@@ -9,11 +9,11 @@ export interface Headers {
   readonly [name: string]: string
 }
 
-/** What a page may send beside what browsers let through anyway, and what it may read of an answer. */
+/** Headers that a page may send beside those that browsers allow anyway, and headers of an answer that it may read. */
 const requestHeaders = "authorization, content-type, if-none-match, last-event-id, traceparent"
 const exposed = "etag, retry-after, svc-snapshot-seq, www-authenticate"
 
-/** The origin that may be told, or undefined. */
+/** The origin to allow in the answer; undefined for none. */
 const told = (origins: ReadonlyArray<string>, origin: string | undefined): string | undefined =>
   origin === undefined
     ? undefined
@@ -23,7 +23,7 @@ const told = (origins: ReadonlyArray<string>, origin: string | undefined): strin
         ? origin
         : undefined
 
-/** A cache must not give one origin's answer to another. */
+/** `Vary` header: a cache must not give one origin's answer to another. */
 const vary = (origins: ReadonlyArray<string>): Headers => (origins[0] === "*" ? {} : { vary: "Origin" })
 
 /** Headers for every answer; undefined when no page may call at all. */

@@ -76,7 +76,7 @@ export const hostOf = (url: string): string =>
 /** One entry of `SVC_SCHEDULER_SSP_URL_ALLOW`: a host, or `*.domain` for every host below it. */
 const entry = /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$|^[0-9a-f:.]*:[0-9a-f:.]*$/
 
-/** The list, separated by commas or blanks; undefined when an entry is none. */
+/** Parses a list separated by commas or blanks; undefined if some entry is invalid. */
 export const parseList = (text: string): ReadonlyArray<string> | undefined => {
   const entries = text
     .toLowerCase()
@@ -112,7 +112,10 @@ export const checkUrl = (
   return Either.right(base)
 }
 
-/** Whether a secret may go there. */
+/**
+ * Whether a request to `url` may carry a secret: its host is in `list`, or every address of it (`resolved` if the host
+ * is a name) is loopback or private.
+ */
 export const mayHearSecret = (
   url: string,
   list: ReadonlyArray<string> | undefined,

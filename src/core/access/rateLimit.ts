@@ -33,7 +33,7 @@ export class RateLimit {
 
   constructor(readonly perSecond: number) {}
 
-  /** Takes one request of `client`; 0, or the whole seconds to wait. */
+  /** Counts a request of `client`; returns 0 if it is allowed, else the whole seconds to wait. */
   take(client: string, nowMs: number): number {
     if (nowMs - this.swappedAt >= generationMs) {
       this.before = nowMs - this.swappedAt < 2 * generationMs ? this.now : new Map()

@@ -10,21 +10,24 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"
 import { closest, type Knob, nodeName, nodeNameAllowed, secret } from "../settings/settings.ts"
 import { isScope, type Scope, scopes } from "./scopes.ts"
 
-/** A secret that is let in. */
+/** A secret that the server accepts. */
 export interface KnownSecret {
   readonly name: string
   readonly scopes: ReadonlyArray<Scope>
-  /** In the clear; undefined where only its hash is known. */
+  /** The secret in the clear; undefined if only its hash is known. */
   readonly text: string | undefined
-  /** SHA-256 of it, in lower-case hex; undefined where it is compared in the clear. */
+  /** SHA-256 of the secret, in lower-case hex; undefined if it is compared in the clear. */
   readonly sha256: string | undefined
 }
 
-/** Names of callers: with the one secret of the specification, asked for none, with an unknown secret, with a token. */
+/**
+ * Names of callers without a named secret: with the one secret of the specification, on an open server, with an unknown
+ * secret, with a token.
+ */
 export const reserved = { one: "default", open: "none", unknown: "unknown", token: "token" } as const
 
 const fewestCharacters = 16
-/** Each request is compared with all of them. */
+/** Most secrets in a file, since each request is compared with all of them. */
 const mostEntries = 1000
 
 /** SHA-256 of a text in lower-case hex. */
@@ -33,7 +36,7 @@ export const hashOf = (text: string): string => bytesToHex(sha256(utf8ToBytes(te
 /** One secret that opens everything, as the specification has it. */
 export const oneSecret = (text: string): KnownSecret => ({ name: reserved.one, scopes, text, sha256: undefined })
 
-/** Whether two entries are let in by one secret. */
+/** Key of a secret; entries with equal keys accept the same secret. */
 const keyOf = ({ sha256, text = "" }: KnownSecret): string => sha256 ?? hashOf(text)
 
 /** The scope that a word was meant to be. No word is ever shown itself: it may be the secret, in the wrong field. */

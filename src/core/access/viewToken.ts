@@ -10,13 +10,13 @@ import { sha256 } from "@noble/hashes/sha2.js"
 import { utf8ToBytes } from "@noble/hashes/utils.js"
 import { Either, Encoding } from "effect"
 
-/** What a token says; times in Unix milliseconds. */
+/** Content of a token; times in Unix milliseconds. */
 export interface ViewGrant {
   readonly views: ReadonlyArray<string>
   readonly subject: string | undefined
   readonly issuedAtMs: number
   readonly expiresAtMs: number
-  /** Of a ticket, which opens one stream once; random. */
+  /** Random number of a ticket, which opens one stream once; undefined for other tokens. */
   readonly nonce?: string | undefined
 }
 
@@ -31,10 +31,10 @@ interface Payload {
 
 const prefix = "svc1."
 
-/** Longer ones fit no request line or header that proxies let through. */
+/** Most characters of a token: a longer one fits no request line or header that proxies let through. */
 export const maxLength = 7_168
 
-/** Whether a bearer is meant as one of these; that it is good is another question. */
+/** Whether a bearer has the form of a view token; its signature is not checked. */
 export const isMeant = (bearer: string): boolean => bearer.startsWith(prefix)
 
 const keyOf = (secret: string): Uint8Array => hmac(sha256, utf8ToBytes(secret), utf8ToBytes("svc view tokens, 1"))

@@ -9,7 +9,7 @@ import { Either } from "effect"
 import * as JsonText from "../jsonText.ts"
 import { type Change, type ChangeRefused, decodeChange, type Schema, versionField } from "./change.ts"
 
-/** What stands in the line of a change whose step goes on with the next position. */
+/** Field in the line of a change whose step goes on with the next position. */
 const continuing = ',"step_continues":true'
 
 /**
@@ -82,7 +82,7 @@ export const toLine = (
   return `{"table":${JSON.stringify(raw.table)},"op":"${op}","id":${JSON.stringify(raw.id)},"record":${record}${types}${job}${continues ? continuing : ""}}`
 }
 
-/** What an SSP gets: the line with its position, and with the trace it belongs to where that is known (well-formed). */
+/** The event as an SSP gets it: the line with its position, and with its trace if that is known and well-formed. */
 export const forwarded = (line: string, seq: number, logId: string, epoch: number, traceparent?: string): string =>
   `${line.slice(0, -1)},"seq":${seq},"log_id":${JSON.stringify(logId)},"epoch":${epoch}${traceparent === undefined ? "" : `,"traceparent":"${traceparent}"`}}`
 
@@ -98,7 +98,7 @@ export const plainOf = (line: string, ssp: string): string => {
   let end = line.length
   for (const { 0: text, 1: count, index } of line.matchAll(tokens)) {
     if (text === "{" || text === "[") depth++
-    // What stands before the record is text, so that it is the first object to end.
+    // Only text stands before the record, so that the record is the first object to end.
     else if ((text === "}" || text === "]") && --depth === 1) {
       end = index + 1
       break

@@ -24,7 +24,7 @@ export class FeedWriter {
   looked: number
   /** The position of the last event that was written. */
   private written: number
-  /** What has been written says that everything through here has come. */
+  /** The position through which everything has come, as the lines written so far tell the reader. */
   private told: number
   /** A step goes on behind `looked`, for all that is known; an event of it was written. */
   private isWithin = true
@@ -75,7 +75,7 @@ export class FeedWriter {
     return FeedLines.watermarkLine(this.looked, this.logId, this.epoch)
   }
 
-  /** What the reader has applied, given that it says so of `applied`: nothing of what came since was its. */
+  /** Position that the reader has applied, given that it reports `applied`: later positions held nothing for it. */
   appliedAt(applied: number): number {
     return applied >= this.written && !this.isOpen ? Math.max(applied, this.looked) : applied
   }

@@ -50,8 +50,8 @@ export const isHoldable = ({ limitBytes, usedBytes }: Memory, comingBytes: numbe
 export const passing = 6
 
 /**
- * What a reader of many records has on its way at most beside the records themselves: the stretch at hand and the one
- * read ahead.
+ * Most bytes that a reader of many records has in flight beside the records themselves: the stretch at hand and the
+ * next one.
  */
 const reading = 2 * passing * stretchBytes
 
@@ -68,7 +68,7 @@ const largestStep = 64 * 2 ** 20
 export const stepBytes = ({ limitBytes, usedBytes }: Memory): number =>
   Math.min(largestStep, Math.max(stretchBytes, Math.floor((limitBytes * fullFrom - usedBytes) / (2 * passing))))
 
-/** What the heap of this process may hold: what V8 allows, or less where a share of the machine is less. */
+/** Most bytes that the heap may hold: the limit of V8, or a share of the machine's memory if that is less. */
 export const limitOf = (heapBytes: number, machineBytes: number, percent: number): number =>
   Math.min(heapBytes, Math.floor((machineBytes * percent) / 100))
 
@@ -84,7 +84,10 @@ export const machineBytesOf = (limits: ReadonlyArray<string>, totalBytes: number
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`
 
-/** What a server with a full heap takes: a scheduler's records are on disk, so it cannot tell which updates grow. */
+/**
+ * Changes that a server with a full heap still accepts: a scheduler's records are on disk, so it cannot tell which
+ * updates grow.
+ */
 type Taken = "deletes" | "deletes and updates that do not grow"
 
 /** Why nothing that grows is taken. */
@@ -99,8 +102,7 @@ export const noRoomToRead = ({ limitBytes, usedBytes }: Memory, work: string): s
 const farBelow = 0.6
 
 /**
- * What to say at start of a heap that V8 keeps far below its share of a container's memory; undefined where it does
- * not.
+ * Warning at start about a heap that V8 keeps far below its share of a container's memory; undefined if it does not.
  */
 export const unusedMemory = (heapBytes: number, containerBytes: number, percent: number): string | undefined => {
   const share = Math.floor((containerBytes * percent) / 100)

@@ -57,9 +57,9 @@ export const changeOf = ({ found, id, known }: Difference): Change => {
 }
 
 /**
- * What differs in a stretch of a table: the records found there, the known ones between its ends, and where a found one
- * is known. By id and not by order, so that keys the database sorts otherwise show as differences at most, which are
- * looked at again.
+ * The differences in a stretch of a table: `found` are the records there, `between` the known ones between its ends,
+ * and the known state of each found record is looked up. Records are matched by id and not by order, so that keys which
+ * the database sorts otherwise show as differences at most, which are looked at again.
  */
 export const compare = <K extends Known>(
   found: ReadonlyArray<Found>,
@@ -77,9 +77,9 @@ export const compare = <K extends Known>(
   return differences
 }
 
-/** What the records of a stretch may have of text, so that few large ones fill no heap on their way. */
+/** Most bytes of text in a stretch, so that few large records do not fill the heap on their way. */
 export const stretchBytes = 2 ** 20
-/** Before anything is known of the records of a table. */
+/** Records in the first stretch of a table, whose size is still unknown. */
 const firstStretch = 100
 /** Records whose text is measured. */
 const sampled = 8

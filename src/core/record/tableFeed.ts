@@ -20,14 +20,17 @@ export interface FedRecord {
   readonly doc: Obj | undefined
 }
 
-/** A table that has come together at a position. `repairs`: it is there already; what differs is to be put right. */
+/**
+ * A table whose pages and events form its state at one position. `repairs`: the table is there already, and only
+ * differences are corrected.
+ */
 interface Joined {
   readonly table: string
   readonly repairs: boolean
   readonly records: ReadonlyArray<FedRecord>
 }
 
-/** What may be applied now: tables first, which nothing reads yet, then the changes up to `through`. */
+/** A step that may be applied: first tables that joined, which no view reads yet, then the changes up to `through`. */
 interface Due {
   readonly joined: ReadonlyArray<Joined>
   readonly changes: ReadonlyArray<Change>
@@ -36,7 +39,10 @@ interface Due {
   readonly through: number
 }
 
-/** What became of an event. `lost`: one before it never came, so its table joins anew. */
+/**
+ * How an event was received. `known`: it is applied already; `foreign`: its table is not followed; `lost`: the event
+ * before it never came, so its table joins anew.
+ */
 type Taken = "taken" | "known" | "foreign" | "lost"
 
 interface PositionedRecord extends FedRecord {
@@ -49,14 +55,14 @@ class Joining {
   /** The latest position of a page, and whether the last one was read. */
   to = 0
   isPulled = false
-  /** Everything of the table through here has come. */
+  /** Position through which all events of the table have come. */
   seen = 0
-  /** The lines that come are of a feed that was asked for this table too. */
+  /** Whether the open feed was requested with this table. */
   isOpen = false
   readonly records = new Map<string, PositionedRecord>()
 
   constructor(
-    /** Nothing else is applied before it has joined. */
+    /** Whether nothing else is applied before this table has joined. */
     public blocks: boolean,
     readonly repairs: boolean
   ) {}
@@ -69,9 +75,12 @@ class Joining {
 }
 
 interface Table {
-  /** Of its last event that came, where one has. */
+  /** Position of the table's last event; undefined if none has come. */
   last: number | undefined
-  /** Where it was read: an event that names one behind this, and none has come, tells of a loss. */
+  /**
+   * Position at which the table was read. An event that names one behind it as its predecessor, which never came,
+   * reveals a loss.
+   */
   base: number
   joining: Joining | undefined
 }
@@ -120,7 +129,7 @@ export class TableFeed {
     return this.waiting.length
   }
 
-  /** What to ask the scheduler for: these tables, behind this position. */
+  /** Feed to request from the scheduler: its tables, and the position to begin behind. */
   get asked(): { readonly tables: ReadonlyArray<string>; readonly after: number } {
     let after = this.at
     const tables: Array<string> = []
@@ -205,7 +214,7 @@ export class TableFeed {
   /** An event, in the order of the log. */
   event(change: Change, seq: number, prev: number | undefined): Taken {
     const { table } = change.id
-    // What is sent again for a table that joins says nothing of where the others stand.
+    // An event sent again for a table that joins says nothing of the other tables' positions.
     if (seq >= this.at) this.isWithin = change.position?.continues === true
     let known = this.tables.get(table)
     if (known === undefined) {
@@ -243,14 +252,14 @@ export class TableFeed {
   }
 
   /**
-   * What may be applied now; undefined where that is nothing. It is out of here then. A step of more than `most`
-   * changes is not waited for.
+   * Takes out the step that may be applied now; undefined if there is none. It does not wait for the end of a step of
+   * more than `most` changes.
    */
   due(most: number): Due | undefined {
     const isBlocked = this.isBlocked
     const joined = this.isWithin ? [] : this.areTogether(isBlocked)
     if (isBlocked && joined.length === 0) return undefined
-    // What waited of a table that has joined anew is in its records.
+    // Events that waited for a table that has joined anew are in its records already.
     const came = isBlocked ? this.waiting.splice(0) : this.whole(most)
     const changes =
       joined.length === 0 ? came : came.filter(({ id }) => joined.every(({ table }) => table !== id.table))
@@ -264,7 +273,7 @@ export class TableFeed {
     return { joined, changes, asOne: isBlocked, through: this.told }
   }
 
-  /** What `due` has said last. */
+  /** Position of the last step that `due` returned. */
   private told = -1
 
   /** The position of what has been given out. */

@@ -35,9 +35,9 @@ export const written = (
 }
 
 /**
- * What the record is afterwards; undefined for a change that is stale and dropped. Deleting the unknown leaves a
- * tombstone of the version `floor`: versions up to the floor were given out and forgotten, so an unknown
- * record may have had one of them.
+ * The record after a change; undefined for a change that is stale and dropped. Deleting an unknown record leaves a
+ * tombstone of the version `floor`: versions up to the floor were given out and forgotten, so the record may have had
+ * one of them.
  */
 export const after = (known: Known | undefined, change: Change, floor = 0): Known | undefined => {
   if (change.op === "DELETE") return { version: known?.version ?? floor, doc: undefined }

@@ -46,7 +46,7 @@ const compare = (path: RowPath, before: Json, now: Json, out: Array<RowChange>):
   } else out.push([path, now])
 }
 
-/** What an item is told apart by, with a number for those that are alike. */
+/** Names that tell items apart, with a number for items that are alike. */
 const namesOf = (items: ReadonlyArray<Json>): ReadonlyArray<string> => {
   const seen = new Map<string, number>()
   return items.map((item) => {

@@ -18,12 +18,12 @@ import { changesOf, type Json } from "./rowChanges.ts"
 
 interface Item extends ListItem<Item> {
   readonly key: string
-  /** What the view ranks it by; undefined where it ranks none. */
+  /** Values by which the view ranks the row; undefined if it ranks none. */
   ranked: RankedRow | undefined
   text: string
 }
 
-/** What a change did to the list, each row as JSON text; positions from 0. */
+/** A change of the list, each row as JSON text; positions from 0. */
 export interface RowsDelta {
   /** Positions in the list as it was, descending. */
   readonly remove: ReadonlyArray<number>

@@ -32,7 +32,7 @@ export const deltaText = (
   return `{"result_hash":"${hash}"${removed}${pairs("insert", insert)}${pairs("update", update)}${pairs("patch", patch)}${failed}}`
 }
 
-/** What the last part of a snapshot says of the whole. */
+/** Fields of the last part of a snapshot, which hold for the whole. */
 interface SnapshotEnd {
   readonly only: boolean
   readonly result_hash: string

@@ -64,7 +64,9 @@ export type Scheme = "http" | "https"
 export const advertised = (text: string, scheme: Scheme = "http"): string | undefined =>
   httpBase(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `${scheme}://${text}`)
 
-/** What others can reach a listener at: its host, or the machine's name where it listens on all interfaces. */
+/**
+ * Address at which other machines reach a listener: its host, or the machine's name if it listens on all interfaces.
+ */
 export const reachable = (listen: HostPort, port: number, machine: string, scheme: Scheme = "http"): string => {
   const host = listen.host === undefined || wildcards.has(listen.host) ? machine : listen.host
   return `${scheme}://${inUrl(host)}:${port}`

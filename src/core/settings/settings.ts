@@ -33,7 +33,7 @@ interface Words {
   readonly unit?: string
 }
 
-/** What every kind of knob shares. */
+/** Fields that every kind of setting has. */
 const documented = (env: string, { meaning, unit = "" }: Words) => ({ env, unit, secret: false, meaning })
 
 export const integer = (
@@ -80,7 +80,7 @@ export const text = (
   read: words.read ?? ((value) => value)
 })
 
-/** What a header can carry: visible ASCII, no blanks. */
+/** A secret as a header can carry it: visible ASCII without blanks. */
 export const secret = (env: string, words: Words): Knob<string | undefined> => ({
   ...documented(env, words),
   fallback: undefined,
@@ -110,7 +110,7 @@ export const password = (env: string, words: Words): Knob<string | undefined> =>
   read: (value) => (value.includes("\0") ? undefined : value)
 })
 
-/** What both servers limit alike. */
+/** Limits that both servers have. */
 const requestTimeoutSecs = integer("SVC_REQUEST_TIMEOUT_SECS", 120, [1, 3600], {
   unit: "s",
   meaning:
@@ -302,7 +302,7 @@ export interface ReadSources {
   readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }
 }
 
-/** What a knob's name says, and where it says so: the variable, or the file that its `_FILE` variant names. */
+/** Text of a setting, read from its variable or from the file that its `_FILE` variant names. */
 const found = (knob: Knob<unknown>, { env, readText }: ReadSources, faults: Array<string>): string | undefined => {
   const direct = env[knob.env]
   if (!knob.secret) return direct
@@ -316,8 +316,8 @@ const found = (knob: Knob<unknown>, { env, readText }: ReadSources, faults: Arra
 }
 
 /**
- * What a file with a secret holds, without the line break at its end. `name`: the setting that names the file, for
- * faults; `what`: what it should hold.
+ * Content of a file with a secret, without the line break at its end. `name`: the setting that names the file, for
+ * faults; `what`: the kind of secret expected.
  */
 export const secretFile = (
   name: string,

@@ -26,7 +26,7 @@ type Instruments<M extends Metric> =
       ? { readonly [value in V]: Instrument<M> }
       : never
 
-/** What is counted as it happens; everything else is read when it is asked for. */
+/** Meters that count events as they happen; all other figures are read when they are requested. */
 const recorded = [
   "taskDuration",
   "taskFailures",

@@ -14,8 +14,8 @@ interface Variable {
 }
 
 /**
- * What is honoured; with `<SIGNAL>` for TRACES, METRICS, LOGS, whose own variable wins over the general one. For
- * documents.
+ * Variables that are honoured, for documents. `<SIGNAL>` stands for TRACES, METRICS or LOGS, whose own variable wins
+ * over the general one.
  */
 export const variables: ReadonlyArray<Variable> = [
   { name: "OTEL_SDK_DISABLED", defaultText: "false", meaning: "`true` turns all of it off." },
@@ -262,8 +262,8 @@ const off: OtelSettings = {
 }
 
 /**
- * What the environment says. Names beginning with OTEL_ that are not honoured are warned about, if anything is sent at
- * all.
+ * Reads the settings from the environment. Warns about variables that begin with OTEL_ and are not honoured, if
+ * anything is exported at all.
  */
 export const read = (env: Env): OtelSettings => {
   const reader = new Reader(env)

@@ -8,21 +8,21 @@ import type { TaskKind } from "./metrics.ts"
 
 export interface Task {
   readonly kind: TaskKind
-  /** What it works on: `the database`, `table cars`, an SSP's id. */
+  /** Object of the task: `the database`, `table cars`, an SSP's id. */
   readonly what: string
-  /** Of what `done` counts: `records`, `events`. */
+  /** Unit that `done` counts: `records`, `events`. */
   readonly unit: string
-  /** Where it is at the moment: a table. */
+  /** Part being worked on, such as a table. */
   readonly at: string | undefined
   readonly done: number
-  /** Undefined where it is unknown before the end. */
+  /** Total number of units; undefined if it is unknown before the end. */
   readonly total: number | undefined
   readonly elapsedMs: number
 }
 
 interface Pace {
   readonly perSecond: number
-  /** Undefined where the total is not known, or nothing has been done yet. */
+  /** Estimated milliseconds to the end; undefined if the total is unknown, or nothing is done yet. */
   readonly remainingMs: number | undefined
 }
 

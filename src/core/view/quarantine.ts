@@ -14,10 +14,10 @@ export const mostRemembered = 1000
 export interface Entry {
   /** Names query and parameters. */
   readonly query: string
-  /** Of the view it was when the process last ended. */
+  /** Id of the view that was evaluated when the process last ended. */
   readonly id: string
   readonly ends: number
-  /** Unix milliseconds of the last. */
+  /** Time of the last end, Unix milliseconds. */
   readonly last: number
 }
 

@@ -12,7 +12,7 @@ const most = 1_000
 
 interface Refusal<E> {
   readonly error: E
-  /** What rows of all views kept before: once they keep less there may be room. */
+  /** Bytes that the rows of all views kept before: once they keep less, there may be room. */
   readonly used: number
   readonly untilMs: number
 }

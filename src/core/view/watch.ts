@@ -15,16 +15,16 @@ export const cells = {
   beat: 0,
   /** Grows with each evaluation. */
   evaluation: 1,
-  /** Of the view under evaluation; {@link noSlot} between evaluations. */
+  /** Slot of the view under evaluation; {@link noSlot} between evaluations. */
   slot: 2
 } as const
 
 export const cellCount = 4
 
-/** Nothing is evaluated, or nothing that has a slot. */
+/** Slot while no view, or one without a slot, is evaluated. */
 export const noSlot = 0
 
-/** What one look sees. */
+/** The numbers that one look reads. */
 export interface Look {
   readonly beat: number
   readonly evaluation: number

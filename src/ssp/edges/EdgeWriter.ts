@@ -17,7 +17,7 @@ import { Lease } from "../membership/Lease.ts"
 import type { Overloaded } from "../viewTypes.ts"
 import { makeWriter } from "./writer.ts"
 
-/** What the writer has done since the process began; only ever grows, except `waiting`. */
+/** Counters of the writer since the process began; all but `waiting` only grow. */
 export interface EdgeCounts {
   /** Operations that wait or are on their way. */
   readonly waiting: number
@@ -67,7 +67,7 @@ export interface EdgesShape {
   readonly changed: (key: string, delta: Delta) => void
   /** The view's edges are no longer kept; `remove` takes registration and edges away. */
   readonly close: (key: string, remove: boolean) => void
-  /** What the database has refused of a view's edges; undefined where it has all of them, or is being asked. */
+  /** Edges of a view that the database has refused; undefined if it has all of them, or is being asked. */
   readonly refused: (key: string) => RefusedEdges | undefined
   /** Has the edges that the database has refused written again, where it takes them now. */
   readonly heal: Effect.Effect<void>
@@ -85,8 +85,8 @@ export interface EdgesShape {
   /** Removes every registration of this SSP, known to it or not. */
   readonly clear: Effect.Effect<void, UpstreamError>
   /**
-   * Nothing is written or compared before this says so: memory that is not yet what the database has would be written
-   * over a correct one.
+   * Sets the condition for writing and comparing: memory that does not yet equal the database would overwrite correct
+   * edges.
    */
   readonly allowWhen: (may: () => boolean) => void
   readonly counts: () => EdgeCounts

@@ -75,7 +75,7 @@ interface WrittenView {
   /** False while it waits for its compare: deltas do not count yet. */
   live: boolean
   lost: boolean
-  /** What the database has refused since the last compare. */
+  /** Edges that the database has refused since the last compare. */
   refused: RefusedEdges | undefined
   /** Whether the log has named a refusal, and not yet that there is none any more. */
   isToldOf: boolean
@@ -125,7 +125,7 @@ class Writer implements EdgesShape {
     found: 0,
     differences: 0
   }
-  /** What the compares since the last log line came to. */
+  /** Results of the compares since the last log line. */
   private summary = { views: 0, found: 0, differences: 0 }
 
   constructor(
@@ -432,7 +432,7 @@ class Writer implements EdgesShape {
         if (Either.isLeft(claimed)) return yield* this.unread(view, claimed.left)
         if (!(yield* this.claimed(view, claimed.right[0]))) return this.toCompare.delete(key)
       }
-      // What an earlier opening has sent is there, or is not, before it is read.
+      // Waits for writes of an earlier opening, so that the read finds them done or not done.
       yield* this.flight.await
       const there = new Map<string, { readonly op: EdgeOp }>()
       const read = yield* Effect.either(

@@ -15,7 +15,7 @@ interface JobListener {
   readonly changed: (change: Change) => void
   /** All records were replaced. */
   readonly replaced: () => void
-  /** What must be done in the same commit when a job is deleted. */
+  /** Adds to the change that deletes a job the writes that must be in the same commit. */
   readonly deletes?: (change: Change) => Change
 }
 

@@ -137,7 +137,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
             else if (isMine(change, config.sspId)) {
               created.announced(change)
               assignments.assigned(change.id)
-              // What the record says wins: the author of the job made it.
+              // The trace in the record wins: the author of the job set it.
               runner.offer(change.id, typeof change.doc["traceparent"] === "string" ? undefined : change.traceparent)
             }
           },

@@ -20,9 +20,11 @@ export interface Known {
   readonly traceparent: string | undefined
   /** Its back-off has been waited for here. */
   waited: boolean
-  /** It was offered while it ran: its record may be another by now, so the store is asked again afterwards. */
+  /**
+   * Set if the job was offered while it ran: its record may have changed since, so the store is asked again afterwards.
+   */
   again: { readonly traceparent: string | undefined } | undefined
-  /** Its record was deleted while it ran. */
+  /** Whether the job's record was deleted while it ran. */
   isDeleted: boolean
 }
 

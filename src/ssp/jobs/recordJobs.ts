@@ -104,7 +104,7 @@ const rowDoc = (ref: RecordId, by: Leases.Holder, untilMs: number, row: Omit<Row
   ...(row.result === undefined ? {} : { result: row.result })
 })
 
-/** Kept for each job: one for its creation, and one for each stop or operator that put it back. */
+/** Most digests kept for each job: one for its creation, and one for each stop or operator that put it back. */
 const maxDigests = 16
 
 const isKnown = (content: string | undefined, digest: string): boolean => content?.split(" ").includes(digest) === true
@@ -125,7 +125,7 @@ const jobDoc = (doc: Obj, status: JobStatus, errors: Errors, nowMs: number): Obj
   updated_at: Rows.datetime(nowMs)
 })
 
-/** What a claim does to one job. `restore`: it was run already; the record is told so again. */
+/** Result of a claim of one job. `restore`: the job was run already, and the record is corrected to say so. */
 type Taking =
   | { readonly kind: "leave" }
   | { readonly kind: "restore"; readonly puts: ReadonlyArray<Put> }
@@ -230,7 +230,7 @@ const amended = (
   const rowWas = records.get(Rows.leaseId(ref))
   const row = rowOf(rowWas)
   const errors: Errors = [...(row?.status === "processing" ? row.errors : list(doc["errors"])), error]
-  // What was cancelled must not run when its change is delivered again.
+  // A cancelled job must not run when its change is delivered again.
   const content = doc["status"] === "pending" ? adding(row?.content, Rows.digest(doc)) : row?.content
   return [
     { id: ref, was: doc, doc: jobDoc(doc, status, errors, nowMs) },

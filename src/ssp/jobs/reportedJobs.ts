@@ -35,7 +35,7 @@ const maxRemembered = 100_000
 const failure = (error: JobReportFailed): JobStoreError =>
   new JobStoreError({ transient: true, message: error.message, cause: error })
 
-/** What this process knows of the jobs it runs or ran. */
+/** Memory of this process of the jobs that it runs or ran. */
 class Memory {
   private readonly entries = new Map<string, Entry>()
   private readonly expected = new Map<string, Obj>()
@@ -117,7 +117,7 @@ class Memory {
     return Rows.toJob(ref, { ...doc, status: "processing", errors }, lease)
   }
 
-  /** Of the record and of the call that handed it over, whichever knows of more attempts. */
+  /** Errors so far: those of the record or of the call that handed the job over, whichever are more. */
   private errorsOf(ref: RecordId, doc: Obj): ReadonlyArray<Value> {
     const [here = [], told = []] = [doc, this.expected.get(ref.text)].map((known) =>
       Array.isArray(known?.["errors"]) ? (known["errors"] as ReadonlyArray<Value>) : []
@@ -226,7 +226,7 @@ export const make = (
                 errors: error === undefined ? entry.errors : [...entry.errors, Rows.fromError(error)],
                 lease: status === "processing" ? entry.lease : undefined
               }
-              // A failed attempt too: the SSP that goes on after us must not count anew.
+              // A failed attempt is reported too: the SSP that takes the job over must not count from 0.
               yield* Effect.mapError(
                 reports.report({ ...reported(ref, after, error), ...(result === undefined ? {} : { result }) }),
                 failure

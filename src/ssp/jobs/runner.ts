@@ -43,7 +43,7 @@ export interface RunnerOptions {
   readonly policy: Retry.Policy
   /** Longest answer that is kept as a result; absent: none is. */
   readonly resultBytes?: number
-  /** What decides about further attempts, by those settings. */
+  /** Decides about further attempts, by those settings. */
   readonly retries: RetryPolicyShape
   /** Jobs per table that may wait for a slot here. */
   readonly maxQueued: number
@@ -55,7 +55,7 @@ export interface RunnerOptions {
   readonly report: (job: StoredJob, decision: Retry.Decision | "begun", result?: Result) => Effect.Effect<void>
 }
 
-/** What became of the attempts of a table's jobs since the start, by what followed from each. */
+/** Number of attempts of a table's jobs since the start, by their outcome. */
 interface Counts {
   success: number
   retry: number

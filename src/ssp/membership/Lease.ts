@@ -12,13 +12,13 @@ import { SspConfig } from "../Config.ts"
 export class Lease extends Context.Tag("ssp/membership/Lease")<
   Lease,
   {
-    /** To be asked right before each deed. */
+    /** Whether this SSP may act; to be asked right before each action. */
     readonly held: () => boolean
     /** Milliseconds of `steadyOf`; whatever was before is forgotten. */
     readonly holdUntil: (ms: number) => void
-    /** Has no job begun any more, for the goodbye; answers those whose calls are under way. */
+    /** Starts no further job, for the goodbye; returns the jobs whose calls are in flight. */
     readonly end: () => ReadonlyArray<string>
-    /** What {@link end} asks. */
+    /** Sets the callback that {@link end} asks. */
     readonly atEnd: (answer: () => ReadonlyArray<string>) => void
   }
 >() {

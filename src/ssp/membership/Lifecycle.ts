@@ -30,7 +30,7 @@ export const fromDatabase = ({ message, reason }: DatabaseError): StartFault =>
     message: `${message}; ${advice[reason]}`
   })
 
-/** What an operator can do, by reason. */
+/** Advice to the operator, by the reason of the fault. */
 const advice: { readonly [R in DatabaseError["reason"]]: string } = {
   damaged: "it is refused, not repaired: restore a copy, or set SVC_DATA_DIR to another folder",
   newer: "start the version that wrote it, or set SVC_DATA_DIR to another folder",
@@ -38,7 +38,7 @@ const advice: { readonly [R in DatabaseError["reason"]]: string } = {
   failed: "see SVC_DATA_DIR and STORE_ADDR"
 }
 
-/** What a scheduler and its calls mean to this SSP; standalone there is none, and nothing to it. */
+/** The side of an SSP that faces its scheduler; a standalone SSP has none. */
 interface ClusterSide extends Pick<Membership.Membership, "isMeant" | "lost" | "writesHashes"> {
   readonly assignments: Assignments
 }
@@ -86,7 +86,7 @@ const standalone = Effect.gen(function* () {
   }
 })
 
-/** Nothing is loaded: the scheduler has the records, and places the views (D20). */
+/** Lifecycle in a cluster. Nothing is loaded at start: the scheduler has the records, and places the views (D20). */
 const inCluster = Effect.gen(function* () {
   const assignments = new Assignments()
   const { isMeant, lost, phase, run, writesHashes } = yield* Membership.make(assignments)

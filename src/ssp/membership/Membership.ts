@@ -44,7 +44,7 @@ const goodbyeWithin = Duration.seconds(2)
 
 type Fault = SchedulerError | Bootstrap.SnapshotMoved | StoreFailed
 
-/** What a failed attempt says; a scheduler that is not ready itself is no failure of this SSP (D18). */
+/** The fact that a failed attempt is; a scheduler that is not ready itself is no failure of this SSP (D18). */
 const factOf = (attempt: number, error: Fault, config: SspConfigShape): Enrolment.Fact => {
   if (error._tag !== "SchedulerError")
     return { tag: "Failed", attempt, counts: true, waitMs: 0, message: error.message }

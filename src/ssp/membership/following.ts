@@ -31,7 +31,7 @@ export interface Registered {
   readonly held: ReadonlySet<string> | undefined
 }
 
-/** What a registration says of it. */
+/** Field `tables` of a registration. */
 export const asked = (wanted: Wanted): { readonly tables?: ReadonlyArray<string> } =>
   wanted === "push" ? {} : { tables: wanted === "every" ? ["*"] : [...wanted] }
 
@@ -79,12 +79,12 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
       lost: (reason: string) => enrolled.tell({ tag: "Lost", reason })
     })
     return {
-      /** What is needed from the start on, and what was held before. */
+      /** Tables that are needed from the start, and those held before. */
       wanted: Effect.map(views.registrations, (stored): Wanted => {
         if (!follows) return "push"
         const interests = stored.filter(({ key }) => assignments.isDirect(key)).map(views.tables.interestOf)
         const before = follower instanceof TableFollower ? follower.tables : []
-        // What they link to is known once their records are there.
+        // The tables that records link to are known only once the records are there.
         if (before === undefined || interests.some(({ all, follows }) => all || follows)) return "every"
         return new Set([...uses.base, ...before, ...interests.flatMap(({ tables }) => [...tables])])
       }),

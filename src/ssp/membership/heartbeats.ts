@@ -16,10 +16,10 @@ import type { Enrolled } from "./enrolled.ts"
 /** A heartbeat may take so many periods, but not less than this. */
 const periods = 3
 const shortestWaitMs = 5000
-/** On their way at once. */
+/** Most heartbeats in flight at once. */
 const maxUnderWay = 4
 
-/** What each way to fail says about this SSP. */
+/** Heartbeat answer for each kind of failure. */
 const saying = {
   unknown: "unknown",
   conflict: "conflict",

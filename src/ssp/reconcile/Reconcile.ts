@@ -366,7 +366,7 @@ class Work {
       .pipe(Effect.map((compared) => ({ compared, written })))
   }
 
-  /** What of a start differs, written; the start ends where there is no room for a further stretch. */
+  /** Writes the differences found at a start; the start ends if a further stretch has no room. */
   private load(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
     // A start that finds everything here already is not refused: it has loaded that.
     if (differences.length === 0) return Effect.succeed(0)

@@ -68,7 +68,7 @@ interface Following {
   readonly times: Pick<IngestTimesShape, "fed" | "nowMs">
   /** This registration is over, or the process stops. */
   readonly isOver: () => boolean
-  /** What is held here is of no use any more. */
+  /** Called when the data held here is void. */
   readonly lost: (reason: string) => Effect.Effect<void>
 }
 
@@ -355,7 +355,7 @@ export class TableFollower {
     )
   }
 
-  /** What a record links to must be there before it is shown. */
+  /** Follows the tables that a record links to, whose records must be there before the record is shown. */
   private links(table: string, doc: Change.Change["doc"]): void {
     const { uses } = this.parts
     Interest.eachLink(
@@ -386,7 +386,7 @@ export class TableFollower {
       // From here on it may be said to be applied.
       this.position = position
       if (due.changes.length > 0) times.fed.observe(times.nowMs() - this.waitsSince)
-      // What still waits is a step that goes on: it began behind one that was whole, so with the latest piece.
+      // Only a step that goes on still waits: it began behind a complete one, so with the latest piece.
       this.waitsSince = this.cameAt
       if (due.joined.length > 0) this.tell()
       this.say()

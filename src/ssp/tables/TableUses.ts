@@ -87,7 +87,7 @@ export class TableUses {
   /** The tables needed now; more than these where {@link all}. */
   get needed(): ReadonlySet<string> {
     const found = new Set([...this.base, ...this.counts.keys()])
-    // What is added on the way is looked at too.
+    // Iterating a set also visits the elements added meanwhile.
     if (this.follows) for (const table of found) for (const to of this.links.get(table) ?? []) found.add(to)
     return found
   }

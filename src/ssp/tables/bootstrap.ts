@@ -31,12 +31,12 @@ export class SnapshotMoved extends Data.TaggedError("SnapshotMoved")<{ readonly 
 /** A whole snapshot, and where in the scheduler's log it stands. */
 export interface Pulled {
   readonly records: ReadonlyArray<StoredRecord>
-  /** Of the tables that were read. */
+  /** Names of the tables that were read. */
   readonly names: ReadonlyArray<string>
   readonly position: Omit<StoredPosition, "writes">
   /** Tables that are declared. */
   readonly tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>
-  /** What the scheduler's database defines, where the scheduler says so. */
+  /** Definitions of the scheduler's database; undefined if the scheduler does not tell them. */
   readonly defined: Definitions.Defined | undefined
 }
 
@@ -99,7 +99,7 @@ const asking =
 const tablesOf = ({ value: info }: Read): ReadonlyArray<string> | undefined =>
   isObj(info) && isObj(info["tables"]) ? Object.keys(info["tables"]).sort() : undefined
 
-/** What the database defines, from the one record that says it. */
+/** Reads the database's definitions from the record that holds them. */
 const pullDefined = (ask: Ask): Effect.Effect<Definitions.Defined | undefined, SchedulerError | SnapshotMoved> => {
   const query = `SELECT * FROM ${Definitions.definitionsTable}`
   return Effect.flatMap(ask(query), ({ value }) => {
@@ -120,8 +120,8 @@ const typeOf = (definition: Value): string | undefined => {
 }
 
 /**
- * What the scheduler knows of a table; undefined where that is nothing: it types records of such a table by their
- * looks, and so must the SSP that gets their changes.
+ * Declared types of a table; undefined if the scheduler knows none: it then types the table's records by their values,
+ * and so must the SSP that gets their changes.
  */
 const typesOf = ({ value: info }: Read): Types | undefined => {
   if (isObj(info) && info["declared"] === false) return undefined
@@ -234,7 +234,7 @@ export const pull = (
 export interface Reading {
   /** The tables that there are. */
   readonly tables: Effect.Effect<{ readonly seq: number; readonly tables: ReadonlyArray<string> }, SchedulerError>
-  /** What is declared of a table; undefined where that is nothing. */
+  /** Declared types of a table; undefined if there are none. */
   readonly typesOf: (table: string) => Effect.Effect<Types | undefined, SchedulerError>
   /** The pages of a table in key order. */
   readonly pages: (

@@ -76,7 +76,7 @@ export class SetAside {
     return view === undefined ? undefined : this.of(view, id)
   }
 
-  /** What `/debug/view` shows of it. */
+  /** The answer of `/debug/view` for a view that is set aside. */
   debug(key: string, id: string): DebugView | undefined {
     const view = this.stored.get(key),
       why = this.why(key, id)

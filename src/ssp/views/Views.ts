@@ -47,7 +47,7 @@ import type { Incoming } from "./replacing.ts"
 import { makeViews } from "./viewService.ts"
 import type { ViewTablesShape } from "./viewTables.ts"
 
-/** What routes and loops of an SSP do with views; a route of your own asks it too. */
+/** The views of an SSP, as its routes and loops use them; a route of your own asks it too. */
 export class Views extends Context.Tag("ssp/views/Views")<
   Views,
   {
@@ -73,7 +73,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
     ) => Effect.Effect<ReadonlyArray<Change>, IngestError>
     /** The records in memory, to be read and never kept. */
     readonly records: Pick<Store, "get" | "rowsBetween" | "size" | "tableNames">
-    /** What the store has, durably. */
+    /** Position that the store holds durably. */
     readonly position: Effect.Effect<StoredPosition, DatabaseError>
     /** Whether the store can be open in this process only (`DatabaseShape.exclusive`). */
     readonly exclusive: boolean
@@ -131,15 +131,13 @@ export class Views extends Context.Tag("ssp/views/Views")<
       lastEventId: string | undefined,
       taker: Taker
     ) => Following | undefined
-    /**
-     * Calls back when no registration of this view is on its way any more; false: none is now.
-     */
+    /** Calls `done` once no registration of this view is in flight any more; returns false if none is now. */
     readonly whenSettled: (id: string, done: () => void) => boolean
     /** Why a view cannot be followed now; undefined where it can. */
     readonly refusal: (id: string) => ViewNotFound | ViewQuarantined | Overloaded | undefined
     /**
-     * What a view shows, as its bytes: `done` is called once, now or later. Where it may be later, the answer abandons
-     * it.
+     * Reads a view's result as bytes. `done` is called once, now or later; if later, the returned function abandons the
+     * read.
      */
     readonly look: (
       id: string,
@@ -158,7 +156,7 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly debugDeps: Effect.Effect<DebugDeps>
     /** Body of `/views`. */
     readonly list: (listing: Listing) => Effect.Effect<ListedViews>
-    /** What can be counted in a moment; the tables are the largest. */
+    /** Figures that are counted quickly; `tables` has only the largest tables. */
     readonly figures: () => ViewFigures
     /** Registered view ids. */
     readonly count: Effect.Effect<number>

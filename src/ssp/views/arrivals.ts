@@ -31,19 +31,19 @@ type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded |
 
 interface Filled {
   readonly instance: View
-  /** What it showed then, where that is the answer. */
+  /** Result at that moment, if the answer carries it. */
   readonly shown: Shown | undefined
 }
 
 interface Arrival extends Filled {
   readonly registration: ViewRegistration
   readonly stored: StoredView
-  /** As it was when the instance was filled. */
+  /** Number of resets when the instance was filled. */
   readonly resets: number
   readonly resume: (answer: Answer) => void
 }
 
-/** What it needs of the views service. */
+/** The parts of the views service that arrivals use. */
 interface Place extends Filling {
   readonly committer: Committer
   readonly edges: EdgesShape
@@ -183,7 +183,7 @@ export class Arrivals {
     const acquired = yield* acquire(this.at, registration, 1, true)
     if (Either.isLeft(acquired)) return Either.left(acquired.left)
     const instance = acquired.right
-    // It is refused, and there is nothing to read.
+    // The registration is refused, so there is no result to read.
     if (engine.noRoomFor(instance) !== undefined) return Either.right({ instance, shown: undefined })
     if (registration.assignment !== undefined || registration.isRefresh === true)
       return Either.right({ instance, shown: undefined })

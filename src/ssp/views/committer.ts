@@ -26,7 +26,9 @@ import {
 import type { Turn } from "../../ports/Turn.ts"
 import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "../viewTypes.ts"
 
-/** What one change, or several as one, did to the views; `seq`: where the last one stands in the scheduler's log. */
+/**
+ * Effect of one change, or of several as one, on the views. `seq`: position of the last of them in the scheduler's log.
+ */
 export interface AppliedChange {
   readonly seq: number | null
   readonly touched: ReadonlyArray<Touched>
@@ -75,9 +77,7 @@ interface Planned {
   readonly rejected?: SequenceGap | StaleEpoch
 }
 
-/**
- * What the committer needs of the world around it, all by callback: a fiber per request would cost more than its work.
- */
+/** The context of the committer, all by callback: a fiber per request would cost more than its work. */
 export interface CommitContext {
   readonly engine: Engine
   readonly database: Database["Type"]

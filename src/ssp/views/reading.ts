@@ -30,9 +30,9 @@ export interface Snapshot {
 export interface Look {
   /** As registered where absent. */
   readonly format: Format | undefined
-  /** Nothing is read where it names the result. */
+  /** Entity tag that the client has; if it is the result's, nothing is read. */
   readonly ifNoneMatch: string | undefined
-  /** Of rows that are left out. */
+  /** How much the caller is told of rows that are left out. */
   readonly sees: Sees
 }
 

@@ -50,7 +50,7 @@ export class ParsedQueries {
   private readonly byText = new Recent<string, Either.Either<Parsed, ParseError>>(maxParsed)
   private definitions: Definitions | undefined
 
-  /** What the database defines from now on; queries are read anew. */
+  /** Sets the definitions in force; queries are parsed anew. */
   define(definitions: Definitions): void {
     this.definitions = definitions
     this.byText.clear()
@@ -118,7 +118,7 @@ const constantOf = (text: string): Either.Either<Value, string> => {
   return Either.mapLeft(run(compile(statement.value), scope), ({ reason }) => reason)
 }
 
-/** What fills views. */
+/** The parts that fill a view. */
 export interface Filling {
   readonly engine: Engine
   readonly queries: ParsedQueries

@@ -47,7 +47,7 @@ export const registeredOf = (
 
 export const generationOf = (view: Registered): number => view.instance.generation + view.generationOffset
 
-/** As it is kept: empty where the registration names none. */
+/** Text of a format as it is stored; empty if the registration names none. */
 export const formatText = (format: Format | null): string => format ?? ""
 
 export const formatOf = (view: Registered): Format => formatGiven(view.stored.format)
@@ -55,7 +55,7 @@ export const formatOf = (view: Registered): Format => formatGiven(view.stored.fo
 /** Links that are looked at for the scheduler. */
 const linksLooked = 400
 
-/** What the scheduler hears of a view that it has placed: O(1), however large the result. */
+/** Answer to the scheduler about a view that it has placed: O(1), however large the result. */
 export const placedOf = (view: Registered, id: string, engine: Engine): ViewPlaced => ({
   query_id: id,
   format: formatOf(view),
@@ -64,7 +64,7 @@ export const placedOf = (view: Registered, id: string, engine: Engine): ViewPlac
   tables: [...tablesRead(engine.dependencies, view.instance, linksLooked)]
 })
 
-/** What a result shows in a format, and of which state it is. */
+/** A result in a format, with the state that it is of. */
 export interface Shown {
   readonly instance: View
   readonly generation: number
@@ -112,7 +112,7 @@ function* flatOf(instance: View): Slices<ReadonlyArray<unknown>> {
   return pairs
 }
 
-/** What a result shows, with pauses in which it must not change. */
+/** Reads a result with pauses, in which it must not change. */
 function* shownIn(instance: View, format: Format, most: number, spent: () => number): Slices<Shown> {
   yield* instance.arrange()
   const rows = yield* format === "tree" ? treeOf(instance, most, spent) : flatOf(instance)
@@ -169,7 +169,7 @@ export class Registry {
     return this.evaluating.during(watchSlot, look)
   }
 
-  /** What a result shows now, read in one go. */
+  /** Reads a result at once. */
   shown(instance: View, format: Format): Shown {
     return this.evaluating.during(instance.watchSlot, () =>
       drain(shownIn(instance, format, this.resultBytes, this.spent))
@@ -177,8 +177,8 @@ export class Registry {
   }
 
   /**
-   * What an instance shows, read with pauses. A result that changes in one of them is read anew, so the answer is
-   * one state of it, the newest.
+   * Reads an instance's result with pauses. A result that changes in a pause is read anew, so the answer is one state
+   * of it, the newest.
    */
   *instanceSliced(instance: View, format: Format): Slices<Shown> {
     for (let reading = 0; reading < maxReadings; reading++) {
@@ -220,7 +220,7 @@ export class Registry {
     return this.byKey.get(key)
   }
 
-  /** Of the time known here and the one stored in the database the later counts (D14). */
+  /** Notes a view's last activity: the later of the known time and this one from the database (D14). */
   seenActive(key: string, lastActiveAtMs: number): void {
     const view = this.byKey.get(key)
     if (view !== undefined && view.stored.lastActiveAtMs < lastActiveAtMs)

@@ -28,11 +28,11 @@ export interface Incoming {
   readonly position: Omit<StoredPosition, "writes">
   /** Whether a view, by its key, was registered here directly and stays. */
   readonly stays: (key: string) => boolean
-  /** What the database defines, where that is known. */
+  /** Definitions of the database, if they are known. */
   readonly definitions?: Definitions | undefined
 }
 
-/** What it needs of the views service. */
+/** The parts of the views service that replacing uses. */
 export interface Holder extends Planned {
   readonly committer: Committer
   readonly database: Database["Type"]

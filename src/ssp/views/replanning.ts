@@ -19,7 +19,7 @@ export interface Unserved {
   readonly assignment: number | undefined
 }
 
-/** What it needs of the views service. */
+/** The parts of the views service that replanning uses. */
 export interface Planned extends Filling {
   readonly slicer: Slicer
   readonly views: () => Iterable<Registered>

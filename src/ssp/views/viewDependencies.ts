@@ -12,7 +12,7 @@ import type { WatchdogShape } from "../../ports/Watchdog.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import type { CommitContext, Committer } from "./committer.ts"
 
-/** What the service takes from its surroundings besides its ports. */
+/** The surroundings of the service besides its ports. */
 export interface Supervision {
   /** Runs a loop for the life of the scope and is told of its defects. */
   readonly fork: (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>

@@ -44,7 +44,7 @@ export interface ViewLimits extends StreamLimits {
 /** The share of the heap that rows of views may keep: one part of so many. */
 const heapShare = 3
 
-/** What {@link ViewLimits.viewBytesTotal} comes to in a heap of so many bytes. */
+/** Bytes that {@link ViewLimits.viewBytesTotal} allows in a heap of `heapBytes`. */
 export const viewBytesOf = ({ viewBytesTotal }: ViewLimits, heapBytes: number): number =>
   viewBytesTotal > 0 ? viewBytesTotal : Math.floor(heapBytes / heapShare)
 

@@ -381,7 +381,7 @@ class ViewService {
 
   readonly isKnown: Views["Type"]["isKnown"] = (said) => {
     const known = this.registry.get(viewKey(said.id) ?? "")?.stored
-    // What is on its way comes first, and may change the view.
+    // A registration in flight comes first, and may change the view.
     const isFree = known !== undefined && !this.turns.has(known.key) && !this.setAside.of(known, said.id)
     return isFree && isRepeat(known, said)
   }
@@ -498,7 +498,7 @@ class ViewService {
     figuresOf(this.registry, this.engine, this.committer, this.streams, this.edges.counts().waiting, this.setAside.list)
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
 
-  /** What the saved state remembers (D23): the position, and each view's generation at it. */
+  /** Content of the saved state (D23): the position, and each view's generation at it. */
   readonly snapshot = () => ({
     writes: this.committer.position.writes,
     generations: [...this.registry.all()].map((view) => [view.stored.key, generationOf(view)] as const)

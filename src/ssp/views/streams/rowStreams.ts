@@ -51,12 +51,12 @@ interface CachedSnapshot {
 interface Rows {
   readonly instance: View
   list: RowList | undefined
-  /** There where the list cannot be. */
+  /** Why there is no list, if it cannot be built. */
   refused: Ended | undefined
-  /** Of the instance, as the list has it. */
+  /** Generation of the instance that the list shows. */
   generation: number
   errors: string
-  /** What steps behind that have touched. */
+  /** Rows touched by later steps. */
   touched: Map<string, boolean>
   readonly views: Set<Registered>
   waiting: ReadonlyArray<Waiting>
@@ -64,7 +64,7 @@ interface Rows {
   kept: CachedSnapshot | undefined
   /** Characters that are counted among what rows of views keep. */
   charged: number
-  /** When it was last followed; undefined while it is. */
+  /** When the last follower left; undefined while there is one. */
   idleSinceMs: number | undefined
 }
 
