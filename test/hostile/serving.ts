@@ -9,6 +9,7 @@ import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import { afterEach } from "vitest"
 import type { Answer } from "../../kit/checks/http.ts"
 import { until } from "../../kit/processes/Door.ts"
+import type { ListenOptions } from "../../src/host/http/Listener.ts"
 import * as Server from "../../src/host/http/Server.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { fakeViews, node } from "../ssp/fakeViews.ts"
@@ -19,7 +20,7 @@ export interface Served {
   readonly close: () => Promise<void>
 }
 
-export const serve = async (options: Partial<Server.ListenOptions>, views = fakeViews()): Promise<Served> => {
+export const serve = async (options: Partial<ListenOptions>, views = fakeViews()): Promise<Served> => {
   const scope = Effect.runSync(Scope.make())
   const whole = Server.layer({
     host: "127.0.0.1",

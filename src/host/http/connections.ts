@@ -109,6 +109,9 @@ const stopAccepting = (server: Server, done: () => void): void => {
   else (server as Server).close(done)
 }
 
+/** Waits for requests at most so long; `done` gets the number of those that were cut then. */
+export type Finishing = (deadlineMs: number, done: (cut: number) => void) => void
+
 /** Follows requests in flight, so that a stop can be clean. */
 export class Connections {
   /** Open connections, each with its latest response: remembering costs a request nothing to clean up. */
@@ -165,6 +168,30 @@ export class Connections {
       (response): response is ServerResponse =>
         response !== undefined && !response.writableFinished && !response.destroyed
     )
+  }
+
+  /** For requests that are in flight now, while later ones are none of the caller's. */
+  finishing(): Finishing {
+    const open = new Set(this.inFlight())
+    let onEnd = (): void => undefined
+    for (const response of open)
+      response.once("close", () => {
+        open.delete(response)
+        if (open.size === 0) onEnd()
+      })
+    return (deadlineMs, done) => {
+      if (open.size === 0) return done(0)
+      const deadline = setTimeout(() => {
+        onEnd = () => undefined
+        const cut = open.size
+        for (const response of [...open]) response.destroy()
+        done(cut)
+      }, deadlineMs)
+      onEnd = () => {
+        clearTimeout(deadline)
+        done(0)
+      }
+    }
   }
 
   /** Clients open connections ahead of a request; Node takes one on which nothing has come for a request under way. */

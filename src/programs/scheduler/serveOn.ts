@@ -1,7 +1,8 @@
 /**
- * The parts of a scheduler's process: the drivers below its composition, and the server in front of it.
+ * The parts of a scheduler's process: the drivers below its composition, and the listener in front of it.
  */
 import { Effect, Layer } from "effect"
+import { Listener } from "../../host/http/Listener.ts"
 import * as Names from "../../host/http/names.ts"
 import { layerNode } from "../../host/http/readBody.ts"
 import * as Server from "../../host/http/Server.ts"
@@ -40,11 +41,12 @@ export const drivers = (config: SchedulerConfigShape) =>
     }).pipe(Layer.provide(Names.layer))
   )
 
-export const serverOn = (config: SchedulerConfigShape, port: number) =>
-  Server.layer({
+/** The listener of the process. */
+export const listenerOf = (config: SchedulerConfigShape) =>
+  Listener.make({
     ...config,
     host: config.listen.host,
-    port,
+    port: config.listen.port,
     setting: "SVC_SCHEDULER_INGEST_PORT",
     nodePaths,
     stoppingCode: "OVERLOADED",
@@ -52,17 +54,17 @@ export const serverOn = (config: SchedulerConfigShape, port: number) =>
     answersAnybody: config.openTo === "anybody"
   })
 
-/** Serves over stores and drivers until the process is told to stop; `before` is done when all but the server is up. */
+/** Serves over stores and drivers until the process is told to stop; `begun` is done once it answers. */
 export const serveOn = (
   config: SchedulerConfigShape,
   metrics: Telemetry.Layers["metrics"],
-  port: number,
-  before: Effect.Effect<void> = Effect.void
-) => {
-  const server = Layer.unwrapEffect(Effect.as(before, serverOn(config, port)))
-  return Scheduler.serve(config).pipe(
+  listener: Listener,
+  begun: Effect.Effect<void> = Effect.void
+) =>
+  Effect.zipRight(begun, Scheduler.serve(config)).pipe(
     Effect.provide(
-      Layer.mergeAll(server, metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer))
+      Layer.mergeAll(Server.layerOn(listener), metrics, Reload.layer(config.reloadSecrets)).pipe(
+        Layer.provideMerge(Scheduler.layer)
+      )
     )
   )
-}

@@ -10,6 +10,7 @@ import { afterEach, describe, expect, it } from "vitest"
 import { expectError } from "../../../kit/checks/contract.ts"
 import { type Ask, request } from "../../../kit/checks/http.ts"
 import { create } from "../../../kit/data/registration.ts"
+import type { ListenOptions } from "../../../src/host/http/Listener.ts"
 import * as Server from "../../../src/host/http/Server.ts"
 import { Serving } from "../../../src/ports/Front.ts"
 import { fakeViews, node, secret } from "../../ssp/fakeViews.ts"
@@ -20,7 +21,7 @@ afterEach(async () => {
 })
 
 const start = async (
-  options: Partial<Server.ListenOptions>,
+  options: Partial<ListenOptions>,
   env: { readonly [name: string]: string } = {},
   views = fakeViews()
 ): Promise<{ readonly url: string; readonly port: number }> => {
