@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { EventStream, type StreamEvent } from "../../kit/checks/EventStream.ts"
 import { registration } from "../../kit/data/registration.ts"
+import { Callers } from "../../kit/processes/callers.ts"
 import { Collector } from "../../kit/processes/collector.ts"
 import { secret, sleep, until } from "../../kit/processes/Door.ts"
 import * as Postgres from "../../kit/processes/postgres.ts"
@@ -230,12 +231,43 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await follows(n)
   })
 
+  it("D60 a scheduler that begins to lead refuses no connection and cuts none", async () => {
+    const leader = await cluster.leader()
+    const heir = others(leader)
+    await written(leader)
+    const change = { table: "item", op: "UPDATE", id: "item:1", record: { n: -2 } }
+    const late = slow(heir, change)
+    await late.begun
+    const callers = new Callers(heir.url)
+      .ask({ path: "/progress" })
+      .ask({ path: "/info" })
+      .ask({ method: "POST", path: "/ingest", body: { ...change, table: "asked", id: "asked:1" } })
+    try {
+      await until("all of them were answered", () => callers.answers.length > 20)
+      expect(await leader.stop()).toBe(0)
+      await until("the other leads", () => cluster.leads(heir))
+      // A request that the node which stood by had begun to take is answered by it, and its client goes on.
+      expect(await late.status).toBe(503)
+      const before = callers.answers.length
+      await until("all of them are answered by the leader", () => callers.answers.length > before + 20)
+      expect(callers.answers.slice(-6)).toEqual(Array(6).fill("200"))
+    } finally {
+      late.end()
+      await callers.end()
+    }
+    expect(callers.failures).toEqual([])
+    expect(callers.kept.size).toBe(3)
+    expect(["200", "503 NOT_LEADER", "503 OVERLOADED"]).toEqual(expect.arrayContaining([...new Set(callers.answers)]))
+    await startsAgain(leader)
+    await written(heir)
+    await follows(n)
+  })
+
   it("D60 superseded while it stops: what is under way is not answered 200, and it ends with 4", async () => {
     const leader = await cluster.leader()
     const heir = others(leader)
     await written(leader)
     const last = n
-    // A server that stood by has stopped, too.
     const stops = (): number => leader.logs.split("requests and streams to finish").length
     const late = slow(leader, { table: "item", op: "UPDATE", id: "item:1", record: { n: -1 } })
     await late.begun

@@ -130,7 +130,7 @@ const followFiles = (server: Server, tls: Tls) =>
   })
 
 /** A node, as its listener has it. */
-export interface Served {
+interface Served {
   /** Answers each request. */
   readonly answer: RequestListener
   readonly serving: Pick<typeof Serving.Service, "listening" | "stop">

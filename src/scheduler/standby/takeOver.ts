@@ -24,7 +24,7 @@ import * as Standby from "./Standby.ts"
 import * as Tail from "./tail.ts"
 
 /** The layers of the process. `N`: what they need of a node. */
-export interface TakeOverLayers<N, R> {
+interface TakeOverLayers<N, R> {
   /** For requests to other schedulers; built twice, for calls of the process and for those that are handed on. */
   readonly client: Layer.Layer<HttpClient.HttpClient>
   readonly snapshots: (
