@@ -17,7 +17,7 @@ import { snapshotSeqHeader } from "../protocol/wire.ts"
 export interface PeersOptions {
   /** Schedulers of the log that tell of themselves, this one not among them, and which of them leads. */
   readonly members: () => ReadonlyArray<LogMember & { readonly leads: boolean }>
-  /** What they ask for, asked at each call. */
+  /** Secret of the other schedulers, read at each call. */
   readonly secret: () => Redacted.Redacted<string> | undefined
   /** Time until an answer begins; the other side hashes its file before. */
   readonly answerMs: number

@@ -34,7 +34,7 @@ interface Answered extends Pick<Exchange.Answered, "status" | "text"> {
 const unreachable: CallOutcome = { kind: "unreachable" }
 const unavailable: Answer = { kind: "unavailable" }
 
-/** What a call without an answer comes to, by why there is none. */
+/** Outcome of a call without an answer, by the reason. */
 const unreached = (error: unknown): CallOutcome => {
   if (isRefused(error)) return { kind: "unreachable", refused: true }
   return isLost(error)

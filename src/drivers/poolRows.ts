@@ -209,7 +209,7 @@ const epochOf = (value: unknown): number => {
   })
 }
 
-/** What an opening leaves behind. */
+/** Rows that an opening writes. */
 const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyArray<Put> => [
   { kind: "meta", key: "epoch", value: epoch },
   { kind: "meta", key: "log", value: logId },
@@ -261,7 +261,7 @@ interface Engine {
   readonly rows: Effect.Effect<ReadonlyArray<Row>, DatabaseError>
   /** All of them or none. */
   readonly put: (puts: ReadonlyArray<Put>) => Effect.Effect<void, DatabaseError>
-  /** Of the term, where the log has terms; else each opening counts on from the rows. */
+  /** Epoch of the term, if the log has terms; else each opening counts on from the rows. */
   readonly epoch?: number
 }
 

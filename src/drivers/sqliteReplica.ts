@@ -60,7 +60,10 @@ const making =
   () =>
     statements.map((sql): Statement => [sql])
 
-/** What takes a file from one layout to the next, from an empty one on; its number is kept in `user_version`. */
+/**
+ * Steps from each layout of the file to the next, from an empty file on; the number of the layout is kept in
+ * `user_version`.
+ */
 const layouts: ReadonlyArray<ReadonlyArray<Step>> = [
   [
     making([

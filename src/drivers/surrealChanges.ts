@@ -38,7 +38,7 @@ const takenAll = taken.replace(" WHERE id NOT IN $apart", "")
 /** Deletions, which are ours, wake no reader. */
 const written = `LIVE SELECT id FROM ${Schema.changeTable} WHERE $event = 'CREATE'`
 
-/** What the transaction that deletes throws. */
+/** Message that the deleting transaction throws if another service follows the database. */
 const superseded = "svc_superseded"
 
 /**
@@ -132,7 +132,7 @@ const rowsWithin = (answer: Answers[number] | undefined, bytes: number): number 
   return Math.max(1, Math.min(count - 1, Math.floor((count * bytes) / text)))
 }
 
-/** What the statements of a take have answered, the read last. */
+/** Parses the answers of the statements of a take, of which the read is the last. */
 const readFrom = (
   client: SurrealShape,
   answers: Answers,

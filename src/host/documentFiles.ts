@@ -15,7 +15,7 @@ import { isMapping } from "../core/typeGuards.ts"
 import { readText } from "./ConfigFile.ts"
 import { maxDepth, parseText } from "./yamlFile.ts"
 
-/** What a document may be made of; a document beyond it is refused by name. */
+/** Limits of a document; one beyond them is refused by name. */
 const limits = {
   /** Bytes of one file, by how it is written: YAML takes several seconds per MiB to read. */
   jsonBytes: 8 * 1024 * 1024,

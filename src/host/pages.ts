@@ -32,7 +32,7 @@ const own = (): ReadonlyArray<Page> => {
   const files = readdirSync(folder)
     .filter((name) => types[endingOf(name)] !== undefined)
     .map((name) => page(name === "index.html" ? "/" : `/dashboard/${name}`, name, readFileSync(new URL(name, folder))))
-  // What a browser asks for on every page that names no icon, `/docs` for one.
+  // Browsers request this icon on every page that names none, such as `/docs`.
   return [...files, page("/favicon.ico", "icon.svg", readFileSync(new URL("icon.svg", folder)))]
 }
 

@@ -44,7 +44,7 @@ const usage = (args: ReadonlyArray<string>): StartFault => {
   })
 }
 
-/** What each command does; `verify` answers what it found, line by line. */
+/** Action of each command; `verify` returns its findings, line by line. */
 export interface Deeds<A, E, R> {
   readonly serve: Effect.Effect<A, E, R>
   readonly config: Effect.Effect<SchedulerConfigShape, StartFault>

@@ -301,14 +301,14 @@ export interface SchedulerConfigShape extends Plain {
   /** Where the other schedulers of the log reach this one, which listens on this port. */
   readonly advertisedUrl: (port: number) => string
   readonly snapshotSource: SnapshotUrl.SnapshotUrl
-  /** What the other schedulers of the log ask for; undefined: nothing. */
+  /** Secret for calls to the other schedulers of the log; undefined: they ask for none. */
   readonly peerSecret: () => Redacted.Redacted<string> | undefined
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** Names an open server may be asked under. */
   readonly hosts: ReadonlyArray<string> | undefined
-  /** What an SSP is sent now: the secret that has its name and the scope `ssp` (D54), else the one of all. */
+  /** Secret for calls to an SSP: the one with its name and the scope `ssp` (D54), else the one of all. */
   readonly sspSecret: (ssp: string) => Redacted.Redacted<string> | undefined
-  /** Secrets that are let in now; undefined: no secret is asked for. */
+  /** Secrets that are accepted now; undefined: no secret is asked for. */
   readonly bearers: (() => ReadonlyArray<ScopedSecrets.KnownSecret>) | undefined
   /**
    * Secrets that let in to what pages use, and sign its tokens: {@link bearers}, or where no secret is asked for, the
@@ -339,7 +339,7 @@ const at = (content: unknown, path: string): unknown =>
       content
     )
 
-/** What the file says, as environment text; values that are not allowed are faults here, where their key is known. */
+/** Settings of the file as environment text; invalid values are reported as faults here, where their key is known. */
 const fromFile = (
   content: unknown,
   source: ConfigSourceShape,

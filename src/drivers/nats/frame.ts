@@ -37,7 +37,7 @@ export interface Head extends State {
 }
 
 export interface Frame {
-  /** The number of its message in the stream. */
+  /** Number of the frame's message in the stream. */
   readonly at: number
   readonly head: Head
   readonly body: Uint8Array
@@ -117,7 +117,7 @@ export const decode = (at: number, data: Uint8Array): Frame | number | undefined
   }
 }
 
-/** It ends what it is a piece of. */
+/** Whether the frame is the last piece of its message. */
 export const isWhole = ({ head }: Frame): boolean => head.part === head.parts - 1
 
 /** The message with its first piece. */

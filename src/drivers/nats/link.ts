@@ -7,7 +7,7 @@
 import { Effect, Fiber, Schedule } from "effect"
 import { WalFailed } from "../../ports/Wal.ts"
 
-/** What is used of the client's connection. */
+/** The part of the client's connection that is used. */
 export interface Connection {
   readonly info?: {
     readonly version: string
@@ -39,7 +39,7 @@ export interface ApiError {
   readonly description?: string
 }
 
-/** Of the server's answers, as JSON. */
+/** An answer of the server, parsed from JSON. */
 export type Answer = { readonly error?: ApiError } & { readonly [field: string]: unknown }
 
 /** A message of a stream. */
@@ -121,7 +121,7 @@ export class Link {
         )
   }
 
-  /** What a server's refusal means; one whose cause is the server's own state says nothing of the outcome. */
+  /** The failure for a refusal by the server. A refusal caused by the server's own state leaves the outcome open. */
   refusal({ code, description = "no reason given", err_code: errCode = 0 }: ApiError): WalFailed {
     const why = `${description} (${errCode === 0 ? code : errCode})`
     if (full.has(errCode)) return this.failed("full", `it refused: ${why}`)
@@ -142,7 +142,7 @@ export class Link {
     this.held.clear()
   }
 
-  /** What is sent without a connection is lost, and would be waited for in vain. */
+  /** Waits for a connection: a request sent without one is lost, and its answer would be waited for in vain. */
   private get connected(): Effect.Effect<void, WalFailed> {
     const back = Effect.async<void>((resume) => {
       if (!this.isAway) return resume(Effect.void)

@@ -17,7 +17,7 @@ interface ObjectsOptions extends Streams.StreamOptions {
   readonly newId: () => string
 }
 
-/** What an object is, as far as it is used here. */
+/** Metadata of an object, as far as it is used here. */
 interface Meta {
   readonly name: string
   /** Of its pieces. */

@@ -221,7 +221,7 @@ export class Pool {
     return link.failed("damaged", `its stream ${stream} should hold write ${write} of the pool, and it is not there`)
   }
 
-  /** What the frames come to, from the one on that holds the oldest row. */
+  /** Reads the rows from the frames, beginning with the one that holds the oldest row. */
   private get read(): Effect.Effect<void, WalFailed | DatabaseError> {
     return Effect.gen(this, function* () {
       const heap = yield* Heap

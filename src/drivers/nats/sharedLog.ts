@@ -21,7 +21,7 @@ import { Writer } from "./writer.ts"
 interface NatsLogOptions extends Streams.StreamOptions {
   /** Answers another one each time: of a log that is new, of what is written beside it. */
   readonly newId: () => string
-  /** What must be said of an answered write; undefined: what the copies come to. */
+  /** Durability to report for an answered write; undefined: by the number of copies. */
   readonly durability: Durability | undefined
 }
 

@@ -52,7 +52,7 @@ const retryMs = 200
 /** A text column takes no NUL and no half of a pair; as JSON a key has neither, and keeps its beginnings. */
 const keyText = (key: string): string => JSON.stringify(key)
 
-/** What a list of puts comes to: the last one of each row, and beginnings whose other rows go. */
+/** Merges a list of puts: the last put of each row, and the key prefixes whose other rows are deleted. */
 const folded = (puts: ReadonlyArray<Put>) => {
   const rows = new Map<string, Put>()
   const prefixes: Array<Put> = []

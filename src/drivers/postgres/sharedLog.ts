@@ -118,7 +118,7 @@ const memberOf = (row: Row): Told => ({
   agoMs: Number(row.ago)
 })
 
-/** What the server says of itself. */
+/** Properties of the server, as it reports them. */
 interface Server {
   readonly version: number
   readonly fsync: string

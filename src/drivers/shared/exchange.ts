@@ -21,9 +21,8 @@ interface Request {
   /** JSON text. */
   readonly body: string | undefined
   /**
-   * What the name in `url` stands for, as its caller has judged it: the connection goes to one of these, and the name
-   * is not looked up again. Empty where the name is unknown; absent where the URL has an address, or names are not
-   * judged.
+   * Addresses of the name in `url`, as the caller has judged them: the connection goes to one of these, and the name is
+   * not looked up again. Empty if the name is unknown; absent if the URL holds an address, or names are not judged.
    */
   readonly addresses?: ReadonlyArray<string> | undefined
 }

@@ -19,7 +19,7 @@ interface Answering<E> {
   readonly open: (heard: Heard) => Flow
   /** Fails for another status than 200, whose text it is given. */
   readonly refused: (status: number, headers: Head[1], text: string) => E
-  /** It broke off, or never came. */
+  /** The error for an answer that broke off or never came. */
   readonly broken: (error: unknown) => E
 }
 

@@ -15,7 +15,7 @@ const resolvedForMs = 10_000
 const unknownForMs = 1000
 const maxResolved = 1000
 
-/** What a URL's name stands for now, and what follows from it. */
+/** Addresses of a URL's name now, and the judgement about them. */
 export interface Judged {
   /** Undefined where the URL has an address. */
   readonly addresses: ReadonlyArray<string> | undefined

@@ -7,7 +7,10 @@
 
 const unkeepable = /[\u0000\ud800-\udfff]/
 
-/** As it is, or, where UTF-8 or a store that ends at U+0000 would lose some of it, as JSON, which no id begins like. */
+/**
+ * The text as it is stored: unchanged, or as JSON if UTF-8 or a store that ends at U+0000 would lose part of it. No id
+ * begins like JSON text.
+ */
 export const kept = (text: string): string =>
   (unkeepable.test(text) && /\u0000|\p{Cs}/u.test(text)) || text.startsWith('"') ? JSON.stringify(text) : text
 

@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 
-/** What is wrong where a scheduler does not take the secret of an SSP. */
+/** Message about a scheduler that does not take the secret of an SSP. */
 export const whySecret = (status: number): string =>
   status === 401 || status === 403
     ? ": the scheduler does not take this SSP's SVC_SCHEDULER_AUTH_SECRET (its SVC_SCHEDULER_AUTH_SECRET or SVC_AUTH_SECRETS has another, or without the scope)"

@@ -33,7 +33,7 @@ export const sorted = (error: unknown): SqliteFailure => {
   return { reason, message: code === "" ? message : `${message} (${codes.at(-1)})` }
 }
 
-/** What SQLite says, as the error of a store. */
+/** An error of SQLite as the error of a store. */
 export const failure = (error: unknown): DatabaseError => {
   if (error instanceof DatabaseError) return error
   const { message, reason } = sorted(error)

@@ -22,7 +22,7 @@ export interface Link {
   readonly write: (statements: ReadonlyArray<Statement>) => void
 }
 
-/** What SQLite says, as this port's error. */
+/** An error of SQLite as this port's error. */
 export const failure = (error: unknown): ReplicaError => {
   if (error instanceof ReplicaError) return error
   const { message, reason } = sorted(error)

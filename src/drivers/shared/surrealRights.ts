@@ -41,7 +41,7 @@ const probe = (tables: ReadonlyArray<string>): string =>
 
 const actions = ["create", "update", "delete"]
 
-/** What the counts say is missing, a table a text. */
+/** Missing rights by the counts, one text for each table. */
 const lacking = (tables: ReadonlyArray<string>, counts: ReadonlyArray<string>): ReadonlyArray<string> =>
   tables.flatMap((table, i) => {
     const missing = actions.filter((_, n) => counts[i * actions.length + n] !== "1")

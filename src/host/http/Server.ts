@@ -25,7 +25,7 @@ import * as TlsServer from "./tlsServer.ts"
 /** Beside the dashboard's files: what describes the service and holds no data. */
 const openPages = ["/docs", "/openapi.json"]
 
-/** What a request gets that comes while the process stops. */
+/** Answer to a request that arrives while the process stops. */
 const stoppingAnswer = (code: "SSP_NOT_READY" | "OVERLOADED"): Answer => ({
   status: 503,
   headers: { connection: "close", ...(code === "OVERLOADED" ? { "retry-after": "1" } : {}) },
@@ -66,8 +66,8 @@ const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): 
 })
 
 /**
- * What every request meets first: a process that stops, a limit that is reached, a request that names no host, a caller
- * that may not ask.
+ * Admission of requests, before any route: refuses while the process stops, at a limit, and requests that name no host
+ * or whose caller may not ask.
  */
 const makeAdmission = (
   { isStopping, limits, options, rate }: Pick<Listener, "isStopping" | "limits" | "options" | "rate">,

@@ -12,7 +12,7 @@ import type { Socket } from "node:net"
 import { Server as TlsServer } from "node:tls"
 import { clientOf } from "../../core/access/rateLimit.ts"
 
-/** What a chunk takes besides its bytes, so that a body in tiny pieces is not free. */
+/** Bytes counted for a chunk beside its content, so that a body in tiny pieces is not free. */
 const chunkOverhead = 128
 
 interface BodyBounds {
@@ -22,7 +22,7 @@ interface BodyBounds {
   readonly perAddress: number | undefined
 }
 
-/** What an SSP takes beyond the largest body, and an eighth for the overhead of chunks: one body always fits. */
+/** Bytes that an SSP holds beyond its largest body and an eighth for the overhead of chunks: one body always fits. */
 const envelopeBytes = 65_536
 
 /** Parts of the bound that one address gets before it has shown a secret. */
@@ -38,10 +38,10 @@ export const boundsOf = (total: number, maxBodyBytes: number, isOpen: boolean): 
 
 const accounts = new WeakMap<Socket, Account>()
 
-/** Of the connection a request came by; undefined where its server counts nothing. */
+/** Account of the connection of a request; undefined if its server counts nothing. */
 export const accountOf = ({ socket }: IncomingMessage): Account | undefined => accounts.get(socket)
 
-/** What one connection holds. */
+/** Bytes that one connection holds. */
 class Account {
   private held = 0
   private closed = false
@@ -59,7 +59,7 @@ class Account {
     return refused
   }
 
-  /** What {@link take} was asked for `chunks` of together `bytes` is no longer held. */
+  /** Gives back what {@link take} reserved for `chunks` chunks of `bytes` bytes together. */
   giveBack(bytes: number, chunks: number): void {
     const freed = Math.min(this.held, bytes + chunks * chunkOverhead)
     this.held -= freed

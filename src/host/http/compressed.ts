@@ -36,7 +36,7 @@ const weakened = ({ etag, ...headers }: Headers): Headers =>
 
 type Call<A> = (...args: ReadonlyArray<unknown>) => A
 
-/** What is written to the response from now on leaves it compressed. */
+/** Compresses all that is written to the response from now on. */
 const compress = (response: ServerResponse): void => {
   const write = response.write.bind(response) as Call<boolean>
   const end = response.end.bind(response) as Call<ServerResponse>

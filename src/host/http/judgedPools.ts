@@ -64,7 +64,7 @@ export class JudgedPools {
     await Promise.all(all.map((pool) => pool.destroy()))
   }
 
-  /** What it carries ends first. */
+  /** Closes a pool once its requests have ended. */
   private leave(origin: string, { pool }: OriginPool): void {
     this.byOrigin.delete(origin)
     this.leaving.add(pool)

@@ -87,6 +87,6 @@ export const judgeTls: NonNullable<ConfigSourceShape["judgeTls"]> = (material, n
   }
 }
 
-/** What a connection is made with, on either side. */
+/** TLS options of a connection, on either side. */
 export const contextOf = ({ ca, cert, key }: TlsMaterial) =>
   ({ cert, key, minVersion, ...(ca === undefined ? {} : { ca }) }) as const

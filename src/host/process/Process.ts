@@ -76,5 +76,5 @@ export const endWithin = (fault: StartFault, ms: number): Effect.Effect<void> =>
     }, ms).unref()
   })
 
-/** What stands behind the program's name on the command line. */
+/** Arguments of the command line, behind the program's name. */
 export const args = (): ReadonlyArray<string> => process.argv.slice(2)

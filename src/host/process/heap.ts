@@ -21,7 +21,7 @@ import { collected, limitOf, type Memory, machineBytesOf, unusedMemory } from ".
 import { Heap, unwatchedHeap } from "../../ports/ProcessFigures.ts"
 
 const mebibyte = 2 ** 20
-/** What V8 adds to `--max-old-space-size` for young objects: three halves of the largest size. */
+/** Bytes that V8 adds to `--max-old-space-size` for young objects: three halves of the largest size. */
 const youngBytes = 48 * mebibyte
 /** Between two collections that are asked for while the heap is full, and how many times as long as the last took. */
 const pauseMs = 1_000
@@ -83,7 +83,7 @@ class OldSpace {
 
   look(): void {
     const now = oldPages()
-    // What a collection has just freed is free by chance.
+    // Memory that a collection has just freed is free by chance.
     if (!this.isCollected && now.all > this.before.all) this.unfit = now.free
     this.isCollected = false
     this.before = now

@@ -51,7 +51,7 @@ const bearerOf = (secret: string, made: boolean): Effect.Effect<string, never, S
 
 interface Told {
   readonly url: string
-  /** What curl needs besides the address, with a blank in front. */
+  /** Options of curl beside the address, with a leading blank. */
   readonly options: string
   readonly secret: string | undefined
   readonly bearer: string

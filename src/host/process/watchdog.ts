@@ -36,7 +36,7 @@ const mostSlots = 1_000_000
 /** Besides those that are registered: those on their way, and those that were given back lately. */
 const spare = 1024
 
-/** What the process before this one left: the file is there when it ended in the middle of an evaluation. */
+/** Reads the file of the process before this one, which exists if it ended in the middle of an evaluation. */
 const readUnfinished = (path: string): Unfinished | undefined => {
   if (!existsSync(path)) return undefined
   const left = JSON.parse(readFileSync(path, "utf8")) as {

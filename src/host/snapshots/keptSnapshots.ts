@@ -57,7 +57,7 @@ class KeptSnapshots implements SnapshotsShape {
         .map((each): Offer => ({ from: this.store.shown(each.name), open: this.open(each) }))
     )
 
-  /** When it was written, where it is what its name says. */
+  /** Time at which a snapshot was written; undefined if its content does not match its name. */
   private proved({ name, sha256 }: KeptSnapshot): Effect.Effect<number | undefined, SnapshotFailed> {
     return Effect.flatMap(this.store.open(name), ({ content, writtenAt }) =>
       Effect.map(Files.sha256Of(content), (read) => (read === sha256 ? writtenAt : undefined))
@@ -98,7 +98,7 @@ class KeptSnapshots implements SnapshotsShape {
       ).pipe(Effect.scoped)
       const written = parseName(name)!
       if ((yield* this.proved(written)) === undefined) {
-        // It never counted, and another one is written soon.
+        // The damaged snapshot never counted as a copy, and another is written soon.
         yield* store.remove([name])
         return yield* new SnapshotFailed({
           reason: "damaged",

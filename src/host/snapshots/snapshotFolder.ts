@@ -12,7 +12,7 @@ import * as Files from "./snapshotFiles.ts"
 interface SnapshotFolderOptions {
   readonly folder: string
   readonly logId: string
-  /** Of the scheduler that writes. */
+  /** Name of the scheduler that writes. */
   readonly name: string
 }
 
@@ -78,7 +78,7 @@ export const make = (options: SnapshotFolderOptions): Effect.Effect<SnapshotStor
   Effect.as(
     Files.trying(`${options.folder} (SVC_SNAPSHOT_URL)`, async () => {
       await fs.mkdir(options.folder, { recursive: true, mode: 0o700 })
-      // What this scheduler left when it was killed as it wrote.
+      // Removes the partial file that this scheduler left if it was killed while writing.
       await fs.rm(join(options.folder, `svc-${options.logId}-${options.name}.part`), { force: true })
     }),
     new SnapshotFolder(options)

@@ -86,7 +86,7 @@ const through = (now: () => ReplicaShape): ReplicaShape => ({
   clear: Effect.suspend(() => now().clear)
 })
 
-/** What is open of the file: connections, and a handle beside them. */
+/** Open handles of the file: connections, and one beside them. */
 interface Opened extends SqliteReplica.Filed {
   readonly scope: Scope.CloseableScope
   readonly handle: fs.FileHandle

@@ -41,7 +41,7 @@ const send = (
     )
   )
 
-/** What a live query of this connection tells, until that is enough. */
+/** Reports notifications of a live query of this connection, until `heard` returns `enough`. */
 const hear = (link: SurrealLink, query: string, heard: () => "more" | "enough"): Effect.Effect<void, SurrealError> =>
   Effect.async((resume) => {
     const ended = new SurrealError({ reason: "unreachable", message: "the live query ended", uncertain: false })

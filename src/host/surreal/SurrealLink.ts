@@ -71,7 +71,8 @@ export class SurrealLink {
   private readonly db: Surreal
   #broken = false
   /**
-   * What the engine has not answered yet. To close one that is in this process under a request ends the whole process.
+   * Requests that the engine has not answered yet. Closing an engine in this process during a request would end the
+   * whole process.
    */
   readonly #pending = new Set<Promise<unknown>>()
   #wire: Wire | undefined

@@ -17,7 +17,7 @@ import * as CborReader from "../../core/surql/values/cbor/cborReader.ts"
 import * as CborWriter from "../../core/surql/values/cbor/cborWriter.ts"
 import { isObj, Uuid, type Value } from "../../core/surql/values/value.ts"
 
-/** What a connection wants to know of its engine. */
+/** Callbacks of an engine to its connection. */
 export interface Watch {
   readonly failed: (error: unknown) => void
   /** Throws where the server's version is none that this service works with. */

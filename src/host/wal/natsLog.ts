@@ -25,7 +25,7 @@ export interface NatsLogAddress {
 
 interface Closable extends Connection {
   readonly close: () => Promise<void>
-  /** What happens to it; ends with it. */
+  /** Events of the connection; ends with it. */
   readonly status: () => AsyncIterable<{ readonly type: string }>
 }
 

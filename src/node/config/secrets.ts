@@ -6,17 +6,17 @@
  */
 import * as Settings from "../../core/settings/settings.ts"
 
-/** What became of one secret, or of the files of TLS; the value itself is never told. */
+/** Result of reading one secret, or the TLS files, anew; the value itself is never told. */
 export interface Reloaded {
   readonly what: "secret" | "certificate"
-  /** Where it comes from: a `_FILE` variable or a key of the configuration file. */
+  /** Origin: a `_FILE` variable or a key of the configuration file. */
   readonly name: string
   readonly outcome: "changed" | "unchanged" | { readonly fault: string }
   /** About the secret in force now. */
   readonly warnings?: ReadonlyArray<string> | undefined
 }
 
-/** What was read anew, and what there is to say about it. */
+/** A value that was read anew, with the results to report. */
 interface Reread<A> {
   readonly value: A
   readonly warnings?: ReadonlyArray<string>

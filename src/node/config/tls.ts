@@ -16,7 +16,7 @@ export interface TlsSettings {
 }
 
 export interface Tls {
-  /** What the files held when they were last read and could be used. */
+  /** Content of the files when they were last read and usable. */
   readonly current: () => TlsMaterial
   /** Nodes show each other certificates of one authority. */
   readonly isMutual: boolean

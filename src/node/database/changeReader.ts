@@ -82,7 +82,7 @@ interface ReaderSettings {
   readonly warnMs: number
 }
 
-/** What can be said of the reader in a moment. */
+/** Figures of the reader that cost nothing to read. */
 export interface ReaderFigures {
   /** Whether the database has a change table; undefined until it was asked. */
   readonly installed: boolean | undefined
@@ -118,7 +118,7 @@ const calmMs = 5_000
 const absentMs = 1_000
 const closedMs = 50
 const failing = { baseMs: 50, capMs: 2_000 }
-/** What could not be read is asked for again after this. */
+/** Milliseconds after which an unreadable record is read again. */
 const unreadableMs = 30_000
 const smallest = 100
 
@@ -149,7 +149,7 @@ export class ChangeReader<E extends { readonly message: string }> {
   private manyAtMs = -calmMs
   private wholeAtMs: number | undefined
   private behind: string | undefined
-  /** What is read is applied before anything else is read: nothing older may be put over it. */
+  /** One read at a time: it is applied before the next, so that no older state overwrites a newer one. */
   private readonly turn = Effect.unsafeMakeSemaphore(1)
   /** Open while rows may have been written since the last read began. */
   private readonly bell = Effect.unsafeMakeLatch(false)
@@ -289,7 +289,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     })
   }
 
-  /** What is written from now on is one step again, however large the records were that waited. */
+  /** Resets the size of a read: changes from now on are one step again, however large the records were that waited. */
   private caughtUp(): void {
     this.size = this.max
     this.step?.close(true)

@@ -34,7 +34,7 @@ const nodesOf = ({ children = [], count, hash, seq, table }: typeof Wire.Node.Ty
 
 const placeText = ({ index, level }: IntegrityNode): string => `${level}/${index}`
 
-/** What the writer knows of a table. */
+/** Progress of the writer in a table. */
 interface Progress {
   /** Stamp of the hashes last written, and of those seen at the last turn. */
   wrote: number | undefined

@@ -25,15 +25,15 @@ export interface Suspect<K extends Compare.Known, S> extends Compare.Difference<
 }
 
 /**
- * What is compared: `K` a record as it is known, `S` also one that is known to be deleted, `R` and `W` what reading it
- * and repairing it fail with.
+ * One side of a compare. `K`: a record as it is known; `S`: also a record known to be deleted; `R` and `W`: errors of
+ * reading and of repairing.
  */
 export interface Side<K extends Compare.Known, S, R, W> {
   /** Records read at once at most. */
   readonly chunkSize: number
   /** Fails while memory has no room for a further stretch; asked before each one while the node serves. */
   readonly room: Effect.Effect<void, W>
-  /** What the database declares, as every compare begins. */
+  /** Takes over the declarations of the database as every compare begins. */
   readonly declare: (tables: ReadonlyArray<UpstreamTable>) => void
   readonly names: Effect.Effect<ReadonlyArray<string>, R>
   /** Records of the table between the ends of the stretch. */
@@ -49,7 +49,7 @@ export interface Side<K extends Compare.Known, S, R, W> {
   readonly repair: (suspects: ReadonlyArray<Suspect<K, S>>) => Effect.Effect<ReadonlyArray<RecordId>, W>
 }
 
-/** What a compare did. */
+/** Result of a compare. */
 export interface Compared {
   /** Records of the database that were compared. */
   readonly compared: number
@@ -142,7 +142,7 @@ export const roomToCompare = <E>(heap: HeapShape, refusal: (message: string) => 
     return isReadable(memory) ? Effect.void : Effect.fail(refusal(noRoomToRead(memory, "a compare goes on")))
   })
 
-/** What the log says of compares that fail: a lack of memory once, until a compare comes to its end. */
+/** Log lines about failed compares: a lack of memory is logged once, until a compare completes. */
 export const failures = () => {
   let isShort = false
   return {
@@ -288,7 +288,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
       const { momentMs, side } = this.parts
       yield* Effect.sleep(Duration.millis(momentMs))
       const states = yield* side.states(suspects.map(({ id }) => id))
-      // What has moved since is being told of: it is none of ours.
+      // A record that changed since is delivered by its own change, so it is no difference.
       const unmoved = suspects
         .filter(({ id, known }) => side.unmoved(known, this.knownAs(states.get(id.text))))
         .map(({ id }) => id)
@@ -297,7 +297,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
     })
   }
 
-  /** What differs among these records. */
+  /** The differences among these records. */
   private look(ids: ReadonlyArray<RecordId>): Effect.Effect<ReadonlyArray<Suspect<K, S>>, UpstreamError | R> {
     return Effect.gen(this, function* () {
       const { side, upstream } = this.parts

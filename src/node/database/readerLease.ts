@@ -21,7 +21,7 @@ interface LeaseSettings {
   /** Its name, which services that stand by are told. */
   readonly name: string
   readonly ttlMs: number
-  /** What it does until the lease is its own, for the log. */
+  /** What the service does until it has the lease, for the log. */
   readonly meanwhile: string
 }
 

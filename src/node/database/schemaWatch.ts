@@ -90,7 +90,7 @@ export const cautionsOf = (
 /** How many warnings an overview holds. */
 const maxShown = 50
 
-/** What an operator is to see of the database: tables whose views do not follow each write, and a reader that lags. */
+/** Warnings about the database for an operator: tables whose views do not follow each write, and a reader that lags. */
 export const warningsOf = (
   tables: Parameters<typeof cautionsOf>[0],
   reader: Pick<ReaderFigures, "behind"> | undefined
@@ -197,7 +197,7 @@ export class SchemaWatch {
     return Effect.gen(this, function* () {
       const { tables } = schema
       const given = this.mayDefine(schema) ? yield* this.welcome(before, tables) : new Set<string>()
-      // What was written to them before was not announced.
+      // Earlier writes to these tables were not announced.
       for (const name of given) {
         this.replaced.delete(name)
         this.fresh.add(name)

@@ -62,7 +62,7 @@ export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }
   return { status, body }
 }
 
-/** What a client is told of a fault of the node's own. */
+/** Answer to a client for a fault of the node's own. */
 export const internal = toAnswer({ code: "INTERNAL", message: "a fault of the service itself; its log says more" })
 
 /** A value whose integers go out with all their digits. */
@@ -105,7 +105,7 @@ const faultsOf = (error: ParseResult.ParseError): ReadonlyArray<{ readonly path:
   return [...byPath].map(([path, reason]) => ({ path, reason }))
 }
 
-/** What a schema of the contract does not take. */
+/** Answer to a request that a schema of the contract refuses. */
 export const undecodable = (error: ParseResult.ParseError) => invalidRequest(faultsOf(error))
 
 const decodable = (path: string): boolean => {

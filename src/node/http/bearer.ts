@@ -9,7 +9,7 @@ import { hashOf, type KnownSecret, reserved } from "../../core/access/scopedSecr
 import type { Scope } from "../../core/access/scopes.ts"
 import type { Caller } from "../../protocol/access.ts"
 
-/** What a caller sends. */
+/** Value of the `Authorization` header for a secret. */
 export const bearerOf = (secret: Redacted.Redacted<string>): string => `Bearer ${Redacted.value(secret)}`
 
 /** Takes the same time wherever the first difference is; how long the wrong guess was may show. */
@@ -21,7 +21,7 @@ const sameText = (given: string, expected: string): boolean => {
 
 const scheme = /^bearer +/i
 
-/** What is behind `Bearer`; undefined where the header is of another scheme. */
+/** Token behind `Bearer`; undefined for a header of another scheme. */
 export const givenIn = (authorization: string | undefined): string | undefined => {
   const match = authorization === undefined ? null : scheme.exec(authorization)
   return match === null ? undefined : authorization!.slice(match[0].length).trimEnd()

@@ -269,7 +269,7 @@ class Request implements Call {
   }
 }
 
-/** What serves the contract. */
+/** Makes the function that serves the contract. */
 export const make = ({
   api,
   routes,

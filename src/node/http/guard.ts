@@ -7,7 +7,7 @@ import type { Asked } from "../../ports/Front.ts"
 import type { Judged, makeJudge } from "./bearer.ts"
 import { callerByTicket, callerOf, type ViewTokens } from "./viewTokens.ts"
 
-/** What is asked, as far as a guard looks at it. */
+/** The part of a request at which a guard looks. */
 interface Wanted {
   readonly endpoint: string
   readonly scope: Scope

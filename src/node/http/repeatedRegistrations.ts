@@ -74,7 +74,7 @@ export class UnderWay extends Context.Tag("node/UnderWay")<UnderWay, UnderWaySha
   })
 }
 
-/** What a node gives for those that say again what is known. */
+/** The parts of a node that answer repeated registrations. */
 interface RepeatParts {
   readonly nowMs: () => number
   readonly underWay: UnderWayShape
@@ -82,7 +82,9 @@ interface RepeatParts {
   readonly answer: (said: RepeatedRegistration.ParsedRegistration, reply: Reply, pass: () => void) => boolean
 }
 
-/** What a route of registrations tries first: most of them say again what is known, since a view lives on by them. */
+/**
+ * The first attempt of a registration route: most registrations only repeat what is known, to keep their view alive.
+ */
 export const first =
   ({ answer, nowMs, underWay }: RepeatParts) =>
   ({ json }: Pick<Call, "json">, reply: Reply, pass: () => void): void => {

@@ -62,12 +62,12 @@ interface ByEffect<E extends Endpoint> {
   readonly first?: (call: Omit<CallOf<E>, "payload">, reply: Reply, pass: () => void) => void
 }
 
-/** What the effect answers is written as the contract declares it. */
+/** A route whose effect returns a value, which is encoded as the contract declares. */
 interface ByValue<E extends Endpoint, ApiError> extends ByEffect<E> {
   readonly value: Handler<E, ApiError, HttpApiEndpoint.HttpApiEndpoint.Success<E>>
 }
 
-/** What the effect answers is the response. */
+/** A route whose effect returns the response itself. */
 interface ByResponse<E extends Endpoint, ApiError> extends ByEffect<E> {
   readonly response: Handler<E, ApiError, Given>
 }
@@ -76,7 +76,7 @@ interface ByCallback<E extends Endpoint> {
   readonly answer: (call: CallOf<E>, reply: Reply) => void
   /** The route reads the text of the body itself. */
   readonly isRaw?: boolean
-  /** Where it is not the server's bound. */
+  /** Largest body of this route; absent for the server's limit. */
   readonly maxBodyBytes?: number
   /** Takes a body that goes on, of the media type of a feed and no length, line by line. */
   readonly lines?: (call: Call) => (line: string) => boolean

@@ -43,7 +43,7 @@ export interface Entry {
   readonly route: AnyRoute
 }
 
-/** What a request names. */
+/** The endpoint that a request names. */
 export interface Found {
   readonly entry: Entry
   readonly params: { readonly [name: string]: string | undefined }

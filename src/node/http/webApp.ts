@@ -68,7 +68,7 @@ class PulledSink implements Sink {
     }
     if (give()) return
     this.wake = () => void give()
-    // What is written in answer to this wakes it.
+    // The callback may write more bytes, which wake the reader.
     this.drained()
   })
 }

@@ -21,7 +21,9 @@ const hashes = (html: string): ReadonlyArray<string> =>
     ([, script]) => `'sha256-${Encoding.encodeBase64(sha256(new TextEncoder().encode(script)))}'`
   )
 
-/** Nothing from elsewhere, no frames, no forms; styles may be inline, which plots and Swagger's page need. */
+/**
+ * Content security policy: no other origins, frames or forms; styles may be inline, as plots and Swagger's page need.
+ */
 const policy = (html: string): string =>
   [
     "default-src 'none'",

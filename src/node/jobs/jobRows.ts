@@ -56,5 +56,5 @@ export const toLease = (row: Value): Lease | undefined => {
 
 export const fromError = (error: Job.JobError): Obj => ({ ...error })
 
-/** What tells one content of a record from another. */
+/** Hash that tells one content of a record from another. */
 export const digest = (record: Obj): string => blake3(Encode.encode(record)).slice(0, 32)

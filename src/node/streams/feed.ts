@@ -52,7 +52,7 @@ export class Follower {
     readonly taker: Taker,
     /** Told before anything of the buffer, one by one: a snapshot. */
     private readonly first: ReadonlyArray<ViewEvent>,
-    /** Of the next delta it gets, counted from the first the feed ever had. */
+    /** Number of the next delta it gets, counted from the feed's first delta. */
     public at: number
   ) {}
 

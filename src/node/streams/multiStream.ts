@@ -81,7 +81,7 @@ const event = (name: string, data: unknown): Uint8Array =>
 const refusal = ({ code, message }: WireError | PermissionRefused): Uint8Array => event("refused", { code, message })
 
 export class MultiStream {
-  /** By number; undefined where a view is over or was dropped. */
+  /** Places by number; undefined where a view is over or was dropped. */
   private readonly places: Array<Place | undefined> = []
   /** Whether the client has taken what it was given. */
   private keepsUp = true

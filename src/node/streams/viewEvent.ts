@@ -37,7 +37,7 @@ export const endOf = (reason: EndReason, message?: string): ViewEvent => ({
 
 const encoder = new TextEncoder()
 
-/** What stands before the JSON of its data. */
+/** Lines of an event before the JSON of its data. */
 export const headOf = ({ event, id }: ViewEvent): string =>
   `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: `
 

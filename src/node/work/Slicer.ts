@@ -149,7 +149,7 @@ export class Slicer {
 
   private stepFirst(entry: Entry, until: number): void {
     const done = entry.goOn(until)
-    // It may have been abandoned by what it caused, and is the first no longer.
+    // The entry may have been abandoned by a callback of its own slice, and is then no longer the first.
     if (this.entries[0] === entry) this.entries.shift()
     if (!done) this.entries.push(entry)
   }

@@ -7,7 +7,7 @@
 
 /** How one queue weighs, bounds and commits its work. */
 export interface GroupCommitOptions<W> {
-  /** What a work counts against `maxPending` and `maxBatch`. */
+  /** Size of a work, as counted against `maxPending` and `maxBatch`. */
   readonly sizeOf: (work: W) => number
   /** Total size that may wait; an empty queue takes any work. */
   readonly maxPending: number
@@ -47,7 +47,7 @@ export class GroupCommit<W extends object> {
     return this.pending
   }
 
-  /** Nothing waits and nothing is being committed. */
+  /** Whether no work waits or is being committed. */
   get idle(): boolean {
     return !this.busy && this.queue.length === 0
   }

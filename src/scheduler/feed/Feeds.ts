@@ -81,7 +81,7 @@ class Feed {
   private keepsUp = true
   private isReading = false
   isOver = false
-  /** What the SSP has said, and what the pool was told. */
+  /** `said`: position that the SSP has acknowledged; `told`: position that the pool was told. */
   private said = -1
   told = -1
   /** Answers of `/ingest` wait for this SSP. */
@@ -282,8 +282,8 @@ class Open implements FeedsShape {
   }
 
   /**
-   * What the last feed passed over without a word that has arrived counts as applied, so that the log may have been cut
-   * behind it.
+   * Positions that the last feed skipped without a watermark that arrived count as applied, so that the log may have
+   * been cut behind them.
    */
   private startOf(asked: FeedAsked): number {
     return this.lastOnes.get(asked.registration)?.nextAfter(asked) ?? asked.after
@@ -396,7 +396,7 @@ const make: Effect.Effect<FeedsShape, never, Pool | Turn | Serving | Scope.Scope
   const settle = (): void => {
     if (isDue) return
     isDue = true
-    // What several SSPs say in one turn is one command.
+    // Acknowledgements of several SSPs in one turn are one command.
     turn.next(() => {
       isDue = false
       open.settle()

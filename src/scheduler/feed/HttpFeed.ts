@@ -22,8 +22,8 @@ const noTables = Answers.invalidRequest([
 ])
 
 /**
- * What a line says; undefined where it says anything else. Judged by hand: a schema names each fault, which takes
- * longer than all the rest, and no fault of a line is answered.
+ * Parses the acknowledgement in a line; undefined if it is none. Parsed by hand: a schema would name each fault, which
+ * takes longer than all the rest, and no fault of a line is answered.
  */
 const wordIn = (line: string): typeof Wire.SspApplied.Type | undefined => {
   try {

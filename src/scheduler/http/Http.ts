@@ -304,7 +304,7 @@ const guards = Effect.gen(function* () {
   }
 })
 
-/** What an operator asks about this process itself. */
+/** Paths that an operator asks about this process itself. */
 const own = /^\/(?:livez|metrics|progress)(?:\?|$)/
 
 /**

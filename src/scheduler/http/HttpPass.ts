@@ -25,7 +25,7 @@ import * as ViewOwner from "../pool/viewOwner.ts"
 /** Dots alone would be a step of a path where the id is asked for at an SSP. */
 export const isStep = (id: string): boolean => /^\.{1,2}$/.test(id)
 
-/** It may come behind an event that is cut in two. */
+/** The last event of a stream, which may follow an event that was cut in two. */
 const lastOf = (reason: EndReason): Uint8Array =>
   Bytes.joined([new TextEncoder().encode("\n\n"), bytesOf(endOf(reason))])
 
@@ -34,7 +34,7 @@ interface Asked {
   readonly errors?: "kinds" | undefined
 }
 
-/** What a request asks of a view. The SSP sees the scheduler's secret, so it is told what the caller may see. */
+/** Query of the passed-on request. The SSP sees the scheduler's secret, so it is told how much the caller may see. */
 const queryOf = ({ errors, format }: Asked, sees: Sees): string => {
   const asked = [
     ...(format === undefined ? [] : [`format=${format}`]),

@@ -52,7 +52,7 @@ interface Taking {
   readonly holds?: Holds | undefined
   /** The caller needs the changes durable only, and does not wait for SSPs. */
   readonly answers?: "durable" | undefined
-  /** They are one step: SSPs show all of them at once. */
+  /** Whether the changes are one step, which SSPs show at once. */
   readonly asOne?: boolean | undefined
 }
 
@@ -63,14 +63,14 @@ interface Work extends Taking {
   readonly arrived: ReadonlyArray<Event.Arrived>
   /** Which declarations have typed those that name no types. */
   readonly typedBy: number
-  /** What the database defines from here on, where that is what its one change says. */
+  /** Definitions of the database from here on, if the one change holds them. */
   readonly defines?: string | undefined
   /** The trace its changes belong to. */
   readonly trace?: string | undefined
   readonly done: (outcome: Either.Either<Ingested, Refusal>) => void
 }
 
-/** What has been logged and not yet applied to the replica: nothing goes on before it is. */
+/** A batch that is logged and not yet applied to the replica: no other is logged before it is. */
 interface Owed {
   readonly records: ReadonlyArray<ReplicaRecord>
   readonly lines: ReadonlyArray<string>
@@ -175,13 +175,13 @@ class Owing {
 interface Made extends Event.Arrived {
   readonly record: ReplicaRecord
   readonly trace: string | undefined
-  /** What the record was before. */
+  /** State of the record before the change. */
   readonly was: Version.Known | undefined
-  /** The next one belongs to the same step. */
+  /** Whether the next change belongs to the same step. */
   continues: boolean
 }
 
-/** What a batch becomes: changes in order, and how many each caller has. */
+/** A batch prepared for the log: changes in order, and the number of each caller's. */
 interface Plan {
   readonly made: ReadonlyArray<Made>
   readonly counts: ReadonlyArray<number>
@@ -249,7 +249,7 @@ class Pipeline {
     return this.group.waiting
   }
 
-  /** Nothing is being logged and nothing waits for it. */
+  /** Whether nothing is being logged or waits for it. */
   get idle(): boolean {
     return this.group.idle
   }
@@ -289,7 +289,7 @@ class Pipeline {
     Effect.tapError((error) => Effect.logError(error.message))
   )
 
-  /** What was typed before the database defined something else is typed as SSPs will, which get it behind that. */
+  /** Types changes anew that were typed by older definitions: SSPs get them behind the new ones. */
   private retyped(batch: ReadonlyArray<Work>): ReadonlyArray<Work> {
     const { count, schema } = this.parts.declared
     const typedBy = count()

@@ -52,7 +52,7 @@ export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
     readonly hasRun: (change: Change, was: Known | undefined) => boolean
     /** `from`: where the first one will stand in the log. */
     readonly assign: (changes: ReadonlyArray<Changing>, from: number) => Effect.Effect<Assigned>
-    /** What the replica has just taken over. */
+    /** Called with the records that the replica has just taken over. */
     readonly moved: (records: ReadonlyArray<ReplicaRecord>) => Effect.Effect<void>
   }
 >() {
@@ -70,7 +70,7 @@ export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
     )
 }
 
-/** What jobs looked like whenever they were taken up since their creation, of the last ones. */
+/** Digests of the last jobs at each time they were taken up since their creation. */
 class Taken {
   private readonly digests = new Recent<string, ReadonlySet<string>>(maxRemembered)
 

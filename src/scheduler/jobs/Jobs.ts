@@ -50,7 +50,7 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
     readonly result: (result: Result) => Effect.Effect<void, Refusal>
     /** As {@link result}, of a caller known to be `ssp_id`: counts where that SSP, or no SSP, has the job. */
     readonly resultOfOne: (result: Result) => Effect.Effect<void, Refusal>
-    /** What is kept of the backend's answer to a job that was reported done lately, by the id's text. */
+    /** The kept part of the backend's answer to a job that was reported done lately, by the job's id as text. */
     readonly resultOf: (id: string) => JobAnswer | undefined
     /**
      * Retries or cancels where job records are written here; undefined where a database has them, and the SSPs write.
@@ -274,7 +274,7 @@ const holderOf = ({ pool }: JobsDependencies, job: State.Job): string | undefine
 const counts = (parts: JobsDependencies, job: State.Job, { ssp_id, status }: Result): boolean =>
   status === "completed" || ssp_id === undefined || holderOf(parts, job) === ssp_id
 
-/** Of the job that has the id now, and not of one that was deleted. */
+/** Whether a result belongs to the job that has the id now, and not to a deleted one. */
 const isOfThis = (job: State.Job, { created_seq: created }: Result): boolean =>
   created === undefined || job.created === undefined || created === job.created
 
@@ -302,7 +302,10 @@ const result = (parts: JobsDependencies, given: Result, isHeard: typeof counts):
     else if (status === "pending") yield* parts.pool.tell({ tag: "JobReleased", job: id.text })
   })
 
-/** What an operator asks for, as an ordinary change: a retried job is pending again and is assigned as any other. */
+/**
+ * Retries or cancels a job at an operator's request, as an ordinary change: a retried job is pending and is assigned as
+ * any other.
+ */
 const amend = (
   parts: JobsDependencies,
   id: RecordId,

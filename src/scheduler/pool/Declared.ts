@@ -14,7 +14,7 @@ import type { StartFault } from "../../ports/StartFault.ts"
 /** A table as it is defined, or its types alone, as a clone declares them. */
 type DeclaredTable = Pick<TableDefinition, "name" | "types"> & Partial<TableDefinition>
 
-/** What the replica says that the database defines, and the text of the record that says it. */
+/** Definitions of the database in the replica, with the text of the record that holds them. */
 export const inReplica = (
   replica: Pick<ReplicaShape, "current" | "tables">
 ): Effect.Effect<{ readonly text: string | undefined; readonly tables: ReadonlyArray<DeclaredTable> }, ReplicaError> =>

@@ -11,7 +11,7 @@ import * as FeedLines from "../../core/record/feedLines.ts"
 import type { Entry } from "../../core/record/feedWriter.ts"
 import type { WalFailed, WalShape } from "../../ports/Wal.ts"
 
-/** Kept in memory at most, events and characters, whichever comes first. */
+/** Most events and characters kept in memory, whichever is reached first. */
 const maxKept = 16_384
 export const maxChars = 32 * 1024 * 1024
 
@@ -151,7 +151,7 @@ export class Events {
     while (this.first <= this.last) this.drop()
     this.first = seq + 1
     this.last = seq
-    // What lies between was not seen here.
+    // The events between were not seen here.
     this.lastOf.clear()
   }
 }

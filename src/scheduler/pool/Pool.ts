@@ -74,7 +74,7 @@ interface Alone {
 
 type Entry = Command | Alone
 
-/** What the shell is made of. */
+/** The parts of the shell. */
 interface ShellDependencies {
   readonly config: SchedulerConfigShape
   readonly wal: WalShape
@@ -382,7 +382,7 @@ const make: Effect.Effect<
   const fibers = yield* FiberSet.makeRuntime<never>()
   const serving = yield* Serving
   const events = new Events(wal, epoch)
-  // Not bounded by itself: what goes in is a request that waits, the end of a call, or a tick.
+  // Unbounded, because each entry is a waiting request, the end of a call, or a tick, which are bounded themselves.
   const queue = yield* Queue.unbounded<Entry>()
   const turn = yield* Turn
   const turned = Effect.async<void>((resume) => turn.next(() => resume(Effect.void)))

@@ -53,7 +53,7 @@ const requests = (events: ReadonlyArray<string>, maxBytes: number): ReadonlyArra
     size = 0
   }
   for (const event of events) {
-    // What the database defines types the records behind it, so the SSP takes it over before it reads those.
+    // Definitions type the records behind them, so the SSP takes them over before it reads those records.
     const isAlone = event.startsWith(definitions)
     if (isAlone || size + event.length > maxBytes / 3) flush()
     part.push(event)
@@ -105,7 +105,7 @@ const send = Effect.fnUntraced(function* (
 
 const idOf = (view: string): string => `incantation:${view}`
 
-/** What the specification has of a view registration besides its id. */
+/** Fields of a view registration that the specification has, besides its id. */
 const specified = ["surql", "clientId", "ttl", "params", "lastActiveAt", "format"] as const
 
 /**

@@ -6,7 +6,7 @@ import * as ViewCalls from "../../node/database/viewCalls.ts"
 import type { PoolShape } from "./Pool.ts"
 import * as Views from "./viewRequests.ts"
 
-/** What may be otherwise a moment later, and whether the call waits for it or is refused in the end. */
+/** Refusals that may pass in a moment, with the trouble as which a call reports each. */
 const passing: { readonly [code: string]: "Overloaded" | "Away" } = {
   NO_SSP_AVAILABLE: "Away",
   OVERLOADED: "Overloaded",

@@ -62,7 +62,7 @@ export const known = (
   aheadMs: number
 ): Assigned | undefined => {
   const view = State.view(state, viewKey(said.id) ?? "")
-  // What is on its way comes first, and may change the view.
+  // A registration in flight comes first, and may change the view.
   if (view === undefined || view.op !== undefined || view.gone || !view.placed) return undefined
   const owner = State.at(state, view.home)
   const before = saidOf(view.spec)
@@ -133,7 +133,7 @@ export const free = (pool: PoolShape, client: Pick<SspClientShape, "freeView">, 
     if (reply.kind !== "ok") return yield* Effect.fail(Errors.viewNotFound(id))
   })
 
-/** What a client of the flow description may leave out (D33). */
+/** Fields that a client of the flow description may omit (D33). */
 const defaults = (queryId: string) => ({ clientId: queryId, ttl: "1h" })
 
 /** The registration that a plan stands for; its faults are named where they stand in the request. */

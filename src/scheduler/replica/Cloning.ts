@@ -37,7 +37,7 @@ export interface Progress {
   readonly written: number
 }
 
-/** What goes wrong on the way of a change, whatever the shell calls it. */
+/** A failure on the way of a change, whatever type the shell gives it. */
 interface Trouble {
   readonly message: string
 }
@@ -94,7 +94,7 @@ export const repairOf = (difference: Difference): Event.Arrived => {
   return Event.fromRaw(raw, op, () => types)
 }
 
-/** What the replica has behind a key, up to another, by id text. */
+/** Records of the replica behind a key, up to another, by id text. */
 export const between = (
   replica: ReplicaShape,
   table: string,
@@ -115,7 +115,7 @@ export const between = (
     }
   })
 
-/** What the database declares now, kept in the replica; answers the tables. */
+/** Stores the tables that the database declares now in the replica; returns the tables. */
 export const declare = ({
   replica,
   upstream
@@ -126,7 +126,7 @@ export const declare = ({
     return tables.map(({ name }) => name)
   })
 
-/** What the database defines, as the record that SSPs pull (D57); nothing where that cannot be known. */
+/** Stores the database's definitions as the record that SSPs pull (D57); does nothing if they cannot be known. */
 export const declareAll = ({
   replica,
   upstream

@@ -89,7 +89,7 @@ const parse = (query: string): Effect.Effect<ReadonlyArray<Statement>, QueryRefu
 export class ProxyQuery extends Context.Tag("scheduler/replica/ProxyQuery")<
   ProxyQuery,
   {
-    /** What the answer takes counts until the scope closes: when it has been sent. */
+    /** Runs a query. The memory of the answer counts until the scope closes, which is when it has been sent. */
     readonly run: (query: Query) => Effect.Effect<Answer, QueryError, Scope.Scope>
   }
 >() {
@@ -127,7 +127,7 @@ const make = (limits: TotalLimits) =>
             Effect.catchTag("Closed", () =>
               Effect.fail(new QueryBusy({ message: "the scheduler is shutting down", retryAfterSecs: 1 }))
             ),
-            // What it reads it reads at once, and throws when the replica fails.
+            // The query reads synchronously, and throws when the replica fails.
             Effect.catchAllDefect((defect) =>
               defect instanceof ReplicaError ? Effect.fail(defect) : Effect.die(defect)
             )

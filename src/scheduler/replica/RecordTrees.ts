@@ -32,7 +32,8 @@ import { Pool, type PoolShape } from "../pool/Pool.ts"
 const readPerStep = 128
 const bucketsPerStep = 256
 /**
- * What may be left to hash while nothing is applied, in records that moved, and how often more is worked off before.
+ * Most moved records that may be left to hash while no change is applied, and the number of rounds that work off more
+ * before.
  */
 const maxLeft = 32
 const maxRounds = 5
@@ -64,7 +65,7 @@ class Followed implements Moves {
   constructor(readonly from: number) {}
 
   note(records: ReadonlyArray<ReplicaRecord>, through: number): void {
-    // What no longer fits is taken for moved, whatever it is.
+    // A record that no longer fits into `moved` counts as moved anyway.
     if (this.moved.size < maxChanged) for (const { id } of records) this.moved.set(id.text, through)
   }
 

@@ -129,7 +129,7 @@ class Descent {
   }
 }
 
-/** What differs at this moment, moves aside; undefined where that cannot be told. */
+/** Differences at this moment, except by changes in flight; undefined if they cannot be told. */
 const descend = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, TreeError> =>
   Effect.scoped(
     Effect.gen(function* () {

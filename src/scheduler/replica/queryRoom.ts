@@ -31,7 +31,7 @@ export interface TotalLimits extends Limits {
   readonly queryBytesTotal: number
 }
 
-/** What {@link TotalLimits.queryBytesTotal} comes to: one query always runs, however small it is. */
+/** Bytes for all running queries by {@link TotalLimits.queryBytesTotal}, at least enough for one query. */
 export const totalOf = ({ queryBytes, queryBytesTotal }: TotalLimits, heapBytes: number | undefined): number => {
   const wanted = heapBytes === undefined ? atOnce * queryBytes : Math.floor(heapBytes / heapShare)
   return Math.max(queryBytes, queryBytesTotal > 0 ? queryBytesTotal : wanted)

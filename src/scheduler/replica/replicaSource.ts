@@ -14,7 +14,7 @@ import type { ReplicaRow, ReplicaSnapshot, RowFilter } from "../../ports/Replica
 export interface ReplicaSource extends Source {
   /** The version of a record that has been read, or of any other. */
   readonly version: (id: RecordId) => number | undefined
-  /** What the next reads of tables leave out, and how many rows they give at most. */
+  /** Sets the filter and the most rows of the next reads of tables. */
   readonly narrow: (where: RowFilter, atMost: number) => void
 }
 
@@ -28,7 +28,7 @@ const bytesPerCharacter = 2
 
 const bytesOf = ({ content }: ReplicaRow): number => recordBytes + bytesPerCharacter * content.length
 
-/** What is known of a record that has been read. */
+/** State of a record that has been read. */
 interface Known {
   readonly version: number
   readonly bytes: number
