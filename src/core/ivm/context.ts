@@ -7,6 +7,7 @@ import type { Obj } from "../surql/values/value.ts"
 import type { ChildResult } from "./delta/delta.ts"
 import type { StepLog } from "./delta/stepLog.ts"
 import type { Evaluating } from "./evaluating.ts"
+import type { FailingViews } from "./failingViews.ts"
 import type { Place } from "./index/pageViews.ts"
 import type { KeptBytes } from "./keptBytes.ts"
 import type { Bounds } from "./operators/window.ts"
@@ -59,6 +60,7 @@ export interface EngineContext<V = never> {
   readonly moves: StepLog
   /** What rows of all views keep of their own. */
   readonly kept: KeptBytes
+  readonly failing: FailingViews
   /** Why the results of a subquery cannot be maintained; undefined where they are. */
   readonly declined: (query: ChildField["query"]) => string | undefined
   /**

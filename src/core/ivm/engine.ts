@@ -45,7 +45,7 @@ import type { IncrementalView } from "./view/incrementalView.ts"
 import { RecomputedViews } from "./view/recomputedView.ts"
 import { type Rerun, wholeView } from "./view/rerun.ts"
 import type { ResultView } from "./view/resultView.ts"
-import { type StepLimits, TrackedSource } from "./view/source.ts"
+import { TrackedSource } from "./view/source.ts"
 import type { Told, Touched, View } from "./view/view.ts"
 import { ViewChange } from "./view/viewChange.ts"
 import { newWorkCounters } from "./workCounters.ts"
@@ -56,12 +56,12 @@ import { newWorkCounters } from "./workCounters.ts"
  */
 export class Engine {
   readonly store: Store
-  private readonly limits: StepLimits
   private readonly source: TrackedSource
   readonly keptBytes: KeptBytes
   readonly dependencies = new Dependencies((result) => this.idle.push(result as IncrementalView))
   private readonly releases: Releases
   private readonly held = new HeldViews()
+  readonly failing = this.held.failing
   private readonly routers = new Map<string, ViewRouter>()
   private readonly indexes: SecondaryIndexes
   private readonly sharing: Sharing
@@ -85,14 +85,13 @@ export class Engine {
   private readonly written = new Written()
 
   constructor(options: EngineOptions = {}) {
-    this.limits = limitsOf(options)
     this.store = new Store(options.maxTombstones, options.hashSeed)
     this.keptBytes = new KeptBytes(options.viewBytesTotal ?? Infinity)
     this.evaluating = options.evaluating ?? new Evaluating()
     this.indexes = new SecondaryIndexes(this.store)
     this.releases = new Releases(this.dependencies, (view) => this.drop(view), options)
     this.idle = this.releases.idle
-    this.source = new TrackedSource(this.store, this.limits, (query, scope) => {
+    this.source = new TrackedSource(this.store, limitsOf(options), (query, scope) => {
       const view = this.resultOf(query, scope)
       return view && { read: view, value: () => this.source.aside(() => view.value()) }
     })
@@ -104,6 +103,7 @@ export class Engine {
       evaluating: this.evaluating,
       moves: new StepLog(),
       kept: this.keptBytes,
+      failing: this.held.failing,
       declined: (query) => {
         const lifted = this.queries.subquery(query)
         return "reason" in lifted ? lifted.reason : undefined
@@ -460,7 +460,7 @@ export class Engine {
   }
 
   private runWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
-    const view = wholeView(original, select, params, about, this.store, this.source.runBudget, this.keptBytes)
+    const view = wholeView(original, select, params, about, this.around, this.source.runBudget)
     const held = this.sources.heldWhole(view)
     this.held.add(held)
     held.begin(false)

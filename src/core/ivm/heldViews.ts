@@ -6,6 +6,7 @@
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
 import type { Evaluating } from "./evaluating.ts"
+import { FailingViews } from "./failingViews.ts"
 import type { ViewRouter } from "./index/router.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
 import type { RowSource } from "./view/rowSource.ts"
@@ -70,6 +71,7 @@ export class HeldViews {
   private readonly byKey = new Map<string, Held>()
   /** By the text of their shape, then by their keys. */
   private readonly results = new Map<string, Map<string, Held>>()
+  readonly failing = new FailingViews()
 
   get(key: string): Held | undefined {
     return this.byKey.get(key)
@@ -98,6 +100,7 @@ export class HeldViews {
   }
 
   delete(view: View): void {
+    this.failing.delete(view)
     if (!isResult(view)) {
       this.byKey.delete(view.key)
       return
@@ -115,6 +118,7 @@ export class HeldViews {
   clear(): void {
     this.byKey.clear()
     this.results.clear()
+    this.failing.clear()
   }
 }
 

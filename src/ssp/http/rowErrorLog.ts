@@ -4,8 +4,8 @@
  *
  * A line for each row would be a flood, as a type that changes makes all rows of a table fail at once. So a kind is
  * written when it comes to a view, and again when it was gone in between. Lines of all views are bounded for a minute;
- * what is beyond is counted, and `/debug/view` has it. The loop looks at views that may have moved, and pauses: changes
- * pay nothing for it.
+ * what is beyond is counted, and `/debug/view` has it. The loop looks at the views that leave rows out, when
+ * something has moved, and pauses: changes pay nothing for it.
  */
 import { Duration, Effect, Layer } from "effect"
 import type { RowError, View } from "../../core/ivm/view/view.ts"
@@ -21,7 +21,8 @@ const looksAMinute = windowMs / lookMs
 const perTurn = 2_000
 
 class RowErrorLog {
-  private readonly told = new WeakMap<View, ReadonlySet<string>>()
+  /** The kinds of failures that each view that leaves rows out had at the last look. */
+  private told: ReadonlyMap<View, ReadonlySet<string>> = new Map()
   private readonly budget: LineBudget
   private looks = 0
   private walked = 0
@@ -32,7 +33,10 @@ class RowErrorLog {
 
   readonly look = Effect.gen(this, function* () {
     if (++this.looks % looksAMinute === 0) yield* this.endMinute
-    for (const [id, view] of (yield* Views).failing()) {
+    const failing = (yield* Views).failing()
+    if (failing === undefined) return
+    const told = new Map<View, ReadonlySet<string>>()
+    for (const [id, view] of failing) {
       const kinds = new Map<string, { readonly first: RowError; count: number }>()
       yield* this.pause
       for (const error of view.failures()) {
@@ -43,10 +47,10 @@ class RowErrorLog {
         yield* this.pause
       }
       const before = this.told.get(view)
-      if (kinds.size > 0) this.told.set(view, new Set(kinds.keys()))
-      else this.told.delete(view)
+      if (kinds.size > 0) told.set(view, new Set(kinds.keys()))
       for (const [kind, { count, first }] of kinds) if (before?.has(kind) !== true) yield* this.line(id, first, count)
     }
+    this.told = told
   })
 
   private readonly pause = Effect.suspend(() => (++this.walked % perTurn === 0 ? Effect.sleep(0) : Effect.void))

@@ -148,8 +148,10 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly define: (definitions: Definitions) => Effect.Effect<void>
     /** The tables that a view reads; none where there is no such view. */
     readonly tablesOf: (id: string) => ReadonlyArray<string>
-    /** The views whose failing rows may be others since the last call, each under one of its ids. */
-    readonly failing: () => Iterable<readonly [id: string, view: View]>
+    /**
+     * The views that leave rows out, each under one of its ids; undefined where nothing has moved since the last call.
+     */
+    readonly failing: () => Iterable<readonly [id: string, view: View]> | undefined
     /** Body of `/debug/view/:view_id` (D13). */
     readonly debugView: (id: string) => Effect.Effect<DebugView, ViewNotFound>
     /** Body of `/debug/deps`. */

@@ -161,7 +161,8 @@ export class Registry {
   constructor(
     private readonly evaluating: Evaluating,
     private readonly resultBytes: number,
-    private readonly spent: () => number
+    private readonly spent: () => number,
+    private readonly failingViews: Engine["failing"]
   ) {}
 
   /** Looks at what an instance shows, in its name (`Evaluating`). */
@@ -242,11 +243,18 @@ export class Registry {
     return this.byInstance.get(instance)?.size ?? 0
   }
 
-  /** Each instance under one of its views' ids; none where nothing has moved since the last call. */
-  *failing(): Iterable<readonly [id: string, instance: View]> {
-    if (!this.moved) return
+  /** Each failing instance under one of its views' ids; undefined where nothing has moved since the last call. */
+  failing(): Iterable<readonly [id: string, instance: View]> | undefined {
+    if (!this.moved) return undefined
     this.moved = false
-    for (const [instance, [first]] of this.byInstance) if (first !== undefined) yield [first.stored.id, instance]
+    return this.named(this.failingViews.walk())
+  }
+
+  private *named(instances: Iterable<View>): Iterable<readonly [id: string, instance: View]> {
+    for (const instance of instances) {
+      const [first] = this.byInstance.get(instance) ?? []
+      if (first !== undefined) yield [first.stored.id, instance]
+    }
   }
 
   /** The views that show this instance. */

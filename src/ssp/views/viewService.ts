@@ -173,7 +173,7 @@ class ViewService {
     this.committer = committer
     this.engine = engine
     this.slicer = slicer
-    this.registry = new Registry(watchdog.evaluating, limits.resultBytes, () => engine.spent)
+    this.registry = new Registry(watchdog.evaluating, limits.resultBytes, () => engine.spent, engine.failing)
     this.reading = new Reading(this.registry, slicer)
     this.setAside = new SetAside(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }

@@ -303,6 +303,10 @@ class Runner {
     const known = new Set([...this.views.values()].map(({ instance }) => instance))
     for (const instance of byInstance.keys())
       if (!known.has(instance)) broken(`a delta for ${instance.shape}, which nobody watches`)
+    const failing = new Set(this.engine.failing.walk())
+    for (const instance of known)
+      if (failing.has(instance) !== instance.errors().length > 0)
+        broken(`D79 ${instance.shape} leaves out ${instance.errors().length} rows, the failing views say otherwise`)
     // A few pieces of what is left between two changes, and often none.
     this.goOn([0, 0, 1, 3, 0, 20][++this.changes % 6]!)
     if (this.changes % 17 === 0) this.again()

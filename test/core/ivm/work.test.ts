@@ -354,3 +354,30 @@ test("L4 views that were released cost nothing any more", () => {
   expect(desk.engine.shapes()).toEqual([])
   expect(cost(() => desk.put("t:3", { n: 1 }).put("t:2", { n: 2 }).put("u:1", { n: 1 }).remove("t:1"))).toEqual(none)
 })
+
+test("D79 of 2,000 instances a look at failing rows looks at those that fail, or did so at the last look", () => {
+  const { desk } = world()
+  let looked = 0
+  const views = Array.from({ length: 2_000 }, (_, i) => {
+    const { view } = desk.watch("SELECT id FROM t WHERE owner = $owner AND n + 1 > 0", { owner: i })
+    const { failures } = view
+    return Object.assign(view, { failures: () => (looked++, failures.call(view)) })
+  })
+  const look = () => {
+    looked = 0
+    const failing = [...desk.engine.failing.walk()]
+    return { looked, failing: failing.map((view) => views.indexOf(view as never)) }
+  }
+  expect(look()).toEqual({ looked: 0, failing: [] })
+  for (const owner of [3, 5, 1_999]) desk.put(`t:${owner}`, { owner, n: "text" })
+  desk.put("t:1", { owner: 1, n: 1 })
+  expect(look()).toEqual({ looked: 3, failing: [3, 5, 1_999] })
+  desk.put("t:5", { owner: 5, n: 5 }).remove("t:3")
+  expect(look()).toEqual({ looked: 3, failing: [1_999] })
+  expect(look()).toEqual({ looked: 1, failing: [1_999] })
+  desk.put("t:5", { owner: 5, n: "again" })
+  desk.engine.release(views[1_999]!)
+  expect(look()).toEqual({ looked: 1, failing: [5] })
+  desk.engine.clear()
+  expect(look()).toEqual({ looked: 0, failing: [] })
+})

@@ -74,6 +74,9 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
   /** A step moves a row, or marks a group, for the first time. */
   abstract changed(): void
 
+  /** It may leave something out from here on, as it fails. */
+  abstract leavesOut(): void
+
   get size(): number {
     return this.shown
   }
@@ -224,7 +227,10 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
   }
 
   private candidate(row: T, rows: Array<T>): void {
-    if (rows.length === 1) this.hide(rows[0]!)
+    if (rows.length === 1) {
+      this.hide(rows[0]!)
+      this.leavesOut()
+    }
     rows.push(row)
     if (rows.length === 1) this.show(row)
     else if (!this.filling) this.step()

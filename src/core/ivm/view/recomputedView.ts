@@ -10,8 +10,10 @@ import { plainly } from "../../surql/evaluate/failure.ts"
 import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { noSlot } from "../../view/watch.ts"
+import type { EngineContext } from "../context.ts"
 import { type Delta, DeltaBuilder, type Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
+import type { FailingViews } from "../failingViews.ts"
 import type { KeptBytes } from "../keptBytes.ts"
 import type { PlanRow } from "../query/explain.ts"
 import type { ResultRow, RowError, View } from "./view.ts"
@@ -67,6 +69,7 @@ export class RecomputedView implements View {
   /** Bytes that its rows keep. */
   kept = 0
   private readonly room: KeptBytes
+  private readonly failingViews: FailingViews
   /** Steps of the last run. */
   lastCost = 0
   private totalCost = 0
@@ -79,7 +82,7 @@ export class RecomputedView implements View {
       readonly readsAnyTable: boolean
     },
     reason: string,
-    room: KeptBytes,
+    { failing, kept }: Pick<EngineContext, "failing" | "kept">,
     evaluate: () => Slices<Outcome>
   ) {
     this.key = about.key
@@ -89,7 +92,8 @@ export class RecomputedView implements View {
     this.tables = new Set(about.readsAnyTable ? [anyTable] : [...about.mainTables, ...about.otherTables])
     this.only = about.only
     this.reason = reason
-    this.room = room
+    this.room = kept
+    this.failingViews = failing
     this.evaluate = evaluate
     this.generation = about.generation
   }
@@ -173,6 +177,7 @@ export class RecomputedView implements View {
     for (const old of before.values()) if (!after.has(old.key)) this.drop(builder, old)
     this.shown = after
     this.failing = errors
+    if (errors.length > 0) this.failingViews.add(this)
     Hashes.remove(this.sum, this.order)
     this.order = orderHash(rows.map((row) => row.key))
     Hashes.add(this.sum, this.order)

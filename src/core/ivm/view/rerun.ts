@@ -11,8 +11,8 @@ import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
+import type { EngineContext } from "../context.ts"
 import { digestOf } from "../delta/hash.ts"
-import type { KeptBytes } from "../keptBytes.ts"
 import type { Params } from "../query/lift.ts"
 import type { Store } from "../store/store.ts"
 import { type Outcome, RecomputedView } from "./recomputedView.ts"
@@ -93,9 +93,8 @@ export const wholeView = (
   select: Select,
   params: Params,
   { generation, key, reason, text, watchSlot }: Rerun,
-  store: Store,
-  budgetOf: () => Budget,
-  room: KeptBytes
+  around: Pick<EngineContext, "failing" | "kept" | "store">,
+  budgetOf: () => Budget
 ): RecomputedView => {
   const facts = analyze(original, params)
   const about = {
@@ -107,7 +106,8 @@ export const wholeView = (
     generation,
     readsAnyTable: facts.reaches || facts.computedSource
   }
-  const view = new RecomputedView(about, reason, room, rerun(select, params, new StoreSource(store), store, budgetOf))
+  const { store } = around
+  const view = new RecomputedView(about, reason, around, rerun(select, params, new StoreSource(store), store, budgetOf))
   view.watchSlot = watchSlot
   return view
 }

@@ -129,6 +129,7 @@ export abstract class ResultView
   /** Ends the first fill: the rows there now are no delta. */
   begin(): void {
     this.presenter.settle(this, this.generation)
+    if (this.groups !== undefined) this.leavesOut()
     this.filled()
     // The fill told nothing of its moves: results read meanwhile are out of date.
     this.changed()
@@ -361,8 +362,14 @@ export abstract class ResultView
     this.failsOtherwise()
   }
 
+  /** It may leave something out from here on. */
+  leavesOut(): void {
+    // The result of a subquery makes the rows around it fail instead.
+    if (!this.failsAsWhole) this.around.failing.add(this)
+  }
+
   protected failsOtherwise(): void {
-    if (!this.failsAsWhole) return
+    if (!this.failsAsWhole) return this.leavesOut()
     this.failureMoved = true
     this.changed()
   }

@@ -7,7 +7,7 @@ import type { Delta, DeltaBuilder } from "../delta/delta.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import type { IncrementalView } from "./incrementalView.ts"
-import type { Told } from "./view.ts"
+import type { Told, View } from "./view.ts"
 
 /** What one row brought and brings, or why it fails. */
 export interface Bringing {
@@ -25,9 +25,8 @@ export interface Lent {
   readonly brought: Map<string, ReadonlyArray<Bringing>>
 }
 
-export interface Sharer {
+export interface Sharer extends View {
   readonly lender: IncrementalView
-  readonly watchSlot: number
   /** Called once for each step that moves the lender's rows, when these are settled. Answers the views that changed. */
   hear(lent: Lent, told: Told): Told
 }
