@@ -61,6 +61,7 @@ export const JobList = Schema.Struct({
   })
 }).annotations({ identifier: "JobList", examples: [Examples.jobList] })
 
+/** Most jobs in one page of a listing. */
 export const maxListed = 1000
 
 export const JobListing = Schema.Struct({

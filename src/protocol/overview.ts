@@ -29,6 +29,7 @@ export const Used = NullOr(struct({ cpu_seconds: seconds, memory_megabytes: numb
 
 // Views
 
+/** Most views in one page of a listing. */
 export const maxListedViews = 500
 
 const limit = Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, maxListedViews)).annotations({

@@ -9,6 +9,7 @@ import { isoOf } from "../core/view/viewTimes.ts"
 import { invalidRequest, overloaded } from "../node/http/answers.ts"
 import type { NotLeader, Overloaded, ReplicaFailed } from "./errors.ts"
 
+/** 401 for a request without an accepted secret. */
 export const unauthorized = {
   code: "UNAUTHORIZED" as const,
   message:
@@ -22,6 +23,7 @@ export const unauthorizedView = {
     "this asks for `Authorization: Bearer <token of POST /view/token>` or a secret (settings SVC_SCHEDULER_AUTH_SECRET and SVC_AUTH_SECRETS, or SVC_AUTH_SECRET where neither is set)"
 }
 
+/** 503 while the replica is being cloned. */
 export const cloning = {
   code: "SCHEDULER_CLONING" as const,
   message: "this scheduler still takes its copy of the database; try again when /readyz answers 200"
@@ -71,6 +73,7 @@ export const notRegistered = (ssp: string) => ({
   message: `no SSP is registered as ${JSON.stringify(ssp.slice(0, 200))}; it must register`
 })
 
+/** 409 for an SSP that must bootstrap again. */
 export const overflow = {
   code: "BUFFER_OVERFLOW" as const,
   message: "this SSP cannot go on from where it stands; it must bootstrap again through a new registration"
@@ -81,6 +84,7 @@ export const fenced = (url: string) => ({
   message: `a newer process${url === "" ? "" : ` at ${url}`} holds this SSP id; this one must stop`
 })
 
+/** 503 of a scheduler that does not lead, or may not. */
 export const notLeader = {
   code: "NOT_LEADER" as const,
   message: "another scheduler leads this cluster now, or may; ask again, here or there"

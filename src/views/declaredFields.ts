@@ -58,7 +58,7 @@ export const declaredIn = (schema: string): Tables => {
     }
     at.type = type.trim()
   }
-  /** To the end of the statement, which a text may have inside. */
+  /** Pattern up to the end of the statement, whose sign may also stand within a text. */
   const rest = `((?:"(?:[^"\\\\]|\\\\.)*"|'(?:[^'\\\\]|\\\\.)*'|[^;])*)`
   const name = "(`[^`]+`|⟨[^⟩]+⟩|\\w+)"
   const how = "(?:IF\\s+NOT\\s+EXISTS\\s+|OVERWRITE\\s+)?"

@@ -5,6 +5,7 @@
  * page must set itself. So `*` is no more than "any page that knows the secret".
  */
 
+/** Response headers by lower-case name. */
 export interface Headers {
   readonly [name: string]: string
 }

@@ -26,6 +26,7 @@ export const clientOf = (address: string): string => {
     .join(":")
 }
 
+/** Token buckets of clients. `perSecond`: requests that one client may send each second. */
 export class RateLimit {
   private now = new Map<string, Bucket>()
   private before = new Map<string, Bucket>()

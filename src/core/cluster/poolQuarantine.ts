@@ -40,7 +40,7 @@ export const under = (
 ): ReadonlyArray<{ readonly params: unknown; readonly surql: string }> =>
   rowsOf(state, key).map(({ query }) => partsOf(query))
 
-/** Why a registration is not carried anywhere; undefined where it is. */
+/** Quarantine of a registration's query; undefined if it may be placed. */
 export const of = (state: State.State, spec: ViewSpec): QuarantineRow | undefined => {
   if (HashMap.size(state.quarantined) === 0) return undefined
   const found = HashMap.get(state.quarantined, queryOf(spec))

@@ -63,7 +63,7 @@ export class ViewEdgeState {
     return ops
   }
 
-  /** What a delta changes, in its order. */
+  /** Edge operations of a delta, in its order. */
   changes({ additions, removals, subqueries, updates }: Delta): ReadonlyArray<EdgeOp> {
     const ops: Array<EdgeOp> = []
     if (this.counts === undefined) {
@@ -112,8 +112,8 @@ const childRow = (entry: ChildEntry): EdgeOp => ({
 })
 
 /**
- * What turns the edges that are there (versions by name) into those asked for. `everything`: also those that are right
- * already are written.
+ * Operations that turn the present edges (versions by name) into the wanted ones. `everything`: writes also edges that
+ * are right already.
  */
 export const difference = (
   wanted: ReadonlyArray<EdgeOp>,

@@ -113,7 +113,7 @@ export class MerkleTree {
     return this.marked.size === 0 ? undefined : this.take()
   }
 
-  /** The bucket's records as they are. */
+  /** Replaces the leaves of a bucket. */
   put(bucket: number, leaves: ReadonlyArray<Leaf>): void {
     const node = bucketNode(leaves)
     if (node.hash === this.bucket(bucket).hash) return

@@ -15,7 +15,7 @@ import { TableTree, TableTrees } from "./tableTree.ts"
 
 /** Records indexed between two pauses. */
 const perSlice = 64
-/** What the tree of a table takes beside its records, for each of them and each bucket of which some hold any. */
+/** Bytes that a table's tree takes for each record, and for each bucket that holds any. */
 const recordBytes = 160
 const bucketBytes = 320
 

@@ -27,7 +27,7 @@ export interface HttpCall {
   /** JSON text. */
   readonly body: string
   readonly timeoutMs: number
-  /** What of the answer's body is wanted, at least; absent: as much as may be quoted. */
+  /** Bytes of the answer's body to keep, at least; absent: as many as may be quoted. */
   readonly keptBytes?: number
 }
 
@@ -80,7 +80,7 @@ export const resolve = (baseUrl: string, path: string): Either.Either<string, st
   return Either.right(url.href)
 }
 
-/** What a header can carry, whatever the id holds: percent-encoded where it is not visible ASCII. */
+/** The text as a header can carry it: percent-encoded where it is not visible ASCII. */
 export const headerText = (text: string): string =>
   text.replace(/[^\x21-\x24\x26-\x7e]+/g, (part) => encodeURIComponent(part.replace(lone, "\uFFFD")))
 

@@ -34,7 +34,7 @@ export interface Draw {
   readonly jitter: number
 }
 
-/** What follows from the outcome of the attempt after the failures that the job has behind it. */
+/** Decides how a job goes on after an attempt, by its outcome and the failures before. */
 export const decide = (
   job: Pick<Job, "errors" | "maxRetries" | "strategy">,
   outcome: Outcome,

@@ -98,7 +98,7 @@ export interface ServiceUser {
   readonly name: string
   /** Argon2 hash of its password; undefined prints a placeholder, with which no user can sign in. */
   readonly passHash: string | undefined
-  /** Job tables that are there. */
+  /** Job tables that exist already. */
   readonly jobTables: ReadonlyArray<JobTable>
   /** Job tables to be defined as the specification has them. */
   readonly newJobTables: ReadonlyArray<string>

@@ -168,7 +168,7 @@ const registrations = (mode: FeedMode): Definition => ({
   ]
 })
 
-/** What an event makes of a call that has to be carried out here. */
+/** Statement of an event for a call that must be carried out by this service. */
 const told = (mode: FeedMode): string =>
   mode === "changes"
     ? `IF $after.op != 'refresh' { ${Changes.leaveCall("{ op: $after.op, view: $after.view, clientId: $after.clientId, surql: $after.surql, params: $after.params ?? {}, ttl: <string> $after.ttl }")} };`

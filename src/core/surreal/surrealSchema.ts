@@ -26,7 +26,7 @@ export const ownPrefix = "_svc_"
 export const isOwn = (table: string): boolean => table.startsWith(ownPrefix)
 
 export interface Definition {
-  /** What it is for, as the printed schema says it. */
+  /** Purpose of the definition, for the printed schema. */
   readonly why: string
   readonly statements: ReadonlyArray<string>
 }
@@ -139,13 +139,15 @@ export const ownTables: ReadonlyArray<{ readonly name: string; readonly select: 
   { name: refusalTable, select: ofOwnClient }
 ]
 
-/** What the running of jobs needs beside the job tables. */
+/** Definitions for running jobs, beside the job tables. */
 export const jobs: ReadonlyArray<Definition> = [leases]
 
-/** What a database needs beside its own tables. */
+/** Definitions that a database needs beside its own tables. */
 export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity, leases, readers, refusals]
 
-/** What the embedded store needs: registrations, and the records and position that a real database has elsewhere. */
+/**
+ * Definitions of the embedded store: registrations, and the records and position that a real database has elsewhere.
+ */
 export const embedded: ReadonlyArray<Definition> = [
   owner,
   queries,

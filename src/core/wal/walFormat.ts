@@ -55,7 +55,7 @@ const space = 32
 const zero = 48
 /** Checksum and the space behind it. */
 const prefix = 9
-/** What a disk writes whole or not at all. */
+/** Bytes that a disk writes either completely or not at all. */
 const sectorBytes = 512
 const bytesPerMark = 64 * 1024
 
@@ -85,7 +85,7 @@ const seal = (bytes: Uint8Array, at: number, end: number): number => {
   return end + 1
 }
 
-/** What a record must be: a line cannot hold a line break, and JSON needs none. */
+/** Whether a record can be a line: it has no line break, which JSON does not need. */
 export const isOneLine = (record: string): boolean => record !== "" && !record.includes("\n")
 
 /** Lines for records with consecutive positions from `seq` on. */
@@ -192,7 +192,7 @@ const lacksSector = (bytes: Uint8Array, from: number): boolean => {
   return false
 }
 
-/** What a line at `at` that is not whole means; `sealed` files were flushed whole before the next one was begun. */
+/** Fault of an incomplete line at `at`. `sealed`: the file was flushed completely before the next was begun. */
 const judge = (bytes: Uint8Array, at: number, end: number, seq: number, sealed: boolean): WalFault => {
   const damaged = (reason: string): WalFault => ({ kind: "damaged", offset: at, seq, reason })
   if (sealed) return damaged("the line is not what was written, in a file that was complete")
@@ -243,7 +243,7 @@ export const scan = (bytes: Uint8Array, from: number, after: number, sealed: boo
 
 export interface WalRecord {
   readonly seq: number
-  /** As it was given to the log. */
+  /** The record's text as it was appended. */
   readonly json: string
 }
 

@@ -191,7 +191,9 @@ class Objects implements SnapshotStore {
     })
   }
 
-  /** From then on it is there; one of the same name, which has the same bytes, gives way. */
+  /**
+   * Publishes a written snapshot under its name; an older object of the same name has the same bytes and is removed.
+   */
   private name(snapshot: Snapshot, id: string, chunks: number): Effect.Effect<string, SnapshotFailed> {
     return Effect.gen(this, function* () {
       const name = nameOf(snapshot)

@@ -108,7 +108,7 @@ const withClient = <A, E, R>(signal: Signal, sending: Sending, effect: Effect.Ef
 const place = (sending: Sending) =>
   sending.to.kind === "otlp" ? { url: sending.to.url, headers: sending.to.headers } : { url: "console://" }
 
-/** Sampled at the beginning of a trace by chance, later as its first service decided. */
+/** Whether a trace is sampled: decided by chance where it begins, later as its first service decided. */
 const isSampled = ({ parentBased, ratio }: Sampler, parent: Trace.TraceContext | undefined): boolean =>
   parent !== undefined && parentBased
     ? parent.sampled

@@ -66,7 +66,7 @@ export class Follower {
     this.feed.resume(this)
   }
 
-  /** Takes no more. */
+  /** Ends the follower. */
   close(): void {
     this.feed.drop(this)
   }

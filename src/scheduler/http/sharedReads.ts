@@ -5,7 +5,10 @@
 import type { Reply } from "../../ports/Front.ts"
 import type { Flow, Heard } from "../../ports/SspClient.ts"
 
-/** Asks the SSP; false: it cannot be asked. `began` hands over the answer that comes, `failed` that none does. */
+/**
+ * Sends a read to the SSP; returns false if it cannot be sent. `began` passes on the answer that arrives, `failed` is
+ * called if none does.
+ */
 export type Ask = (
   ifNoneMatch: string | undefined,
   heard: Heard,
@@ -106,10 +109,10 @@ class Read implements Heard {
 }
 
 export class SharedReads {
-  /** By what is read: the read under way, and the one behind it where there is one. */
+  /** By the name of the result: the read in flight, and the next one if there is one. */
   private readonly reads = new Map<string, { next: { readonly read: Read; readonly ask: Ask } | undefined }>()
 
-  /** `what` names the result and its form. */
+  /** Joins a read of a result, or sends one. `what`: name of the result and its form. */
   read(what: string, ask: Ask, waiting: Waiting): void {
     const under = this.reads.get(what)
     if (under === undefined) {

@@ -145,7 +145,7 @@ const restore = (pool: PoolShape, before: ReadonlyMap<string, State.Job | undefi
     { discard: true }
   )
 
-/** `taken`: undefined beside a database, which says itself what a job is. */
+/** `taken`: digests of jobs that were taken up; undefined with a database, which itself says what a job is. */
 const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | undefined): typeof JobFeed.Service => {
   const known = new Set(configured)
   for (const { table } of HashMap.values(pool.state().jobs)) known.add(table)

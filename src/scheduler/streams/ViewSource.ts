@@ -41,6 +41,7 @@ export interface Hearing {
   readonly over: (last: ViewEvent) => void
 }
 
+/** Follows one view at its owner, and at the next owner after a move. */
 export class ViewSource implements Carried {
   private stream: SspStream | undefined
   /** The SSP at which the next attempt must wait, and until when. */

@@ -27,7 +27,7 @@ const flags = {
     "Ask the running SSP to compare its records with the database, name all that differ, and leave with 0 or 1."
 } as const
 
-/** What follows the commands on a database. */
+/** Options of the commands on a database. */
 const setupOptions = {
   "--create": "Setup: create namespace and database where they do not exist; a fault without it.",
   "--feed":
@@ -52,7 +52,7 @@ const commands: { readonly [flag: string]: Command | "check" } = {
   "--check-integrity": "check"
 }
 
-/** What each command has a use for. */
+/** Options that each command accepts. */
 const uses: { readonly [option: string]: ReadonlyArray<Command | "check"> } = {
   "--create": ["install"],
   "--feed": ["print", "install"],
@@ -171,7 +171,7 @@ export const help = (version: string): string =>
     "Exit codes: 0 clean stop, 2 configuration fault, 3 damaged data, 4 another service follows the database, 5 a turn of the event loop longer than SVC_MAX_TURN_MS, 1 anything else."
   ].join("\n")
 
-/** What the door can do beside reading its configuration; loaded when it is asked for. */
+/** Actions of the program beside reading its configuration; loaded when they are needed. */
 export interface Deeds<A, E, R> {
   readonly serve: (quickstart: boolean) => Effect.Effect<A, E, R>
   /** Whether the files can be used that the configuration names and a start does not need. */

@@ -19,7 +19,7 @@ import * as ServiceUser from "./ServiceUser.ts"
 
 export type Command = "print" | "install" | "remove"
 
-/** What the command line may say about it. */
+/** Options of the setup on the command line. */
 export interface SetupOptions {
   /** Undefined: the change table where it is read. */
   readonly mode: Feed.FeedMode | undefined

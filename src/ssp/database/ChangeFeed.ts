@@ -111,7 +111,7 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
           refresh: reconcile.refresh,
           call: carryOut(views, bodyLimitBytes),
           apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(named))),
-          // What memory is brought to while it is not ready is read anew; until then rows wait.
+          // While memory is not ready it is read anew from the database, so rows wait until then.
           open: () => phase() === "ready" && overloaded() === undefined,
           room: () => stepBytes(heap.measured()),
           compare: (asked) => (asked === "everything" ? Effect.asVoid(reconcile.now) : reconcile.registrations),

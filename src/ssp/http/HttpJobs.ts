@@ -52,7 +52,7 @@ const refOf = (tables: ReadonlySet<string>, id: string): RecordId | undefined =>
   return ref !== undefined && tables.has(ref.table) ? ref : undefined
 }
 
-/** What `after` names: a place, or a job as it stands now. */
+/** Place in the order that `after` names: a position, or that of a job as it stands now. */
 const placeOf = (jobs: Jobs["Type"], after: string): Effect.Effect<Place | undefined, StoreFailed> => {
   const place = Order.parse(after)
   const ref = place === undefined ? refOf(jobs.tables, after) : undefined

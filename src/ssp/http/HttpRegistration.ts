@@ -77,7 +77,7 @@ export const make = Effect.gen(function* () {
       answer: (said, reply, pass) => {
         if (!views.isKnown(said) || types.cautions(views.tablesOf(said.id)).length > 0) return false
         const abandon = views.look(said.id, { format: undefined, ifNoneMatch: undefined, sees: "kinds" }, (looked) => {
-          // What is told of rows that are left out depends on the caller.
+          // The answer about rows that are left out depends on the caller.
           if (Exit.isFailure(looked) || looked.value.tag === undefined) pass()
           else reply.send({ status: 200, headers: {}, pieces: looked.value.pieces ?? [] })
         })

@@ -33,8 +33,10 @@ const sweepBatch = 2_000
 export const graceMs = 7_000
 const releaseWithin = Duration.seconds(2)
 
+/** Settings of a job table. */
 export type Table = SspConfigShape["jobTables"][number]
 
+/** Stores, backend and limits of a runner. */
 export interface RunnerOptions {
   readonly store: JobStoreShape
   readonly backend: BackendShape

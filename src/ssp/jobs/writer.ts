@@ -25,7 +25,7 @@ interface Pending {
 export interface Writer {
   /** Answers whether it was written; false: another has the job. Fails when the store will never take it. */
   readonly write: (write: JobWrite) => Effect.Effect<boolean, JobStoreError>
-  /** Writes for as long as it runs. */
+  /** The loop that writes; the writer works for as long as it runs. */
   readonly loop: Effect.Effect<never>
 }
 

@@ -36,7 +36,7 @@ export interface Identity {
   readonly incarnation: string
 }
 
-/** As a person writes them. */
+/** Rounds a figure to one decimal place. */
 const round = (figure: number): number => Math.round(figure * 10) / 10
 
 /** Percent of one core since the figures before, and resident megabytes. */
@@ -96,7 +96,7 @@ export const loop = (
           })
         )
         if (answered.answer === "ok") enrolled.heard(sentAt)
-        // Sent while it registers, it speaks of a registration that is over.
+        // A heartbeat sent during registration concerns a registration that is over.
         yield* enrolled.tell({ tag: "Answered", attempt: step === "registering" ? 0 : attempt, ...answered })
       })
       const every = Effect.gen(function* () {

@@ -35,12 +35,12 @@ const lastWaitMs = 2000
 const noRoomWaitMs = 10_000
 /** A line is an event, whose body the scheduler bounds. */
 const maxLine = 64 * 1024 * 1024
-/** A registration waits so long in one request for tables that join; then it is told to come again. */
+/** Milliseconds that a registration waits in one request for joining tables; then the client must come again. */
 const holdMs = 5000
-/** Tables that are not needed are looked for this often. */
+/** Time between two searches for tables that are no longer needed. */
 const sweepEvery = Duration.seconds(1)
 
-/** Words on one request are read to its end this often, so that one that was lost on the way is said again. */
+/** Lifetime of a request that carries acknowledgements, whose end confirms them, so that lost ones are sent again. */
 const wordsLast = Duration.seconds(10)
 /** Before such a request is tried again: at a scheduler that admits none, and where one was cut. */
 const refusedWaitMs = 60_000
@@ -60,7 +60,7 @@ interface Following {
   readonly sspId: string
   readonly registration: number
   readonly position: Omit<StoredPosition, "writes">
-  /** The tables whose records were read; all there were. */
+  /** Tables whose records were read; `isAll`: those are all tables there were. */
   readonly held: ReadonlyArray<string>
   readonly isAll: boolean
   readonly maxPending: number

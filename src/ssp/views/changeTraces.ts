@@ -43,7 +43,7 @@ const carrying = (
   return [changes.map(carry), [...own.values()]]
 }
 
-/** Of a request to `/ingest` with that `traceparent` header; undefined: nothing to do. */
+/** Trace of a request to `/ingest` with that `traceparent` header; undefined: nothing to do. */
 export const ofRequest = (
   tracing: TracingShape | undefined,
   header: string | undefined,

@@ -40,7 +40,10 @@ export const debugViewOf = (
 
 const unseen = "the database refuses it; the log and the scope admin have its words"
 
-/** As a caller is told: the database's words quote values of records, as failures of rows do (D72). */
+/**
+ * Reduces the answer to what the caller may see: the database's messages quote values of records, as failures of rows
+ * do (D72).
+ */
 export const debugToldOf = ({ edges_refused, errors, ...debug }: DebugView, sees: Sees) => ({
   ...debug,
   errors: toldOf(errors, sees),

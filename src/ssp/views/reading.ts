@@ -110,7 +110,7 @@ export class Reading {
     )
   }
 
-  /** A view's answer as JSON, in pieces; by callback as {@link snapshot}, and undefined likewise. */
+  /** Reads a view's answer as JSON, in pieces; calls back and returns as {@link snapshot}. */
   answer(
     view: Registered,
     id: string,

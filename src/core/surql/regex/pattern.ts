@@ -21,6 +21,7 @@ export type Assertion =
 /** Code points in ascending ranges, both ends within, none adjacent: `[from, to, from, to]`. */
 export type Ranges = ReadonlyArray<number>
 
+/** A node of the tree. */
 export type Node =
   /** An empty pattern, written as no text or as flags alone; cannot be repeated. */
   | { readonly kind: "nothing" }
@@ -41,6 +42,7 @@ export type Node =
 /** Fault of a text that is no pattern, or no supported one. */
 export class PatternFault extends Error {}
 
+/** Throws a {@link PatternFault}. */
 export const fault = (message: string): never => {
   throw new PatternFault(message)
 }

@@ -36,6 +36,7 @@ export const refusalOf = (name: string): string | undefined =>
     names.some((known) => (known.endsWith("*") ? name.startsWith(known.slice(0, -1)) : name === known))
   )?.reason
 
+/** Whether a name is that of a constant, such as `math::pi`. */
 export const isConstantName = (name: string): boolean => functions.get(name)?.constant !== undefined
 
 /** Up to two known names nearest to an unknown one, if any is near. */

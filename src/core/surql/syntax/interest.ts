@@ -12,6 +12,7 @@ import { recordOf } from "../evaluate/paths.ts"
 import { isObj, isRecordValue, type Obj, RecordId, SetValue, Table, type Value } from "../values/value.ts"
 import { type Expr, type Idiom, type Part, rowParams, type Select } from "./ast.ts"
 
+/** The tables whose changes may change the result of a query. */
 export interface Interest {
   readonly tables: ReadonlySet<string>
   /** Whether the query may read the records that records of these tables link to, and further links from there. */

@@ -226,7 +226,7 @@ class Reader {
     return meant ?? (this.trusts ? content : invalid())
   }
 
-  /** Undefined where the content does not fit the tag. */
+  /** The value of a tagged item; undefined if the content does not fit the tag. */
   private meaning(tag: number, v: Value): Value {
     const type = typeOfGeometry.get(tag)
     if (type !== undefined) return this.geometry(tag, type, v)
