@@ -43,7 +43,7 @@ export interface StoredJob extends Job {
 export interface JobWrite {
   readonly ref: RecordId
   readonly event: Extract<JobEvent, "Succeeded" | "AttemptFailed" | "GaveUp" | "Released">
-  /** Appended to `errors`. */
+  /** Error to append to the record's `errors`; undefined for none. */
   readonly error: JobError | undefined
   /** The kept part of the answer: in a row of ours, or with the node that is told of the end. */
   readonly result?: Result

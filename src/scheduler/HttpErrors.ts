@@ -74,7 +74,7 @@ export const notRegistered = (ssp: string) => ({
 })
 
 /** 409 for an SSP that must bootstrap again. */
-export const overflow = {
+export const bufferOverflow = {
   code: "BUFFER_OVERFLOW" as const,
   message: "this SSP cannot go on from where it stands; it must bootstrap again through a new registration"
 }

@@ -69,7 +69,7 @@ export interface Origins {
 const browserPaths =
   /^\/(?:stream(?:\/[^/]+)?|view\/(?:touch|(?!(?:register|unregister|token|free)$)[^/]+(?:\/stream)?))$/
 
-/** The origins that may call a path; without a query. */
+/** Origins whose pages may call a path; `path` has no query. */
 export const originsFor = ({ all, browser }: Origins, path: string): ReadonlyArray<string> => {
   if (browser.length === 0 || all[0] === "*" || !browserPaths.test(path)) return all
   return browser[0] === "*" ? browser : [...all, ...browser]

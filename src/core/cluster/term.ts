@@ -83,7 +83,7 @@ export type Fact =
   | { readonly tag: "ClaimUnknown" }
   /** An append or a beat of this term was accepted. */
   | { readonly tag: "Accepted"; readonly sentAt: number }
-  /** One was refused, because the epoch is another's. */
+  /** A write was refused, because the epoch is that of another scheduler. */
   | { readonly tag: "Superseded" }
   /** An SSP speaks that hears its answers. */
   | { readonly tag: "Spoken" }

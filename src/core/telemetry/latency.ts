@@ -28,7 +28,7 @@ export class Latency extends Distribution {
     super(boundsMs)
   }
 
-  /** The counts of now. */
+  /** Copy of the current counts. */
   snapshot(): { readonly bounds_ms: ReadonlyArray<number>; readonly counts: ReadonlyArray<number> } {
     return { bounds_ms: this.bounds, counts: [...this.counts] }
   }

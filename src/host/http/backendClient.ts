@@ -1,7 +1,7 @@
 /**
- * What runs jobs needs of the network: calls to backends, and word to the scheduler.
+ * Network clients for running jobs: calls to backends, and reports to the scheduler.
  *
- * Loaded only where there are jobs to run, because it takes time that a node without them should not wait for.
+ * Loaded only if there are jobs to run, because loading takes time that a node without jobs should not wait for.
  */
 import { Effect, Layer, type Redacted } from "effect"
 import * as HttpBackend from "../../drivers/httpBackend.ts"

@@ -30,7 +30,7 @@ const takesGzip = (acceptEncoding: string | ReadonlyArray<string> | undefined): 
 
 type Headers = { readonly [name: string]: unknown }
 
-/** A tag of other bytes for the same result: a weak one. */
+/** Makes the entity tag weak: the compressed bytes differ, the result is the same. */
 const weakened = ({ etag, ...headers }: Headers): Headers =>
   etag === undefined ? headers : { ...headers, etag: `W/${etag}` }
 

@@ -63,7 +63,7 @@ export const tablesOf = (text: string): ReadonlyArray<string> | undefined => {
   }
 }
 
-type Refusal = ReturnType<typeof Errors.notRegistered> | typeof Errors.overflow
+type Refusal = ReturnType<typeof Errors.notRegistered> | typeof Errors.bufferOverflow
 
 interface FeedContext {
   readonly pool: PoolShape
@@ -278,7 +278,7 @@ class Open implements FeedsShape {
     const state = this.pool.state()
     if (State.inRegistration(state, asked.registration)?.tables === undefined) return unknown
     const after = this.startOf(asked)
-    return after < state.log.first - 1 || after > state.log.head ? Errors.overflow : undefined
+    return after < state.log.first - 1 || after > state.log.head ? Errors.bufferOverflow : undefined
   }
 
   /**

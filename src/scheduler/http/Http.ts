@@ -117,7 +117,7 @@ const heartbeatRefusal = (reply: Reply, ssp: string) => {
     case "unknownSsp":
       return Errors.notRegistered(ssp)
     case "conflict":
-      return Errors.overflow
+      return Errors.bufferOverflow
     case "fenced":
       return Errors.fenced(reply.url)
     default:

@@ -66,6 +66,7 @@ interface Counts {
   lost: number
 }
 
+/** Figures of one job table. */
 export interface Figures {
   readonly table: string
   readonly queued: number

@@ -54,6 +54,7 @@ const usage = (
           : { cpu_usage: round(Math.max(0, (now.cpuMicros - before.cpuMicros) / (ms * 10))) })
       }
 
+/** Sends heartbeats for as long as it runs, and reports each answer to the enrolment. */
 export const loop = (
   client: Pick<SchedulerClientShape, "heartbeat">,
   views: Pick<Views["Type"], "count">,

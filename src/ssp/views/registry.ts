@@ -71,7 +71,7 @@ export interface Shown {
   readonly hash: string
   readonly format: Format
   readonly data: ViewAnswer["result_data"]
-  /** Rows that are left out; under an empty id why nothing is shown, though there is something. */
+  /** Rows that are left out. An entry with an empty id says why the whole result is not shown. */
   readonly errors: NonNullable<ViewAnswer["errors"]>
   /** Whether it takes more bytes to write out than are allowed. */
   readonly tooLarge: string | undefined

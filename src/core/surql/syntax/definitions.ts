@@ -19,7 +19,7 @@ export interface FunctionDefinition {
 
 export interface ParamDefinition {
   readonly name: string
-  /** As the database writes it. */
+  /** The value as the database writes it. */
   readonly value: string
   /** Whether all users may read it. */
   readonly open: boolean
@@ -44,7 +44,7 @@ export interface Inlining {
  * A copy of a syntax tree with all its positions moved to `at`: the body of a function that is inlined stands where it
  * is called.
  */
-export const movedTo = (node: Expr, at: number): Expr => {
+export const repositioned = (node: Expr, at: number): Expr => {
   const move = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(move)
     if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value

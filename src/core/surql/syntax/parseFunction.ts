@@ -4,7 +4,7 @@
  * What cannot be inlined is refused where it is called, by the function's name and the reason in its body.
  */
 import type { Expr } from "./ast.ts"
-import { type FunctionDefinition, type Inlining, movedTo } from "./definitions.ts"
+import { type FunctionDefinition, type Inlining, repositioned } from "./definitions.ts"
 import { block } from "./parseBlock.ts"
 import { caught, expected, Fault, fail, open, type Parser, withNames } from "./parser.ts"
 import { union } from "./parseType.ts"
@@ -55,7 +55,7 @@ export const inlined = (p: Parser, name: string, args: ReadonlyArray<Expr>, at: 
   if (inlining.length > maxInlined)
     return fail(`the functions that the query calls are longer than ${maxInlined} characters`, at)
   inlining.used.add(definition)
-  return { kind: "invoke", at, fn: movedTo(during(p, inlining, definition, at), at), args }
+  return { kind: "invoke", at, fn: repositioned(during(p, inlining, definition, at), at), args }
 }
 
 /** A fault in a body is told where the function is called. */
