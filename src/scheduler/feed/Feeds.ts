@@ -329,8 +329,7 @@ class Open implements FeedsShape {
     }
     if (feed.home.ssp !== ssp) return false
     feed.hear(seq)
-    if (this.isDue()) this.context.settle()
-    else this.arm()
+    this.context.settle()
     return true
   }
 
