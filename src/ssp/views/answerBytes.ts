@@ -2,10 +2,12 @@
  * A view's answer as the bytes of its JSON, written with pauses: a result may take hundreds of megabytes, and writing
  * it in one turn would hold up all other work.
  */
+import * as Bytes from "../../core/bytes.ts"
 import type { RowError } from "../../core/ivm/view/view.ts"
 import * as JsonText from "../../core/jsonText.ts"
 import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import { compareStrings } from "../../core/surql/values/order.ts"
+import { headOf, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
 import type { Sees } from "../../protocol/access.ts"
 import type { ViewAnswer, ViewPlaced } from "../viewTypes.ts"
 
@@ -56,4 +58,11 @@ export function* written(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<Re
   }
   pieces.push(encoder.encode(`${text}}`))
   return pieces
+}
+
+/** A snapshot of a view, with its bytes made before it is told. All followers share them, so they tell kinds (D72). */
+export function* snapshotEvent(id: string, answer: ViewAnswer): Slices<ViewEvent> {
+  const event: ViewEvent = { event: "snapshot", id, data: answer }
+  const pieces = yield* written(answer, "kinds")
+  return withBytes(event, Bytes.joined([encoder.encode(headOf(event)), ...pieces, encoder.encode("\n\n")]))
 }

@@ -15,7 +15,6 @@ import type { Format, ViewAnswer, ViewPlaced } from "../viewTypes.ts"
 import * as AnswerBytes from "./answerBytes.ts"
 import { answerOf, formatOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import * as ResultTag from "./resultTag.ts"
-import { prepared } from "./streams/eventBytes.ts"
 
 /** A stream's first event, and the generation that the view's deltas go on from. */
 export interface Snapshot {
@@ -150,7 +149,7 @@ export class Reading {
     if (shown === undefined) return undefined
     const answer = answerOf(view, id, shown)
     const generation = answer.content_generation
-    const event = yield* prepared(`${view.incarnation}.${generation}`, answer)
+    const event = yield* AnswerBytes.snapshotEvent(`${view.incarnation}.${generation}`, answer)
     return { generation, event, hash: shown.hash, hasNoErrors: shown.errors.length === 0 }
   }
 

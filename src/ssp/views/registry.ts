@@ -47,6 +47,22 @@ export const registeredOf = (
 
 export const generationOf = (view: Registered): number => view.instance.generation + view.generationOffset
 
+/**
+ * Where in a feed a client goes on that comes back with the id of the last event it had; undefined where it needs a
+ * snapshot. `current`: the number of the feed's last event.
+ */
+export const missedBy = (
+  view: Registered,
+  feed: Feed,
+  current: number,
+  lastEventId: string | undefined
+): number | undefined => {
+  const [incarnation, n] = lastEventId?.split(".") ?? []
+  return incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n)
+    ? feed.after(Number(n), current)
+    : undefined
+}
+
 /** Text of a format as it is stored; empty if the registration names none. */
 export const formatText = (format: Format | null): string => format ?? ""
 

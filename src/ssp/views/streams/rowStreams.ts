@@ -18,9 +18,8 @@ import { type EndReason, endOf, type ViewEvent, WrittenEvent } from "../../../no
 import type { Slicer } from "../../../node/work/Slicer.ts"
 import type { Turn } from "../../../ports/Turn.ts"
 import { toldOf } from "../answerBytes.ts"
-import type { Registered, Registry } from "../registry.ts"
+import { missedBy, type Registered, type Registry } from "../registry.ts"
 import { resultBytes, type StreamLimits } from "../viewLimits.ts"
-import { missedBy } from "./missed.ts"
 
 /** How long rows stay that no stream follows. */
 const idleMs = 60_000

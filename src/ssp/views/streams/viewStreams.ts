@@ -9,12 +9,11 @@ import type { Feed, Follower, Following, Taker } from "../../../node/streams/fee
 import { bytesOf, type EndReason, endOf } from "../../../node/streams/viewEvent.ts"
 import type { Turn } from "../../../ports/Turn.ts"
 import { type Format, Overloaded, type StreamFormat } from "../../viewTypes.ts"
+import { snapshotEvent } from "../answerBytes.ts"
 import type { AppliedChange } from "../committer.ts"
 import type { Reading, Snapshot } from "../reading.ts"
-import { answerOf, formatOf, generationOf, type Registered, type Registry } from "../registry.ts"
+import { answerOf, formatOf, generationOf, missedBy, type Registered, type Registry } from "../registry.ts"
 import type { StreamLimits } from "../viewLimits.ts"
-import { prepared } from "./eventBytes.ts"
-import { missedBy } from "./missed.ts"
 import { RowStreams, type RowStreamsParts } from "./rowStreams.ts"
 
 /** A snapshot that takes no more is kept for the next follower. */
@@ -218,6 +217,6 @@ export class ViewStreams {
     const at = made === undefined ? undefined : feed.after(made.generation, generationOf(view))
     if (made !== undefined && at !== undefined) return feed.listen(taker, [made.event], at)
     const answer = answerOf(view, id, this.registry.shown(view.instance, format))
-    return feed.listen(taker, [drain(prepared(`${view.incarnation}.${answer.content_generation}`, answer))])
+    return feed.listen(taker, [drain(snapshotEvent(`${view.incarnation}.${answer.content_generation}`, answer))])
   }
 }
