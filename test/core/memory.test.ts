@@ -87,6 +87,9 @@ describe("D43 memory has an end", () => {
     expect(Memory.notReadable(memory, 700, "database")).toMatch(
       /limit of 100 MiB .* the database's records: .* 700 of them read 90 MiB .*SVC_MAX_MEMORY/
     )
+    expect(Memory.notLoadable(memory, 10, 20, "views", 60 * mebibyte)).toMatch(
+      /10 of 20 views take 30 MiB beside 60 MiB of other data, .* about 141 MiB; .*--max-old-space-size=142 .*SVC_MAX/
+    )
     expect(Memory.notLoadable(memory, 1000, 2000)).toMatch(
       /1000 of 2000 records take 90 MiB, .* about 212 MiB; .*--max-old-space-size=212 .*SVC_MAX_MEMORY/
     )

@@ -164,6 +164,10 @@ describe("D43 an SSP that is fed past its heap", () => {
       registered++
     }
     await first.kill()
+    const tooSmall = await shop.run({ ...options, command: heapOf(40 * size) })
+    expect(tooSmall.exit, tooSmall.logs.slice(-2000)).toEqual({ code: 1, signal: null })
+    const fitted = /: (\d+) of (\d+) views take \d+ MiB beside .*--max-old-space-size=\d+/.exec(tooSmall.logs)
+    expect([Number(fitted?.[1]) > 0, Number(fitted?.[2])]).toEqual([true, registered])
     const again = await shop.start(options)
     expect((await send(again, { ask: "GET /views?limit=1" })).json).toMatchObject({ total: registered })
     expect((await send(again, { ask: `GET /view/v${registered - 1}` })).text).toContain("t:1")

@@ -111,10 +111,15 @@ export const unusedMemory = (heapBytes: number, containerBytes: number, percent:
     : `the heap may take ${mebibytes(heapBytes)}, though ${memorySetting} allows ${mebibytes(share)} of the container's ${mebibytes(containerBytes)}: start with NODE_OPTIONS=--max-old-space-size=${Math.floor(share / 2 ** 20)}`
 }
 
-/** Why a start ends: so many of all records, or of what else is stored, are loaded, and the heap is full. */
-export const notLoadable = (memory: Memory, loaded: number, all: number, unit = "records"): string => {
-  const needed = (memory.usedBytes * (all / Math.max(1, loaded))) / fullFrom
-  return `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for what is stored: ${loaded} of ${all} ${unit} take ${mebibytes(memory.usedBytes)}, all of them need a limit of about ${mebibytes(needed)}; start with NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / 2 ** 20)} or more, and more memory where ${memorySetting} percent of it are less`
+/**
+ * Why a start ends: so many of all records, or of what else is stored, are loaded, and the heap is full. `besideBytes`:
+ * what was in use before the first of them.
+ */
+export const notLoadable = (memory: Memory, loaded: number, all: number, unit = "records", besideBytes = 0): string => {
+  const taken = Math.max(0, memory.usedBytes - besideBytes)
+  const needed = (besideBytes + taken * (all / Math.max(1, loaded))) / fullFrom
+  const beside = besideBytes > 0 ? ` beside ${mebibytes(besideBytes)} of other data` : ""
+  return `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for what is stored: ${loaded} of ${all} ${unit} take ${mebibytes(taken)}${beside}, all of them need a limit of about ${mebibytes(needed)}; start with NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / 2 ** 20)} or more, and more memory where ${memorySetting} percent of it are less`
 }
 
 /** Why a process ends that has read so many records of a scheduler or a database, and has no room for the rest. */

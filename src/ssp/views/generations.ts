@@ -48,17 +48,20 @@ export const loadGenerations = (
     )
   )
 
-/** Saves whenever something has changed, at most once per `debounceMs`, and once more at the end. */
+/**
+ * Saves whenever something has changed, at most once per `debounceMs`, and once more at the end. Nothing is saved while
+ * there is no snapshot.
+ */
 export const saveLoop = (
   savedState: SavedState["Type"],
   debounceMs: number,
-  snapshot: () => Generations
+  snapshot: () => Generations | undefined
 ): Effect.Effect<never> => {
   let saved = -1
   let views = -1
   const save = Effect.suspend(() => {
     const now = snapshot()
-    if (now.writes === saved && now.generations.length === views) return Effect.void
+    if (now === undefined || (now.writes === saved && now.generations.length === views)) return Effect.void
     return savedState.save(JSON.stringify({ format: stateFormat, ...now })).pipe(
       Effect.tap(() =>
         Effect.sync(() => {

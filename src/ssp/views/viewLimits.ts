@@ -1,11 +1,13 @@
 /**
  * How much views may take, as the settings say it.
  */
+import { Effect } from "effect"
 import type { Store } from "../../core/ivm/store/store.ts"
 import type { Change } from "../../core/record/change.ts"
-import { fullMessage, grows, growsTogether, type Memory } from "../../core/record/memory.ts"
+import { fullMessage, grows, growsTogether, isLoadable, type Memory, notLoadable } from "../../core/record/memory.ts"
 import type { Known } from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
+import { DatabaseError, type StoredView } from "../../ports/Database.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
 import { Overloaded } from "../viewTypes.ts"
 
@@ -77,3 +79,24 @@ export const fullHeap = (memory: Memory): Overloaded =>
 
 /** The answer to a compare with the database that the heap has no room for. */
 export const shortOfMemory = (message: string): Overloaded => new Overloaded({ message, retryAfterSecs: 5 })
+
+/**
+ * Serves the views of a start one by one; fails when the heap has no room for more (D43). How much a view takes is not
+ * known before it is filled, so the heap is looked at between two views.
+ */
+export const loadViews = (
+  heap: HeapShape,
+  views: ReadonlyArray<StoredView>,
+  serve: (view: StoredView) => Effect.Effect<void>
+): Effect.Effect<void, DatabaseError> =>
+  Effect.gen(function* () {
+    const beside = heap.measured().usedBytes
+    for (const [loaded, view] of views.entries()) {
+      const memory = heap.measured()
+      if (!isLoadable(memory)) {
+        const message = notLoadable(memory, loaded, views.length, "views", beside)
+        return yield* new DatabaseError({ reason: "failed", message })
+      }
+      yield* serve(view)
+    }
+  })

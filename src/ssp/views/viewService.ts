@@ -51,7 +51,7 @@ import { SetAside } from "./SetAside.ts"
 import { ViewStreams } from "./streams/viewStreams.ts"
 import type { Views } from "./Views.ts"
 import type { Supervision, ViewServiceDependencies } from "./viewDependencies.ts"
-import { outOfMemory, type ViewLimits, viewBytesOf } from "./viewLimits.ts"
+import { loadViews, outOfMemory, type ViewLimits, viewBytesOf } from "./viewLimits.ts"
 import { ViewTables } from "./viewTables.ts"
 
 export const makeViews = (
@@ -148,6 +148,7 @@ class ViewService {
   /** Registrations that are stored, and whose query is refused. */
   private readonly unserved = new Map<string, Unserved>()
   private incarnations = 0
+  private isLoading = false
   /** How often everything was cleared: views acquired before are gone. */
   private resets = 0
 
@@ -246,6 +247,7 @@ class ViewService {
 
   private readonly load = (told: (count: number) => void): Views["Type"]["restore"] =>
     Effect.gen(this, function* () {
+      this.isLoading = true
       this.committer.standAt(yield* this.database.position)
       let records = 0
       let stored = 0
@@ -273,15 +275,15 @@ class ViewService {
       if (tooSmall !== undefined)
         return yield* new DatabaseError({ reason: "failed", message: Memory.notLoadable(tooSmall, records, stored) })
       const generations = yield* loadGenerations(this.savedState, this.committer.position.writes)
-      for (const view of yield* this.database.views) {
-        const generation = generations(view.key)
+      yield* loadViews(this.heap, yield* this.database.views, (view) => {
         const aside = this.setAside.keep(view)
-        if (aside === undefined) yield* serve(this.planned, view, generation)
-        else
-          yield* Effect.logWarning(
-            `view ${view.id} is quarantined and not served: the process ended ${aside.ends} times while it evaluated its query; POST /view/free with its id serves it again`
-          )
-      }
+        return aside === undefined
+          ? serve(this.planned, view, generations(view.key))
+          : Effect.logWarning(
+              `view ${view.id} is quarantined and not served: the process ended ${aside.ends} times while it evaluated its query; POST /view/free with its id serves it again`
+            )
+      })
+      this.isLoading = false
       return { records, views: this.registry.size }
     })
 
@@ -499,10 +501,12 @@ class ViewService {
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
 
   /** Content of the saved state (D23): the position, and each view's generation at it. */
-  readonly snapshot = () => ({
-    writes: this.committer.position.writes,
-    generations: [...this.registry.all()].map((view) => [view.stored.key, generationOf(view)] as const)
-  })
+  readonly snapshot = () => {
+    // While a start loads, and where it fails, the views that are not loaded would lose their generations.
+    if (this.isLoading) return undefined
+    const generations = [...this.registry.all()].map((view) => [view.stored.key, generationOf(view)] as const)
+    return { writes: this.committer.position.writes, generations }
+  }
 
   /**
    * Finishes accepted work, then ends the streams. Views that are still filling are not accepted yet: they are told
