@@ -1,0 +1,98 @@
+/**
+ * Short queries whose work doubles at each step, drawn at random over small graphs: after each change a view equals a
+ * fresh run, at the end what the real database answers, or it leaves rows out and says for want of which budget (D48).
+ *
+ * Why apart from the laws: these queries take most of a row's steps, so a history of hundreds of changes would take
+ * minutes with a few of them.
+ */
+import { expect } from "vitest"
+import { type Rng, runs, seeded } from "../../../kit/data/random.ts"
+import { start } from "../../../kit/processes/surreal/engines.ts"
+import { type Asked, compareWithDatabase } from "./database.ts"
+import type { Model } from "./model.ts"
+import { type Case, newTally, runCase } from "./runCase.ts"
+
+/**
+ * Edges and lists lead to later records, so that a way without a bound ends. All of them are there: of a record that is
+ * missing the database shows nothing in a tree, and we show NONE (open).
+ */
+const graph = (random: Rng): ReadonlyArray<unknown> => {
+  const size = 3 + random.below(6)
+  const later = (i: number): string => `person:${i + 1 + random.below(size - 1 - i)}`
+  return Array.from({ length: size }, (_, i) => [
+    {
+      table: "person",
+      op: "CREATE",
+      id: `person:${i}`,
+      record: { n: i, links: Array.from({ length: i < size - 1 ? random.below(4) : 0 }, () => later(i)) },
+      types: { links: "array<record>" }
+    },
+    ...Array.from({ length: i < size - 1 ? random.below(3) : 0 }, (_edge, k) => ({
+      table: "knows",
+      op: "CREATE",
+      id: `knows:${10 * i + k}`,
+      record: { in: `person:${i}`, out: later(i) },
+      types: { in: "record", out: "record" }
+    }))
+  ]).flat()
+}
+
+const query = (random: Rng): string => {
+  const step = (): string => random.pick([".links", "->knows->person", "<-knows<-person"])
+  const depth = random.pick(["..", "..", "..4", "2", "1..3", "..12"])
+  const how = random.pick(["", "", "+path", "+path+inclusive", "+collect", "+collect+inclusive"])
+  // Trees of a least depth are left out: where a way ends before it, the database answers NONE and we a tree (open).
+  const trees = random.pick(["..", "..4", "..12"])
+  const way = random.pick<() => string>([
+    () => `@.{${depth}${how}}${step()}`,
+    () => `@.{${trees}}.{id, links: links.@}`,
+    () => `@.{${trees}}.{id, k: ->knows->person.@}`,
+    () => `@${Array.from({ length: 2 + random.below(6) }, step).join("")}`
+  ])()
+  return random.pick([
+    `SELECT id, ${way} AS x FROM person`,
+    `SELECT id FROM person WHERE ${way}`,
+    `SELECT id, ${way} AS x FROM person ORDER BY id DESC LIMIT 3`,
+    `SELECT n, (SELECT VALUE ${way} FROM person) AS x FROM person`
+  ])
+}
+
+seeded(
+  "L1 D48 drawn queries that double answer as a fresh run and the database do, or name the budget",
+  "test/core/ivm/doubling.campaign.test.ts",
+  async (random) => {
+    const engines = await start()
+    const tally = newTally()
+    let compared = 0,
+      refused = 0
+    for (let round = 0; round < runs(40); round++) {
+      const queries = Array.from({ length: 8 }, () => query(random))
+      const steps: Case = [
+        { batch: graph(random) },
+        ...queries.map((text, i) => ({ watch: `v${i}`, query: text })),
+        { write: graph(random) },
+        { write: [{ table: "knows", op: "DELETE", id: `knows:${10 * random.below(4)}`, record: {} }] }
+      ]
+      let end: { readonly model: Model; readonly views: ReadonlyArray<Asked> } | undefined
+      const after = (model: Model, held: ReadonlyMap<string, { readonly instance: Asked["view"] }>): void => {
+        end = {
+          model,
+          views: queries.map((text, i) => ({ query: text, params: {}, view: held.get(`v${i}`)!.instance }))
+        }
+      }
+      expect(runCase(steps, tally, { after }), queries.join("\n")).toBeUndefined()
+      const { model, views } = end!
+      for (const { query: text, view } of views)
+        for (const { failure } of view.errors()) {
+          refused++
+          expect(failure.reason, text).toMatch(/SVC_QUERY_(ROW_STEPS|CHANGE_STEPS|BYTES)/)
+        }
+      const judged = await compareWithDatabase(engines, model, views)
+      expect([...judged.wrong, ...judged.disputed].join("\n")).toBe("")
+      compared += judged.compared
+    }
+    await engines.close()
+    expect(compared + refused).toBeGreaterThan(100)
+  },
+  600_000
+)
