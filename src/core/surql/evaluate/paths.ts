@@ -27,7 +27,7 @@ import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import { compileGraph } from "./graph.ts"
 import { callMethod } from "./methods.ts"
-import { compileRecursion } from "./recursion.ts"
+import { branches, compileRecursion, endsTooEarly, goesOn } from "./recursion.ts"
 import type { Compiled, Scope } from "./scope.ts"
 import { detach, lookSteps, make, scopeSteps, spend, withDoc } from "./scope.ts"
 
@@ -115,7 +115,7 @@ export const compileParts = (parts: ReadonlyArray<Part>): Step => {
       return (v, s) =>
         s.repeat === undefined
           ? raise`Tried to use a \`@\` repeat recurse symbol in a position where it is not supported`
-          : s.repeat(v, s)
+          : s.repeat.below(v, s)
   }
 }
 
@@ -183,7 +183,7 @@ const fieldStep = (name: string, next: Step, away: Step): Step => {
 }
 
 const destructure = (entries: ReadonlyArray<Destructured>, direct: Step, away: Step): Step => {
-  const compiled = entries.map((d) => [d.name, compile(d.expr)] as const)
+  const compiled = entries.map((d) => [d.name, compile(d.expr), goesOn(d)] as const)
   const step: Step = (v, s) => {
     const id = idIn(v, s)
     const doc = id === undefined ? v : fetch(id, s),
@@ -193,7 +193,11 @@ const destructure = (entries: ReadonlyArray<Destructured>, direct: Step, away: S
     make(s.budget, 128 + 64 * compiled.length)
     const out: Record<string, Value> = {}
     const inner = withDoc(s, doc)
-    for (const [name, read] of compiled) setField(out, name, read(inner))
+    for (const [name, read, isBranch] of compiled) {
+      const found = isBranch ? branches(read(inner), s) : read(inner)
+      if (isBranch && endsTooEarly(found, s)) return next(undefined, s)
+      setField(out, name, found)
+    }
     return next(out, s)
   }
   return step

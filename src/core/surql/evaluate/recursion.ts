@@ -5,7 +5,7 @@
  * nothing changes; the others walk the graph breadth first. Depth is bounded by 256, as in the database; where no bound
  * is written, a plain recursion that goes on fails there.
  */
-import type { Part } from "../syntax/ast.ts"
+import type { Destructured, Part } from "../syntax/ast.ts"
 import { indexKey } from "../values/key.ts"
 import { equal, identical } from "../values/order.ts"
 import type { Value } from "../values/value.ts"
@@ -136,11 +136,16 @@ const shortest =
   }
 
 const hasRepeat = (parts: ReadonlyArray<Part>): boolean =>
-  parts.some(
-    (p) =>
-      p.kind === "repeat" ||
-      (p.kind === "destructure" && p.entries.some((d) => d.expr.kind === "idiom" && hasRepeat(d.expr.parts)))
-  )
+  parts.some((p) => p.kind === "repeat" || (p.kind === "destructure" && p.entries.some(goesOn)))
+
+/** Whether a field of `.{ }` holds an `@`, at which a tree goes on. */
+export const goesOn = ({ expr }: Destructured): boolean => expr.kind === "idiom" && hasRepeat(expr.parts)
+
+/** The branches of a tree below one field, without dead ends. */
+export const branches = clean
+
+/** Whether the way below a field ends before the least depth: the database answers NONE for the object around it. */
+export const endsTooEarly = (found: Value, s: Scope): boolean => s.repeat?.isShallow === true && isFinal(found)
 
 /** A tree: the path goes on below each place marked `@`, down to the largest depth. */
 const tree = (part: Recurse, body: Step): Step => {
@@ -149,14 +154,18 @@ const tree = (part: Recurse, body: Step): Step => {
     (v, s) =>
       body(v, {
         ...s,
-        repeat: (inner, scope) => {
-          spend(scope.budget, scopeSteps)
-          if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
-          if (Array.isArray(inner)) return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!(item, scope))
-          if (depth >= maxDepth) return tooDeep()
-          return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max)
-            ? inner
-            : at(depth + 1)(inner, scope)
+        repeat: {
+          isShallow: depth < part.min,
+          below: (inner, scope) => {
+            spend(scope.budget, scopeSteps)
+            if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
+            if (Array.isArray(inner))
+              return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!.below(item, scope))
+            if (depth >= maxDepth) return tooDeep()
+            return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max)
+              ? inner
+              : at(depth + 1)(inner, scope)
+          }
         }
       })
   return at(1)

@@ -162,8 +162,12 @@ export interface Scope {
   readonly budget: Budget
   /** The present for `time::now()`; without it that fails, as it must in a live view. */
   readonly now?: Datetime
-  /** Inside a recursive path: goes on from a value at `@`. */
-  readonly repeat?: (v: Value, scope: Scope) => Value
+  /** Inside a tree, which goes on at `@`. */
+  readonly repeat?: {
+    readonly below: (v: Value, scope: Scope) => Value
+    /** Whether this is above the least depth. */
+    readonly isShallow: boolean
+  }
 }
 
 export type Compiled = (scope: Scope) => Value
