@@ -1,6 +1,6 @@
 /**
  * What comes together is decided and written together (D31): a flush to disk is paid for a crowd of registrations, not
- * for each. What has nothing written waits for no crowd.
+ * for each.
  *
  * Counted at the store and not timed, because how long a flush takes is the disk's business.
  */
@@ -65,14 +65,4 @@ it("D31 registrations that are read in one turn of the event loop are assigned b
   )
   expect(replies.map(({ kind }) => kind)).toEqual(Array.from({ length: 20 }, () => "assigned"))
   expect(writes[0]?.filter(({ tag }) => tag === "PersistView")).toHaveLength(20)
-})
-
-it("D26 a change moves the replica before a turn of the event loop goes by: nothing is written, so it waits for no other", async () => {
-  let hasTurned = false
-  setImmediate(() => {
-    hasTurned = true
-  })
-  const seen: Array<boolean> = []
-  await Effect.runPromise(node.pool.alone(Effect.sync(() => void seen.push(hasTurned))))
-  expect(seen).toEqual([false])
 })

@@ -265,15 +265,13 @@ class Shell {
 
   /**
    * The first entry, and what had arrived beside it once a turn of the event loop has read that: what comes together is
-   * decided and written together, and a flush to disk, which takes as long for one as for a hundred, is paid once. A
-   * change, and the word that it is applied, have nothing written as a rule, and callers of `/ingest` wait for both.
+   * decided and written together, and a flush to disk, which takes as long for one as for a hundred, is paid once.
    */
   private readonly gathered: Effect.Effect<Iterable<Entry>> = Effect.suspend(() => {
     const { queue, turned } = this.parts
-    return Effect.flatMap(Queue.take(queue), (first) => {
-      const rest = Effect.map(Queue.takeUpTo(queue, maxGathered - 1), (others) => [first, ...others])
-      return "alone" in first || first.tag === "Applied" ? rest : Effect.zipRight(turned, rest)
-    })
+    return Effect.flatMap(Queue.take(queue), (first) =>
+      Effect.map(Effect.zipRight(turned, Queue.takeUpTo(queue, maxGathered - 1)), (others) => [first, ...others])
+    )
   })
 
   readonly loop: Effect.Effect<never> = Effect.suspend(() =>
