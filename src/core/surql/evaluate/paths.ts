@@ -27,7 +27,7 @@ import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import { compileGraph } from "./graph.ts"
 import { callMethod } from "./methods.ts"
-import { branches, compileRecursion, endsTooEarly, goesOn } from "./recursion.ts"
+import { compileRecursion, endsTooEarly, goesOn, withoutDeadEnds } from "./recursion.ts"
 import type { Compiled, Scope } from "./scope.ts"
 import { detach, lookSteps, make, scopeSteps, spend, withDoc } from "./scope.ts"
 
@@ -194,7 +194,7 @@ const destructure = (entries: ReadonlyArray<Destructured>, direct: Step, away: S
     const out: Record<string, Value> = {}
     const inner = withDoc(s, doc)
     for (const [name, read, isBranch] of compiled) {
-      const found = isBranch ? branches(read(inner), s) : read(inner)
+      const found = isBranch ? withoutDeadEnds(read(inner), s) : read(inner)
       if (isBranch && endsTooEarly(found, s)) return next(undefined, s)
       setField(out, name, found)
     }

@@ -32,7 +32,8 @@ const level = (v: Value, out: Array<Value> = []): ReadonlyArray<Value> => {
   return out
 }
 
-const clean = (v: Value, s: Scope): Value => (Array.isArray(v) ? flat(v, s) : v)
+/** Lists flat and without dead ends; any other value as it is. */
+export const withoutDeadEnds = (v: Value, s: Scope): Value => (Array.isArray(v) ? flat(v, s) : v)
 
 /** A level, paid for before it is made: this function pays for the walk, its caller for rows that it keeps. */
 const flat = (v: Value, s: Scope): ReadonlyArray<Value> => {
@@ -62,7 +63,7 @@ const plain =
     const max = part.max ?? maxDepth
     for (let depth = 1; ; depth++) {
       spend(s.budget, 1)
-      const next = clean(body(current, s), s)
+      const next = withoutDeadEnds(body(current, s), s)
       if (Array.isArray(next)) compared(s.budget, next, current)
       if (isFinal(next) || identical(next, current)) {
         if (depth > part.min) return current
@@ -141,9 +142,6 @@ const hasRepeat = (parts: ReadonlyArray<Part>): boolean =>
 /** Whether a field of `.{ }` holds an `@`, at which a tree goes on. */
 export const goesOn = ({ expr }: Destructured): boolean => expr.kind === "idiom" && hasRepeat(expr.parts)
 
-/** The branches of a tree below one field, without dead ends. */
-export const branches = clean
-
 /** Whether the way below a field ends before the least depth: the database answers NONE for the object around it. */
 export const endsTooEarly = (found: Value, s: Scope): boolean => s.repeat?.isShallow === true && isFinal(found)
 
@@ -158,9 +156,10 @@ const tree = (part: Recurse, body: Step): Step => {
           isShallow: depth < part.min,
           below: (inner, scope) => {
             spend(scope.budget, scopeSteps)
-            if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
-            if (Array.isArray(inner))
+            if (Array.isArray(inner)) {
+              make(scope.budget, 8 * inner.length)
               return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!.below(item, scope))
+            }
             if (depth >= maxDepth) return tooDeep()
             return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max)
               ? inner
