@@ -1,18 +1,21 @@
 /**
- * Frames: what one message of the log's stream holds, and how content longer than a message is cut.
+ * Frames: the content of one message in the log's stream, and how content larger than a message is split.
  *
- * A frame begins with a line that says where the log stands with it, so that the last message alone says everything
- * about the log. Content may be cut within a record: how large a record may be is then no matter of the server's. Only
- * the last piece moves the log; pieces that have no last one count for nothing.
+ * A frame begins with a head line that holds the log's state, so the last message alone tells the whole state. Content
+ * may be split within a record, so the server's message size does not limit records. Only the last piece changes the
+ * log's state; pieces without a last one are ignored.
  */
 import { isCount } from "../../core/typeGuards.ts"
 
-/** `records`: what was appended; `pool`: rows of the pool; `term`: who leads; `cut`: what may be dropped; `beat`. */
+/**
+ * `records`: appended records; `pool`: rows of the pool; `term`: a new leader; `cut`: the log was dropped up to a
+ * position; `beat`: a heartbeat of the leader.
+ */
 export type Kind = "records" | "pool" | "term" | "cut" | "beat"
 
-/** Where the log stands with this frame. */
+/** State of the log, as of this frame. */
 export interface State {
-  /** The log's id. */
+  /** Id of the log. */
   readonly log: string
   readonly epoch: number
   /** Position of the last record. */
@@ -21,7 +24,7 @@ export interface State {
   readonly kept: number
   readonly leader: string | null
   readonly url: string | null
-  /** Writes of the pool, and the message that holds the oldest row that still counts; 0: there is no row. */
+  /** `writes`: number of pool writes. `pool`: message that holds the oldest row still valid; 0: there is no row. */
   readonly writes: number
   readonly pool: number
 }
@@ -29,15 +32,15 @@ export interface State {
 export interface Head extends State {
   readonly layout: number
   readonly kind: Kind
-  /** Number of records that end with this message. */
+  /** Number of records in the frame whose last piece this is. */
   readonly count: number
-  /** Index of the piece, and number of pieces. */
+  /** Index of this piece, and number of pieces. */
   readonly part: number
   readonly parts: number
 }
 
 export interface Frame {
-  /** Number of the frame's message in the stream. */
+  /** Sequence number of the message in the stream. */
   readonly at: number
   readonly head: Head
   readonly body: Uint8Array
@@ -46,7 +49,7 @@ export interface Frame {
 export const layout = 1
 const newline = 10
 
-/** Head of the first message of a log. */
+/** Head of a new log's first message. */
 export const firstHead = (log: string): Head => ({
   layout,
   log,
@@ -82,7 +85,7 @@ export const join = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
   return joined
 }
 
-/** Pieces of at most `most` bytes; at least one. */
+/** Splits into pieces of at most `most` bytes; at least one piece. */
 export const cut = (body: Uint8Array, most: number): ReadonlyArray<Uint8Array> => {
   if (body.length <= most) return [body]
   const pieces: Array<Uint8Array> = []
@@ -104,7 +107,7 @@ const isHead = (head: Head): boolean =>
   [head.epoch, head.last, head.kept, head.writes, head.pool, head.count, head.part, head.parts].every(isCount) &&
   head.part < head.parts
 
-/** Undefined: no frame; the number of its layout, where a later version wrote it. */
+/** The frame in a message; a number: the layout of a later version; undefined: no frame. */
 export const decode = (at: number, data: Uint8Array): Frame | number | undefined => {
   const end = data.indexOf(newline)
   if (end < 0) return undefined
@@ -117,11 +120,11 @@ export const decode = (at: number, data: Uint8Array): Frame | number | undefined
   }
 }
 
-/** Whether the frame is the last piece of its message. */
+/** Whether the frame is the last piece of its content. */
 export const isWhole = ({ head }: Frame): boolean => head.part === head.parts - 1
 
-/** The message with its first piece. */
+/** Message that holds the first piece. */
 export const startOf = ({ at, head }: Frame): number => at - head.part
 
-/** Position before its records. */
+/** Position before the frame's records. */
 export const before = ({ head }: Frame): number => head.last - head.count

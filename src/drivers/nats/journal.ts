@@ -1,9 +1,9 @@
 /**
- * The stream of a log, read: single frames, the last one, and pages of records.
+ * Reads the log's stream: single frames, the last frame, and pages of records.
  *
- * Which message holds a position is found by halving between messages that are known, since every frame says where the
- * log stands with it; what a page ended with is known, so that one page after the other is read straight on. Answers of
- * a server may be older than what was seen before, as after an election: they are never taken for the log.
+ * The message of a position is found by binary search between known messages, since every frame holds the log's
+ * position. The end of a page is known, so the next page needs no search. A server may answer with an older state, for
+ * instance after an election: such an answer is refused.
  */
 import { Effect } from "effect"
 import type { WalRecord } from "../../core/wal/walFormat.ts"
@@ -12,9 +12,9 @@ import * as Frame from "./frame.ts"
 import type { Link, Stored } from "./link.ts"
 import { Marks } from "./marks.ts"
 
-/** Messages that are asked for at once. */
+/** Messages requested at the same time. */
 const window = 16
-/** Between known messages that are so near all are read. */
+/** Below this distance between two known messages all messages between are read. */
 const nearby = 64
 const pageBytes = 4_194_304
 const pageRecords = 10_000
@@ -29,7 +29,7 @@ export const subjectOf = (log: string, kind: Frame.Kind | "*"): string => `svc.l
 export class Journal {
   readonly stream: string
   private readonly marks = new Marks()
-  /** The last message that is known to be, or to have been, in the stream. */
+  /** Highest message number known to be, or to have been, in the stream. */
   private seen = 0
   private logId: string | undefined
   private readonly cache = new Map<number, Frame.Frame>()
@@ -42,18 +42,18 @@ export class Journal {
     this.stream = streamOf(log)
   }
 
-  /** A frame that the server has answered for. */
+  /** Notes a frame that the server has acknowledged or sent. */
   noted({ at, head }: Pick<Frame.Frame, "at" | "head">): void {
     this.seen = Math.max(this.seen, at)
     this.marks.add(at, head.last)
   }
 
-  /** The stream is known to go so far. */
+  /** Notes that the stream reaches this message. */
   reached(message: number): void {
     this.seen = Math.max(this.seen, message)
   }
 
-  /** The frame as it was stored; damaged where it is none of this log. */
+  /** The frame in a stored message; fails with `damaged` if it is no frame of this log. */
   private frameOf({ data, seq }: Stored): Effect.Effect<Frame.Frame, WalFailed> {
     const frame = Frame.decode(seq, data)
     if (typeof frame === "number")
@@ -85,7 +85,7 @@ export class Journal {
     return frame
   }
 
-  /** The frame of a message; undefined: it is not there. */
+  /** The frame of a message; undefined: the stream has no such message. */
   at(seq: number): Effect.Effect<Frame.Frame | undefined, WalFailed> {
     const known = this.cache.get(seq)
     return known === undefined
@@ -93,7 +93,7 @@ export class Journal {
       : Effect.succeed(known)
   }
 
-  /** The first frame of a kind from a message on. */
+  /** The first frame of a kind at or behind message `from`. */
   next(kind: Frame.Kind | "*", from: number): Effect.Effect<Frame.Frame | undefined, WalFailed> {
     return Effect.map(
       this.get({ seq: Math.max(1, from), next_by_subj: subjectOf(this.log, kind) }),
@@ -101,11 +101,11 @@ export class Journal {
     )
   }
 
-  /** All frames of a kind that lie in these messages, in order. */
+  /** All frames of a kind from message `from` to message `to`, in order. */
   among(kind: Frame.Kind, from: number, to: number): Effect.Effect<ReadonlyArray<Frame.Frame>, WalFailed> {
     const size = Math.max(1, Math.ceil((to + 1 - from) / window))
     const starts = Array.from({ length: window }, (_, i) => from + i * size).filter((start) => start <= to)
-    // One answer is waited for after the other only within a part: a take-over may ask for hundreds.
+    // The range is read in parallel parts: a take-over may need hundreds of frames.
     return Effect.map(
       Effect.forEach(starts, (start) => this.inPart(kind, start, Math.min(to, start + size - 1)), all),
       (parts) => parts.flat()
@@ -125,7 +125,7 @@ export class Journal {
     })
   }
 
-  /** The log's last frame. */
+  /** The last frame of the log. */
   readonly last: Effect.Effect<Frame.Frame, WalFailed> = Effect.suspend(() =>
     Effect.flatMap(this.get({ last_by_subj: subjectOf(this.log, "*") }), (frame) => {
       if (frame !== undefined && frame.at >= this.seen) {
@@ -136,7 +136,7 @@ export class Journal {
     })
   )
 
-  /** An answer that is older than what was seen: of a server that lags, or the stream has lost its end. */
+  /** Handles an answer older than an earlier one: the server lags, or the stream has lost its end. */
   private behind(frame: Frame.Frame | undefined): Effect.Effect<never, WalFailed> {
     const { seen } = this
     return Effect.flatMap(this.link.agreedLast(subjectOf(this.log, "beat")), (agreed) => {
@@ -146,7 +146,7 @@ export class Journal {
     })
   }
 
-  /** The whole content of a frame that ends it. */
+  /** The whole content of a frame, given its last piece. */
   bodyOf(frame: Frame.Frame): Effect.Effect<Uint8Array, WalFailed> {
     if (frame.head.parts === 1) return Effect.succeed(frame.body)
     const before = Array.from({ length: frame.head.parts - 1 }, (_, i) => Frame.startOf(frame) + i)
@@ -169,7 +169,7 @@ export class Journal {
       : this.link.failed("damaged", `message ${seq} of its stream should be a piece of ${frame.at}, and is not there`)
   }
 
-  /** The message from which the records behind a position are found. */
+  /** A message at or before the one that holds the first record behind `after`. */
   private search(after: number): Effect.Effect<number, WalFailed> {
     return Effect.gen(this, function* () {
       let [from, to] = this.marks.around(after, this.seen + 1)
@@ -193,7 +193,7 @@ export class Journal {
     )
   }
 
-  /** The first of the records behind `after` and up to `upTo`; at least one, where there is one. */
+  /** Records behind `after` up to `upTo`, in pages of limited size; at least one if there is one. */
   page(after: number, upTo: number): Effect.Effect<ReadonlyArray<WalRecord>, WalFailed> {
     return Effect.gen(this, function* () {
       const records: Array<WalRecord> = []
@@ -224,7 +224,7 @@ export class Journal {
     })
   }
 
-  /** Why a record is not there that should come next. */
+  /** Fails with the reason why the next record is missing. */
   private gap(after: number, seq: number): Effect.Effect<never, WalFailed> {
     return Effect.flatMap(this.last, ({ head: { kept, last } }) =>
       after < kept
@@ -233,7 +233,7 @@ export class Journal {
     )
   }
 
-  /** The message with which what is kept begins. */
+  /** The message where the kept records begin. */
   beginOf(kept: number, last: Pick<Frame.Frame, "at" | "head">): Effect.Effect<number, WalFailed> {
     return Effect.gen(this, function* () {
       if (kept >= last.head.last) return last.at - last.head.part

@@ -1,13 +1,13 @@
 /**
- * Requests to JetStream, and what their failures mean: refused for certain, or perhaps carried out.
+ * Requests to JetStream, and the meaning of their failures: refused, or with unknown outcome.
  *
- * Requests as the server's own protocol has them, each sent once: the client's helpers for JetStream try again by
- * themselves, and what a write has come to whose answer was lost is decided in one place, by reading (`writer.ts`).
+ * Requests of the server's own protocol, each sent once. The client library's JetStream helpers would retry by
+ * themselves; here one place decides about a write without an answer, by reading (`writer.ts`).
  */
 import { Effect, Fiber, Schedule } from "effect"
 import { WalFailed } from "../../ports/Wal.ts"
 
-/** The part of the client's connection that is used. */
+/** The part of the client's connection that is used here. */
 export interface Connection {
   readonly info?: {
     readonly version: string
@@ -29,7 +29,7 @@ interface LinkOptions {
   readonly connection: Connection
   readonly headers: () => Headers
   readonly shown: string
-  /** A request without an answer by then counts as not answered; it may be carried out. */
+  /** Time limit of a request. Its outcome is unknown afterwards: the server may have carried it out. */
   readonly answerMs: number
 }
 
@@ -39,14 +39,14 @@ export interface ApiError {
   readonly description?: string
 }
 
-/** An answer of the server, parsed from JSON. */
+/** The server's answer, parsed from JSON. */
 export type Answer = { readonly error?: ApiError } & { readonly [field: string]: unknown }
 
 /** A message of a stream. */
 export interface Stored {
   readonly subject: string
   readonly seq: number
-  /** When the server took it, by its clock. */
+  /** When the server stored it, by the server's clock, in ms. */
   readonly at: number
   readonly data: Uint8Array
 }
@@ -57,22 +57,25 @@ export interface Fields {
 }
 
 interface Publish {
-  /** The number of the stream's last message. */
+  /** Number of the message that must be the stream's last. */
   readonly expected: number
   readonly id: string
 }
 
-/** The number that is after every other: no message ever is, so that a write that expects it is refused. */
+/** An expectation that never holds, so that the server refuses the write and names the last message. */
 const never = Number.MAX_SAFE_INTEGER
 
 const retryMs = 200
 const codes = { wrongLast: 10_071, noMessage: 10_037, noStream: 10_059, notDeleted: 10_057 } as const
-/** No room: of the account, the server, the disk that it may take. */
+/** Error codes for a lack of room: of the account, the server, the disk quota. */
 const full: ReadonlySet<number> = new Set([10_002, 10_023, 10_028, 10_047])
 
 const text = new TextDecoder()
 
-/** The client's word that the server lets this user not do it; the server says so beside the request. */
+/**
+ * The operation that the server denies this user, as text; undefined: no denial. The client learns it beside the
+ * request.
+ */
 const denialOf = (error: unknown): string | undefined => {
   const { cause, name, operation, subject } = error as { readonly [field: string]: unknown }
   if (name === "PermissionViolationError")
@@ -90,7 +93,7 @@ export class Link {
   readonly connection: Connection
   private readonly headers: () => Headers
   private readonly answerMs: number
-  /** Requests under way, by what ends their waiting. */
+  /** Requests under way; each callback fails one. */
   private readonly waiting = new Set<(error: Error) => void>()
   private isAway = false
   private readonly held = new Set<() => void>()
@@ -110,7 +113,7 @@ export class Link {
     return this.failed("unreachable", `it does not answer: ${why}`)
   }
 
-  /** A request that failed: the server denied it, so that it did nothing, or its answer is not there. */
+  /** Failure of a request: denied by the server, so without effect, or unanswered. */
   private failure(error: unknown): WalFailed {
     const denial = denialOf(error)
     return denial === undefined
@@ -130,7 +133,7 @@ export class Link {
       : this.unanswered(why)
   }
 
-  /** The connection is gone, and with it every answer that was to come over it. */
+  /** Fails all requests under way: their answers went with the connection. */
   disconnected(): void {
     this.isAway = true
     for (const end of this.waiting) end(new Error("the connection was lost"))
@@ -142,7 +145,7 @@ export class Link {
     this.held.clear()
   }
 
-  /** Waits for a connection: a request sent without one is lost, and its answer would be waited for in vain. */
+  /** Waits for a connection: a request sent without one would be lost and waited for in vain. */
   private get connected(): Effect.Effect<void, WalFailed> {
     const back = Effect.async<void>((resume) => {
       if (!this.isAway) return resume(Effect.void)
@@ -170,7 +173,7 @@ export class Link {
     })
   }
 
-  /** One attempt, in a fiber of its own: what is under way goes to its end without its caller. */
+  /** One attempt, forked: the request goes on if its caller is interrupted. */
   private request(subject: string, payload: Uint8Array | string, headers?: Headers): Effect.Effect<string, WalFailed> {
     const options = headers === undefined ? { timeout: this.answerMs } : { timeout: this.answerMs, headers }
     const asking = Effect.tryPromise({
@@ -190,7 +193,7 @@ export class Link {
     })
   }
 
-  /** One command of JetStream, once. */
+  /** One JetStream command, sent once. */
   api(command: string, body?: unknown): Effect.Effect<Answer, WalFailed> {
     return Effect.flatMap(
       this.request(`$JS.API.${command}`, body === undefined ? "" : JSON.stringify(body)),
@@ -198,7 +201,7 @@ export class Link {
     )
   }
 
-  /** A command that may be carried out more than once; a refusal is a failure. */
+  /** A command that may be carried out more than once: retried, and a refusal is a failure. */
   asked(command: string, body?: unknown): Effect.Effect<Answer, WalFailed> {
     return this.again(
       Effect.flatMap(this.api(command, body), (answer) =>
@@ -215,12 +218,15 @@ export class Link {
     })
   }
 
-  /** Adds a message behind the one that is expected to be last; undefined: another one is. */
+  /**
+   * Adds a message if `expected` is still the stream's last; answers its number, or undefined if another message is the
+   * last.
+   */
   publish(subject: string, data: Uint8Array, { expected, id }: Publish): Effect.Effect<number | undefined, WalFailed> {
     return Effect.flatMap(this.answered(subject, data, { expected, id }), ({ error, seq }) => {
       if (error?.err_code === codes.wrongLast) return Effect.succeed(undefined)
       if (error !== undefined) return Effect.fail(this.refusal(error))
-      // A duplicate of one that was there before something else: what the stream holds must be read.
+      // The server knew the message as a duplicate and others follow it, so the stream must be read.
       return seq === expected + 1
         ? Effect.succeed(seq)
         : Effect.fail(this.unanswered(`message ${String(seq)} for one expected behind ${expected}`))
@@ -241,8 +247,8 @@ export class Link {
   }
 
   /**
-   * The number of the last message as all servers of the stream agree on it, where the answer to a read may be an older
-   * one: a write that is refused says it.
+   * Number of the last message as the refusal of a write tells it: all servers of the stream agree on that one, while
+   * a read may be answered from an older state.
    */
   agreedLast(subject: string): Effect.Effect<number, WalFailed> {
     return Effect.flatMap(this.answered(subject, new Uint8Array(), { expected: never, id: "" }), ({ error }) => {
@@ -252,14 +258,14 @@ export class Link {
     })
   }
 
-  /** A message without a condition on what is last. */
+  /** Adds a message without a condition. */
   tell(subject: string, data: Uint8Array | string, fields: Fields = {}): Effect.Effect<void, WalFailed> {
     return Effect.flatMap(this.stored(subject, data, fields), ({ error }) =>
       error === undefined ? Effect.void : Effect.fail(this.refusal(error))
     )
   }
 
-  /** Takes one message out of a stream, if it is there. */
+  /** Deletes one message of a stream, if it is there. */
   drop(stream: string, seq: number): Effect.Effect<void, WalFailed> {
     return Effect.flatMap(this.api(`STREAM.MSG.DELETE.${stream}`, { seq, no_erase: true }), ({ error }) => {
       const isGone = error?.err_code === codes.notDeleted && /no message found|EOF/.test(error.description ?? "")

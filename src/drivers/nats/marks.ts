@@ -1,7 +1,7 @@
 /**
- * Where a log stood with messages of its stream, as far as that is known: between which messages a position is found.
+ * Known pairs of message number and log position, which bound the search for a position's message.
  *
- * Bounded: of too many every second one is forgotten, and what lies between is found by reading.
+ * Of too many pairs every second one is dropped.
  */
 
 const most = 8192
@@ -19,7 +19,7 @@ const above = (numbers: ReadonlyArray<number>, than: number): number => {
 
 export class Marks {
   private messages: Array<number> = []
-  /** Of each message, the position of the log's last record with it. */
+  /** Position of the log's last record as of each message. */
   private positions: Array<number> = []
 
   add(message: number, position: number): void {
@@ -37,7 +37,7 @@ export class Marks {
     this.positions = this.positions.filter((_, i) => i % 2 === 1)
   }
 
-  /** The last message at or before the position, and the first one behind it; 0 and `end` where none is known. */
+  /** Last known message at or before the position, and first known one behind it; 0 and `end` if there is none. */
   around(position: number, end: number): [from: number, to: number] {
     const at = above(this.positions, position)
     return [this.messages[at - 1] ?? 0, this.messages[at] ?? end]

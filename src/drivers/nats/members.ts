@@ -1,9 +1,9 @@
 /**
- * The schedulers of a log on JetStream: a stream of its own with the last word of each, so that what they tell of
- * themselves does not stand between the log's messages.
+ * Schedulers of a log on JetStream: a stream of its own holds each one's last announcement, so that announcements do
+ * not lie between the log's messages.
  *
- * The server gives each word its time; what is newest counts as now, since this process tells of itself as often as the
- * others.
+ * The server's times of the messages are used. The newest one counts as now, since this process announces itself as
+ * often as the others.
  */
 import { Effect } from "effect"
 import { noWays } from "../../core/cluster/term.ts"
@@ -12,7 +12,7 @@ import type { WalFailed } from "../../ports/Wal.ts"
 import * as Frame from "./frame.ts"
 import type { Link } from "./link.ts"
 
-/** A scheduler that has told nothing for so long is forgotten, and the log kept for it no longer. */
+/** How long a scheduler without an announcement is known, and the log kept for it. */
 const forgottenMs = 600_000
 const nanos = 1_000_000
 
@@ -20,7 +20,7 @@ const streamOf = (log: string): string => `svc-members-${log}`
 
 const prefixOf = (log: string): string => `svc.members.${log}`
 
-/** A name may hold what a subject may not. */
+/** Encoded: a scheduler's name may hold characters that a subject may not. */
 const subjectOf = (log: string, name: string): string =>
   `${prefixOf(log)}.${Buffer.from(name === "" ? "-" : name).toString("base64url")}`
 
@@ -36,7 +36,7 @@ export const config = (log: string) => ({
   discard: "old"
 })
 
-/** In place of what an earlier process of the same scheduler has told. */
+/** Replaces the announcement of an earlier process of the same scheduler. */
 export const announce = (link: Link, log: string, member: LogMember): Effect.Effect<void, WalFailed> =>
   link.tell(subjectOf(log, member.name), JSON.stringify(member))
 

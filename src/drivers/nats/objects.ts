@@ -1,10 +1,10 @@
 /**
- * Snapshots in an object store of the log's servers, laid out as the clients of NATS lay them out (`nats object ls`):
- * one stream, in it each object's pieces under one subject, and what it is under another.
+ * Snapshots in an object store on the log's servers, laid out as NATS clients do (`nats object ls`): one stream, with
+ * each object's pieces under one subject and its metadata under another.
  *
- * What it is gets written last, so an object that did not come to its end has no name. Over requests of its own, since
- * the client's object store reads ahead without bound: here one piece is under way at a time, in both directions, and
- * the log's own messages pass between two of them.
+ * Metadata is written last, so an incomplete object has no name. Own requests instead of the client's object store,
+ * which reads ahead without bound: here one piece is under way at a time, in both directions, and messages of the log
+ * pass between two pieces.
  */
 import { Clock, Effect, Option, Stream } from "effect"
 import { type KeptContent, nameOf, type Snapshot, SnapshotFailed, type SnapshotStore } from "../../ports/Snapshots.ts"
@@ -17,16 +17,16 @@ interface ObjectsOptions extends Streams.StreamOptions {
   readonly newId: () => string
 }
 
-/** Metadata of an object, as far as it is used here. */
+/** Metadata of an object, the fields used here. */
 interface Meta {
   readonly name: string
-  /** Of its pieces. */
+  /** Id in the subject of the object's pieces. */
   readonly nuid: string
   readonly size: number
   readonly deleted?: boolean
 }
 
-/** Pieces without an object to which none was added for so long are of a writer that is gone. */
+/** Age at which pieces without metadata belong to a writer that has died. */
 const abandonedMs = 600_000
 
 const bucketOf = (log: string): string => `svc-snapshots-${log}`
@@ -48,7 +48,7 @@ const config = (log: string) => ({
   allow_direct: true
 })
 
-/** Undefined: none, or one that was deleted by hand. */
+/** Undefined: no metadata, or of an object that was deleted by hand. */
 const metaIn = ({ data }: Stored): Meta | undefined => {
   try {
     const { deleted, name, nuid, size } = JSON.parse(Frame.textOf(data)) as Meta
@@ -93,7 +93,7 @@ class Objects implements SnapshotStore {
     return trying(this.log, this.link.again(this.link.get(this.stream, query)))
   }
 
-  /** Tried again, it is there once: the server knows the id. */
+  /** Retried under one message id, so that the server stores it once. */
   private put(
     subject: string,
     data: Uint8Array | string,
@@ -114,8 +114,8 @@ class Objects implements SnapshotStore {
   }
 
   /**
-   * Takes out all messages of a subject, one by one: of what is purged by subject NATS 2.9 gives no room back, and what
-   * it has none of any more, the log has none of either.
+   * Deletes all messages of a subject one by one: NATS 2.9 does not give the space of purged messages back to the
+   * account, which the log shares.
    */
   private clear(subject: string): Effect.Effect<void, SnapshotFailed> {
     return Effect.gen(this, function* () {
@@ -171,7 +171,7 @@ class Objects implements SnapshotStore {
     Effect.suspend(() => {
       const id = this.newId()
       const subject = piecesOf(this.log, id)
-      // Whatever became of the answer to the last message: pieces without one are swept.
+      // If the answer to the last message is lost, the pieces stay; without metadata the sweep removes them.
       return this.pieces(snapshot, id, subject).pipe(
         Effect.onError(() => Effect.ignore(this.clear(subject))),
         Effect.flatMap((chunks) => this.name(snapshot, id, chunks))
@@ -212,7 +212,7 @@ class Objects implements SnapshotStore {
     })
   }
 
-  /** The name first: what is offered is whole. */
+  /** Removes metadata first, so that every listed object is complete. */
   readonly remove: SnapshotStore["remove"] = (names) =>
     Effect.forEach(
       names,
@@ -225,7 +225,7 @@ class Objects implements SnapshotStore {
       { discard: true }
     )
 
-  /** Names are read behind the pieces, so that of one that is written meanwhile nothing is taken. */
+  /** Metadata is read after the pieces, so that an object that is being completed meanwhile keeps its pieces. */
   readonly sweep: SnapshotStore["sweep"] = Effect.suspend(() =>
     Effect.gen(this, function* () {
       const all = yield* this.subjects(piecesOf(this.log, ">"))
@@ -240,6 +240,6 @@ class Objects implements SnapshotStore {
   )
 }
 
-/** Makes the object store of a log, with as many copies as the log has. */
+/** Creates the object store of a log with as many copies as the log has. */
 export const make = (link: Link, options: ObjectsOptions): Effect.Effect<SnapshotStore, SnapshotFailed> =>
   Effect.as(trying(options.log, Streams.kept(link, config(options.log), options.replicas)), new Objects(link, options))

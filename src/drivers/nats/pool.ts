@@ -1,9 +1,9 @@
 /**
- * The pool of a scheduler in the stream of its log: each write is a frame of rows, and the pool is what they come to.
+ * The scheduler's pool in the stream of its log: each write is a frame of rows, and the frames in order give the pool.
  *
- * A write goes behind the message that is expected to be last, as an append does, so the log's own fence is the pool's.
- * Nothing is ever written whole: the rows that were written longest ago go out again with later writes, so that the
- * frames that count stay few and the stream can be cut behind them.
+ * A write expects a certain last message, as an append does, so the log's fence protects the pool too. The pool is
+ * never written as a whole: each write repeats the oldest rows, so that few frames are valid and the stream can be cut
+ * before them.
  */
 import { Effect, Schedule } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
@@ -19,10 +19,10 @@ import type { PoolFrames } from "./poolFrames.ts"
 import type { Draft, Writer } from "./writer.ts"
 
 const retryMs = 200
-/** Frames that are read at a take-over, and one more for each so many bytes of rows. */
+/** Frames read at a take-over: this many, and one more for each `bytesPerFrame` of rows. */
 const framesKept = 256
 const bytesPerFrame = 16_384
-/** Old rows that go out again with one write. */
+/** Bytes of old rows that are repeated with one write. */
 const renewedBytes = 65_536
 
 interface Row {
@@ -30,14 +30,14 @@ interface Row {
   readonly key: string
   readonly value: unknown
   readonly bytes: number
-  /** The message with which its frame begins, and the number of that write. */
+  /** First message of the row's frame, and number of its write. */
   readonly at: number
   readonly write: number
 }
 
 const keyOf = ({ key, kind }: Pick<Put, "kind" | "key">): string => `${kind} ${key}`
 
-/** The rows, the one first that was written longest ago. */
+/** The rows in the order of their last write, oldest first. */
 class Rows {
   private readonly rows = new Map<string, Row>()
   private bytes = 0
@@ -61,7 +61,7 @@ class Rows {
       }
   }
 
-  /** Where the oldest row is that these puts leave as it is; 0: there is none. */
+  /** First message of the oldest row that `puts` do not replace; 0: there is none. */
   oldestBut(puts: ReadonlyArray<Put>): number {
     const named = new Set(puts.filter(({ under }) => under !== true).map(keyOf))
     const prefixes = puts.filter(({ under }) => under === true)
@@ -74,7 +74,7 @@ class Rows {
     return this.oldestBut([])
   }
 
-  /** Rows to be written again, as many as go with one write: those before a message. */
+  /** The oldest rows of frames before `message`, as many as fit into one write. */
   before(message: number): ReadonlyArray<Put> {
     const puts: Array<Put> = []
     let bytes = 0
@@ -95,7 +95,7 @@ class Rows {
     return bytes
   }
 
-  /** Whether more frames count than should be read at a take-over. */
+  /** Whether more frames are valid than should be read at a take-over. */
   isSpread(writes: number): boolean {
     const [first] = this.rows.values()
     return first !== undefined && writes - first.write > framesKept + this.bytes / bytesPerFrame
@@ -133,7 +133,7 @@ export class Pool {
     )
   }
 
-  /** Asked until it answers, or the term is over. */
+  /** The last frame, retried until the server answers or the term ends. */
   private get last(): Effect.Effect<Frame.Frame, WalFailed> {
     const { isOver, superseded, epoch } = this.term
     return this.journal.last.pipe(
@@ -157,13 +157,13 @@ export class Pool {
     }
   }
 
-  /** Goes on until the write is there, or the term is over. */
+  /** Repeats the write until it is stored or the term ends. */
   private put(puts: ReadonlyArray<Put>): Effect.Effect<void, WalFailed> {
     const { epoch, isOver, superseded } = this.term
     return Effect.gen(this, function* () {
       for (;;) {
         if (isOver()) return yield* this.over
-        /** What the log says of this write: it is not there, it is, or it cannot be. */
+        /** The log's state that the write met: write absent, stored already, or impossible. */
         let found: { readonly epoch: number; readonly writes: number; readonly at: number } | undefined
         const answer = yield* Effect.either(
           this.writer.write(({ at, head }) => {
@@ -183,8 +183,8 @@ export class Pool {
             `its pool was written ${found?.writes} times, and by this process ${this.written}`
           )
         this.written++
-        // Where it begins is the message behind the one it was written behind; found again, the exact one is unknown,
-        // and a later one would be cut too early.
+        // The frame begins behind the message found. If an earlier attempt had stored it, its message is unknown; the
+        // oldest row's message is safe, since a later one could be cut too early.
         this.rows.apply(puts, answer.right === undefined ? this.rows.oldest || 1 : found!.at + 1, this.written)
         return
       }
@@ -197,7 +197,7 @@ export class Pool {
     )
   }
 
-  /** Writes again what lies before a message, so that it may be cut, if that is no more than `most` bytes. */
+  /** Repeats rows before `message`, so that the stream may be cut there, if they have at most `most` bytes. */
   leave(message: number, most: number): Effect.Effect<void, WalFailed> {
     return this.turn.withPermits(1)(
       Effect.suspend(() => {
@@ -211,7 +211,7 @@ export class Pool {
     )
   }
 
-  /** The message that must be kept for the pool; 0: none. Undefined: the pool is not open yet. */
+  /** First message needed by the pool; 0: none. Undefined: the pool is not open yet. */
   get oldest(): number | undefined {
     return this.isOpen ? this.rows.oldest : undefined
   }

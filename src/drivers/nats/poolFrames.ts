@@ -1,6 +1,7 @@
 /**
- * The frames of the pool, read while another scheduler leads: a take-over then asks for the last few alone. To ask for
- * hundreds was a third of the time for which a cluster takes no writes.
+ * Reads the pool's frames while another scheduler leads, so that a take-over needs only the last few.
+ *
+ * Reading hundreds of frames took a third of the time for which a cluster without a leader takes no writes.
  */
 import { Effect } from "effect"
 import type { WalFailed } from "../../ports/Wal.ts"
@@ -10,12 +11,12 @@ import type { Journal } from "./journal.ts"
 type Reading = Pick<Journal, "among" | "next">
 type Last = Pick<Frame.Frame, "at" | "head">
 
-/** Asked for at one look at the log, one after the other. */
+/** Most frames read by one call of `readAhead`, one after the other. */
 const mostAtOnce = 64
 
 /**
- * Whether these are all writes that count, by a head; a server that lagged may have kept one back. A head may name a
- * message before the first one, where an answer was lost: then this is not known.
+ * Whether `frames` hold all writes that a head counts as valid. False if a lagging server left one out, or if the head
+ * names a message before the first frame, as after a lost answer.
  */
 const isWhole = (frames: ReadonlyArray<Frame.Frame>, { pool, writes }: Frame.State): boolean => {
   const whole = frames.filter(Frame.isWhole)
@@ -28,21 +29,21 @@ const isWhole = (frames: ReadonlyArray<Frame.Frame>, { pool, writes }: Frame.Sta
 }
 
 export class PoolFrames {
-  /** In order; of those from `from` through `through` none is missing. */
+  /** Frames in order, complete from message `from` through `through`. */
   private frames: Array<Frame.Frame> = []
   private from = 0
   private through = 0
-  /** Writes of the pool when all was read. */
+  /** Number of pool writes when all frames had been read. */
   private writes = -1
 
   constructor(private readonly journal: Reading) {}
 
-  /** Reads on, as far as a message that was the last one. */
+  /** Reads further frames, through message `at`, which was the log's last. */
   readAhead({ at, head }: Last): Effect.Effect<void, WalFailed> {
     return Effect.gen(this, function* () {
       this.begin(head)
       if (head.pool === 0) return
-      // Pieces of a write that is not whole yet are no news: who reads the write asks for them.
+      // The pieces of an incomplete write are skipped; {@link take} reads them.
       if (head.writes === this.writes) this.through = Math.max(this.through, at)
       for (let asked = 0; asked < mostAtOnce && this.through < at; asked++) {
         const frame = yield* this.journal.next("pool", this.through + 1)
@@ -56,7 +57,7 @@ export class PoolFrames {
     })
   }
 
-  /** All that count when this message is the last one. What was read is let go: from here on the pool has it. */
+  /** All valid frames if message `at` is the last one. Empties this cache: the pool keeps the rows from now on. */
   take({ at, head }: Last): Effect.Effect<ReadonlyArray<Frame.Frame>, WalFailed> {
     return Effect.gen(this, function* () {
       if (head.pool === 0) return []
@@ -69,7 +70,7 @@ export class PoolFrames {
     })
   }
 
-  /** Forgets what counts no more. */
+  /** Drops frames that are no longer valid. */
   private begin({ pool }: Frame.State): void {
     if (pool === this.from) return
     if (pool < this.from) this.forget()

@@ -1,8 +1,8 @@
 /**
- * A log on JetStream: one stream whose every message says where the log stands with it, and whose it is.
+ * A log on JetStream: one stream, whose every message holds the log's state and leader.
  *
- * A write names the message that it expects to be last, and the server refuses any other: that one condition is the
- * fence of log, leadership and pool. The number of the last message is what grows while the leader lives.
+ * A write names the message that it expects to be last, and the server refuses any other: this one condition fences the
+ * log, the leadership and the pool. The number of the last message grows as long as the leader lives.
  */
 import { Effect } from "effect"
 import type { Attempt } from "../../core/cluster/term.ts"
@@ -19,13 +19,13 @@ import * as Streams from "./streams.ts"
 import { Writer } from "./writer.ts"
 
 interface NatsLogOptions extends Streams.StreamOptions {
-  /** Answers another one each time: of a log that is new, of what is written beside it. */
+  /** Answers a new random id, for a new log or a snapshot. */
   readonly newId: () => string
   /** Durability to report for an answered write; undefined: by the number of copies. */
   readonly durability: Durability | undefined
 }
 
-/** Beats between two times that those before the last one are taken out of the stream. */
+/** Number of beats after which older beats are purged. */
 const beatsKept = 600
 
 const rowOf = ({ at, head }: Pick<Frame.Frame, "at" | "head">): LogRow => ({
@@ -37,7 +37,7 @@ const rowOf = ({ at, head }: Pick<Frame.Frame, "at" | "head">): LogRow => ({
   leaderUrl: head.url ?? undefined
 })
 
-/** Why a log on JetStream is not what is asked for, if it is not. */
+/** Why a log on JetStream cannot give this durability; undefined if it can. */
 export const durabilityFault = (asked: Durability | undefined, replicas: number): string | undefined => {
   if (asked === "flushed")
     return "SVC_LOG_DURABILITY=flushed cannot be kept: JetStream answers before it has flushed, or does not say that it has. With replicated (the default) a write is answered once most of the copies have it; PostgreSQL flushes"
@@ -49,11 +49,11 @@ export const durabilityFault = (asked: Durability | undefined, replicas: number)
 const isMissing = ({ head }: Frame.Frame, firstSeq: number, first: Frame.Frame): boolean =>
   Frame.before(first) > head.kept || (first.head.last > head.kept && Frame.startOf(first) < firstSeq)
 
-/** Fails unless the records are there that the last message says. */
+/** Fails unless the stream holds all records that its last message counts. */
 const whole = (journal: Journal, { first_seq: firstSeq, last_seq: lastSeq }: Streams.State) =>
   Effect.gen(function* () {
     const { link, stream } = journal
-    // A server that has just begun to answer may still lack what was written last.
+    // A server that has just started may lack the last messages.
     journal.reached(yield* link.again(link.agreedLast(subjectOf(journal.log, "beat"))))
     const last = yield* link.again(journal.last)
     if (last.at < lastSeq)
@@ -70,7 +70,7 @@ const whole = (journal: Journal, { first_seq: firstSeq, last_seq: lastSeq }: Str
     return last.head.log
   })
 
-/** The first message of a log that is new; of several that begin it one is accepted. */
+/** Writes the first message of a new log; of several processes that do, the server accepts one. */
 const begin = (journal: Journal, newLogId: string): Effect.Effect<void, WalFailed> => {
   const first = Frame.encode(Frame.firstHead(newLogId), new Uint8Array())
   return Effect.asVoid(
@@ -81,7 +81,7 @@ const begin = (journal: Journal, newLogId: string): Effect.Effect<void, WalFaile
 }
 
 class NatsLog {
-  /** Where the processes are reached that have told of themselves here. */
+  /** URLs of the processes that announced themselves through this object. */
   private readonly urls = new Map<string, string>()
   private readonly poolFrames: PoolFrames
   private pool: Pool | undefined
@@ -101,7 +101,7 @@ class NatsLog {
 
   readonly row = Effect.suspend(() =>
     this.journal.last.pipe(
-      // Whatever becomes of it: a take-over asks for what is not there.
+      // Failures are ignored: a take-over reads the frames that are missing.
       Effect.tap((last) => (this.pool === undefined ? Effect.ignore(this.poolFrames.readAhead(last)) : Effect.void)),
       Effect.map(rowOf)
     )
@@ -130,9 +130,9 @@ class NatsLog {
     )
 
   /**
-   * A leader that has nothing to write would fill the stream with its beats. NATS 2.9 gives the account no room back
-   * for them until the server restarts; taking them out one by one would, but the stream denies deletes of single
-   * messages, so that no record can be taken out by hand.
+   * An idle leader would fill the stream with its beats. NATS 2.9 gives the account no space back for purged messages
+   * until the server restarts; deleting them one by one would, but the stream denies deletes of single messages, so
+   * that no record can be deleted by hand.
    */
   private get thinned(): Effect.Effect<void> {
     const { link, log, stream } = this.journal
@@ -179,8 +179,7 @@ class NatsLog {
     })
 
   /**
-   * Takes out what nothing needs any more. Rows of the pool that lie there move up, where that frees more than it
-   * takes.
+   * Purges messages that are not needed. Rows of the pool in them are repeated first if that frees more than it takes.
    */
   private cut(last: Pick<Frame.Frame, "at" | "head">): Effect.Effect<void, WalFailed> {
     return Effect.gen(this, function* () {
@@ -208,7 +207,7 @@ class NatsLog {
   }
 }
 
-/** Opens the log for reading; its leader, if it has one, goes on. */
+/** Opens the log for reading; a leader is not disturbed. */
 export const open = (link: Link, options: NatsLogOptions): Effect.Effect<SharedLogShape, WalFailed> =>
   Effect.gen(function* () {
     const { durability: asked, log, newId, replicas } = options

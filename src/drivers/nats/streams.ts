@@ -1,8 +1,8 @@
 /**
- * The streams of a log on JetStream: made where they are not there, and checked for what would lose records.
+ * The streams of a log on JetStream: created if missing, and checked for settings that would lose records.
  *
- * Nothing is served before this has passed. A server that is alone takes a stream's wish for three copies without a
- * word, so what is there is looked at, and not only what was asked for.
+ * Nothing is served before the check. A single server accepts a request for three copies silently, so the existing
+ * copies are counted.
  */
 import { Effect } from "effect"
 import type { WalFailed } from "../../ports/Wal.ts"
@@ -43,14 +43,14 @@ export interface State {
 }
 
 const oldestServer = [2, 9] as const
-/** Below it a frame's first line leaves little room. */
+/** Smaller messages leave little room beside a frame's head line. */
 const leastPayload = 65_536
 const mostPieceBytes = 524_288
 const headBytes = 16_384
 
 const noStream = 10_059
 const nameTaken = 10_058
-/** No server to put a copy on: alone, or too few of them with JetStream or with room. */
+/** Error codes for too few servers: with JetStream, or with room for a copy. */
 const noPeers: ReadonlySet<number> = new Set([10_005, 10_074])
 
 const isOlder = (version: string): boolean => {
@@ -58,7 +58,7 @@ const isOlder = (version: string): boolean => {
   return !(major > oldestServer[0] || (major === oldestServer[0] && minor >= oldestServer[1]))
 }
 
-/** Why this server cannot keep the log, if it cannot. */
+/** Why this server cannot keep the log; undefined if it can. */
 export const serverFault = ({ max_payload: payload, version }: NonNullable<Connection["info"]>): string | undefined => {
   if (isOlder(version)) return `the server is NATS ${version}; it must be ${oldestServer.join(".")} or later`
   return payload < leastPayload
@@ -66,7 +66,7 @@ export const serverFault = ({ max_payload: payload, version }: NonNullable<Conne
     : undefined
 }
 
-/** Bytes of content that one message takes. */
+/** Bytes of content in one message. */
 export const pieceBytes = ({ max_payload: payload }: Pick<NonNullable<Connection["info"]>, "max_payload">): number =>
   Math.min(mostPieceBytes, payload - headBytes)
 
@@ -76,7 +76,7 @@ const replicasFault = (replicas: number, why: string): string =>
 const isSame = (some: ReadonlyArray<string> = [], others: ReadonlyArray<string>): boolean =>
   some.length === others.length && some.every((each) => others.includes(each))
 
-/** Why a stream that is there cannot keep the log, if it cannot. */
+/** Why an existing stream cannot keep the log; undefined if it can. */
 export const configFault = (config: Config, ...subjects: ReadonlyArray<string>): string | undefined => {
   const wrong = [
     config.storage === "file" ? "" : `its storage is ${config.storage}, and must be file`,
@@ -112,7 +112,7 @@ const refused = (link: Link, error: ApiError, replicas: number): WalFailed =>
     ? link.failed("failed", replicasFault(replicas, error.description ?? ""))
     : link.refusal(error)
 
-/** The stream as it is, made if it is not there. */
+/** The state of the stream, created if missing. */
 const made = (link: Link, config: Partial<Config> & { readonly name: string }, replicas: number) =>
   link.again(
     Effect.gen(function* () {
@@ -126,7 +126,7 @@ const made = (link: Link, config: Partial<Config> & { readonly name: string }, r
     })
   )
 
-/** More copies, where they are asked for. */
+/** Raises the number of copies to `replicas`. */
 const copied = (link: Link, info: Answer, replicas: number): Effect.Effect<void, WalFailed> =>
   Effect.gen(function* () {
     const config = info.config as Config
@@ -144,7 +144,7 @@ const copied = (link: Link, info: Answer, replicas: number): Effect.Effect<void,
       )
   })
 
-/** A stream that loses nothing by itself, made where it is not there. */
+/** Creates or checks a stream that loses no message by itself. */
 export const kept = (
   link: Link,
   config: Partial<Config> & { readonly name: string; readonly subjects: ReadonlyArray<string> },
@@ -157,7 +157,7 @@ export const kept = (
     yield* copied(link, found, replicas)
   })
 
-/** Checks the server, and makes the streams; answers the state of the log's own. */
+/** Checks the server and creates the streams; answers the state of the log's stream. */
 export const prepare = (link: Link, { log, replicas }: StreamOptions): Effect.Effect<State, WalFailed> =>
   Effect.gen(function* () {
     const { info } = link.connection

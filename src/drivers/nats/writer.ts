@@ -1,39 +1,39 @@
 /**
- * Writes to the stream of a log: one at a time, each behind the message that this process knows to be the last.
+ * Writes to the log's stream: one at a time, each expecting the last message that this process knows.
  *
- * The server refuses a write behind any other, so of two writers, or of two attempts of one, exactly one is accepted,
- * and an attempt that arrives late is refused. After an answer that is lost the last message is read before anything
- * else is written: it says what the log has come to, whichever process wrote it.
+ * The server refuses a write if another message is the last, so of two writers, or of two attempts, exactly one is
+ * accepted, and a late attempt is refused. After a lost answer the last message is read before the next write: it holds
+ * the log's state, whichever process wrote it.
  */
 import { Effect } from "effect"
 import type { WalFailed } from "../../ports/Wal.ts"
 import * as Frame from "./frame.ts"
 import { type Journal, subjectOf } from "./journal.ts"
 
-/** A write, as it follows from where the log stands. */
+/** A write, built from the log's state. */
 export interface Draft {
   readonly kind: Frame.Kind
   readonly body?: Uint8Array
   readonly count?: number
-  /** Where the log stands with it. */
+  /** Fields of the log's state that the write changes. */
   readonly change: Partial<Frame.State>
-  /** The same for two attempts of one write, and for no other. */
+  /** Equal for two attempts of one write, and for no other write. */
   readonly id: string
 }
 
-/** Undefined: nothing is to be written as the log stands. */
+/** Answers undefined if the state needs no write. */
 type Build = (last: Pick<Frame.Frame, "at" | "head">) => Draft | undefined
 
 type End = Pick<Frame.Frame, "at" | "head">
 
-/** Refusals in a row: each was a write of another process. */
+/** Refusals in a row until the write fails; each was caused by a write of another process. */
 const rounds = 5
 
 const none = new Uint8Array()
 
 export class Writer {
   private readonly turn = Effect.unsafeMakeSemaphore(1)
-  /** The last message; undefined: what it is must be read. */
+  /** The last message; undefined: it must be read. */
   private end: End | undefined
 
   /** `most`: bytes of content in one message. */
@@ -42,7 +42,7 @@ export class Writer {
     private readonly most: number
   ) {}
 
-  /** Answers where the log stands with the write; undefined: by where it stands nothing was to be written. */
+  /** Answers the log's state with the write; undefined: the state needed no write. */
   write(build: Build): Effect.Effect<End | undefined, WalFailed> {
     const writing = Effect.gen(this, function* () {
       for (let round = 0; round < rounds; round++) {
@@ -51,7 +51,7 @@ export class Writer {
         const end = known ?? (yield* this.journal.last)
         const draft = build(end)
         if (draft === undefined) {
-          // Others may have written since: only what was read just now says that nothing is to be written.
+          // A remembered state may be old: only a fresh one proves that nothing is to be written.
           if (known !== undefined) continue
           this.end = end
           return undefined

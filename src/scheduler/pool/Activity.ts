@@ -1,7 +1,7 @@
 /**
- * When views were last active, as the database has it (D14): read for views that seem expired, many in one query.
+ * Last activity of views that seem expired, read from the database, many in one query (D14).
  *
- * Clients refresh that time in the database and the scheduler gets no event of it, so a view expires only by an answer
+ * Clients refresh the time in the database and the scheduler gets no event of it, so a view expires only by an answer
  * of the database. A query that fails expires nothing; the pool asks again later.
  */
 import { Duration, Effect } from "effect"
@@ -19,7 +19,7 @@ const pauseMs = 5000
 const millis = (value: unknown): number => (value instanceof Datetime ? toMillis(value) : Number.NEGATIVE_INFINITY)
 
 export class Activity {
-  /** Views asked about, each with its known activity. */
+  /** Views to ask about, each with the last activity that the pool knows. */
   private readonly asked: ViewQueue<number>
 
   constructor(
@@ -33,15 +33,15 @@ export class Activity {
     )
   }
 
-  /** Ends with `ActivityFound`, the later of the time given and the one found. */
+  /** Ends with `ActivityFound`: the later of `known` and the database's time. */
   ask(view: string, known: number): Effect.Effect<void> {
     if (!this.upstream.present) return Effect.asVoid(this.tell({ tag: "ActivityFound", view, lastActiveAt: known }))
     return this.asked.add(view, known)
   }
 
   /**
-   * How far the pool's time, which goes by, is ahead of the times of day in the database: SSPs wrote those by the
-   * clocks of their machines, clients by the database's, so the difference that has a view live longer counts.
+   * How far the pool's steady time is ahead of times in the database. SSPs wrote those by their machines' clocks,
+   * clients by the database's, so the difference that lets a view live longer counts.
    */
   private readonly ahead: Effect.Effect<number, UpstreamError> = Effect.suspend(() =>
     Effect.zipWith(Effect.clock, this.upstream.nowMs ?? Effect.succeed(Number.POSITIVE_INFINITY), (clock, databaseMs) =>

@@ -1,8 +1,8 @@
 /**
- * Removes the registrations and edges that SSPs have left in the database of views that are gone (D14, D16, D21).
+ * Deletes the registrations and edges that SSPs have left in the database for views that are gone (D14, D16, D21).
  *
  * An SSP that dies, or has just reported that it dropped a view, may leave the registration and its edges behind, and
- * no other SSP knows of them. The scheduler takes the rows over first, so that an SSP that still writes them loses the
+ * no other SSP knows of them. The scheduler claims the rows first, so that an SSP that still writes them loses the
  * view, and then deletes them: many views in one query, repeated until the database answers. The pool accepts no
  * registration of the view meanwhile.
  */
@@ -12,17 +12,17 @@ import * as Backoff from "../../node/work/backoff.ts"
 import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
 import { ViewQueue } from "./ViewQueue.ts"
 
-/** Views taken away in one go. */
+/** Views cleared by one query. */
 const size = 50
 const failing = { baseMs: 200, capMs: 10_000 }
 
 export class Clearing {
-  /** Views to clear, with the call that asks for it. */
+  /** Views to clear, each with the `op` of the pool that asks for it. */
   private readonly asked: ViewQueue<number>
 
   constructor(
     private readonly upstream: UpstreamShape,
-    /** The name under which rows are taken over. */
+    /** Owner under which the rows are claimed. */
     private readonly owner: string,
     private readonly tell: (command: Command) => Effect.Effect<unknown>,
     start: (effect: Effect.Effect<void>) => void
@@ -48,7 +48,8 @@ export class Clearing {
         yield* Effect.logWarning(
           `${batch.length} views that are gone cannot be removed from the database: ${removed.left.message}; trying again`
         )
-        // A view that the database refuses must not hold up the others.
+        // After a failure views go one by one, and the first moves to the end: a view that the database refuses must
+        // not block the others.
         for (const [view, op] of batch.slice(0, 1)) if (waiting.delete(view)) waiting.set(view, op)
         yield* Backoff.pause(failing, failures++)
         continue

@@ -1,8 +1,8 @@
 /**
- * What the database defines, as of the end of the log: its types type a record that comes as JSON (D1 rule 2, D28).
+ * Definitions of the database as of the end of the log: their types type a record that comes as JSON (D1 rule 2, D28).
  *
- * A record of the log says it (D57), so that replica, log and SSPs take a new definition over at the same change. While
- * there is no such record it is what the last clone has declared.
+ * They are a record of the log (D57), so that replica, log and SSPs adopt a new definition at the same change. Before
+ * the first such record the types of the last clone count.
  */
 import { Context, Effect, Layer } from "effect"
 import type * as Change from "../../core/record/change.ts"
@@ -11,10 +11,10 @@ import * as Definitions from "../../core/surreal/definitionsRecord.ts"
 import { Replica, type ReplicaError, type ReplicaShape, startFault } from "../../ports/Replica.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 
-/** A table as it is defined, or its types alone, as a clone declares them. */
+/** A table's definition, or its types alone if they come from a clone. */
 type DeclaredTable = Pick<TableDefinition, "name" | "types"> & Partial<TableDefinition>
 
-/** Definitions of the database in the replica, with the text of the record that holds them. */
+/** The database's definitions in the replica, and the text of the record that holds them. */
 export const inReplica = (
   replica: Pick<ReplicaShape, "current" | "tables">
 ): Effect.Effect<{ readonly text: string | undefined; readonly tables: ReadonlyArray<DeclaredTable> }, ReplicaError> =>
@@ -29,11 +29,11 @@ export class Declared extends Context.Tag("scheduler/ingest/Declared")<
   {
     readonly schema: Change.Schema
     readonly tables: () => ReadonlyArray<DeclaredTable>
-    /** The text of the log's record; undefined before the first. */
+    /** Text of the definitions record in the log; undefined before the first. */
     readonly text: () => string | undefined
-    /** Counts up with every other schema: a change typed under another schema is typed again. */
+    /** Number of the schema: a change typed under an earlier number is typed again. */
     readonly count: () => number
-    /** A record of the log has been applied to the replica. */
+    /** Called when a definitions record of the log has been applied to the replica. */
     readonly take: (text: string) => void
     readonly reload: Effect.Effect<void, ReplicaError>
   }

@@ -1,9 +1,8 @@
 /**
- * The events of the log as SSPs get them: the last ones from memory, older ones from the log (D26).
+ * The log's events as they are sent to SSPs: the last ones from memory, older ones from the log (D26).
  *
- * One SSP at the head of the log reads lines written a moment ago; an SSP that lags behind pays for the disk, not
- * the others. For feeds (D61) each has its table and the position before it in its table beside it, as far as this
- * process has seen the log.
+ * An SSP at the head of the log is served from memory; an SSP that lags behind costs disk reads. For feeds (D61) each
+ * event has its table and the previous position in that table, as far as this process has seen the log.
  */
 import { Chunk, Effect, Stream } from "effect"
 import * as Event from "../../core/record/event.ts"
@@ -11,7 +10,7 @@ import * as FeedLines from "../../core/record/feedLines.ts"
 import type { Entry } from "../../core/record/feedWriter.ts"
 import type { WalFailed, WalShape } from "../../ports/Wal.ts"
 
-/** Most events and characters kept in memory, whichever is reached first. */
+/** Limits of the events kept in memory: count and characters. */
 const maxKept = 16_384
 export const maxChars = 32 * 1024 * 1024
 
@@ -36,10 +35,10 @@ class BufferedEvent implements Entry {
 const nothing = new BufferedEvent("", "", false, undefined)
 
 export class Events {
-  /** Events by position, a ring: the position modulo the size. */
+  /** Ring of events: index is position modulo size. */
   private readonly ring: Array<BufferedEvent | undefined> = Array.from({ length: maxKept })
   private readonly traces = new Map<number, string>()
-  /** The last position of each table. */
+  /** Last position of each table. */
   private readonly lastOf = new Map<string, number>()
   private first = 1
   private last = 0
@@ -50,7 +49,10 @@ export class Events {
     private readonly epoch: number
   ) {}
 
-  /** Lines that have been appended, the last one at `through`, and the traces they belong to, if any does. */
+  /**
+   * Adds lines that were appended to the log, the last one at `through`. `traces`: the trace of each line, if any has
+   * one.
+   */
   appended(lines: ReadonlyArray<string>, through: number, traces?: ReadonlyArray<string | undefined>): void {
     let seq = through - lines.length
     if (seq !== this.last) this.forget(seq)
@@ -70,7 +72,7 @@ export class Events {
     }
   }
 
-  /** The traces that events from `from` to `to` belong to, each once; only of those kept in memory. */
+  /** Traces of the events from `from` to `to`, without duplicates; only of those kept in memory. */
   tracesOf(from: number, to: number): ReadonlyArray<string> {
     if (this.traces.size === 0) return []
     const found = new Set<string>()
@@ -81,7 +83,7 @@ export class Events {
     return [...found]
   }
 
-  /** Events from `from` to `to`, both included. */
+  /** Texts of the events from `from` to `to`, both included. */
   read(from: number, to: number): Effect.Effect<ReadonlyArray<string>, WalFailed> {
     return Effect.suspend(() =>
       from >= this.first && to <= this.last
@@ -94,24 +96,24 @@ export class Events {
     )
   }
 
-  /** Whether the event at a position is in memory. */
+  /** Whether the event at `seq` is in memory. */
   holds(seq: number): boolean {
     return seq >= this.first && seq <= this.last
   }
 
-  /** The oldest position in memory; behind the log's end where that is none. */
+  /** Oldest position in memory; Infinity if none is. */
   get firstKept(): number {
     return this.first <= this.last ? this.first : Infinity
   }
 
-  /** The event at a position in memory. */
+  /** The event at `seq`, which must be in memory. */
   entry(seq: number): Entry {
     return this.ring[seq % maxKept] ?? nothing
   }
 
   /**
-   * Events from the log, which are not in memory, for one reader of a feed. `lastOf`: the last position of each table
-   * that the reader has passed, which is moved along.
+   * Events from the log for one reader of a feed. `lastOf`: last position of each table that the reader has passed;
+   * updated.
    */
   entries(from: number, to: number, lastOf: Map<string, number>): Effect.Effect<ReadonlyArray<Entry>, WalFailed> {
     const entry = (json: string, seq: number): Entry => {
@@ -146,12 +148,12 @@ export class Events {
     this.ring[slot] = undefined
   }
 
-  /** Begins anew behind `seq`. */
+  /** Empties the ring; the next event comes behind `seq`. */
   private forget(seq: number): void {
     while (this.first <= this.last) this.drop()
     this.first = seq + 1
     this.last = seq
-    // The events between were not seen here.
+    // Events between were not seen here, so previous positions are unknown.
     this.lastOf.clear()
   }
 }

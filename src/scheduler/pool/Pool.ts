@@ -1,10 +1,9 @@
 /**
- * The pool's shell: one queue of commands, `decide` for each, its actions in the order they are owed.
+ * The pool's shell: one queue of commands, `decide` for each, the resulting actions in order.
  *
- * The only place that holds the pool's state and the only one that moves the replica, so that `Freeze` finds the
- * replica exactly where the last `Appended` left it. What must be kept is written, in one step for all commands that
- * have arrived, before anything that depends on it goes out. Calls are started and not awaited; each comes back as a
- * command.
+ * Only the shell holds the pool's state and moves the replica, so `Freeze` finds the replica exactly where the last
+ * `Appended` left it. State is written to the store, in one step for all commands that have arrived, before any action
+ * that depends on it. Calls are started and not awaited; each comes back as a command.
  */
 import { Context, Duration, Effect, Exit, FiberSet, Layer, Queue, Schedule, type Scope } from "effect"
 import type { Strategy } from "../../core/cluster/balance.ts"
@@ -36,22 +35,22 @@ import { ViewReads } from "./viewReads.ts"
 
 export interface PoolShape {
   readonly state: () => State.State
-  /** Born with the log, and grown with this start (D5). */
+  /** The log's id, and the epoch, which counts the starts of schedulers (D5). */
   readonly identity: { readonly logId: string; readonly epoch: number }
   readonly events: Events
-  /** A command that is answered. */
+  /** Queues a command and waits for its reply. */
   readonly ask: (command: (ref: number) => Command) => Effect.Effect<Reply>
   readonly tell: (command: Command) => Effect.Effect<void>
-  /** The kept part of the answer to a job, by its id's text. */
+  /** Stored part of a job's answer, by the text of the job's id. */
   readonly resultOf: PoolStoreShape["resultOf"]
   /**
-   * Runs `step`, which may move the replica, with no command before, beside or half-way through it; then decides what
-   * it answers, if anything.
+   * Runs `step`, which may move the replica, while no command is carried out; then decides the command it answers, if
+   * any.
    */
   readonly alone: <E>(step: Effect.Effect<Command | undefined, E>) => Effect.Effect<void, E>
-  /** Called after every decision, with nothing under way. */
+  /** `listener` is called after each round of decisions. */
   readonly watch: (listener: () => void) => void
-  /** When the replica was last brought to disk and the log cut behind it; at first, when this started. */
+  /** Steady time of the last checkpoint (replica on disk, log cut); before the first, of the start. */
   readonly checkpointedAt: () => number
 }
 
@@ -66,7 +65,7 @@ export class Pool extends Context.Tag("scheduler/pool/Pool")<Pool, PoolShape>() 
   )
 }
 
-/** A step that nothing runs beside, and the callback for when the command it answers is decided. */
+/** A step that runs while no command does, and a callback for when its command is decided. */
 interface Alone {
   readonly alone: Effect.Effect<Command | undefined>
   readonly after: () => void
@@ -74,7 +73,7 @@ interface Alone {
 
 type Entry = Command | Alone
 
-/** The parts of the shell. */
+/** The shell's dependencies. */
 interface ShellDependencies {
   readonly config: SchedulerConfigShape
   readonly wal: WalShape
@@ -87,23 +86,23 @@ interface ShellDependencies {
   readonly replies: Map<number, (reply: Reply) => void>
   readonly listeners: Array<() => void>
   checkpointedAt: number
-  /** Starts work that is not awaited. */
+  /** Forks an effect. */
   readonly start: (effect: Effect.Effect<void>) => void
-  /** Returns behind one turn of the event loop: requests and answers that had arrived are read. */
+  /** Returns after one turn of the event loop: requests and answers that had arrived are read. */
   readonly turned: Effect.Effect<void>
-  /** Returns when what had arrived is in the queue. */
+  /** Returns when all requests that had arrived are in the queue. */
   readonly heard: Effect.Effect<void>
 }
 
-/** Entries decided in one round, at most. */
+/** Largest number of entries in one round. */
 const maxGathered = 1024
 
-/** Turns of the event loop from a connection to the command its request becomes, and some more. */
+/** Turns of the event loop between a connection and the command of its request, and some spare. */
 const turnsToHear = 8
 
 const isWrite = (action: Action): action is Write => /^(?:Persist|Forget)/.test(action.tag)
 
-/** The pool's ticks: often enough for its deadlines and polls, never less than once a second. */
+/** Interval of the pool's ticks: short enough for its deadlines and polls, a second at most. */
 const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs }: SchedulerConfigShape): number =>
   Math.min(
     1000,
@@ -112,7 +111,7 @@ const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs }: 
     sspProbeIntervalMs === 0 ? Infinity : Math.max(10, sspProbeIntervalMs)
   )
 
-/** The pool's own limits, from the settings. */
+/** Limits of the pool's state, from the settings. */
 export const limits = (config: SchedulerConfigShape, strategy: Strategy): State.Config => ({
   ...State.defaults,
   strategy,
@@ -126,13 +125,13 @@ export const limits = (config: SchedulerConfigShape, strategy: Strategy): State.
 
 const unwritten = { baseMs: 100, capMs: 2_000 }
 
-/** Waits for the disk as long as it takes: what depends on it must not go out before. */
+/** Writes to the store, retried until it succeeds: actions that depend on a write must not go out before it. */
 const persist = (store: PoolStoreShape, writes: ReadonlyArray<Write>): Effect.Effect<void> =>
   Backoff.patiently(unwritten, ({ message }: DatabaseError) =>
     Effect.logError(`the pool cannot be written: ${message}; trying again`)
   )(store.write(writes))
 
-/** Takes the snapshot an SSP was promised; a replica elsewhere than the log says is a broken invariant. */
+/** Takes the snapshot that an SSP was promised; a replica that is not at the log's end is a broken invariant. */
 const freeze = ({ replica }: ShellDependencies, id: number, seq: number): Effect.Effect<void> =>
   replica.freeze(id).pipe(
     Effect.retry({ times: 3, schedule: Schedule.spaced(Duration.millis(50)) }),
@@ -142,7 +141,7 @@ const freeze = ({ replica }: ShellDependencies, id: number, seq: number): Effect
     )
   )
 
-/** Syncs the replica, drops the log behind it. A checkpoint that fails is tried again when the next is due. */
+/** Syncs the replica and drops the log behind it. A checkpoint that fails is tried again when the next is due. */
 const checkpoint = (parts: ShellDependencies, keepFrom: number): Effect.Effect<void> => {
   const { queue, replica, wal } = parts
   return replica.sync.pipe(
@@ -155,9 +154,9 @@ const checkpoint = (parts: ShellDependencies, keepFrom: number): Effect.Effect<v
 }
 
 /**
- * A tick finds SSPs that are silent, so it goes behind what had arrived before it: a process that is busy runs its
- * timers in time and reads its sockets late, and would remove SSPs whose heartbeats lie there unread. The time that
- * takes is no silence either, since ticks are that much apart then.
+ * Queues a tick behind the requests that had arrived before it. Ticks remove silent SSPs, and a busy process runs its
+ * timers in time but reads its sockets late, so heartbeats may lie there unread. Ticks are further apart then, and the
+ * pool does not count the difference as silence.
  */
 const tick = ({ heard, queue }: Pick<ShellDependencies, "heard" | "queue">): Effect.Effect<void> =>
   Effect.zipRight(heard, Effect.asVoid(queue.offer({ tag: "Tick" })))
@@ -196,7 +195,7 @@ const perform = (parts: ShellDependencies, action: Action): Effect.Effect<void> 
   }
 }
 
-/** The shell proper: a state and the loop that moves it. */
+/** The pool's state and the loop that moves it. */
 class Shell {
   constructor(
     private readonly parts: ShellDependencies,
@@ -204,7 +203,7 @@ class Shell {
     private readonly now: () => number
   ) {}
 
-  /** Carries out the effects of decisions: the writes to the store first, then the rest in order. */
+  /** Carries out actions: writes to the store first, then the others in order. */
   readonly carryOut = (actions: ReadonlyArray<Action>): Effect.Effect<void> => {
     const rest = actions.filter((action) => !isWrite(action))
     const writes = actions.filter(isWrite)
@@ -228,13 +227,13 @@ class Shell {
     return actions
   }
 
-  /** A delivery that failed is due again before the next tick, as a rule. */
+  /** Wakes the pool when a failed delivery is due again, which is usually before the next tick. */
   private wakeFor(ssp: string, now: number): void {
     const retryAt = State.member(this.state, ssp)?.queue.retryAt ?? 0
     if (retryAt > now) this.wakeAt(retryAt, now)
   }
 
-  /** So is the health call that decides about an SSP, once it is suspected. */
+  /** Wakes the pool for the health call that decides about a suspected SSP. */
   private wakeForSuspect(ssp: string, now: number): void {
     const member = State.member(this.state, ssp)
     if (member?.state === "Suspect" && member.since === now) this.wakeAt(now + this.state.config.confirmMs, now)
@@ -244,7 +243,7 @@ class Shell {
     this.parts.start(Effect.delay(tick(this.parts), Duration.millis(at - now)))
   }
 
-  /** Everything that has arrived, in order; commands next to each other share one write. */
+  /** Decides all entries that have arrived, in order; neighbouring commands share one write. */
   private readonly round = Effect.fnUntraced(function* (this: Shell, entries: Iterable<Entry>) {
     let owed: Array<Action> = []
     for (const entry of entries) {
@@ -260,12 +259,12 @@ class Shell {
     for (const listener of this.parts.listeners) listener()
   })
 
-  /** Set when the loop has ended: nothing that is asked is answered any more. */
+  /** Set when the loop has ended: no command is answered any more. */
   ended = false
 
   /**
-   * The first entry, and what had arrived beside it once a turn of the event loop has read that: what comes together is
-   * decided and written together, and a flush to disk, which takes as long for one as for a hundred, is paid once.
+   * The first entry, and the entries that one turn of the event loop adds: they are decided and written together, so
+   * they share one flush to disk.
    */
   private readonly gathered: Effect.Effect<Iterable<Entry>> = Effect.suspend(() => {
     const { queue, turned } = this.parts
@@ -313,7 +312,7 @@ const aloneOn =
       queue.unsafeOffer({ alone, after: () => resume(ended === undefined ? Effect.void : Effect.asVoid(ended)) })
     })
 
-/** On a stop: positions are saved, pending effects are carried out, the replica is on disk. */
+/** At a stop: saves positions, carries out pending actions, syncs the replica. */
 const close = ({ queue, replica, store }: ShellDependencies, shell: Shell): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (!shell.ended)
@@ -357,7 +356,7 @@ const open = Effect.gen(function* () {
   const log = yield* Recovery.recover({ ...config, walPath: config.logName }, wal, replica, upstream.present)
   if (lastLogId !== undefined && lastLogId !== wal.logId)
     yield* Effect.logWarning(`the log at ${config.logName} is a new one: every SSP bootstraps again`)
-  // A whole replica serves while it is compared with the database; only missing records must be there first (D25).
+  // A complete replica serves while it is compared with the database; only missing records must be cloned first (D25).
   const cloned = !upstream.present || (yield* Effect.mapError(replica.whole, startFault))
   return {
     config,
@@ -382,13 +381,13 @@ const make: Effect.Effect<
   const fibers = yield* FiberSet.makeRuntime<never>()
   const serving = yield* Serving
   const events = new Events(wal, epoch)
-  // Unbounded, because each entry is a waiting request, the end of a call, or a tick, which are bounded themselves.
+  // Unbounded: each entry is a waiting request, the end of a call, or a tick, and those are bounded themselves.
   const queue = yield* Queue.unbounded<Entry>()
   const turn = yield* Turn
   const turned = Effect.async<void>((resume) => turn.next(() => resume(Effect.void)))
   const heard = Effect.repeatN(turned, turnsToHear - 1)
   const start = (effect: Effect.Effect<void>): void => void fibers(Serving.guard(serving, effect))
-  // Ages and times to live of SSPs and views are measured by time that goes by (D73).
+  // The pool measures ages and times to live with the steady clock (D73).
   const nowMs = steadyOf(clock)
   const reads = new ViewReads()
   const parts: ShellDependencies = {

@@ -1,17 +1,17 @@
 /**
- * Views that wait for the database, which is asked about many of them at once; one question runs at a time.
+ * Views that wait for a query of the database, which takes many of them at once; one query runs at a time.
  *
- * `V` is kept with a view until its question is answered. The work takes views from {@link ViewQueue.waiting}.
+ * `V` is kept with a view until its query is answered. The work takes views from {@link ViewQueue.waiting}.
  */
 import { Effect } from "effect"
 
 export class ViewQueue<V> {
-  /** Views, each with its `V`, in the order they came. */
+  /** Views with their `V`, in the order they came. */
   readonly waiting = new Map<string, V>()
   private busy = false
   private readonly work: Effect.Effect<void>
 
-  /** `start` forks an effect; `work` asks about the views that wait. */
+  /** `start` forks an effect; `work` queries the database about the views that wait. */
   constructor(
     private readonly start: (effect: Effect.Effect<void>) => void,
     work: Effect.Effect<void>

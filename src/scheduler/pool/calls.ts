@@ -1,8 +1,8 @@
 /**
- * The actions of the pool that go out to an SSP, each as an effect that ends with the command that reports it.
+ * Calls of the pool to SSPs, each as an effect that ends with the command that reports it.
  *
- * None fails: a call without an answer is an answer too. Deliveries are cut so that a request stays below the SSP's
- * limit; the pieces go one after the other, so that the order is the log's.
+ * No call fails: a call without an answer is reported too. A delivery is split into requests below the SSP's limit,
+ * sent one after the other in the log's order.
  */
 import { type Clock, Effect, Random } from "effect"
 import type { Answer } from "../../core/cluster/deliveryQueue.ts"
@@ -26,22 +26,22 @@ export interface CallContext {
   readonly replica: Pick<ReplicaShape, "current">
   readonly reads: ViewReads
   readonly tracing: TracingShape | undefined
-  /** Bytes in one delivery of several events. */
+  /** Largest body of a delivery of several events. */
   readonly maxBodyBytes: number
 }
 
-/** Links of one span. */
+/** Largest number of links of one span. */
 const maxLinks = 64
 
 type Execution = Extract<Action, { readonly tag: "ExecuteJob" }>
 type Call = Extract<Action, { readonly tag: "Poll" | "Deliver" | "CallRegister" | "CallUnregister" | "ExecuteJob" }>
 
-/** How an event begins that says what the database defines. */
+/** Beginning of an event that carries the database's definitions. */
 const definitions = `{"table":"${definitionsTable}",`
 
 /**
- * Requests for these events: one event alone, or as many as fit. Characters are counted three bytes each at worst, so a
- * third is always safe.
+ * Request bodies for these events: one event alone, or as many as fit. A character is three bytes at worst, so a third
+ * of the limit is always safe.
  */
 const requests = (events: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
   const bodies: Array<string> = []
@@ -53,7 +53,7 @@ const requests = (events: ReadonlyArray<string>, maxBytes: number): ReadonlyArra
     size = 0
   }
   for (const event of events) {
-    // Definitions type the records behind them, so the SSP takes them over before it reads those records.
+    // Definitions type the records behind them, so the SSP applies them before it reads those records.
     const isAlone = event.startsWith(definitions)
     if (isAlone || size + event.length > maxBytes / 3) flush()
     part.push(event)
@@ -64,7 +64,7 @@ const requests = (events: ReadonlyArray<string>, maxBytes: number): ReadonlyArra
   return bodies
 }
 
-/** A delivery of traced events is a span in the first one's trace, linked to the others. */
+/** A delivery of traced events is a span in the first event's trace, linked to the other traces. */
 const deliver = (context: CallContext, action: Call & { readonly tag: "Deliver" }): Effect.Effect<Answer> =>
   Effect.suspend(() => {
     const [parent, ...links] = context.events.tracesOf(action.from, action.to)
@@ -105,13 +105,13 @@ const send = Effect.fnUntraced(function* (
 
 const idOf = (view: string): string => `incantation:${view}`
 
-/** Fields of a view registration that the specification has, besides its id. */
+/** Fields of a view registration in the specification, besides its id. */
 const specified = ["surql", "clientId", "ttl", "params", "lastActiveAt", "format"] as const
 
 /**
- * The registration as it came, with the assignment, and with the time that has gone by since the last activity: an
- * SSP's time of day may be another one. An SSP that knows the specification alone knows a view by one id only, and is
- * told the last activity as a time of day where that is known to be later.
+ * The client's registration with the assignment, and `idleMs` since the last activity, because an SSP's clock may
+ * differ. An SSP that knows the specification alone gets one form of the id, and the last activity as a time of day if
+ * that is later than the registration's own.
  */
 const registrationBody = (
   { assignment, plain, spec, view }: Action & { readonly tag: "CallRegister" },
@@ -132,8 +132,8 @@ const registrationBody = (
 const triedFields = ["max_retries", "retry_strategy", "errors"] as const
 
 /**
- * A job as it stands in the replica: in the shape of a dispatch, with what was tried so far, and as the change by which
- * the specification has an SSP run it; undefined while it is not there.
+ * A job in the replica: the body of its dispatch with its attempts so far, and the change that tells an SSP of the
+ * specification to run it. Undefined: no such record.
  */
 const jobOf = Effect.fnUntraced(function* ({ replica }: CallContext, { created, job, plain, table }: Execution) {
   const id = Ids.parseLenient(job)
@@ -154,7 +154,7 @@ const jobOf = Effect.fnUntraced(function* ({ replica }: CallContext, { created, 
   }
 })
 
-/** Carries the call out and answers with the events for the pool. */
+/** Carries the call out; answers the command that reports it. */
 export const run = (context: CallContext, action: Call): Effect.Effect<Command> => {
   const { client } = context
   const { registration, ssp } = action

@@ -1,8 +1,8 @@
 /**
- * What the pool's members go through, counted from outside: registrations, overflows, replays (D34).
+ * Counts registrations, overflows and replays of the pool's members (D34).
  *
- * Seen in the state after each round of decisions, so that the machine knows of no metrics; a round costs a look at a
- * few members.
+ * Compares the state after each round of decisions, so that the state machine knows no metrics; a round costs a look at
+ * a few members.
  */
 import { HashMap } from "effect"
 import type { SspMember, State } from "../../core/cluster/state.ts"
@@ -13,7 +13,7 @@ import type { PoolShape } from "./Pool.ts"
 interface Seen {
   readonly registration: number
   readonly state: SspMember["state"]
-  /** The replay that goes on, and where it began. */
+  /** Replay in progress, and the position where it began. */
   readonly replay: { readonly from: number; readonly task: ReturnType<ProgressShape["open"]> } | undefined
 }
 
@@ -41,7 +41,7 @@ class Watch {
 
   private member({ queue: { acked }, registration, ssp, state, target }: SspMember, first: boolean): void {
     const before = this.known.get(ssp)
-    // An overflow voids the old registration with a number of its own.
+    // An overflow voids the old registration with a number of its own, which is no registration of the SSP.
     if (!first && state !== "Overflowed" && before?.registration !== registration) this.meters.registrations.add()
     if (state === "Overflowed" && before?.state !== "Overflowed") this.meters.overflows.add()
     let replay = before?.replay
@@ -58,7 +58,7 @@ class Watch {
   }
 }
 
-/** Counts from now on; members that are there already were counted by the process before. */
+/** Counts from now on; members that are there already were counted by the previous process. */
 export const watch = (pool: Pick<PoolShape, "state" | "watch">, meters: Meters, progress: ProgressShape): void => {
   const watching = new Watch(meters, progress)
   watching.look(pool.state())

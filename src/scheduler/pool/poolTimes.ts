@@ -1,6 +1,6 @@
 /**
- * The pool's times as times of day: it goes by time that goes by (D73), which means nothing to those who read its
- * listings, to another process, or to this one after its clock was set and it was started again.
+ * Converts the pool's steady times (D73) to times of day in the store: a steady time means nothing to readers of the
+ * rows, to another process, or to this one after its clock was set and it was started again.
  */
 import { type Clock, Effect } from "effect"
 import type { Opened, PoolStoreShape, Write } from "../../ports/PoolStore.ts"
@@ -34,7 +34,7 @@ const movedSaved = (saved: Opened["saved"], ms: number): Opened["saved"] => ({
   ...(saved.quarantined && { quarantined: saved.quarantined.map((row) => movedQuarantine(row, ms)) })
 })
 
-/** A store that keeps times of day, for a pool that goes by time that goes by. */
+/** A store that keeps times of day, for a pool that counts in steady time. */
 export const storedByDay = (store: PoolStoreShape, clock: Clock.Clock): PoolStoreShape => ({
   open: (logId, maxResults) =>
     Effect.map(store.open(logId, maxResults), (opened) => ({

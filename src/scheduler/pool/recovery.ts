@@ -1,8 +1,8 @@
 /**
- * What a start does before anything else: brings the replica to the end of the log, or says why it cannot (D25, D26).
+ * The first step of a start: brings the replica to the end of the log, or says why it cannot (D25, D26).
  *
- * The log is flushed before the replica moves, so after a crash the replica stands at or behind the log's end and what
- * lies between is in the log. Anything else means that one of the two was lost or put back from a copy.
+ * The log is flushed before the replica moves, so after a crash the replica stands at or behind the log's end and the
+ * events between are in the log. Any other state means that one of the two was lost or put back from a copy.
  */
 import { Chunk, Effect, Either, Option, Stream } from "effect"
 import type { Log } from "../../core/cluster/deliveryQueue.ts"
@@ -24,7 +24,7 @@ type Paths = Pick<SchedulerConfigShape, "replicaDbPath" | "walPath">
 
 const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, message })
 
-/** The types by which changes are replayed; definitions in the log count for the changes behind them. */
+/** The types by which events are replayed; definitions in the log count for the events behind them. */
 class Declarations {
   private types: ReadonlyMap<string, Types> = new Map()
 
@@ -34,7 +34,7 @@ class Declarations {
 
   readonly schema: Schema = (table) => this.types.get(table)
 
-  /** A record that was read, so that those behind it are typed as it says. */
+  /** Adopts the types of a record that holds definitions, for the records behind it. */
   passed({ doc, id }: ReplicaRecord): void {
     const text = Definitions.isDefinitions({ id }) ? Definitions.textIn(doc) : undefined
     if (text !== undefined) this.declare(Definitions.ofText(text).tables)
@@ -56,13 +56,13 @@ const recordOf = (
     return Effect.succeed(record)
   })
 
-/** Brings a replica further by what stands in the log, in order. */
+/** Brings a replica forward by events of the log. */
 export interface Replay {
-  /** Applies events that follow each other, at least one; answers the position of the last. */
+  /** Applies consecutive events, at least one; answers the position of the last. */
   readonly apply: (events: Iterable<WalRecord>) => Effect.Effect<number, StartFault>
 }
 
-/** Types the events by what the replica, and then the log, says that the database defines. `path`: of the log. */
+/** Types the events by the definitions in the replica, and then in the log. `path`: of the log, for faults. */
 export const replaying = (path: string, replica: ReplicaShape): Effect.Effect<Replay, StartFault> =>
   Effect.map(Effect.mapError(inReplica(replica), startFault), ({ tables }) => {
     const declared = new Declarations()
@@ -82,7 +82,7 @@ export const replaying = (path: string, replica: ReplicaShape): Effect.Effect<Re
     }
   })
 
-/** Applies everything behind `applied`; answers how many events that were. */
+/** Applies all events behind `applied`; answers their number. */
 const replay = (
   wal: WalShape,
   applied: number,
@@ -102,8 +102,8 @@ const replay = (
   )
 
 /**
- * Position of the log's end. A log that ends within a step gets the step's end: its writer died before it answered, and
- * SSPs would wait for the rest for ever.
+ * Position of the log's end. A log that ends within a step gets the step's end appended: its writer died before it
+ * answered, and SSPs would wait for the rest for ever.
  */
 const whole = (wal: WalShape): Effect.Effect<number, StartFault> =>
   Effect.gen(function* () {
@@ -114,8 +114,8 @@ const whole = (wal: WalShape): Effect.Effect<number, StartFault> =>
   }).pipe(Effect.mapError(walFault))
 
 /**
- * Brings the replica to the log's end; answers the log as the pool knows it. `canClone`: lost records can be had from
- * the database.
+ * Brings the replica to the log's end; answers the log's bounds. `canClone`: lost records can be cloned from the
+ * database.
  */
 export const recover = (
   paths: Paths,

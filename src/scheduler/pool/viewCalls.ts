@@ -1,4 +1,4 @@
-/** Calls of views in the database (D56), carried out by a scheduler. */
+/** View calls that clients write into the database (D56), carried out by a scheduler. */
 import { Effect, HashMap, Option } from "effect"
 import * as Json from "../../core/surql/values/json.ts"
 import { viewKey } from "../../core/view/viewId.ts"
@@ -6,7 +6,7 @@ import * as ViewCalls from "../../node/database/viewCalls.ts"
 import type { PoolShape } from "./Pool.ts"
 import * as Views from "./viewRequests.ts"
 
-/** Refusals that may pass in a moment, with the trouble as which a call reports each. */
+/** Error codes that may pass in a moment, with the trouble that the caller is told. */
 const passing: { readonly [code: string]: "Overloaded" | "Away" } = {
   NO_SSP_AVAILABLE: "Away",
   OVERLOADED: "Overloaded",
@@ -31,7 +31,7 @@ const ownerOf = (pool: PoolShape, id: string): unknown => {
   return typeof body === "object" && body !== null && "clientId" in body ? body.clientId : undefined
 }
 
-/** `maxBytes`: of a query and its parameters. */
+/** `maxBytes`: limit of a query and its parameters together. */
 export const carryOut = (pool: PoolShape, maxBytes: number) =>
   ViewCalls.carrying<ViewCalls.CallTrouble>({
     maxBytes,
@@ -52,7 +52,7 @@ export const carryOut = (pool: PoolShape, maxBytes: number) =>
       )
   })
 
-/** A refusal as one line, with the place in the query where it has one. */
+/** A refusal as one line, with the place in the query if known. */
 const wordsOf = (error: { readonly message: string; readonly details?: unknown }): string => {
   const { details, message } = error
   if (Array.isArray(details))

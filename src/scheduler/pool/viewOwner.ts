@@ -1,10 +1,10 @@
-/** The SSP that holds a view, for requests that are passed on to that SSP. */
+/** The SSP that owns a view, for requests that are passed on to it. */
 import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
 import * as State from "../../core/cluster/state.ts"
 import { viewKey } from "../../core/view/viewId.ts"
 import * as Errors from "../HttpErrors.ts"
 
-/** `refused`: no SSP holds the view now, for the reason in this error. `isGone`: no view has this id. */
+/** `refused`: no SSP owns the view now, for the reason in this error. `isGone`: no view has this id. */
 export type ViewOwner =
   | { readonly owner: State.SspMember }
   | { readonly refused: ReturnType<typeof Errors.viewQuarantined | typeof Errors.viewWaits> }

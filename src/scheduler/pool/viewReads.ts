@@ -1,9 +1,8 @@
 /**
- * Which tables the query of a registration reads, for where it is placed (D65).
+ * Tables that a registration's query reads, which decide where it is placed (D65).
  *
- * A hint and no more: the SSP decides what it needs. The text says which tables it names, and an SSP that has taken a
- * view names the tables it has read, also those behind links. These are remembered by the text of the query, for all
- * clients and parameters.
+ * A hint only: the SSP decides which tables it needs. The text names some tables; an SSP that has taken a view reports
+ * all it has read, also those behind links. Reports are remembered by the query's text, for all clients and parameters.
  */
 import { Either } from "effect"
 import type { ViewSpec } from "../../core/cluster/messages.ts"
@@ -12,25 +11,25 @@ import * as Interest from "../../core/surql/syntax/interest.ts"
 import { parseSelect } from "../../core/surql/syntax/parse.ts"
 import { isObj, type Value } from "../../core/surql/values/value.ts"
 
-/** Reading a longer one takes the scheduler too long. */
+/** A longer query takes the scheduler too long to parse. */
 const maxLength = 16_384
-/** Queries whose tables behind links are remembered, and how many tables of one. */
+/** Limits: queries whose reported tables are remembered, and tables of one query. */
 export const maxLearned = 1000
 const maxTables = 64
 
 type Reads = ReadonlySet<string> | "all" | undefined
 
 interface Query {
-  /** Undefined where the text is too long, or none. */
+  /** Undefined: the text is too long, or there is none. */
   readonly surql: string | undefined
   readonly reads: Reads
 }
 
-/** Undefined where the scheduler cannot read the query by itself, because the database defines a part of it. */
+/** Undefined: the scheduler cannot parse the query, because the database defines a part of it. */
 const read = (surql: string, params: unknown): Reads => {
   const parsed = parseSelect(surql)
   if (Either.isLeft(parsed)) return undefined
-  // JSON is not typed here: text in the form of an id counts as one.
+  // JSON is not typed here: a string in the form of a record id counts as one.
   const { all, tables } = Interest.interestOf(parsed.right, isObj(params as Value) ? (params as never) : {})
   return all ? "all" : tables
 }
@@ -38,9 +37,9 @@ const read = (surql: string, params: unknown): Reads => {
 const nothing: Query = { surql: undefined, reads: undefined }
 
 export class ViewReads {
-  /** Read once for each registration. */
+  /** Parsed queries by registration body. */
   private readonly known = new WeakMap<object, Query>()
-  /** By the text of the query. */
+  /** Reported tables by the query's text. */
   private readonly learned = new Recent<string, ReadonlyArray<string>>(maxLearned)
 
   readonly of = (spec: ViewSpec): Reads => {
@@ -49,12 +48,12 @@ export class ViewReads {
     return more === undefined || reads === "all" ? reads : new Set([...(reads ?? []), ...more])
   }
 
-  /** An SSP has taken the view, and has read these tables for it. */
+  /** Remembers the tables that an SSP has read for the view. */
   learn(spec: ViewSpec, tables: ReadonlyArray<string>): void {
     const { reads, surql } = this.query(spec)
     if (surql === undefined || reads === "all") return
     const more = tables.filter((table) => reads?.has(table) !== true).slice(0, maxTables)
-    // Another client's rows may link to nothing yet.
+    // An empty report replaces nothing: the rows of another client may have links.
     if (more.length > 0) this.learned.set(surql, more)
   }
 

@@ -1,7 +1,7 @@
 /**
- * View registrations as the scheduler takes them: read, handed to the pool, the reply turned into an answer (D31, D33).
+ * View registrations at the scheduler: decoded, handed to the pool, and the reply turned into an answer (D31, D33).
  *
- * The body goes to the SSP as it came; only its times are read here, because the scheduler expires assignments by them
+ * The body goes to the SSP unchanged; only its times are read here, because the scheduler expires assignments by them
  * (D14).
  */
 import { Effect, Either, HashMap, ParseResult, Schema } from "effect"
@@ -53,8 +53,8 @@ const saidOf = (spec: ViewSpec): RepeatedRegistration.ParsedRegistration | undef
 }
 
 /**
- * Where the view of a registration is that changes nothing (D63); undefined where there is more to do. The pool's times
- * are `aheadMs` ahead of the ones that registrations name.
+ * The assignment of a view whose registration changes nothing (D63); undefined if the pool must decide. `aheadMs`: how
+ * far the pool's steady time is ahead of the time of day.
  */
 export const known = (
   state: State.State,
@@ -62,7 +62,7 @@ export const known = (
   aheadMs: number
 ): Assigned | undefined => {
   const view = State.view(state, viewKey(said.id) ?? "")
-  // A registration in flight comes first, and may change the view.
+  // A call under way may still change the view.
   if (view === undefined || view.op !== undefined || view.gone || !view.placed) return undefined
   const owner = State.at(state, view.home)
   const before = saidOf(view.spec)
@@ -73,14 +73,14 @@ export const known = (
   return { ssp: owner.ssp, url: owner.url, assignedAt: view.assignedAt }
 }
 
-/** Body of `/view/register`; the pool's times are `aheadMs` ahead of the time of day. */
+/** Answer body of `/view/register`. `aheadMs`: how far the pool's steady time is ahead of the time of day. */
 export const placingOf = (id: string, { assignedAt, ssp }: Assigned, aheadMs: number) => ({
   query_id: id,
   ssp_id: ssp,
   assigned_at: Math.floor((assignedAt - aheadMs) / 1000)
 })
 
-/** Registers a view; answers the SSP that has it. */
+/** Registers a view; answers its SSP. */
 export const register = (pool: PoolShape, { assignment: _, ...body }: RegistrationBody) =>
   Effect.gen(function* () {
     const key = viewKey(body.id)
@@ -111,8 +111,8 @@ export const unregister = (pool: PoolShape, id: string) =>
   })
 
 /**
- * Frees the query of a view, at every SSP that answers and then here; one that is away says again that it has set it
- * aside.
+ * Frees the query of a quarantined view at every SSP that answers, and then here. An SSP that is away reports its
+ * quarantine again.
  */
 export const free = (pool: PoolShape, client: Pick<SspClientShape, "freeView">, id: string) =>
   Effect.gen(function* () {
@@ -136,7 +136,7 @@ export const free = (pool: PoolShape, client: Pick<SspClientShape, "freeView">, 
 /** Fields that a client of the flow description may omit (D33). */
 const defaults = (queryId: string) => ({ clientId: queryId, ttl: "1h" })
 
-/** The registration that a plan stands for; its faults are named where they stand in the request. */
+/** The view registration of a query plan; faults name their path in the request. */
 export const ofPlan = ({
   query_id: id,
   view_plan: plan
@@ -144,7 +144,7 @@ export const ofPlan = ({
   const fields = typeof plan === "string" ? { surql: plan } : plan
   return Schema.decodeUnknownEither(ViewRegistration, { errors: "all" })({ ...defaults(id), ...fields, id }).pipe(
     Either.mapLeft((error) => {
-      // One fault a place: of the members of a union the first is what the client meant.
+      // One fault for each path: of a union's members the first is what the client meant.
       const byPath = new Map<string, string>()
       for (const { message, path } of ParseResult.ArrayFormatter.formatErrorSync(error)) {
         const at = ["view_plan", ...path].join(".")

@@ -1,9 +1,8 @@
 /**
- * Requests to a scheduler that stands by, handed on to the one that leads: the body as it came, the caller's own
- * credentials, one hop.
+ * Forwards requests from a standby scheduler to the leader: same body, same credentials of the caller, one hop.
  *
- * Nothing is redirected, so that a caller needs no address but the one it has (D15). A request that has been handed on
- * once is not handed on again: between two leaders that would go in a circle.
+ * A caller is not redirected, so it needs no address but the one it has (D15). A forwarded request is not forwarded
+ * again: two schedulers that take each other for the leader would pass it to and fro.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -20,10 +19,10 @@ import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
 import type { LeaderElection } from "./LeaderElection.ts"
 
-/** Names the scheduler that has handed the request on. */
+/** Header with the id of the scheduler that has forwarded the request. */
 export const forwardedHeader = "svc-forwarded-by"
 
-/** Of one connection, or judged where the request came in. */
+/** Headers that are not forwarded: they belong to one connection, or were judged at this scheduler. */
 const dropped: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -45,10 +44,12 @@ const methods = { GET: "GET", HEAD: "HEAD", POST: "POST", PUT: "PUT", PATCH: "PA
 
 const isMethod = (method: string): method is keyof typeof methods => Object.hasOwn(methods, method)
 
-/** Answers that go on until one side ends them. */
+/** Content types of answers without an end. */
 const endless = ["text/event-stream", feedType]
 
-/** `stopping`: ends an answer that goes on, which would keep this process from stopping, or from its own term. */
+/**
+ * The leader's answer. `stopping` ends an answer without an end, which would otherwise keep this process from stopping.
+ */
 const answered = (response: HttpClientResponse.HttpClientResponse, isHead: boolean, stopping: Effect.Effect<void>) => {
   const headers = kept(response.headers)
   const { status } = response
@@ -68,10 +69,10 @@ const notLeader = respond(toAnswer(Errors.notLeader))
 
 const needs = Effect.all([HttpClient.HttpClient, RequestBody, SchedulerConfig, Serving])
 
-/** Hands a request on, or answers 503 `NOT_LEADER`. */
+/** Forwards a request, or answers 503 `NOT_LEADER`. */
 export const make = (election: Pick<LeaderElection, "leaderUrl" | "otherLeader" | "reach">) =>
   Effect.map(needs, ([given, body, config, { stopping }]) => {
-    // The caller's trace context goes on as it came, whichever client this is; a span of its own would take its place.
+    // The caller's trace context is forwarded unchanged; a span of this client would replace it.
     const client = given.pipe(
       HttpClient.withTracerDisabledWhen(() => true),
       HttpClient.withTracerPropagation(false)
@@ -96,12 +97,12 @@ export const make = (election: Pick<LeaderElection, "leaderUrl" | "otherLeader" 
         const text = hasBody
           ? yield* Effect.raceFirst(
               Effect.mapError(body.text(request, config.maxBodyBytes), (error) => fromBody(error, config.maxBodyBytes)),
-              // A body that goes on (words of an SSP) has no end to wait for.
+              // The body of acknowledgements from an SSP has no end to wait for.
               Effect.zipRight(stopping, Effect.fail(Errors.notLeader))
             ).pipe(Effect.interruptible)
           : undefined
-        // A leader that stands still answers nothing; its callers are told when another one leads. Interruptible, or
-        // the call that lost could not be ended within a handler that is not.
+        // A leader that hangs never answers, so the wait ends when another scheduler leads. Interruptible, because the
+        // handler around it is not, and the losing call could not be ended.
         return yield* Effect.raceFirst(send(request, url, text), Effect.as(election.otherLeader, notLeader)).pipe(
           Effect.interruptible,
           Effect.tapError((error) => Effect.logDebug(`the leader at ${url} does not answer: ${error.message}`)),

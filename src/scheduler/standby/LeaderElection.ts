@@ -1,8 +1,9 @@
 /**
- * Carries out what `core/cluster/term.ts` decides: looks, takes over, beats, hands over, ends.
+ * Carries out the decisions of `core/cluster/term.ts`: reads the log's row, claims it, renews the lease, hands over,
+ * ends.
  *
- * A follower does one thing at a time, so that the replica is at rest when its term begins. All times are of the clock
- * that only grows.
+ * A follower does one step at a time, so its replica is at rest when its term begins. All times are of the steady
+ * clock, in ms.
  */
 import type * as HttpClient from "@effect/platform/HttpClient"
 import { Deferred, Duration, Effect, Random, type Scope } from "effect"
@@ -22,24 +23,24 @@ import { StartFault } from "../../ports/StartFault.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
 import { Reach } from "./Reach.ts"
 
-/** A member that has told nothing for so many leases is not counted any more. */
+/** Leases after which a member that has not announced itself is not counted any more. */
 const membersLeases = 10
-/** For so long the log is kept for one. */
+/** How long the log is kept for a member that has not announced itself. */
 const keptForMs = 600_000
 
-/** Which log, and as whom. */
+/** Which log this process follows, and under which name. */
 interface ElectionOptions {
   readonly name: string
   readonly leaseMs: number
-  /** Asks the other schedulers whether they answer; absent: nothing is known of the ways to them. */
+  /** Client for `/livez` of the other schedulers; absent: reachability is not checked. */
   readonly asks?: HttpClient.HttpClient
 }
 
-/** What a follower brings up to date: positions of its replica. */
+/** The replica that a follower keeps up to date, and its positions. */
 export interface FollowerReplica {
-  /** Applies what comes next, through `lastSeq` at most; answers whether there is more. */
+  /** Applies the next events, through `lastSeq` at most; answers whether there are more. */
   readonly step: (row: LogRow) => Effect.Effect<boolean, StartFault>
-  /** Whether its replica can be brought to the log's end: one that cannot must not take over. */
+  /** Whether the replica can be brought to the log's end; otherwise this process must not take over. */
   readonly canLead: (row: LogRow) => boolean
   readonly applied: () => number
   readonly synced: () => number
@@ -49,7 +50,7 @@ const hex = Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 16), 16),
   digits.map((digit) => digit.toString(16)).join("")
 )
 
-/** Undefined: no leader. A name of a process is `<SCHEDULER_ID>/<random>`. */
+/** Scheduler id in the name of a process, `<SCHEDULER_ID>/<random>`; undefined: no leader. */
 const nameIn = (self: string | undefined): string | undefined => self?.slice(0, self.lastIndexOf("/"))
 
 export class LeaderElection implements LeadershipShape {
@@ -65,7 +66,7 @@ export class LeaderElection implements LeadershipShape {
   private missed: string | undefined
   private isSilenced = false
   private readonly silenced: Array<() => void> = []
-  /** Called when the leader that is known is another than before. */
+  /** Called when another scheduler has become the leader. */
   private readonly changed: Array<() => void> = []
 
   private constructor(
@@ -82,7 +83,7 @@ export class LeaderElection implements LeadershipShape {
     this.reach = asks && new Reach(asks, leaseMs, now)
   }
 
-  /** Gives the log back, if it has it, when the scope is closed. */
+  /** The election of this process. Closing the scope hands the log over if this process leads. */
   static readonly make = (
     log: SharedLogShape,
     options: ElectionOptions
@@ -119,12 +120,12 @@ export class LeaderElection implements LeadershipShape {
     takeOvers: this.takeOvers
   })
 
-  /** Where the leader is reached; undefined where there is none, or it is this process. */
+  /** URL of the leader; undefined if there is none, or if this process leads. */
   leaderUrl(): string | undefined {
     return this.row?.leader === this.self ? undefined : this.row?.leaderUrl
   }
 
-  /** Returns when the leader is another one than now. */
+  /** Returns when the leader changes. */
   get otherLeader(): Effect.Effect<void> {
     return Effect.async((resume) => {
       const done = (): void => resume(Effect.void)
@@ -141,7 +142,7 @@ export class LeaderElection implements LeadershipShape {
       return Effect.forEach(orders, (order) => this.carryOut(order), { discard: true })
     })
 
-  /** Tells once, when it may not answer any more. */
+  /** Calls the listeners once, when this process has lost the right to answer. */
   private look(): void {
     if (this.isSilenced || this.term.role === "follower" || this.mayAnswer()) return
     this.isSilenced = true
@@ -200,12 +201,12 @@ export class LeaderElection implements LeadershipShape {
     })
   }
 
-  /** The engine has refused a write of this term. */
+  /** Reports that the log's server has refused a write of this term. */
   get superseded(): Effect.Effect<void> {
     return this.tell({ tag: "Superseded" })
   }
 
-  /** The other schedulers, as far as the log is kept for them. */
+  /** Positions of the other schedulers for which the log is kept. */
   get copies(): Effect.Effect<ReadonlyArray<Copy>, WalFailed> {
     return Effect.map(this.log.members(keptForMs), (members) => {
       const near = new Set(this.members.map(({ self }) => self))
@@ -215,12 +216,12 @@ export class LeaderElection implements LeadershipShape {
     })
   }
 
-  /** For what writes in the term that began with `frame`. */
+  /** The term that began with `frame`, for the parts that write in it. */
   termOf({ epoch }: Term.Frame): TermOf {
     return { epoch, isOver: this.isOver, superseded: this.superseded }
   }
 
-  /** The engine has accepted a write of this term that was begun at `sentAt`. */
+  /** Reports that the log's server has accepted a write of this term, begun at `sentAt` ({@link time}). */
   accepted(sentAt: number, durability: Durability): Effect.Effect<void> {
     this.durability = durability
     const told = this.tell({ tag: "Accepted", sentAt })
@@ -229,17 +230,17 @@ export class LeaderElection implements LeadershipShape {
     return Effect.zipRight(told, this.end({ exitCode: 1, message }))
   }
 
-  /** This process leads no more. */
+  /** Whether the term of this process has ended. */
   readonly isOver = (): boolean => this.term.role === "fenced" || this.term.role === "stopped"
 
-  /** Of the clock that {@link accepted} takes. */
+  /** Steady time in ms, for {@link accepted}. */
   readonly time = (): number => this.now()
 
-  /** Tells the others where this process is by now, and hears of them. */
+  /** Announces this process and its positions to the other members, and reads theirs. */
   private announce(following: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<void, WalFailed> {
     return Effect.suspend(() => {
       const { name, self, url } = this
-      // A leader is spoken of, and speaks of no one else.
+      // Only a follower reports which members it reaches.
       const ways = this.term.role === "follower" ? this.reach?.ways(this.row?.leader) : undefined
       const told = this.log.announce({
         ...(ways ?? Term.noWays),
@@ -261,7 +262,7 @@ export class LeaderElection implements LeadershipShape {
     })
   }
 
-  /** Once for each leader. */
+  /** Logs an unreachable leader, once for each leader. */
   private complaint(missed: string | undefined): Effect.Effect<void> {
     if (missed === this.missed) return Effect.void
     this.missed = missed
@@ -273,8 +274,8 @@ export class LeaderElection implements LeadershipShape {
   }
 
   /**
-   * Follows the log until this process leads; answers the row as its term found it. `url`: where others reach this
-   * process.
+   * Follows the log until this process leads; answers the row with which its term began. `url`: address of this process
+   * for the other schedulers.
    */
   follow(url: string, following: FollowerReplica): Effect.Effect<Term.Frame, StartFault> {
     this.url = url
@@ -309,7 +310,7 @@ export class LeaderElection implements LeadershipShape {
         isAway = false
         const row = answer.right
         this.seen(row)
-        // A term that has begun here is this process's, whatever it can make of it.
+        // A row that names this process is a term of its own, even if its replica could not lead.
         if (row.leader === this.self || following.canLead(row))
           yield* this.tell({ tag: "Looked", sentAt, frame: row, standing: this.reach?.standing ?? "near" })
         if (yield* Deferred.isDone(this.won)) break
@@ -320,7 +321,7 @@ export class LeaderElection implements LeadershipShape {
     })
   }
 
-  /** For work that takes long: goes on telling the others, or the log would be cut before this process has read it. */
+  /** Announces this process while a long step runs; otherwise the log would be cut before this process has read it. */
   private announcing(following: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<never> {
     return Effect.forever(
       Effect.delay(
@@ -330,14 +331,14 @@ export class LeaderElection implements LeadershipShape {
     )
   }
 
-  /** Schedulers that tell of themselves, without this one. */
+  /** The other schedulers that announce themselves. */
   peers(): ReadonlyArray<Told & { readonly leads: boolean }> {
     return this.members
       .filter(({ self }) => self !== this.self)
       .map((member) => ({ ...member, leads: member.self === this.row?.leader }))
   }
 
-  /** The leader's clockwork, as long as the scope lives. */
+  /** Renews the lease and announces the leader's positions, until the scope is closed. */
   lead(following: Pick<FollowerReplica, "applied" | "synced">): Effect.Effect<void, never, Scope.Scope> {
     const { leaseMs } = this.rules
     const tick = Effect.repeat(Effect.delay(this.tell({ tag: "Tick" }), Duration.millis(leaseMs / 30)), {

@@ -1,7 +1,7 @@
 /**
- * Whether a scheduler that stands by reaches the others, and is reached itself, for `core/cluster/term.ts` (D70).
+ * Which schedulers a standby scheduler reaches, and whether clients reach it, for `core/cluster/term.ts` (D70).
  *
- * Asked is `/livez`, which every scheduler answers to anybody: whatever it answers, it is reached.
+ * Asks for `/livez`, which every scheduler answers without a secret; any status counts as an answer.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Duration, Effect } from "effect"
@@ -11,7 +11,7 @@ import type { LogMember } from "../../ports/SharedLog.ts"
 type Other = Pick<LogMember, "self" | "url">
 
 interface Answers {
-  /** When it was asked first, and when it has answered last. */
+  /** Steady times: of the first question, and of the last answer. */
   readonly since: number
   readonly answeredAt: number | undefined
 }
@@ -28,16 +28,19 @@ export class Reach {
     private readonly leaseMs: number,
     private readonly now: () => number
   ) {
-    // A span of its own for each question would fill the collector.
+    // A span for each question would flood the trace collector.
     this.client = HttpClient.withTracerDisabledWhen(client, () => true)
   }
 
-  /** To be told of each request that no other scheduler has handed on. */
+  /** Called for each request that came from a client and not from another scheduler. */
   readonly asked = (): void => {
     this.askedAt = this.now()
   }
 
-  /** Not counting requests that came when those may still have answered who were heard at `heardAt` last. */
+  /**
+   * Whether a client has asked lately, and later than half a lease after `heardAt`: until then the silent schedulers
+   * may still have answered clients.
+   */
   private isAskedSince(heardAt: number): boolean {
     return this.now() - this.askedAt < apartMs({ leaseMs: this.leaseMs }) && this.askedAt > heardAt + this.leaseMs / 2
   }
@@ -50,7 +53,7 @@ export class Reach {
     return this.now() - lastOf(contact) >= this.leaseMs
   }
 
-  /** Undefined: no leader. */
+  /** Which members are reached, and whether the leader is silent. `leader` undefined: there is none. */
   ways(leader: string | undefined): Omit<Ways, "self"> {
     const { contacts } = this
     const missed = leader === undefined ? undefined : contacts.get(leader)
@@ -80,7 +83,7 @@ export class Reach {
     })
   }
 
-  /** Asks the other schedulers for ever. */
+  /** Asks the other schedulers in rounds, for ever. */
   asking(others: () => ReadonlyArray<Other>): Effect.Effect<never> {
     const round = Effect.suspend(() => {
       const now = others()

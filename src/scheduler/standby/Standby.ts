@@ -1,5 +1,5 @@
 /**
- * A scheduler that stands by, put together: its own endpoints, and the way to the leader for everything else.
+ * The node of a standby scheduler: its own endpoints, and a forward to the leader for all others.
  */
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect, Layer } from "effect"
@@ -31,7 +31,7 @@ const ok = { status: "ok" } as const
 
 const own: ReadonlySet<string> = new Set(["/health", "/livez", "/progress", "/readyz", "/replica"])
 
-/** Whether this process answers by itself; figures as JSON are the cluster's, and the leader's. */
+/** Whether this process answers the request itself. `/metrics` as JSON shows the cluster, so the leader answers it. */
 const isOwn = ({ headers, url }: Pick<Asked, "headers" | "url">): boolean => {
   const { pathname, searchParams } = new URL(url, "http://standby")
   return (
@@ -95,7 +95,7 @@ const layerAudit = Layer.unwrapEffect(
   Effect.map(SchedulerConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute))
 )
 
-/** The front of a scheduler that stands by, and the same for any server that takes `HttpApi.Api`. */
+/** The front of a standby scheduler, and the same for any server that takes `HttpApi.Api`. */
 export const layer = (election: LeaderElection, following: FollowerReplica) =>
   Front.layer(
     Effect.gen(function* () {
@@ -105,7 +105,7 @@ export const layer = (election: LeaderElection, following: FollowerReplica) =>
         api: StandbyApi,
         routes: { monitor: yield* monitor(election, following), replica: yield* replica(election) },
         guards: { [SchedulerBearer.key]: Guard.make(makeJudge(bearers, Errors.unauthorized)) },
-        // It clones nothing by itself, and its replica is as good as its position says.
+        // A standby clones nothing; its replica is as complete as its position says.
         gates: { [Cloned.key]: () => undefined },
         maxBodyBytes,
         origins: { all: corsOrigins, browser: browserOrigins },

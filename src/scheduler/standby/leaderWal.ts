@@ -1,9 +1,9 @@
 /**
  * The WAL of a leader over a log that several schedulers reach.
  *
- * Appends go one at a time. An append whose answer is lost goes out again, the same records at the same position, until
- * the row says what it came to: records that others could follow must never lie behind one that may still arrive. What
- * a client is told meanwhile is not decided here.
+ * Appends run one at a time. An append whose answer was lost is sent again, the same records at the same position,
+ * until the log's row shows its outcome: a record that others may read must never lie behind one that may still arrive.
+ * The answer to the client is decided elsewhere.
  */
 import { Chunk, Duration, Effect, Fiber, Option, Stream } from "effect"
 import * as Cutting from "../../core/cluster/cutting.ts"
@@ -14,7 +14,7 @@ import { checked, dropped, WalFailed, type WalShape } from "../../ports/Wal.ts"
 import type { FollowerReplica, LeaderElection } from "./LeaderElection.ts"
 
 const retryMs = 50
-/** Records dropped in one statement. */
+/** Records dropped by one statement. */
 const dropStep = 5000
 
 const failed = (election: LeaderElection, reason: WalFailed["reason"], what: string): WalFailed =>
@@ -38,7 +38,7 @@ class LeaderLog {
     return Effect.fail(failed(election, "fenced", "another scheduler leads it now, or may"))
   }
 
-  /** Whether the records are there, where the statement's own answer does not say. */
+  /** Whether the records are in the log, after a statement without a clear answer. */
   private settle(attempt: Term.Attempt): Effect.Effect<boolean, WalFailed> {
     const { election } = this
     return Effect.flatMap(Effect.either(election.log.row), (answer) => {
@@ -67,7 +67,7 @@ class LeaderLog {
     const { election } = this
     if (records.length === 0) return this.lastSeq
     const attempt = { epoch: this.epoch, lastSeq: this.lastSeq, count: records.length }
-    /** An earlier try may still arrive: no failure of a later one is definite then. */
+    /** Set after a lost answer: the earlier try may still arrive, so no failure of a later try is final. */
     let isOpen = false
     for (;;) {
       if (election.isOver()) return yield* this.fenced
@@ -111,7 +111,10 @@ class LeaderLog {
     })
   }
 
-  /** `own`: through which the replica here is on its disk. In steps, because an append waits for each of them. */
+  /**
+   * Drops the log before `wanted`, as far as the copies allow. `own`: the replica here is on disk through this seq.
+   * Drops in steps, because an append waits for each of them.
+   */
   readonly dropBefore = Effect.fnUntraced(function* (
     this: LeaderLog,
     wanted: number,
@@ -136,21 +139,21 @@ class LeaderLog {
   })
 }
 
-/** The WAL, and where the leader's own replica is known to be. */
+/** The leader's WAL, and the positions of its own replica. */
 interface Led extends Pick<FollowerReplica, "applied" | "synced"> {
   readonly wal: WalShape
 }
 
 interface LeaderOptions {
-  /** As the follower left it. */
+  /** Position through which the replica was on disk when the term began. */
   readonly synced: number
-  /** SVC_LOG_COPIES. */
+  /** Setting `SVC_LOG_COPIES`. */
   readonly copies: number
-  /** As `SnapshotsShape.keep`, of the replica here. */
+  /** `SnapshotsShape.keep` for the replica here. */
   readonly keep: (wanted: number) => Effect.Effect<number | undefined, SnapshotFailed>
 }
 
-/** The log as the term found it that begins with `frame`. */
+/** The WAL of the term that began with `frame`. */
 export const make = (
   election: LeaderElection,
   frame: Term.Frame,
@@ -168,11 +171,11 @@ export const make = (
       logId: election.log.logId,
       lastSeq: Effect.sync(() => log.lastSeq),
       keptAfter: Effect.sync(() => log.keptAfter),
-      // Goes on without its caller: one that goes away must not leave the log's end unknown.
+      // Forked: an append whose caller is interrupted must still find out where the log ends.
       append: (records) =>
         checked(records, Effect.flatMap(Effect.forkDaemon(turn.withPermits(1)(log.append(records))), Fiber.join)),
       read: (afterSeq) => log.read(afterSeq),
-      // Asked for once the replica is on disk, at least through there.
+      // The pool calls this once the replica is on disk through `seq - 1`.
       dropBefore: (seq) => {
         onDisk = Math.max(onDisk, seq - 1)
         return log.dropBefore(seq, onDisk, { copies, keep })

@@ -1,9 +1,8 @@
 /**
- * A replica that is further behind than the log reaches is replaced by a snapshot; the log behind that is then read as
- * always.
+ * Restores a replica that is older than the log's beginning from a snapshot; the rest is read from the log.
  *
- * Whatever is offered is tried, the best first. A snapshot that is of another log, or ends before the log begins, is
- * refused before a byte of it is read.
+ * Every offer is tried, the best first. A snapshot of another log, or one that ends before the log begins, is refused
+ * before its content is read.
  */
 import { Duration, Effect, Stream } from "effect"
 import { Progress } from "../../ports/Progress.ts"
@@ -21,7 +20,7 @@ interface RestoringOptions {
   readonly logId: string
   readonly own: ReplicaFileShape
   readonly snapshots: SnapshotsShape
-  /** For all of one transfer. */
+  /** Time limit of one transfer. */
   readonly timeoutMs: number
 }
 
@@ -32,14 +31,14 @@ const faultOf = (snapshot: Snapshot, logId: string, { keptAfter }: LogRow): stri
     : undefined
 }
 
-/** Why there is no snapshot, source by source. */
+/** Why no snapshot could be restored, one fault for each source. */
 export interface Lacking {
   readonly faults: ReadonlyArray<string>
-  /** One there is has no room on the disk here. */
+  /** Some snapshot did not fit on this disk. */
   readonly isFull: boolean
 }
 
-/** Restores the replica; answers why it could not, or undefined when it has. */
+/** Restores the replica; answers why it could not, or undefined if it could. */
 export const make = ({ logId, own, snapshots, timeoutMs }: RestoringOptions) => {
   const take = (offer: Offer, row: LogRow): Effect.Effect<void, SnapshotFailed> =>
     Effect.gen(function* () {

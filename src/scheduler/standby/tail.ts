@@ -1,8 +1,8 @@
 /**
- * A replica that follows the log of another scheduler: warm when its own term begins.
+ * A standby's replica that follows the leader's log, so that it is current when its own term begins.
  *
- * It takes versions from the log's lines and decides none. A replica that is behind the log's beginning is restored
- * from a snapshot first.
+ * The tail takes versions from the log's lines and decides none. A replica that is older than the log's beginning is
+ * restored from a snapshot first.
  */
 import { Effect } from "effect"
 import { type Replica, startFault } from "../../ports/Replica.ts"
@@ -14,33 +14,33 @@ import { type Replay, replaying } from "../pool/recovery.ts"
 import type { FollowerReplica } from "./LeaderElection.ts"
 import * as Restoring from "./restoring.ts"
 
-/** How often it brings what it has applied to its disk, so that the log may be cut behind it. */
+/** Pause between two syncs of the replica to disk; the log can be cut up to the last one. */
 const syncMs = 5000
-/** Between two attempts to restore it. */
+/** Pause between two attempts to restore the replica. */
 const restoreMs = 1000
 
-/** For so many leases a snapshot is looked for; other schedulers may only be starting. */
+/** Leases for which missing snapshots are no fault: other schedulers may only be starting. */
 const patienceLeases = 10
 
 interface TailOptions {
   readonly replicaDbPath: string
   readonly leaseMs: number
   readonly snapshotTimeoutSecs: number
-  /** Lost records can be had from a database. */
+  /** Records that are lost can be cloned from a database. */
   readonly canClone: boolean
-  /** The replica as a file, and where others of it are. */
+  /** The replica as a file, and the sources of snapshots. */
   readonly own: ReplicaFileShape
   readonly snapshots: SnapshotsShape
 }
 
 const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, message })
 
-/** Where the replica is, and what a log's events do to it. */
+/** Applies the log's events to the replica and tracks its positions. */
 class Tail implements FollowerReplica {
   private readonly restore: ReturnType<typeof Restoring.make>
   private at: { readonly applied: number; readonly synced: number; readonly replays: Replay }
   private syncedAt: number
-  /** Since when no snapshot could be had, when the next attempt is due, and whether a want of room has been told. */
+  /** Set while no snapshot could be had: since when, when the next attempt is due, whether a full disk was logged. */
   private lacking: { readonly since: number; readonly nextAt: number; readonly saidFull: boolean } | undefined
 
   constructor(
@@ -80,7 +80,7 @@ class Tail implements FollowerReplica {
       const page = yield* Effect.either(this.log.page(applied, row.lastSeq))
       if (page._tag === "Left") {
         if (page.left.reason === "damaged") return yield* unusable(page.left.message)
-        // Cut meanwhile, or out of reach: the next look says which.
+        // The page was cut meanwhile, or the log is out of reach; the next step finds out.
         return false
       }
       this.at = { ...this.at, applied: yield* this.at.replays.apply(page.right) }
@@ -98,7 +98,7 @@ class Tail implements FollowerReplica {
     })
   )
 
-  /** Gets a snapshot, where one is due; false: not yet. */
+  /** Restores a snapshot when an attempt is due; answers false if the replica has not moved. */
   private restored(row: LogRow): Effect.Effect<boolean, StartFault> {
     return Effect.gen(this, function* () {
       const now = yield* steadyMs
@@ -106,14 +106,16 @@ class Tail implements FollowerReplica {
       const lacking = yield* this.restore(row)
       if (lacking !== undefined) return yield* this.lacks(row, lacking, now)
       const applied = yield* Effect.mapError(this.replica.applied, startFault)
-      // It was flushed before it got its name.
+      // A restored file was flushed before it was renamed.
       this.at = { applied, synced: applied, replays: yield* replaying(this.log.shown, this.replica) }
       this.lacking = undefined
       return true
     })
   }
 
-  /** Without room it goes on trying: nothing is lost, and making room must be enough. */
+  /**
+   * Schedules the next attempt, or fails when patience is over. A full disk is waited for without end: nothing is lost.
+   */
   private lacks(row: LogRow, { faults, isFull }: Restoring.Lacking, now: number): Effect.Effect<boolean, StartFault> {
     return Effect.gen(this, function* () {
       const { canClone, leaseMs, replicaDbPath } = this.options
@@ -125,7 +127,7 @@ class Tail implements FollowerReplica {
         yield* Effect.logWarning(`${why}: trying again${otherwise}`)
       }
       const since = isFull ? triedAt : (this.lacking?.since ?? now)
-      // Each attempt is a copy of a whole replica, as far as there is room.
+      // Each attempt on a full disk copies a replica until the disk is full, so it waits longer.
       const nextAt = triedAt + (isFull ? Math.max(restoreMs, leaseMs) : restoreMs)
       this.lacking = { since, nextAt, saidFull: isFull || (this.lacking?.saidFull ?? false) }
       if (canClone || triedAt - since < patienceLeases * leaseMs) return false

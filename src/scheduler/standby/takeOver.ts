@@ -1,8 +1,8 @@
 /**
- * A scheduler whose log others reach too: it stands by, then leads, and ends when it leads no more.
+ * A scheduler over a shared log: follows as a standby, then leads, and ends when its term ends.
  *
- * Both nodes answer on one listener. What comes while the state of the one that leads is opened is answered by the one
- * that stands by, which knows no leader then.
+ * Both nodes answer on one listener. While the leader's state is opened the standby node still answers; no leader is
+ * known then.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
@@ -23,23 +23,23 @@ import * as LeaderWal from "./leaderWal.ts"
 import * as Standby from "./Standby.ts"
 import * as Tail from "./tail.ts"
 
-/** The layers of the process. `N`: what they need of a node. */
+/** The layers of the process. `N`: services that the standby node provides to its layers. */
 interface TakeOverLayers<N, R> {
-  /** For requests to other schedulers; built twice, for calls of the process and for those that are handed on. */
+  /** Client for requests to other schedulers; built twice, for the process's own calls and for forwarded ones. */
   readonly client: Layer.Layer<HttpClient.HttpClient>
   readonly snapshots: (
     log: SharedLogShape,
     peers: LeaderElection["peers"]
   ) => Effect.Effect<SnapshotsShape, StartFault, HttpClient.HttpClient>
-  /** Around the node that stands by: the listener's, and its figures. */
+  /** Layers on top of the standby node: its listener and its figures. */
   readonly standby: Layer.Layer<never, StartFault, N>
-  /** Serves the node that leads, on the same listener; `begun` is done once it answers there. */
+  /** Serves the leader's node on the same listener; `begun` runs once that node answers. */
   readonly leading: (begun: Effect.Effect<void>) => Effect.Effect<void, StartFault, R>
-  /** Ends the process with a fault, also one that stops already. */
+  /** Ends the process with a fault, even while it stops. */
   readonly end: (fault: StartFault) => Effect.Effect<void>
 }
 
-/** The term that began with `frame`: returns when the process stops, fails when it must. */
+/** Serves the term that began with `frame`: returns when the process stops, fails when it must end. */
 const lead = <R>(
   election: LeaderElection,
   frame: Frame,
@@ -58,9 +58,10 @@ const lead = <R>(
       Layer.succeed(PoolStore, log.pool(election.termOf(frame))),
       Layer.succeed(Leadership, election)
     )
-    // While it stops, too: it may be superseded then.
+    // Watched during a stop too: the term may be superseded then.
     yield* Effect.forkDaemon(Effect.catchAll(election.lost, end))
-    // Ended before the term is: what is under way at a stop is finished, and the pool written, while this one leads.
+    // Forked in the scope of the term, so it ends first: requests under way are finished and the pool is written while
+    // this process still leads.
     const serving = yield* Effect.forkScoped(Effect.provide(leading, led))
     return yield* Effect.raceFirst(Fiber.join(serving), election.lost)
   })
@@ -100,7 +101,7 @@ export const serve = <N, R>(config: SchedulerConfigShape, layers: TakeOverLayers
       synced: tail.synced(),
       keep: (wanted: number) => snapshots.keep(file, wanted)
     }
-    // Nothing waits for requests that the node which stood by still answers.
+    // Forked: the leader does not wait for requests that the standby node still answers.
     const begun = Effect.forkDaemon(Scope.close(standby, Exit.void))
     return yield* lead(election, frame, log, options, {
       end: layers.end,

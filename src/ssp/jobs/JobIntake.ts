@@ -1,9 +1,9 @@
 /**
- * Where changes of job tables are passed from the views, once they are applied, to the job runner (D35).
+ * Passes applied changes of job tables from the views to the job runner (D35).
  *
- * Between the two, because the runner writes through the views and the views must not know the runner. Nothing waits
- * here: the runner takes a change at once or lets it go, and the sweep finds jobs let go. A node without job tables
- * watches nothing, so that `/ingest` pays nothing.
+ * A separate service, because the runner writes through the views and the views must not know the runner. The runner
+ * accepts a change at once or drops it; the sweep finds dropped jobs. A node without job tables watches nothing, so
+ * that `/ingest` pays nothing.
  */
 import { Context, Effect, Layer } from "effect"
 import type { Change } from "../../core/record/change.ts"
@@ -11,11 +11,11 @@ import { SspConfig } from "../Config.ts"
 import { Views } from "../views/Views.ts"
 
 interface JobListener {
-  /** A job table's change was applied. */
+  /** Called when a change of a job table was applied. */
   readonly changed: (change: Change) => void
-  /** All records were replaced. */
+  /** Called when all records were replaced. */
   readonly replaced: () => void
-  /** Adds to the change that deletes a job the writes that must be in the same commit. */
+  /** The change that must be committed together with this deletion of a job. */
   readonly deletes?: (change: Change) => Change
 }
 
@@ -23,9 +23,9 @@ export class JobIntake extends Context.Tag("ssp/JobIntake")<
   JobIntake,
   {
     readonly tables: ReadonlySet<string>
-    /** Passes on changes that came by another way than `Views.ingest`. */
+    /** Passes on changes that were not applied by `Views.ingest`. */
     readonly applied: (changes: ReadonlyArray<Change>) => void
-    /** The one listener; the last to subscribe. */
+    /** Sets the listener; it replaces an earlier one. */
     readonly attach: (listener: JobListener) => void
   }
 >() {

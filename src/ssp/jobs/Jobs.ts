@@ -1,9 +1,8 @@
 /**
- * The jobs of this SSP: takes them up as they arrive, as they are found and as they are handed over, and answers for
- * them.
+ * The job service of this SSP: accepts jobs from changes, sweeps and handovers, runs them, and answers `/jobs`.
  *
- * Which store it is follows from where the records are: the tables of a database, this node's own records, or the
- * scheduler's (D35, D36). A node without job tables has none of it running.
+ * The store follows from where the records are: tables of a database, this node's own records, or the scheduler's (D35,
+ * D36). A node without job tables runs none of it.
  */
 import { Clock, Context, Effect, Layer, Random, Schedule } from "effect"
 import { jobError } from "../../core/job/job.ts"
@@ -42,16 +41,16 @@ import * as Runner from "./runner.ts"
 import * as Traced from "./traced.ts"
 import * as ViewRecords from "./viewRecords.ts"
 
-/** Jobs of a table that may wait for a slot in this process; the rest wait in their records. */
+/** Jobs of a table that may wait for a slot in this process; the others wait in their records. */
 export const maxQueued = 10_000
 
 interface Handover {
   readonly path: string
   readonly body: unknown
   readonly traceparent: string | undefined
-  /** Which job of its id (D74); undefined: a scheduler that does not say so. */
+  /** Position of the change that created the job (D74); undefined: the scheduler does not send it. */
   readonly createdSeq: number | undefined
-  /** Further fields of its record, as they are known where it comes from. */
+  /** Further fields of the job's record, as the sender knows them. */
   readonly record: { readonly [field: string]: unknown }
 }
 
@@ -59,7 +58,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
   Jobs,
   {
     readonly tables: ReadonlySet<string>
-    /** Takes up a job that was handed to this SSP (`/job/execute`). */
+    /** Accepts a job that was handed to this SSP (`/job/execute`). */
     readonly execute: (ref: RecordId, handover: Handover) => Effect.Effect<void, Overloaded>
     readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, StoreFailed>
     readonly list: (
@@ -68,19 +67,21 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
       after: Place | undefined,
       limit: number
     ) => Effect.Effect<ReadonlyArray<StoredJob>, StoreFailed>
-    /** Runs a failed job again, with attempts counted anew. */
+    /** Runs a failed job again and counts its attempts anew. */
     readonly retry: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
-    /** Ends a job that is not over; a call that is under way here is cut off. */
+    /** Ends an open job; its call is interrupted if this process runs it. */
     readonly cancel: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
     /**
-     * The kept part of the backend's answer to a job that is done: where the store keeps it, or it was done here
-     * lately.
+     * Stored part of the backend's answer to a successful job: from the store, or from this process's recent results.
      */
     readonly resultOf: (job: StoredJob) => Result | undefined
     readonly figures: () => ReadonlyArray<Runner.Figures>
   }
 >() {
-  /** Runs jobs while its scope lives; closing gives running calls their time and releases the rest. */
+  /**
+   * Runs jobs while its scope lives. Closing the scope waits for running calls up to a limit and releases the other
+   * jobs.
+   */
   static readonly layer: Layer.Layer<
     Jobs,
     never,
@@ -137,12 +138,12 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
             else if (isMine(change, config.sspId)) {
               created.announced(change)
               assignments.assigned(change.id)
-              // The trace in the record wins: the author of the job set it.
+              // A trace in the record wins: the author of the job set it.
               runner.offer(change.id, typeof change.doc["traceparent"] === "string" ? undefined : change.traceparent)
             }
           },
           replaced: () => {
-            // After a registration anew all that was assigned is with others, or comes again.
+            // After a new registration the assigned jobs belong to other SSPs, or are assigned again.
             created.clear()
             if (reported === undefined) return
             reported.disown()
@@ -159,7 +160,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
   )
 }
 
-/** Where a claim decides which SSP runs a job, assignments say nothing. */
+/** Used where a claim decides which SSP runs a job. */
 const noAssignments: JobAssignments = {
   expect: () => {},
   assigned: () => {},
@@ -169,8 +170,8 @@ const noAssignments: JobAssignments = {
 }
 
 /**
- * Which job of its id each open one is that the scheduler gave this SSP: the position of the change that made it one
- * (D74). The scheduler keeps the same, over the same changes.
+ * Position of the change that created each open job of this SSP; it tells jobs of one id apart (D74). The scheduler
+ * keeps the same positions from the same changes.
  */
 class Created {
   private readonly at = new Map<string, number>()
@@ -179,7 +180,7 @@ class Created {
     if (position !== undefined && !this.at.has(id.text)) this.at.set(id.text, position.seq)
   }
 
-  /** By a call, which may arrive later than a change that makes another job of the id. */
+  /** Position from a handover call, which may arrive after the change that creates a later job of this id. */
   told(ref: RecordId, seq: number): void {
     this.at.set(ref.text, Math.max(seq, this.at.get(ref.text) ?? 0))
   }
@@ -198,8 +199,8 @@ class Created {
 }
 
 /**
- * Names the SSP that reports and the job that it means: reports of an SSP that no longer has the job do not count
- * (D36), nor do those of a job that was deleted (D74).
+ * Adds the SSP and the job's position to each report: the scheduler ignores reports of an SSP that no longer has the
+ * job (D36), and of a job that was deleted (D74).
  */
 const signed = (reports: JobReports["Type"], ssp_id: string, created: Created): JobReports["Type"] => ({
   ...reports,
@@ -209,7 +210,7 @@ const signed = (reports: JobReports["Type"], ssp_id: string, created: Created): 
   }
 })
 
-/** Drawn at every start. */
+/** Random name of this start of the process. */
 export const incarnation: Effect.Effect<string> = Effect.map(
   Effect.all(Array.from({ length: 4 }, () => Random.nextIntBetween(0, 2 ** 31))),
   (parts) => parts.map((part) => part.toString(36)).join("")
@@ -218,7 +219,7 @@ export const incarnation: Effect.Effect<string> = Effect.map(
 const isMine = ({ doc, jobAssignee, op }: Change, sspId: string): boolean =>
   op !== "DELETE" && doc["status"] === "pending" && (jobAssignee === undefined || jobAssignee === sspId)
 
-/** A database that is not there yet is waited for. */
+/** Prepares the store; waits for a database that is not reachable yet. */
 export const prepared = (store: JobStoreShape): Effect.Effect<void> =>
   store.prepare.pipe(
     Effect.tapError((error) =>
@@ -228,7 +229,7 @@ export const prepared = (store: JobStoreShape): Effect.Effect<void> =>
     Effect.orDie
   )
 
-/** `results`: undefined where the store itself keeps them. */
+/** Remembers results of jobs. `results` undefined: the store keeps them itself. */
 const keeping =
   (results: RecentResults | undefined, report: Runner.RunnerOptions["report"]): Runner.RunnerOptions["report"] =>
   (job, decision, result) => {
@@ -246,7 +247,10 @@ const counting =
     return report(job, decision, result)
   }
 
-/** Where the record itself is written elsewhere, the scheduler is only kept up to date: a few tries, then it asks. */
+/**
+ * Reports to a scheduler that does not write the job's record: a few tries are enough, because a scheduler without a
+ * report asks for the job's state.
+ */
 const telling =
   (reports: JobReports["Type"]): Runner.RunnerOptions["report"] =>
   (job, decision, result) => {

@@ -1,7 +1,7 @@
 /**
- * What the running of jobs needs from outside, as a whole: stores, backends, receivers of results.
+ * The ports that running jobs needs: stores, backends, receivers of results.
  *
- * Together, because a node without job tables needs none of them.
+ * In one file, because a node without job tables needs none of them.
  */
 import { Layer } from "effect"
 import { Backend } from "../../ports/Backend.ts"
@@ -10,7 +10,7 @@ import { DatabaseJobs } from "../../ports/JobStore.ts"
 
 type JobPorts = Backend | JobReports | DatabaseJobs
 
-/** No database, no scheduler that is told, and no backend that is called. */
+/** Ports without database, scheduler and backend. */
 export const layerNone: Layer.Layer<JobPorts> = Layer.mergeAll(
   Backend.layerNone,
   JobReports.layerNone,

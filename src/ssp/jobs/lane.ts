@@ -1,30 +1,28 @@
 /**
- * The jobs of one table that this process knows of: those that wait for a slot, run, or wait for their next attempt.
+ * The jobs of one table that this process knows: queued for a slot, running, or waiting for their next attempt.
  *
- * One lane per job table, each with its own slots, so that a slow backend stalls only itself. All of it is bounded:
- * what does not fit is forgotten here and stays in its record, where the sweep finds it again. A retry goes to the
- * front of the queue, and holds no slot while it waits.
+ * One lane per job table, each with its own slots, so that a slow backend stalls only itself. Every queue is bounded: a
+ * job without room is forgotten here and stays in its record, where the sweep finds it again. A retry goes to the front
+ * of the queue, and holds no slot while it waits.
  */
 import type { RecordId } from "../../core/surql/values/value.ts"
 
-/** Jobs that may wait for their next attempt; beyond it no new ones are begun. */
+/** Jobs that may wait for their next attempt; beyond that no new job is begun. */
 const maxWaiting = 1_000
 
 export interface Known {
   readonly ref: RecordId
-  /** `refused`: the store will not take its outcome, so it is not run again by this process. */
+  /** `refused`: the store does not accept the job's outcome, so this process does not run it again. */
   state: "queued" | "running" | "waiting" | "refused"
-  /** Until when we hold it, by our own clock; undefined: not. */
+  /** End of this process's lease, in steady time; undefined: it holds none. */
   heldUntilMs: number | undefined
-  /** Trace context of the call that asked for it. */
+  /** Trace context of the call that offered the job. */
   readonly traceparent: string | undefined
-  /** Its back-off has been waited for here. */
+  /** The back-off before the next attempt has passed. */
   waited: boolean
-  /**
-   * Set if the job was offered while it ran: its record may have changed since, so the store is asked again afterwards.
-   */
+  /** Set if the job was offered while it ran: its record may have changed, so the job is offered again afterwards. */
   again: { readonly traceparent: string | undefined } | undefined
-  /** Whether the job's record was deleted while it ran. */
+  /** The job's record was deleted while the job ran. */
   isDeleted: boolean
 }
 
@@ -35,12 +33,12 @@ export class Lane {
   private retries: Array<Known> = []
   running = 0
   waiting = 0
-  /** Something did not fit, or may be left in the store. */
+  /** Set if the store may hold open jobs that this lane does not know. */
   more = false
 
   constructor(
     readonly concurrency: number,
-    /** Jobs that may wait for a slot. */
+    /** Limit of queued jobs. */
     readonly maxQueued: number
   ) {}
 
@@ -59,7 +57,7 @@ export class Lane {
   }
 
   /**
-   * False: there is no room. A job that is known already is not taken twice; a job that runs is looked at once more.
+   * Queues a job unless it is known; a running one is queued again when it ends. Returns false if the queue is full.
    */
   offer(ref: RecordId, traceparent?: string): boolean {
     const known = this.known.get(ref.text)
@@ -83,13 +81,16 @@ export class Lane {
     return true
   }
 
-  /** Takes what there are slots for; each must be given back by {@link leave}, {@link wait} or {@link putBack}. */
+  /**
+   * Takes jobs for all free slots; each slot is given back by {@link leave}, {@link wait}, {@link putBack} or {@link
+   * refuse}.
+   */
   take(): ReadonlyArray<Known> {
     const taken: Array<Known> = []
     for (let n = this.free; n > 0; n--) {
       const entry = this.retries.shift() ?? (this.head < this.queue.length ? this.queue[this.head++] : undefined)
       if (entry === undefined) break
-      // Taken away meanwhile.
+      // Forgotten while it was queued.
       if (this.known.get(entry.ref.text) !== entry) {
         n++
         continue
@@ -105,14 +106,14 @@ export class Lane {
     return taken
   }
 
-  /** Gives up the slot; the job is no longer known, unless it was offered meanwhile. */
+  /** Frees the slot and forgets the job, unless it was offered meanwhile. */
   leave(entry: Known): void {
     this.running--
     if (this.known.get(entry.ref.text) === entry) this.known.delete(entry.ref.text)
     if (entry.again !== undefined) this.offer(entry.ref, entry.again.traceparent)
   }
 
-  /** Gives up the slot; the next attempt comes later. */
+  /** Frees the slot; the job waits for its next attempt. */
   wait(entry: Known): void {
     this.running--
     this.waiting++
@@ -120,7 +121,7 @@ export class Lane {
     entry.again = undefined
   }
 
-  /** Its time has come; nothing happens when it was taken away. */
+  /** Queues a job whose back-off has passed, unless it was forgotten. */
   due(entry: Known): void {
     if (entry.state !== "waiting" || this.known.get(entry.ref.text) !== entry) return
     this.waiting--
@@ -129,14 +130,14 @@ export class Lane {
     this.retries.push(entry)
   }
 
-  /** Gives up the slot and comes first next time. */
+  /** Frees the slots; the jobs come first at the next {@link take}. */
   putBack(entries: ReadonlyArray<Known>): void {
     this.running -= entries.length
     for (const entry of entries) entry.state = "queued"
     this.retries.unshift(...entries)
   }
 
-  /** Gives up the slot; this process does not run it again, unless its record is deleted. */
+  /** Frees the slot; this process does not run the job again, unless its record is deleted. */
   refuse(entry: Known): void {
     if (entry.isDeleted) return this.leave(entry)
     this.running--
@@ -144,7 +145,9 @@ export class Lane {
     entry.heldUntilMs = undefined
   }
 
-  /** Its record is deleted: whatever is offered from now on is another job of the same id, which waits for the call. */
+  /**
+   * Called when a job's record is deleted. A later offer of this id is another job, which waits for the running call.
+   */
   deleted(text: string): void {
     const entry = this.known.get(text)
     if (entry?.state !== "running") return this.forget(text)
@@ -152,7 +155,7 @@ export class Lane {
     entry.again = undefined
   }
 
-  /** Another runner has it, or it shall not run. */
+  /** Forgets a job that is not running: another runner has it, or it must not run. */
   forget(text: string): void {
     const entry = this.known.get(text)
     if (entry === undefined || entry.state === "running") return

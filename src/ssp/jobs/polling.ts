@@ -1,8 +1,8 @@
 /**
- * The job runner without an SSP: looks into the job tables of a database again and again, and runs open jobs.
+ * The job runner without an SSP: polls the job tables of a database and runs open jobs.
  *
- * For deployments that use the outbox alone. Any number of them, and SSPs beside them, may share the tables: the
- * database decides which SSP runs a job.
+ * For deployments that use the outbox alone. Several of these processes and SSPs may share the tables: the database
+ * decides which one runs a job.
  */
 import { Effect, type Scope } from "effect"
 import * as Address from "../../core/settings/address.ts"
@@ -14,14 +14,14 @@ import type { SspConfigShape } from "../Config.ts"
 import { incarnation, maxQueued, prepared } from "./Jobs.ts"
 import * as Runner from "./runner.ts"
 
-/** How long a new job waits at most until it is seen. */
+/** Longest time until a new job is seen. */
 const pollMs = 1_000
 
 export type PollingSettings = Pick<SspConfigShape, "jobTables" | "jobRetryBaseMs" | "jobMaxRetries" | "sspId"> & {
   readonly pollMs?: number
 }
 
-/** Runs until it is interrupted, then gives running calls their time. */
+/** Runs until it is interrupted, then lets running calls end. */
 export const run = (settings: PollingSettings): Effect.Effect<never, never, JobStore | Backend | Scope.Scope> =>
   Effect.gen(function* () {
     const store = yield* JobStore
@@ -46,7 +46,7 @@ export const run = (settings: PollingSettings): Effect.Effect<never, never, JobS
 const refused = (message: string): Effect.Effect<never, StartFault> =>
   Effect.fail(new StartFault({ exitCode: 2, message }))
 
-/** As a process: says what it runs, or why there is nothing to run. */
+/** Runs as a process; logs which tables it serves, or fails if it has none. */
 export const serve = (config: SspConfigShape): Effect.Effect<never, StartFault, JobStore | Backend | Scope.Scope> =>
   Effect.suspend(() => {
     const { jobTables, sspId, storeAddr, storeDb, storeNs } = config

@@ -1,11 +1,11 @@
 /**
- * Jobs that are records of this node: claimed and written as any record changes, with a row of ours beside each.
+ * Job store over records of this node: each job has a second record of the service beside it, the lease row.
  *
- * The row (`_svc_job:<job id>`) holds the lease, what the pending record looked like, what became of it, and what is
- * kept of the answer. So a change that is delivered again, and puts `pending` back over the outcome, neither runs the
- * job again nor hides its outcome: the record is written as the row has it. The row is deleted in the commit that
- * deletes the job, so that one created again under its id is another job. A claim changes both or neither, and only
- * what has not changed meanwhile.
+ * The row (`_svc_job:<job id>`) holds the lease, digests of the pending record, the outcome, and the stored part of the
+ * answer. A change that is delivered again, and puts `pending` back over the outcome, therefore neither runs the job
+ * again nor hides its outcome: the record is corrected from the row. The row is deleted in the commit that deletes the
+ * job, so that a job created again under this id is another job. Record and row are written together, and only if
+ * neither has changed since it was read.
  */
 import { Clock, Effect, Layer } from "effect"
 import * as Leases from "../../core/job/lease.ts"
@@ -24,7 +24,7 @@ import {
   type StoredJob
 } from "../../ports/JobStore.ts"
 
-/** A record to write, and what it was when that was decided. */
+/** A record to write, and its document when the write was decided. */
 export interface Put {
   readonly id: RecordId
   readonly doc: Obj
@@ -33,16 +33,19 @@ export interface Put {
 
 export interface JobRecords {
   readonly get: (id: RecordId) => Obj | undefined
-  /** In key order behind `after`, at most `size`. */
+  /** At most `size` records behind `after`, in key order. */
   readonly chunk: (table: string, after: RecordId | undefined, size: number) => ReadonlyArray<Obj>
   /**
-   * Writes groups of records, each whole or, where one of its records has changed since, not at all; answers which were
-   * written.
+   * Writes groups of records, each as a whole or, if one of its records has changed since, not at all. Answers for each
+   * group whether it was written.
    */
   readonly put: (groups: ReadonlyArray<ReadonlyArray<Put>>) => Effect.Effect<ReadonlyArray<boolean>, JobStoreError>
 }
 
-/** For tests and demonstrations. `remove` deletes a job with its row of ours, as a node does in one commit. */
+/**
+ * Records in memory, for tests and demonstrations. `remove` deletes a job with its lease row, as a node does in one
+ * commit.
+ */
 export const memory = (records: Iterable<Obj>): JobRecords & { readonly remove: (id: RecordId) => void } => {
   const byId = new Map<string, Obj>()
   for (const doc of records) byId.set((doc["id"] as RecordId).text, doc)
@@ -67,14 +70,14 @@ export const memory = (records: Iterable<Obj>): JobRecords & { readonly remove: 
   }
 }
 
-/** The row of ours, read leniently: it lies in a store that others can write to. */
+/** The lease row, read leniently: others can write to its store. */
 interface Row {
   readonly lease: Leases.Lease | undefined
-  /** Digests of what the pending record was whenever the job was taken up, the latest last. */
+  /** Digests of the pending record each time the job was claimed, the latest last. */
   readonly content: string | undefined
   readonly status: JobStatus | undefined
   readonly errors: ReadonlyArray<Value>
-  /** JSON text: as it came, whatever words of the query language it looks like. */
+  /** JSON text, so that no string in it is typed as a value of the query language. */
   readonly result?: string | undefined
 }
 
@@ -104,7 +107,7 @@ const rowDoc = (ref: RecordId, by: Leases.Holder, untilMs: number, row: Omit<Row
   ...(row.result === undefined ? {} : { result: row.result })
 })
 
-/** Most digests kept for each job: one for its creation, and one for each stop or operator that put it back. */
+/** Most digests kept for a job: one for its creation, and one for each stop or operator that made it pending again. */
 const maxDigests = 16
 
 const isKnown = (content: string | undefined, digest: string): boolean => content?.split(" ").includes(digest) === true
@@ -125,7 +128,7 @@ const jobDoc = (doc: Obj, status: JobStatus, errors: Errors, nowMs: number): Obj
   updated_at: Rows.datetime(nowMs)
 })
 
-/** Result of a claim of one job. `restore`: the job was run already, and the record is corrected to say so. */
+/** Result of a claim of one job. `restore`: the job has run already, and its record is corrected. */
 type Taking =
   | { readonly kind: "leave" }
   | { readonly kind: "restore"; readonly puts: ReadonlyArray<Put> }
@@ -133,13 +136,10 @@ type Taking =
 
 const leave: Taking = { kind: "leave" }
 
-/** Whether a lease is void before its time is over: its holder has ended. */
+/** Whether a lease is void before it ends, because its holder has ended. */
 type IsGone = (lease: Leases.Lease) => boolean
 
-/**
- * In a store that no other process can have open: every holder but this process has ended, or the store would not have
- * opened.
- */
+/** For a store that only one process can open: every holder but this process has ended. */
 export const allButThis =
   ({ incarnation }: Leases.Holder): IsGone =>
   (lease) =>
@@ -174,7 +174,7 @@ const taking = (records: JobRecords, ref: RecordId, { by, isGone, leaseMs }: Cla
     was: rowWas,
     doc: rowDoc(ref, by, nowMs + leaseMs, { content, status: "processing", errors })
   }
-  // A retry changes nothing in the record: it is written when there is something to say.
+  // A retry under a held lease changes nothing in the record, so only the lease is written.
   const renewed = goesOn && status === "processing" && Leases.isHeldBy(row.lease, by)
   return {
     kind: "take",
@@ -230,7 +230,7 @@ const amended = (
   const rowWas = records.get(Rows.leaseId(ref))
   const row = rowOf(rowWas)
   const errors: Errors = [...(row?.status === "processing" ? row.errors : list(doc["errors"])), error]
-  // A cancelled job must not run when its change is delivered again.
+  // Keeps the digest, so that a cancelled job does not run when its change is delivered again.
   const content = doc["status"] === "pending" ? adding(row?.content, Rows.digest(doc)) : row?.content
   return [
     { id: ref, was: doc, doc: jobDoc(doc, status, errors, nowMs) },
@@ -240,10 +240,10 @@ const amended = (
 
 const chunkSize = 2_000
 
-/** A record that others change all the time is decided on anew this often. */
+/** Limit of new decisions about a record that others keep changing. */
 const tries = 5
 
-/** Decides for each item on the records as they are, writes, and decides anew for those that changed meanwhile. */
+/** Decides each item from the current records, writes, and decides again for items whose records changed meanwhile. */
 const decided = <A>(
   records: JobRecords,
   items: ReadonlyArray<A>,
@@ -274,7 +274,7 @@ const storedOf = (records: JobRecords, doc: Obj, isGone: IsGone): StoredJob | un
   return job === undefined || result === undefined ? job : { ...job, result }
 }
 
-/** Walks a table chunk by chunk, with room for others between. */
+/** Visits a table's records chunk by chunk and yields between chunks. */
 const walk = (
   records: JobRecords,
   table: string,
@@ -387,5 +387,5 @@ export const make = (records: JobRecords, isGone: IsGone = () => false): JobStor
     })
 })
 
-/** Records of this node. */
+/** Job store over these records. */
 export const layer = (records: JobRecords): Layer.Layer<JobStore> => Layer.succeed(JobStore, make(records))

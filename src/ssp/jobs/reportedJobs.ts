@@ -1,11 +1,11 @@
 /**
- * Jobs of a cluster without a database: this node only reads their records, and tells the scheduler, which writes them
- * (D36).
+ * Job store in a cluster without a database: this node reads the records and reports to the scheduler, which writes
+ * them (D36).
  *
- * The assignment is the claim (D35): the SSP that the change names runs the job, and what is known of it lives as long
- * as the process; after that the scheduler hands the job to another. A record that is delivered again as it was does
- * not run again; one that was deleted is forgotten, so that its id's next job is another one. A look for open jobs
- * finds those that are assigned and not begun: no other SSP would run them.
+ * The assignment is the claim (D35): the SSP that the change names runs the job, and remembers it as long as the
+ * process lives; afterwards the scheduler hands the job to another SSP. A record that is delivered again unchanged does
+ * not run again; a deleted job is forgotten, so that the next job of its id is another one. The sweep finds jobs that
+ * are assigned here and not begun: no other SSP would run them.
  */
 import { Clock, Effect } from "effect"
 import { cutReason, type JobError } from "../../core/job/job.ts"
@@ -22,24 +22,27 @@ interface Entry {
   readonly status: JobStatus
   readonly errors: ReadonlyArray<Value>
   readonly content: string
-  /** Begun for an assignment that is over: it goes to its end, and is not called again. */
+  /** The assignment ended while the job ran: the call goes on, and the job is not called again. */
   readonly disowned?: boolean
 }
 
-/** A job that has run so long is told to run: most end sooner, and each word costs the scheduler a write to its log. */
+/**
+ * A job is reported as running after this time: most end sooner, and each report costs the scheduler a write to its
+ * log.
+ */
 const tellAfterMs = "50 millis"
 
-/** Jobs that ended and are remembered, so that they do not run twice. */
+/** Ended jobs that are remembered, so that they do not run twice. */
 const maxRemembered = 100_000
 
 const failure = (error: JobReportFailed): JobStoreError =>
   new JobStoreError({ transient: true, message: error.message, cause: error })
 
-/** Memory of this process of the jobs that it runs or ran. */
+/** Jobs that this process runs or has run. */
 class Memory {
   private readonly entries = new Map<string, Entry>()
   private readonly expected = new Map<string, Obj>()
-  /** Assigned here and not over. */
+  /** Jobs assigned here that are not over. */
   private readonly mine = new Map<string, RecordId>()
 
   constructor(private readonly records: Pick<Records.JobRecords, "get">) {}
@@ -91,7 +94,7 @@ class Memory {
     for (const [text, { status }] of entries) if (isOver(status)) return void entries.delete(text)
   }
 
-  /** Unless it was deleted meanwhile, or is over by another's word. */
+  /** Remembers the outcome, unless the job was deleted meanwhile or another node has ended it. */
   settle(ref: RecordId, by: Holder, after: Entry): void {
     const now = this.get(ref)
     if (now?.status === "processing" && isHeldBy(now.lease, by))
@@ -117,7 +120,7 @@ class Memory {
     return Rows.toJob(ref, { ...doc, status: "processing", errors }, lease)
   }
 
-  /** Errors so far: those of the record or of the call that handed the job over, whichever are more. */
+  /** Errors so far: from the record or from the handover call, whichever has more. */
   private errorsOf(ref: RecordId, doc: Obj): ReadonlyArray<Value> {
     const [here = [], told = []] = [doc, this.expected.get(ref.text)].map((known) =>
       Array.isArray(known?.["errors"]) ? (known["errors"] as ReadonlyArray<Value>) : []
@@ -135,14 +138,14 @@ class Memory {
     return found
   }
 
-  /** Word of those that have begun and are not over. */
+  /** Reports for the jobs that still run. */
   running(jobs: ReadonlyArray<StoredJob>): ReadonlyArray<JobReport> {
     return jobs.flatMap(({ id, ref }) =>
       this.get(ref)?.status === "processing" ? [{ job_id: id, status: "running", error: null }] : []
     )
   }
 
-  /** A record that is delivered again as it was before it ran: what became of it is told again. */
+  /** Report of the outcome, for a record that was delivered again in its state before the run. */
   outcomeOf(ref: RecordId): JobReport | undefined {
     const known = this.get(ref)
     const doc = this.docOf(ref)
@@ -193,7 +196,8 @@ export const make = (
         const tell = (told: ReadonlyArray<JobReport>) =>
           Effect.forEach(told, (report) => Effect.ignore(reports.report(report)), { concurrency: 16, discard: true })
         yield* Effect.forkDaemon(tell(over))
-        // Tracking only: the job does not wait for it. Of a job that is over by then the scheduler hears the end.
+        // For tracking only, so the job does not wait for this report. A job that has ended by then is reported with
+        // its end.
         if (begun.length > 0)
           yield* Effect.suspend(() => tell(memory.running(begun))).pipe(Effect.delay(tellAfterMs), Effect.forkDaemon)
         return jobs
@@ -226,7 +230,7 @@ export const make = (
                 errors: error === undefined ? entry.errors : [...entry.errors, Rows.fromError(error)],
                 lease: status === "processing" ? entry.lease : undefined
               }
-              // A failed attempt is reported too: the SSP that takes the job over must not count from 0.
+              // A failed attempt is reported too: the next SSP must not count attempts from 0.
               yield* Effect.mapError(
                 reports.report({ ...reported(ref, after, error), ...(result === undefined ? {} : { result }) }),
                 failure
@@ -241,7 +245,7 @@ export const make = (
   }
 }
 
-/** Taken out of the records, or ended by the scheduler. */
+/** Whether the job's record was deleted, or the scheduler has ended the job. */
 const isGone = (doc: Obj | undefined): boolean => {
   const status = doc?.["status"]
   return status === "success" || status === "failed" || doc === undefined

@@ -1,9 +1,9 @@
 /**
- * Runs jobs: claims them, calls their backends, writes what became of them, and tries again (D35, D37, D38, D39).
+ * Runs jobs: claims them, calls their backends, writes their outcomes, and retries (D35, D37, D38, D39).
  *
- * One loop per job table takes what there are slots for; an attempt is a fiber. What it decides is `core/job`; where a
- * job stands is in the store, so that a runner may die at any point: its leases run out and another takes over. While
- * an attempt waits for its time the lease is renewed and no slot is held.
+ * One loop per job table fills its free slots; an attempt is a fiber. Decisions are made in `core/job`; the state of a
+ * job is in the store, so a runner may die at any point: its leases end and another runner takes over. A job that waits
+ * for its next attempt keeps its lease and holds no slot.
  */
 import { Clock, Deferred, Duration, Effect, Either, Exit, Fiber, Queue, Random, Redacted, Scope } from "effect"
 import * as Leases from "../../core/job/lease.ts"
@@ -24,10 +24,10 @@ import * as Writer from "./writer.ts"
 export const sweepMs = 30_000
 const tickMs = 1_000
 const renewMs = 2_000
-/** Jobs that one look into the store brings at most. */
+/** Most jobs found by one sweep. */
 const sweepBatch = 2_000
 /**
- * How long a stop waits for calls that are under way, and for the release of the rest: together less than a process has
+ * How long a stop waits for running calls; with {@link releaseWithin} for the other jobs it is less than a process has
  * to stop.
  */
 export const graceMs = 7_000
@@ -43,26 +43,26 @@ export interface RunnerOptions {
   readonly tables: ReadonlyArray<Table>
   readonly by: Leases.Holder
   readonly policy: Retry.Policy
-  /** Longest answer that is kept as a result; absent: none is. */
+  /** Longest answer that is stored as a result, in bytes; absent: no result is stored. */
   readonly resultBytes?: number
-  /** Decides about further attempts, by those settings. */
+  /** Decides about further attempts under `policy`. */
   readonly retries: RetryPolicyShape
   /** Jobs per table that may wait for a slot here. */
   readonly maxQueued: number
-  /** How often the store is looked at for jobs without a runner. */
+  /** Pause between two searches of the store for jobs without a runner. */
   readonly sweepMs: number
-  /** Whether this process may claim now (D21). */
+  /** Whether this process may claim jobs now (D21). */
   readonly mayClaim: () => boolean
-  /** Told when a job begins and when it is over, with the kept part of the backend's answer. Must not fail. */
+  /** Called when a job begins and when it ends, with the stored part of the backend's answer. Must not fail. */
   readonly report: (job: StoredJob, decision: Retry.Decision | "begun", result?: Result) => Effect.Effect<void>
 }
 
-/** Number of attempts of a table's jobs since the start, by their outcome. */
+/** Attempts at a table's jobs since the start, by outcome. */
 interface Counts {
   success: number
   retry: number
   failed: number
-  /** Jobs that were taken away while they were held here. */
+  /** Jobs that another runner took while this one held them. */
   lost: number
 }
 
@@ -76,20 +76,20 @@ export interface Figures {
 }
 
 export interface Runner {
-  /** Takes a job up; false: there is no room now, the sweep will find it. Never waits. */
+  /** Queues a job without waiting; false: the queue is full, and the sweep will find the job. */
   readonly offer: (ref: RecordId, traceparent?: string) => boolean
-  /** An operator's: a job that is not running is forgotten, the call of a running one is ended. */
+  /** For an operator's cancel: forgets a waiting job, interrupts a running call. */
   readonly drop: (ref: RecordId) => Effect.Effect<void>
-  /** Its record is deleted: a call that is under way goes to its end, and one that waits is not made. */
+  /** Called when a job's record is deleted: a running call goes on, a waiting job is forgotten. */
   readonly deleted: (ref: RecordId) => void
-  /** Lets go of everything that is not running now. */
+  /** Forgets every job that is not running. */
   readonly forget: () => void
   readonly figures: () => ReadonlyArray<Figures>
-  /** Begins nothing new from here on; answers the jobs whose calls are under way, which go to their ends. */
+  /** Begins no further job; answers the ids of jobs whose calls run, and lets these go on. */
   readonly close: () => ReadonlyArray<string>
-  /** Sweeps, claims, calls and renews for as long as it runs. */
+  /** Sweeps, claims, calls and renews leases for ever. */
   readonly run: Effect.Effect<never>
-  /** Begins nothing new, gives what runs its time, releases the rest. */
+  /** Begins no further job, waits for running calls, releases the other jobs. */
   readonly stop: Effect.Effect<void>
 }
 
@@ -172,7 +172,7 @@ class JobRunner implements Runner {
 
   get run(): Effect.Effect<never> {
     const loops = [...this.works.values()].map((work) => this.takeLoop(work))
-    // The writer outlives the others: a stop waits for its pending writes.
+    // The writer is forked in the attempts' scope: a stop waits for its pending writes.
     return Effect.zipRight(
       Effect.forkIn(this.writer.loop, this.attempts),
       Effect.all([...loops, this.sweepLoop, this.renewLoop], { concurrency: "unbounded" })
@@ -230,7 +230,7 @@ class JobRunner implements Runner {
     )
   }
 
-  /** Claims as many jobs as there are free slots and starts those it won. */
+  /** Claims jobs for the free slots and starts those that were claimed. */
   private takeUp(work: Work): Effect.Effect<void> {
     return Effect.gen(this, function* () {
       const { lane, leaseMs } = work
@@ -274,7 +274,10 @@ class JobRunner implements Runner {
     })
   }
 
-  /** One call and what follows from it, not before the time an earlier runner has set. The slot is given up once. */
+  /**
+   * One call and its consequences, not before the time that an earlier runner has set. The slot is given up exactly
+   * once.
+   */
   private attempt(work: Work, entry: Known, job: StoredJob): Effect.Effect<void> {
     const { lane } = work
     let given = false
@@ -350,7 +353,7 @@ class JobRunner implements Runner {
     )
   }
 
-  /** How long an entry waits, from its decision to its wait. */
+  /** Delay until the next attempt, between the decision and {@link later}. */
   private readonly delays = new WeakMap<Known, number>()
 
   private later({ lane, wake }: Work, entry: Known): Effect.Effect<void> {
@@ -428,7 +431,7 @@ class JobRunner implements Runner {
         for (const entry of due) {
           if (kept.right.has(entry.ref.text)) entry.heldUntilMs = nowMs + leaseMs
           else {
-            // A job that runs says so itself when it comes to write.
+            // A running job counts itself as lost when it writes its outcome.
             if (entry.heldUntilMs !== undefined && entry.state === "waiting") counts.lost++
             entry.heldUntilMs = undefined
             lane.forget(entry.ref.text)

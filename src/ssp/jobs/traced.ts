@@ -1,8 +1,7 @@
 /**
- * A backend whose calls are spans: what a job's call follows from, and what follows from it, in one trace.
+ * Traces a backend: each call is a span, between the job's trace and the backend's.
  *
- * From outside, as `metered.ts` counts from outside. Neither query nor headers of a call become attributes: they may
- * hold secrets.
+ * A wrapper, as `metered.ts` is. Neither query nor headers of a call become attributes: they may hold secrets.
  */
 import { Effect, Exit } from "effect"
 import type { BackendShape } from "../../ports/Backend.ts"

@@ -1,9 +1,8 @@
 /**
- * The records of this node as the job store writes them: through the views, as any change is, so that every view sees
- * it.
+ * This node's records for the job store, written through the views like any change, so that every view sees the write.
  *
- * A group is written only while each of its records is still the one that was read; the committer asks right before it
- * commits, with nothing in between.
+ * A group is written only while each of its records is still the one that was read; the committer checks that right
+ * before it commits.
  */
 import { Effect } from "effect"
 import type { Change } from "../../core/record/change.ts"
@@ -59,7 +58,7 @@ export const make = (views: Views["Type"]): JobRecords => {
   }
 }
 
-/** Our row of a job goes with the job, so that one created again under its id is another job. */
+/** Deletes a job's lease row together with the job, so that a job created again under its id is another job. */
 export const deletion = (id: RecordId): Change => ({
   op: "DELETE",
   id,

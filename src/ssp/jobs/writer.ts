@@ -1,8 +1,8 @@
 /**
- * Writes what becomes of jobs: gathered, so that many that end at once share a transaction, and never forgotten.
+ * Writes outcomes of jobs in batches, so that jobs that end together share a transaction.
  *
- * A store that cannot be reached is asked again for as long as the process lives: until its outcome is written a job
- * keeps its slot, so that a backend is not called for what cannot be recorded. A job has one write under way at most,
+ * While the store cannot be reached a write is repeated for as long as the process lives: a job keeps its slot until
+ * its outcome is written, so that no backend is called without a record of it. A job has one write under way at most,
  * so batches may overtake each other.
  */
 import { Deferred, Effect, Queue } from "effect"
@@ -11,27 +11,30 @@ import * as Backoff from "../../node/work/backoff.ts"
 import type { JobStoreError, JobStoreShape, JobWrite } from "../../ports/JobStore.ts"
 
 const maxBatch = 200
-/** Batches under way together: a job that has just ended does not wait for the answer about an earlier one. */
+/** Batches written at the same time: a job that has just ended does not wait for an earlier batch. */
 const maxFlying = 4
 
 const unwritten = { baseMs: 50, capMs: 5_000 }
 
 interface Pending {
   readonly write: JobWrite
-  /** Whether the lease was still held. */
+  /** Whether this runner still held the lease. */
   readonly done: Deferred.Deferred<boolean, JobStoreError>
 }
 
 export interface Writer {
-  /** Answers whether it was written; false: another has the job. Fails when the store will never take it. */
+  /**
+   * Answers whether the outcome was written; false: another runner has the job. Fails if the store will never accept
+   * it.
+   */
   readonly write: (write: JobWrite) => Effect.Effect<boolean, JobStoreError>
-  /** The loop that writes; the writer works for as long as it runs. */
+  /** The writing loop; the writer works while it runs. */
   readonly loop: Effect.Effect<never>
 }
 
 export const make = (store: JobStoreShape, by: Holder): Effect.Effect<Writer> =>
   Effect.gen(function* () {
-    // Never holds more than there are slots.
+    // Bounded by the number of slots.
     const inbox = yield* Queue.unbounded<Pending>()
     let complained = false
     const writeAll = (writes: ReadonlyArray<JobWrite>) =>
