@@ -1,8 +1,8 @@
 /**
  * One queue for each view id: requests for one id run in the order they came, different ids do not wait.
  *
- * Why so: a registration may take many turns of the event loop to fill, and whatever comes later for the same id
- * (another query, its removal) must find it done, or the older one would win.
+ * A registration may take many turns of the event loop to fill. A later request for the same id (another query, its
+ * removal) must wait for it, or the older one would win.
  */
 import { Effect } from "effect"
 
@@ -14,12 +14,12 @@ interface Turns {
 export class KeyTurns {
   private readonly byKey = new Map<string, Turns>()
 
-  /** Something is being done to this id, or waits for that. */
+  /** Whether a request for this id runs or waits. */
   has(key: string): boolean {
     return this.byKey.has(key)
   }
 
-  /** Runs an effect when everything asked of this id before is over. */
+  /** Runs an effect after all earlier requests for this id. */
   inTurn<A, E>(key: string, effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const turns = this.byKey.get(key) ?? { semaphore: Effect.unsafeMakeSemaphore(1), users: 0 }

@@ -1,9 +1,8 @@
 /**
- * Views that are set aside: neither filled nor maintained, because the process ended while it evaluated their
- * query (D48).
+ * Quarantined views: neither filled nor maintained, because the process ended while it evaluated their query (D48).
  *
- * Their registrations stay as they are stored, so that a restart knows them and an operator can free them. What is
- * counted is written down before anything is evaluated, or a process that ends again at once would not know it.
+ * Their registrations stay stored, so that a restart knows them and an operator can free them. The count of abnormal
+ * ends is saved before any query is evaluated, or a process that ends again at once would not know it.
  */
 import { Effect, Schema } from "effect"
 import * as Quarantine from "../../core/view/quarantine.ts"
@@ -31,7 +30,7 @@ export class SetAside {
 
   constructor(private readonly watchdog: WatchdogShape) {}
 
-  /** Reads the notes of earlier processes, and counts how the last one ended. */
+  /** Reads the saved entries, and counts an abnormal end of the last process. */
   readonly load: Effect.Effect<void> = Effect.gen(this, function* () {
     const { kept, unfinished } = this.watchdog
     if (kept !== undefined) {
@@ -55,7 +54,7 @@ export class SetAside {
     yield* this.save
   })
 
-  /** Why this query is not evaluated; undefined where it is. */
+  /** Why this query is not evaluated; undefined if it may be. */
   of({ params, surql }: Query, id: string): ViewQuarantined | undefined {
     if (this.entries.length === 0) return undefined
     const query = this.watchdog.queryOf({ params, surql })
@@ -63,20 +62,20 @@ export class SetAside {
     return entry !== undefined ? new ViewQuarantined({ id, ends: entry.ends, last: entry.last }) : undefined
   }
 
-  /** Keeps a stored registration aside; answers whether it is one that must be. */
+  /** Quarantines a stored registration if its query is; answers why, or undefined. */
   keep(view: StoredView): ViewQuarantined | undefined {
     const why = this.of(view, view.id)
     if (why !== undefined) this.stored.set(view.key, view)
     return why
   }
 
-  /** Why a stored registration is not served; undefined where it is not one that is set aside. */
+  /** Why a stored registration is not served; undefined if it is not quarantined. */
   why(key: string, id: string): ViewQuarantined | undefined {
     const view = this.stored.get(key)
     return view === undefined ? undefined : this.of(view, id)
   }
 
-  /** The answer of `/debug/view` for a view that is set aside. */
+  /** Answer of `/debug/view` for a quarantined view. */
   debug(key: string, id: string): DebugView | undefined {
     const view = this.stored.get(key),
       why = this.why(key, id)
@@ -112,7 +111,7 @@ export class SetAside {
     this.stored.clear()
   }
 
-  /** Everything set aside: each stored registration, and queries that are refused and have none. */
+  /** All quarantined registrations, and quarantined queries without a stored one. */
   get list(): ReadonlyArray<QuarantinedView> {
     const views = [...this.stored.values()].map((view) => ({ view, query: this.watchdog.queryOf(view) }))
     return this.entries.flatMap(({ ends, id, last, query }) => {
@@ -121,7 +120,7 @@ export class SetAside {
     })
   }
 
-  /** Frees the query of a view, and has the views with it served again; fails where nothing of this id is set aside. */
+  /** Frees the query of a view and serves all views with it again; fails if nothing under this id is quarantined. */
   free(
     id: string,
     given: Query | undefined,

@@ -1,7 +1,7 @@
 /**
- * The views of this SSP: owns the engine, makes every change and registration durable before it is answered.
+ * The views of this SSP: owns the engine, and makes every change and registration durable before it is answered.
  *
- * The one service that the HTTP face, the cleanup loop and the lifecycle talk to; nothing else touches the engine.
+ * The one service that the HTTP routes, the cleanup loop and the lifecycle call; nothing else touches the engine.
  */
 
 import { Context, Effect, type Exit, Layer } from "effect"
@@ -47,43 +47,43 @@ import type { Incoming } from "./replacing.ts"
 import { makeViews } from "./viewService.ts"
 import type { ViewTablesShape } from "./viewTables.ts"
 
-/** The views of an SSP, as its routes and loops use them; a route of your own asks it too. */
+/** The views of an SSP, for its routes and loops; a composer's own routes may use it too. */
 export class Views extends Context.Tag("ssp/views/Views")<
   Views,
   {
     /**
      * Loads records and views from the store; called once, before anything else. A damaged store that can be rebuilt
-     * from a database is set aside, and nothing is loaded (D23).
+     * from a database is moved away, and nothing is loaded (D23).
      */
     readonly restore: Effect.Effect<{ readonly records: number; readonly views: number }, DatabaseError>
     /**
-     * Applies changes in order: `done` is called exactly once, when they are durable and every view is updated, or with
-     * why nothing was applied. By callback, for a fiber per call costs more than most changes.
+     * Applies changes in order. `done` is called exactly once: when they are durable and every view is updated, or with
+     * the reason why none was applied. A callback, because a fiber per call costs more than most changes.
      */
     readonly ingest: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
-    /** Told from now on of what `ingest` has applied, and of `replace`. */
+    /** Adds a watcher of the changes that `ingest` applies, and of `replace`. */
     readonly watch: (watcher: ViewsWatcher) => void
     /**
-     * Applies records read elsewhere, as one step: one delta per view. Where they may be overtaken, only those that
-     * still hold when everything before them is applied. Answers the applied ones.
+     * Applies records read elsewhere, as one step: one delta per view. `still` is asked of each change when everything
+     * before it is applied; a change that it refuses is left out. Answers the applied changes.
      */
     readonly repair: (
       changes: ReadonlyArray<Change>,
       still?: (change: Change) => boolean
     ) => Effect.Effect<ReadonlyArray<Change>, IngestError>
-    /** The records in memory, to be read and never kept. */
+    /** The records in memory; callers read them and keep no reference. */
     readonly records: Pick<Store, "get" | "rowsBetween" | "size" | "tableNames">
     /** Position that the store holds durably. */
     readonly position: Effect.Effect<StoredPosition, DatabaseError>
     /** Whether the store can be open in this process only (`DatabaseShape.exclusive`). */
     readonly exclusive: boolean
-    /** For an SSP that holds some tables and not others (D61). */
+    /** Tables of an SSP that holds only some (D61). */
     readonly tables: ViewTablesShape
-    /** Their Merkle trees (D41). */
+    /** Merkle trees of the records (D41). */
     readonly trees: RecordTreesShape
-    /** The registrations, as they are stored. */
+    /** The registrations as they are stored. */
     readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
-    /** Whose view this is, as it was registered; undefined where there is none. */
+    /** Client id of a view's registration; undefined if there is no such view. */
     readonly clientOf: (id: string) => string | undefined
     readonly register: (
       registration: ViewRegistration
@@ -92,17 +92,15 @@ export class Views extends Context.Tag("ssp/views/Views")<
       QueryRefused | Overloaded | StoreFailed | ViewQuarantined | TablesJoining
     >
     /**
-     * Whether a registration changes nothing (D63): the view is there as it says, lives long enough, and nothing on its
-     * way may change it.
+     * Whether a registration changes nothing (D63): the view exists with this query and lives long enough, and no
+     * request under way may change it.
      */
     readonly isKnown: (said: ParsedRegistration) => boolean
-    /**
-     * Begins a view's time to live again, as a registration of the same does (D9); false where there is no such view.
-     */
+    /** Starts a view's time to live again, as the same registration would (D9); false if there is no such view. */
     readonly touch: (id: string, nowMs: number) => Effect.Effect<boolean, Overloaded | StoreFailed>
     /**
      * Succeeds for an unknown id too (D16). `deleted`: the caller has removed the registration from the database, or
-     * keeps it for another SSP.
+     * leaves it for another SSP.
      */
     readonly unregister: (
       id: string,
@@ -110,20 +108,21 @@ export class Views extends Context.Tag("ssp/views/Views")<
       reason?: "unregistered" | "moved"
     ) => Effect.Effect<void, StoreFailed>
     /**
-     * Evaluates a view again that is set aside, and all others with its query (D48), or with the query given. Fails
-     * where nothing of this id is.
+     * Lifts the quarantine of a view's query, or of the given query, and evaluates all views with it again (D48). Fails
+     * if nothing under this id is quarantined.
      */
     readonly free: (id: string, query?: Pick<StoredView, "surql" | "params">) => Effect.Effect<void, ViewNotFound>
     /** Clears views, records and the embedded store. */
     readonly reset: Effect.Effect<void, StoreFailed>
-    /** Puts other records in the place of all there are, in one step (D20); streams end with `rebootstrap`. */
+    /** Replaces all records in one step (D20); streams end with `rebootstrap`. */
     readonly replace: (incoming: Incoming) => Effect.Effect<void, StoreFailed>
     readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound | ViewQuarantined>
-    /** An answer as JSON for a reader, in pieces, made with pauses. */
+    /** A result as JSON, in pieces, with errors as `sees` allows. */
     readonly written: (answer: ViewAnswer | ViewPlaced, sees: Sees) => Effect.Effect<ReadonlyArray<Uint8Array>>
     /**
-     * Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. Undefined where
-     * there is a {@link refusal}, or a registration of this view on its way. Takes nothing until it resumes.
+     * Follows a view: snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered.
+     * Undefined if there is a {@link refusal}, or a registration of this view is under way. The taker gets nothing
+     * before `resume`.
      */
     readonly follow: (
       id: string,
@@ -131,9 +130,9 @@ export class Views extends Context.Tag("ssp/views/Views")<
       lastEventId: string | undefined,
       taker: Taker
     ) => Following | undefined
-    /** Calls `done` once no registration of this view is in flight any more; returns false if none is now. */
+    /** Calls `done` once no registration of this view is under way any more; returns false if none is now. */
     readonly whenSettled: (id: string, done: () => void) => boolean
-    /** Why a view cannot be followed now; undefined where it can. */
+    /** Why a view cannot be followed now; undefined if it can. */
     readonly refusal: (id: string) => ViewNotFound | ViewQuarantined | Overloaded | undefined
     /**
      * Reads a view's result as bytes. `done` is called once, now or later; if later, the returned function abandons the
@@ -144,13 +143,11 @@ export class Views extends Context.Tag("ssp/views/Views")<
       how: Look,
       done: (looked: Exit.Exit<Looked, ViewNotFound | ViewQuarantined>) => void
     ) => (() => void) | undefined
-    /** Takes over what the database defines: views that use it are planned anew (D58). */
+    /** Adopts the database's definitions: views that use them are planned again (D58). */
     readonly define: (definitions: Definitions) => Effect.Effect<void>
-    /** The tables that a view reads; none where there is no such view. */
+    /** Tables that a view reads; empty if there is no such view. */
     readonly tablesOf: (id: string) => ReadonlyArray<string>
-    /**
-     * The views that leave rows out, each under one of its ids; undefined where nothing has moved since the last call.
-     */
+    /** Views that leave rows out, each under one of its ids; undefined if nothing has changed since the last call. */
     readonly failing: () => Iterable<readonly [id: string, view: View]> | undefined
     /** Body of `/debug/view/:view_id` (D13). */
     readonly debugView: (id: string) => Effect.Effect<DebugView, ViewNotFound>
@@ -160,13 +157,13 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly list: (listing: Listing) => Effect.Effect<ListedViews>
     /** Figures that are counted quickly; `tables` has only the largest tables. */
     readonly figures: () => ViewFigures
-    /** Registered view ids. */
+    /** Number of registered view ids. */
     readonly count: Effect.Effect<number>
-    /** Removes what expired; answers the ids removed (D14). `steadyMs`: by a clock that is not set (D73). */
+    /** Removes expired views; answers their ids (D14). `steadyMs`: time of a clock that is never set (D73). */
     readonly expire: (nowMs: number, steadyMs?: number) => Effect.Effect<ReadonlyArray<string>, StoreFailed>
   }
 >() {
-  /** Ends all streams with `shutdown` and saves state when its scope closes. */
+  /** Closing the scope ends all streams with `shutdown` and saves state. */
   static readonly layer: Layer.Layer<Views, never, Database | SavedState | Turn | EdgeWriter | Serving | SspConfig> =
     Layer.scoped(
       Views,

@@ -1,6 +1,6 @@
 /**
- * A view's answer as the bytes of its JSON, written with pauses: a result may take hundreds of megabytes, and writing
- * it in one turn would hold up all other work.
+ * A view's answer as JSON bytes, written with pauses: a result may take hundreds of megabytes, and writing it in one
+ * turn would block all other work.
  */
 import * as Bytes from "../../core/bytes.ts"
 import type { RowError } from "../../core/ivm/view/view.ts"
@@ -16,10 +16,9 @@ const encoder = new TextEncoder()
 const kindOf = ({ failure: { kind }, id }: RowError): string => (id === "" ? kind : `rows are left out: ${kind}`)
 
 /**
- * The errors of an answer (D2a). An expression fails on rows that the view does not show, and on values of them; a
- * reader of the view's rows must learn neither (D72), so what the engine keeps is of another type than what is told.
- * `whole`: each row with its id and the values that it failed on. `kinds`: what failed, once for each kind, under an
- * empty id; the same whichever and however many rows fail.
+ * Errors of an answer, reduced to what a reader may see (D2a). An expression fails on rows that the view does not show,
+ * and its message quotes their values; readers of the view must learn neither (D72). `whole`: each row with its id and
+ * reason. `kinds`: each kind of failure once, under an empty id; the same text however many rows fail.
  */
 export const toldOf = (
   errors: ReadonlyArray<RowError>,
@@ -29,10 +28,10 @@ export const toldOf = (
     ? errors.map(({ failure, id }) => ({ id, reason: failure.reason }))
     : [...new Set(errors.map(kindOf))].sort(compareStrings).map((reason) => ({ id: "", reason }))
 
-/** Characters that are written between two pauses, and the least that one piece holds. */
+/** Characters written between two pauses; also the least size of a piece but the last. */
 const charsPerSlice = 262_144
 
-/** The text that `JsonText.write` gives, in pieces; rows are written one by one. */
+/** The text of `JsonText.write` as UTF-8 pieces. */
 export function* written(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<ReadonlyArray<Uint8Array>> {
   const pieces: Array<Uint8Array> = []
   let text = "{"
@@ -60,7 +59,7 @@ export function* written(answer: ViewAnswer | ViewPlaced, sees: Sees): Slices<Re
   return pieces
 }
 
-/** A snapshot of a view, with its bytes made before it is told. All followers share them, so they tell kinds (D72). */
+/** A view's snapshot event with its bytes. All followers share the bytes, so errors are reduced to kinds (D72). */
 export function* snapshotEvent(id: string, answer: ViewAnswer): Slices<ViewEvent> {
   const event: ViewEvent = { event: "snapshot", id, data: answer }
   const pieces = yield* written(answer, "kinds")

@@ -1,6 +1,6 @@
 /**
- * A registration on its way (D8, D9): filled slice by slice, told to the database beside this node, made durable, put
- * in place.
+ * A registration under way (D8, D9): filled slice by slice, written to the database beside this node, made durable,
+ * installed.
  */
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
@@ -31,7 +31,7 @@ type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded |
 
 interface Filled {
   readonly instance: View
-  /** Result at that moment, if the answer carries it. */
+  /** Result when the view was filled, if the answer carries it. */
   readonly shown: Shown | undefined
 }
 
@@ -43,7 +43,7 @@ interface Arrival extends Filled {
   readonly resume: (answer: Answer) => void
 }
 
-/** The parts of the views service that arrivals use. */
+/** The parts of the views service that registrations use. */
 interface Place extends Filling {
   readonly committer: Committer
   readonly edges: EdgesShape
@@ -54,9 +54,9 @@ interface Place extends Filling {
   readonly databaseWaitMs: number
   readonly nowMs: () => number
   readonly put: (stored: StoredView, instance: View, assignment: number) => Registered
-  /** Lets go of a view that another takes the place of. */
+  /** Drops a view that is being replaced by another. */
   readonly replace: (view: Registered) => void
-  /** How often everything was cleared: views acquired before are gone. */
+  /** Number of resets so far: an instance filled before the last one is void. */
   readonly resets: () => number
 }
 
@@ -66,13 +66,16 @@ export const databaseAway = (cause: UpstreamError): StoreFailed =>
     cause
   })
 
-/** Whether a registration refreshes the view that is there (D9), which costs no memory. */
+/** Whether a registration only refreshes the existing view (D9), which costs no memory. */
 export const isSame = (stored: StoredView | undefined, { params, surql }: ViewRegistration): boolean =>
   stored !== undefined && stored.surql === surql && stored.params === JsonText.write(params)
 
 export class Arrivals {
   private readonly at: Place
-  /** Open once the view is in place, or is not to be: the database may show its registration before. */
+  /**
+   * Latches of registrations that the database may show before they are installed; each opens when its view is
+   * installed or refused.
+   */
   private readonly announced = new Map<string, Effect.Latch>()
   private readonly refusals = new Refusals<QueryRefused | Overloaded>()
 
@@ -80,29 +83,29 @@ export class Arrivals {
     this.at = place
   }
 
-  /** Whether a registration of this view may be seen in the database and is not in place yet. */
+  /** Whether a registration of this view is in {@link announced}. */
   isComing(key: string): boolean {
     return this.announced.size > 0 && this.announced.has(key)
   }
 
-  /** Calls back when none is; false: none is now. */
+  /** Calls `done` once no registration of this view is announced; returns false if none is now. */
   whenSettled(key: string, done: () => void): boolean {
     const latch = this.announced.get(key)
     if (latch !== undefined) this.at.run(latch.await, done)
     return latch !== undefined
   }
 
-  /** Waits until none is. */
+  /** Waits until no registration of this view is announced. */
   settled(key: string): Effect.Effect<void> {
     return Effect.suspend(() => this.announced.get(key)?.await ?? Effect.void)
   }
 
-  /** The view, unless another is coming in its place. */
+  /** The registered view, unless a registration that replaces it is announced. */
   served(key: string): Registered | undefined {
     return this.isComing(key) ? undefined : this.at.registry.get(key)
   }
 
-  /** Registers a view again as it is, where that is worth a write; answers whether it is there. */
+  /** Refreshes a view if its grace period is over; answers whether the view exists. */
   touch(key: string, nowMs: number): Effect.Effect<boolean, Overloaded | StoreFailed> {
     return Effect.suspend(() => {
       const stored = this.at.registry.get(key)?.stored
@@ -123,19 +126,19 @@ export class Arrivals {
       format: formatNamed(format),
       isRefresh: true
     }
-    // A query that is served is not refused.
+    // A served query is not refused.
     return Effect.asVoid(Effect.catchTag(this.open(registration, key), "QueryRefused", Effect.die))
   }
 
   /**
-   * Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it
-   * leaves nothing.
+   * Fills the view's instance slice by slice, then makes the registration durable. An interrupt while it fills leaves
+   * nothing behind.
    */
   open(registration: ViewRegistration, key: string): Answer {
     const { engine, nowMs, slicer } = this.at
     return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
       const begun = { sinceMs: nowMs(), used: engine.keptBytes.used }
-      // A view that is served is not refused.
+      // A refresh skips earlier refusals: its view is served.
       const known = registration.isRefresh === true ? undefined : this.refusedBefore(registration, begun)
       if (known !== undefined) return resume(Effect.fail(known))
       const refuse = (error: QueryRefused | Overloaded): void => {
@@ -171,19 +174,19 @@ export class Arrivals {
     return this.refusals.isEmpty ? undefined : this.refusals.of(this.askedBy(registration), sinceMs, used)
   }
 
-  /** Its query, and in which format the result is asked for. */
+  /** Key of a refusal: the query, and the format if a result is asked for. */
   private askedBy({ assignment, format, params, surql }: ViewRegistration): string {
     const query = this.at.watchdog.queryOf({ surql, params: JsonText.write(params) })
     return `${assignment === undefined ? (format ?? "flat") : ""} ${query}`
   }
 
-  /** The instance, and what it shows. Where a scheduler asks, no result is answered, and none is read. */
+  /** Fills the instance, and reads its result unless a scheduler asked, which gets none. */
   private *fill(registration: ViewRegistration): Slices<Either.Either<Filled, QueryRefused>> {
     const { engine, registry } = this.at
     const acquired = yield* acquire(this.at, registration, 1, true)
     if (Either.isLeft(acquired)) return Either.left(acquired.left)
     const instance = acquired.right
-    // The registration is refused, so there is no result to read.
+    // The registration will be refused, so no result is read.
     if (engine.noRoomFor(instance) !== undefined) return Either.right({ instance, shown: undefined })
     if (registration.assignment !== undefined || registration.isRefresh === true)
       return Either.right({ instance, shown: undefined })
@@ -192,12 +195,12 @@ export class Arrivals {
       shown = yield* registry.instanceSliced(instance, registration.format ?? "flat")
       return Either.right({ instance, shown })
     } finally {
-      // The fill was abandoned in a pause, or has failed: no other code holds the instance.
+      // The fill was abandoned in a pause or failed: no other code holds the instance.
       if (shown === undefined) engine.release(instance)
     }
   }
 
-  /** Refuses a result that cannot be answered, before it is kept. */
+  /** Refuses a result that is too large, before the registration is stored. */
   private filled(
     registration: ViewRegistration,
     key: string,
@@ -218,10 +221,10 @@ export class Arrivals {
   }
 
   /**
-   * A view is in the database before it is answered as registered: a restart finds it there. While the database is away
-   * nothing is registered, and the answer is 500 `STORE_FAILED` (D6), because that is a store that refuses; 503 would
-   * say to come back to a service that is full or starting, which this one is not. A row that a late database writes
-   * after that answer becomes a view by the next compare, or lapses by its time to live.
+   * Writes the registration to the database before it is answered, so that a restart finds it there. While the database
+   * is away nothing is registered, and the answer is 500 `STORE_FAILED` (D6): a store refuses, while 503 would mean
+   * that this service is full or starting. A row that a late database writes after that answer becomes a view by the
+   * next compare, or expires.
    */
   private announce(given: Arrival): void {
     const { databaseWaitMs, edges, run } = this.at
@@ -242,7 +245,7 @@ export class Arrivals {
     })
   }
 
-  /** The same, waited for by readers unless the view that they see now has this query already. */
+  /** The same arrival, announced to readers unless the current view already has this query. */
   private awaited(arrival: Arrival): Arrival {
     const { key } = arrival.stored
     if (isSame(this.at.registry.get(key)?.stored, arrival.registration)) return arrival
@@ -256,7 +259,7 @@ export class Arrivals {
     return { ...arrival, resume }
   }
 
-  /** A view filled before a reset was released by it. */
+  /** A reset has released the instances that were filled before it. */
   private release({ instance, resets }: Arrival): void {
     if (resets === this.at.resets()) this.at.engine.release(instance)
   }
@@ -283,8 +286,8 @@ export class Arrivals {
             Effect.fail(new Overloaded({ message: "this SSP has bootstrapped anew meanwhile", retryAfterSecs: 1 }))
           )
         }
-        // Put in place here and not by the caller's fiber: a client that has gone meanwhile must not leave a view that
-        // is durable and not served.
+        // Installed here and not by the caller's fiber: a client that disconnects must not leave a durable view that is
+        // not served.
         const live = arrival.resets === resets() ? Either.right(instance) : drain(acquire(this.at, registration))
         if (Either.isLeft(live)) return resume(Effect.die(live.left))
         const view = this.install(stored, live.right, assignment)
@@ -297,7 +300,7 @@ export class Arrivals {
     })
   }
 
-  /** Puts a durable registration in place: refreshes the same view, or replaces another of that key (D9). */
+  /** Installs a durable registration: refreshes the same view, or replaces another one of its key (D9). */
   private install(stored: StoredView, instance: View, assignment: number): Registered {
     const { edges, engine, put, registry, replace } = this.at
     const existing = registry.get(stored.key)

@@ -1,21 +1,21 @@
 /**
- * The spans of changes that are applied, and the trace that each of them belongs to.
+ * Spans of applied changes, each in the trace that its change belongs to.
  *
- * A scheduler delivers changes of many traces in one request or over its feed, so a change may carry a context of its
- * own: then it gets a span in its own trace, linked to the request's. What a change sets off (a job's call) follows
- * from that. Nothing is made where traces are not collected and no context was sent.
+ * A scheduler delivers changes of many traces in one request or over its feed, so a change may carry its own trace
+ * context: then it gets a span in its own trace, linked to the request's. Consequences of the change (a job's call)
+ * continue that span. Without tracing and without a context nothing is made.
  */
 import type { Change } from "../../core/record/change.ts"
 import * as Trace from "../../core/telemetry/traceContext.ts"
 import type { Span, TracingShape } from "../../ports/Tracing.ts"
 
 interface Traced {
-  /** The same changes, each with the context that goes on. */
+  /** The same changes, each with the trace context for its consequences. */
   readonly changes: ReadonlyArray<Change>
   readonly end: (status: number) => void
 }
 
-/** Each change with the context that goes on, and spans of their own for those of other traces than `around`. */
+/** Adds the trace context to each change, and opens a span for each trace other than `around`'s. */
 const carrying = (
   tracing: TracingShape | undefined,
   around: string | undefined,
@@ -43,7 +43,7 @@ const carrying = (
   return [changes.map(carry), [...own.values()]]
 }
 
-/** Trace of a request to `/ingest` with that `traceparent` header; undefined: nothing to do. */
+/** Traces a request to `/ingest` with this `traceparent` header; undefined: nothing to trace. */
 export const ofRequest = (
   tracing: TracingShape | undefined,
   header: string | undefined,
@@ -67,7 +67,7 @@ export const ofRequest = (
   }
 }
 
-/** Of a scheduler's feed, which has no request; undefined: nothing to do. */
+/** Traces changes of a scheduler's feed, which has no request; undefined: nothing to trace. */
 export const ofFeed = (
   tracing: TracingShape | undefined,
   changes: ReadonlyArray<Change>

@@ -1,10 +1,9 @@
 /**
- * The one writer: gathers the changes that have arrived, makes them durable in one commit, then applies them (group
- * commit).
+ * The only writer: gathers arrived changes, makes them durable in one commit, then applies them (group commit).
  *
- * Order of a batch: admit (D5) -> plan -> commit -> apply -> answer. Nothing is applied that is not durable, and
- * nothing is answered that is not applied; a failed commit fails the whole batch and leaves memory as it was. While a
- * commit runs, the next batch gathers, so the cost of a flush is shared by all callers that wait for it.
+ * Order of a batch: admit (D5) -> plan -> commit -> apply -> answer. A change is applied only when it is durable, and
+ * answered only when it is applied; a failed commit fails the whole batch and leaves memory as it was. While a commit
+ * runs, the next batch gathers, so that callers share the cost of a flush.
  */
 import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
@@ -27,7 +26,8 @@ import type { Turn } from "../../ports/Turn.ts"
 import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "../viewTypes.ts"
 
 /**
- * Effect of one change, or of several as one, on the views. `seq`: position of the last of them in the scheduler's log.
+ * Effect of one change, or of several as one step, on the views. `seq`: position of the last of them in the scheduler's
+ * log.
  */
 export interface AppliedChange {
   readonly seq: number | null
@@ -40,44 +40,42 @@ export interface Work {
   readonly putViews: ReadonlyArray<StoredView>
   readonly removeViews: ReadonlyArray<string>
   /**
-   * Asked of each change while everything that came before to its work's records is applied: one it refuses is left
-   * out. It may look at those records only.
+   * Asked of each change when everything before it is applied: a change it refuses is left out. It may read the records
+   * of this work only.
    */
   readonly still?: (change: Change) => boolean
-  /** Its changes are one step, whatever their positions: each view that they touch is told one delta for all. */
+  /** The changes are one step, whatever their positions: each view gets one delta for all. */
   readonly asOne?: boolean
   /**
-   * Where everything stands behind its changes, which are known to be all there are up to there of the tables held here
-   * (D61), whole steps.
+   * Position behind the changes, which are known to be complete up to there for the tables held here, in whole steps
+   * (D61).
    */
   readonly through?: Omit<StoredPosition, "writes">
-  /** `taken`: the changes that were applied, those among them that had waited for the end of their step. */
+  /** `taken`: the changes applied, including earlier ones that had waited for the end of their step. */
   readonly done: (
     outcome: Either.Either<ReadonlyArray<AppliedChange>, IngestError>,
     taken: ReadonlyArray<Change>
   ) => void
 }
 
-/** Changes that may wait at once; beyond it callers are told to come back. */
+/** Setting that limits waiting changes; beyond it callers get `Overloaded`. */
 const maxPendingSetting = "SVC_MAX_PENDING_CHANGES"
-/** Changes taken into one commit. */
+/** Most changes in one commit. */
 const maxBatch = 2_000
-/** Changes applied between two turns of the event loop, so that a large batch does not hold up health checks. */
+/** Changes applied between two turns of the event loop, so that a large batch does not block health checks. */
 const sliceSize = 200
 
 interface Planned {
   readonly work: Work
   readonly taken: ReadonlyArray<Change>
-  /** Taken ones that change records. */
+  /** The taken changes of records, without definitions. */
   readonly changes: ReadonlyArray<Change>
   readonly writes: ReadonlyArray<Write | undefined>
-  /**
-   * Why nothing of it is applied. Told in its turn: what came before it is applied then, which is what it speaks of.
-   */
+  /** Why none of the work is applied; answered in its turn, when everything before it is applied. */
   readonly rejected?: SequenceGap | StaleEpoch
 }
 
-/** The context of the committer, all by callback: a fiber per request would cost more than its work. */
+/** The committer's context, all by callback: a fiber per request would cost more than its work. */
 export interface CommitContext {
   readonly engine: Engine
   readonly database: Database["Type"]
@@ -86,11 +84,11 @@ export interface CommitContext {
   readonly run: <A, E>(effect: Effect.Effect<A, E>, done: (result: Either.Either<A, E>) => void) => void
 }
 
-/** Where the committer stands behind a batch. */
+/** The committer's position behind a batch. */
 interface Stand {
-  /** Through which changes have come. */
+  /** Position through which changes were received. */
   readonly received: Applied
-  /** Changes at its end whose step goes on: no view shows them yet, and the store does not have them. */
+  /** Last received changes of a step that is incomplete: neither applied nor stored. */
   readonly unfinished: ReadonlyArray<Change>
 }
 
@@ -116,12 +114,12 @@ export class Committer {
     })
   }
 
-  /** Through which everything is applied and durable. */
+  /** Position through which everything is applied and durable. */
   get position(): StoredPosition {
     return this.applied
   }
 
-  /** Everything is as of this position from now on; the held part of a step is of no use any more. */
+  /** Sets the position; an incomplete step is dropped. */
   standAt(position: StoredPosition): void {
     this.applied = position
     this.stand = { received: position, unfinished: [] }
@@ -138,7 +136,7 @@ export class Committer {
     work.done(Either.left(new Overloaded({ message, retryAfterSecs: 1 })), [])
   }
 
-  /** Runs an effect with no batch before, beside or half-way through it; answers its result. */
+  /** Runs an effect while no batch is under way; answers its result. */
   alone<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.async<A, E>((resume) =>
       this.group.alone((done) =>
@@ -147,7 +145,7 @@ export class Committer {
     )
   }
 
-  /** Resolves when everything submitted so far has been answered. */
+  /** Returns when everything submitted so far is answered. */
   readonly drained: Effect.Effect<void> = Effect.suspend(() => this.alone(Effect.void))
 
   private commit(batch: ReadonlyArray<Work>, again: () => void): void {
@@ -180,7 +178,7 @@ export class Committer {
     this.context.run(Effect.logError(error.message), again)
   }
 
-  /** Admits and plans every part; one that is rejected keeps its place in the batch and changes nothing. */
+  /** Admits and plans every work of a batch; a rejected one keeps its place and changes nothing. */
   private planAll(batch: ReadonlyArray<Work>): { readonly planned: ReadonlyArray<Planned>; readonly stand: Stand } {
     let { received, unfinished } = this.stand
     const parts: Array<Omit<Planned, "writes">> = []
@@ -206,7 +204,7 @@ export class Committer {
     return { planned, stand: { received, unfinished } }
   }
 
-  /** Applies and answers part by part, each whole (law L3), with a turn of the event loop between slices. */
+  /** Applies and answers work by work, each as a whole (law L3), with a turn of the event loop between slices. */
   private applyFrom(planned: ReadonlyArray<Planned>, from: number, again: () => void): void {
     let applied = 0
     for (let i = from; i < planned.length; i++) {
@@ -226,7 +224,7 @@ export class Committer {
     again()
   }
 
-  /** Each change by itself, but those of one step as one. */
+  /** Applies each change by itself, but the changes of one step as one. */
   private applySteps(
     changes: ReadonlyArray<Change>,
     writes: ReadonlyArray<Write | undefined>
@@ -249,7 +247,7 @@ export class Committer {
   }
 }
 
-/** A work that asks about its records shares no batch with an earlier change of them: its answer would be outdated. */
+/** A work with `still` never shares a batch with an earlier change of its records: its answer would be outdated. */
 const beginBatch = (): ((work: Work) => boolean) => {
   const touched = new Set<string>()
   return ({ changes, still }) => {
@@ -261,7 +259,7 @@ const beginBatch = (): ((work: Work) => boolean) => {
 
 const untouched: ReadonlyArray<Touched> = []
 
-/** Without what the scheduler says of its database's definitions, which is no view's data. */
+/** Without the scheduler's definitions records, which are no view's data. */
 const recordsOf = (changes: ReadonlyArray<Change>): ReadonlyArray<Change> =>
   changes.some(isDefinitions) ? changes.filter((change) => !isDefinitions(change)) : changes
 

@@ -1,7 +1,7 @@
 /**
- * What `/debug/view` and `/debug/deps` show (D13).
+ * Bodies of `/debug/view` and `/debug/deps` (D13).
  *
- * Read-only and made on demand: nothing is kept for it.
+ * Read-only and made on demand.
  */
 import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
@@ -52,7 +52,10 @@ export const debugToldOf = ({ edges_refused, errors, ...debug }: DebugView, sees
     : { edges_refused: sees === "whole" ? edges_refused : { ...edges_refused, reason: unseen } })
 })
 
-/** Rows of the subqueries by alias and parent; names that objects have of themselves are plain data. */
+/**
+ * Rows of the subqueries by alias and parent. Built by `Object.fromEntries`, so an alias like `__proto__` is plain
+ * data.
+ */
 const subqueryCache = (instance: View): DebugView["subquery_cache"] => {
   const cache = new Map<string, Array<readonly [string, ReadonlyArray<string>]>>()
   for (const [alias, parent, children] of instance.children())
@@ -60,7 +63,7 @@ const subqueryCache = (instance: View): DebugView["subquery_cache"] => {
   return Object.fromEntries([...cache].map(([alias, entries]) => [alias, Object.fromEntries(entries)]))
 }
 
-/** With a pause behind each view: ten thousand of them take a while. */
+/** Pauses behind each view: ten thousand views take a while. */
 function* dependents(registry: Registry, engine: Engine): Slices<DebugDeps> {
   const dependencies = new Map<string, Array<string>>()
   for (const view of registry.all()) {

@@ -2,9 +2,9 @@
  * The saved state of the views (D23): each view's generation, so that it keeps growing over a restart.
  *
  * Records, versions and registrations are durable elsewhere. Generations are saved with a debounce, so after a crash
- * the saved ones may be behind; a view cannot have changed more often than records were written since, and that many
- * are added. A clean stop saves the exact figures. The file is only ever a help: damaged or from a later version, it
- * is set aside, reported, and done without.
+ * they may be behind; a view cannot have changed more often than records were written since, and that many are added. A
+ * clean stop saves the exact figures. A damaged or newer file is moved away and reported; the service starts without
+ * it.
  */
 import { Effect, Either, Schema } from "effect"
 import type { SavedState } from "../../ports/SavedState.ts"
@@ -24,7 +24,7 @@ interface Generations {
 
 const decode = Schema.decodeUnknownEither(Schema.parseJson(State))
 
-/** The generation each view restarts with, given how many record writes the store has seen. */
+/** Generation with which each view restarts, given the store's number of record writes. */
 export const loadGenerations = (
   savedState: SavedState["Type"],
   writes: number
@@ -49,8 +49,8 @@ export const loadGenerations = (
   )
 
 /**
- * Saves whenever something has changed, at most once per `debounceMs`, and once more at the end. Nothing is saved while
- * there is no snapshot.
+ * Saves after changes, at most once per `debounceMs`, and once more at the end. While `snapshot` is undefined nothing
+ * is saved.
  */
 export const saveLoop = (
   savedState: SavedState["Type"],

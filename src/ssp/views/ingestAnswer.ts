@@ -1,5 +1,5 @@
 /**
- * A delivery: what is changed with it, and what it did, added up for its answer (D7).
+ * The answer to ingested changes (D7), and the changes that watchers add to them.
  */
 import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
@@ -25,7 +25,7 @@ export const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>)
   return { views_affected: views, edges_updated: edges }
 }
 
-/** Changes with those that must be made in one commit with them, behind all. */
+/** The changes, followed by those that watchers add to the same commit. */
 export const joined = (
   watchers: ReadonlyArray<ViewsWatcher>,
   changes: ReadonlyArray<Change>

@@ -1,7 +1,7 @@
 /**
- * The registered views as operators list them, and what the service counts anyway.
+ * The list of registered views for operators, and the service's figures.
  *
- * Read-only and made on demand: only the views of the page are looked into.
+ * Read-only and made on demand: only the views of the page are read.
  */
 import { Effect } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
@@ -17,10 +17,10 @@ import type { StoredPosition } from "../../ports/Database.ts"
 import type { ListedView, ListedViews, Listing, ViewFigures } from "../viewTypes.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
 
-/** Tables that an overview names. */
+/** Most tables in the figures. */
 const maxTables = 50
 
-// Operators that are maintained together name the same work, so the largest is the view's, not the sum.
+// Operators that are maintained together report the same work, so a view's cost is the largest and not the sum.
 const costOf = (plan: ReadonlyArray<PlanRow>, cost: "last_cost" | "total_cost"): number =>
   plan.reduce((all, row) => Math.max(all, row[cost]), 0)
 
@@ -54,10 +54,10 @@ const isWanted =
   ({ stored }: Registered): boolean =>
     mentions(search, stored.id, stored.clientId, stored.surql)
 
-/** Views looked at between two pauses. */
+/** Views visited between two pauses. */
 const pauseAfter = 64
 
-/** The views that have cost most; each is looked into. */
+/** The views with the highest cost; every view is visited. */
 function* costliest(registry: Registry, { limit, search }: Listing): Slices<ListedViews> {
   const wanted = isWanted(search)
   let found: Array<{ readonly cost: number; readonly view: Registered }> = []

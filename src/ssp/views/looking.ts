@@ -1,4 +1,4 @@
-/** What a view shows, for a reader that asks by callback: read once no registration of the view is on its way. */
+/** Reads a view's result for a caller with a callback, once no registration of the view is under way. */
 import { Either, Exit } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
 import type { ViewNotFound, ViewQuarantined } from "../viewTypes.ts"
@@ -9,11 +9,11 @@ import type { Registered } from "./registry.ts"
 interface LookingParts {
   readonly arrivals: Pick<Arrivals, "whenSettled">
   readonly reading: Pick<Reading, "answer">
-  /** The view of a key now, or why there is none. */
+  /** The view of a key, or why there is none. */
   readonly find: (key: string) => Either.Either<Registered, ViewNotFound | ViewQuarantined>
 }
 
-/** Calls `done` once; where that is later, answers how to abandon it. */
+/** Calls `done` once; if that is later, returns a function that abandons the read. */
 export const look = (
   { arrivals, find, reading }: LookingParts,
   id: string,
@@ -33,7 +33,7 @@ export const look = (
     if (Either.isLeft(found)) return end(Exit.fail(found.left))
     abandon = reading.answer(found.right, id, how, (looked) => {
       if (Exit.isFailure(looked)) end(Exit.failCause(looked.cause))
-      // Another view has taken its place meanwhile.
+      // The view was replaced during the read.
       else if (looked.value === undefined) begin()
       else end(Exit.succeed(looked.value))
     })

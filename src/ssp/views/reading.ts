@@ -1,8 +1,8 @@
 /**
- * Reads what views show and writes it out, with pauses: a result may take hundreds of megabytes, and reading or writing
- * it in one turn would hold up all other work (D48).
+ * Reads and writes results of views with pauses: a result may take hundreds of megabytes, and reading or writing it in
+ * one turn would block all other work (D48).
  *
- * A result that takes one slice at most, as nearly all do, is answered in the turn in which it is asked for.
+ * A result that fits one slice, as nearly all do, is answered in the turn of its request.
  */
 
 import { Cause, Effect, Exit } from "effect"
@@ -16,33 +16,33 @@ import * as AnswerBytes from "./answerBytes.ts"
 import { answerOf, formatOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import * as ResultTag from "./resultTag.ts"
 
-/** A stream's first event, and the generation that the view's deltas go on from. */
+/** A stream's first event, and the generation that the view's deltas continue. */
 export interface Snapshot {
   readonly generation: number
   readonly event: ViewEvent
   readonly hash: string
-  /** Whether no row is left out. */
+  /** Whether the view shows all its rows. */
   readonly hasNoErrors: boolean
 }
 
-/** Which result a reader wants. */
+/** What a reader asks for. */
 export interface Look {
-  /** As registered where absent. */
+  /** Undefined: the format of the registration. */
   readonly format: Format | undefined
-  /** Entity tag that the client has; if it is the result's, nothing is read. */
+  /** Entity tag of the result that the client has; if it is current, nothing is read. */
   readonly ifNoneMatch: string | undefined
-  /** How much the caller is told of rows that are left out. */
+  /** How much the caller may see of failures. */
   readonly sees: Sees
 }
 
-/** A result as a reader gets it: its tag, and its bytes unless the reader has them. */
+/** A result for a reader: its tag, and its bytes unless the reader has them. */
 export interface Looked {
-  /** Undefined where rows are left out. */
+  /** Undefined if rows are left out. */
   readonly tag: string | undefined
   readonly pieces: ReadonlyArray<Uint8Array> | undefined
 }
 
-/** The tag of what the view shows now, without reading it. */
+/** Tag of the current result, without reading it. */
 const tagNow = ({ generationOffset, instance }: Registered, format: Format): string | undefined =>
   instance.errors().length > 0
     ? undefined
@@ -52,15 +52,15 @@ const tagNow = ({ generationOffset, instance }: Registered, format: Format): str
         format
       })
 
-/** Answers are kept up to this length, so many of them: 4 MiB in all. */
+/** Limits of the cache of short answers, in bytes and number: 4 MiB in all. */
 const shortBytes = 4096
 const mostShort = 1000
 
-/** The view that an id stands for now, or why there is none. */
+/** Finds the view of an id, or fails with the reason why there is none. */
 type Find<E> = Effect.Effect<Registered, E>
 
 export class Reading {
-  /** Short answers that were read last, by the view's incarnation and the id it was asked by. */
+  /** Short answers that were read last, by the view's incarnation and the requested id. */
   private readonly short = new Recent<string, Looked>(mostShort)
 
   constructor(
@@ -68,7 +68,9 @@ export class Reading {
     private readonly slicer: Slicer
   ) {}
 
-  /** One state of the view's result, the newest; `id` as the request gave it, `format` as registered where none is. */
+  /**
+   * One state of the view's result, the newest. `id`: as in the request. `format` undefined: that of the registration.
+   */
   read<E>(find: Find<E>, id: string, format: Format | undefined): Effect.Effect<ViewAnswer, E> {
     return Effect.flatMap(find, (view) =>
       Effect.flatMap(this.shown(view, format ?? formatOf(view)), (shown) =>
@@ -78,8 +80,8 @@ export class Reading {
   }
 
   /**
-   * The answer to a registration: what the view showed when it was filled, or shows now where that has changed. Where
-   * another view has taken its place already, the first.
+   * The answer to a registration: the result when the view was filled, or the current one if it has changed. If the
+   * view was replaced meanwhile, the former.
    */
   first(view: Registered, id: string, filled: Shown): Effect.Effect<ViewAnswer> {
     const { instance } = view
@@ -94,8 +96,8 @@ export class Reading {
   }
 
   /**
-   * A snapshot whose bytes are made; undefined where another view has taken the place of this one meanwhile. `done` is
-   * called once, in this turn where it takes one slice at most; the answer abandons it.
+   * A snapshot with its bytes; undefined if the view was replaced meanwhile. `done` is called once, in this turn if one
+   * slice suffices; the returned function abandons the read.
    */
   snapshot(
     view: Registered,
@@ -137,7 +139,7 @@ export class Reading {
     )
   }
 
-  /** The tag tells it from what the view shows later. */
+  /** Caches a short answer; its tag tells whether it is still current. */
   private keep(key: string, looked: Looked): void {
     const { pieces, tag } = looked
     if (tag === undefined || pieces === undefined || pieces.length > 1 || pieces[0]!.length > shortBytes) return
@@ -164,7 +166,7 @@ export class Reading {
     return this.slicer.begin(make, (exit) => {
       if (Exit.isSuccess(exit)) done(Exit.succeed(exit.value))
       else if (Cause.isDie(exit.cause)) done(Exit.failCause(exit.cause as Cause.Cause<never>))
-      // A service that stops has no more turns to wait for.
+      // A stopping service has no more turns, so the result is made at once.
       else done(Exit.succeed(drain(make())))
     })
   }
@@ -173,7 +175,7 @@ export class Reading {
     return this.sliced(() => this.registry.shownSliced(view, format))
   }
 
-  /** A service that stops has no more turns to wait for. */
+  /** A stopping service has no more turns, so the result is made at once. */
   private sliced<A>(make: () => Slices<A>): Effect.Effect<A> {
     return Effect.catchTag(this.slicer.soon(make), "Closed", () => Effect.sync(() => drain(make())))
   }

@@ -1,9 +1,9 @@
 /**
- * The Merkle trees of this SSP's records (D41), read between two batches of the committer: hashes and position belong
- * together.
+ * Merkle trees of this SSP's records (D41), read between two batches of the committer, so that hashes belong to a
+ * position.
  *
- * Made when they are first asked for: an SSP that is not compared pays nothing for them. They stand beside the records,
- * so a heap that has no room for them refuses them, before they are made and while they are.
+ * Built on first use: an SSP that is not compared pays nothing. They take memory beside the records, so they are
+ * refused while the heap has no room for them, before and during the build.
  */
 import { Effect } from "effect"
 import { StoreTrees } from "../../core/integrity/storeTrees.ts"
@@ -18,14 +18,14 @@ import { fullHeap } from "./viewLimits.ts"
 
 export interface RecordTreesShape {
   /**
-   * Brings the trees of these tables up to date in slices, then looks at them while nothing is applied. `seq`: the
-   * position in the scheduler's log they stand at.
+   * Brings the trees of these tables up to date in slices, then calls `look` while no change is applied. `seq`:
+   * position of the trees in the scheduler's log.
    */
   readonly read: <A>(
     tables: ReadonlyArray<string>,
     look: (trees: StoreTrees, seq: number | null) => A
   ) => Effect.Effect<A, Overloaded>
-  /** A number that is another one after every change of a table. */
+  /** A number that changes with every change of the table. */
   readonly stamp: (table: string) => number
 }
 
@@ -57,7 +57,7 @@ export class RecordTrees implements RecordTreesShape {
     Effect.forEach(tables, (table) => Effect.flatten(this.slicer.run(() => this.refresh(table))), {
       discard: true
     }).pipe(
-      // The slicer closes when the process is on its way down.
+      // The slicer closes when the process stops.
       Effect.catchTag("Closed", () => Effect.interrupt),
       Effect.zipRight(this.committer.alone(Effect.sync(() => look(this.all, this.committer.position.seq))))
     )

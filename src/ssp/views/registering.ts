@@ -1,5 +1,5 @@
 /**
- * What becomes of a registration: the row that is stored, and the instance its query stands for.
+ * From a registration to its stored row, and to the instance of its query.
  */
 import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
@@ -23,34 +23,34 @@ import { formatText } from "./registry.ts"
 /** Parameters of a query as JSON. */
 export type JsonParams = { readonly [name: string]: unknown } | null
 
-/** Reads the request's JSON parameters by rule 3 of D1. */
+/** Types the request's JSON parameters by rule 3 of D1. */
 const typedParams = (params: JsonParams): { readonly [name: string]: Value } => {
   const typed: Record<string, Value> = {}
   for (const name of Object.keys(params ?? {})) setField(typed, name, Json.fromJson(params?.[name]))
   return typed
 }
 
-/** Texts kept parsed. */
+/** Number of parsed queries kept. */
 const maxParsed = 1_000
 
-/** A query, and what it uses of what the database defines. */
+/** A parsed query, and the database's definitions that it uses. */
 interface Parsed {
   readonly select: Select
-  /** Parameters that it names, its functions' among them. */
+  /** Parameters that the query and its functions name. */
   readonly params: ReadonlyArray<string>
   /** Definitions of its functions. */
   readonly functions: ReadonlyArray<FunctionDefinition>
 }
 
 /**
- * Queries by text: many views are registered with one text and other parameters, and the engine lifts a parsed query
- * once. They are read with what the database defines, where there is one (D58).
+ * Parsed queries by text: many views share a text and differ in parameters, and the engine lifts a parsed query once.
+ * The database's definitions, if any, are inlined (D58).
  */
 export class ParsedQueries {
   private readonly byText = new Recent<string, Either.Either<Parsed, ParseError>>(maxParsed)
   private definitions: Definitions | undefined
 
-  /** Sets the definitions in force; queries are parsed anew. */
+  /** Sets the definitions; all queries are parsed again. */
   define(definitions: Definitions): void {
     this.definitions = definitions
     this.byText.clear()
@@ -75,7 +75,7 @@ export class ParsedQueries {
     }))
   }
 
-  /** A parameter that the query names and the registration does not give, as the database defines it. */
+  /** The database's value of a parameter that the registration does not give; left: why it cannot be used. */
   private valueOf(name: string): Either.Either<Value, string> | undefined {
     const definition = this.definitions?.params.get(name)
     if (definition === undefined) return undefined
@@ -83,7 +83,7 @@ export class ParsedQueries {
     return Either.mapLeft(constantOf(definition.value), (why) => `its value cannot be read: ${why}`)
   }
 
-  /** The parameters of a view with those that the database defines; left: why one cannot be used. */
+  /** The registration's parameters and those that the database defines; left: why one cannot be used. */
   paramsOf({ params }: Parsed, given: JsonParams): Either.Either<{ readonly [name: string]: Value }, string> {
     const typed = typedParams(given)
     for (const name of params) {
@@ -95,7 +95,7 @@ export class ParsedQueries {
     return Either.right(typed)
   }
 
-  /** Equal texts: a view is planned alike. Empty where it uses nothing that a database defines. */
+  /** Key of the definitions that a query uses: with an equal key it is planned alike. Empty if it uses none. */
   usesOf({ params, surql }: Pick<ViewRegistration, "surql" | "params">): string {
     const parsed = this.parse(surql)
     if (Either.isLeft(parsed)) return `refused: ${parsed.left.message}`
@@ -107,7 +107,7 @@ export class ParsedQueries {
   }
 }
 
-/** A value as the database writes it. */
+/** Parses a value as the database writes it. */
 const constantOf = (text: string): Either.Either<Value, string> => {
   const parsed = parseStatements(`RETURN ${text}`)
   if (Either.isLeft(parsed)) return Either.left(parsed.left.message)
@@ -122,7 +122,7 @@ const constantOf = (text: string): Either.Either<Value, string> => {
 export interface Filling {
   readonly engine: Engine
   readonly queries: ParsedQueries
-  /** Told which view is evaluated. */
+  /** Notes which view is being evaluated. */
   readonly watchdog: Pick<WatchdogShape, "evaluating" | "open" | "queryOf">
 }
 
@@ -153,7 +153,7 @@ export function* acquire(
   )
 }
 
-/** The stored registration, in the form that is filled. */
+/** The query of a stored registration, for {@link acquire}. */
 export const queryOf = ({ id, params, surql }: StoredView): Pick<ViewRegistration, "id" | "surql" | "params"> => ({
   id,
   surql,
@@ -171,7 +171,7 @@ export const storedOf = (registration: ViewRegistration, key: string): StoredVie
   lastActiveAtMs: registration.lastActiveAtMs
 })
 
-/** Fills a stored view. Closed on the way means that the process is on its way down. */
+/** Fills a stored view; interrupted when the process stops. */
 export const refill = (
   filling: Filling & { readonly slicer: Slicer },
   stored: StoredView,

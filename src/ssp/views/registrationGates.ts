@@ -1,9 +1,9 @@
 /**
- * The gates of a registration (D8), in the order in which it passes them; the first that is closed answers.
+ * The gates that a registration passes (D8), in order; the first closed gate answers.
  *
- * In front of them a request that changes nothing is answered as a read (`node/http/repeatedRegistrations.ts`), others
- * are lines of the audit, and an assignment that is older than the one kept is refused (`membership/Assignments.ts`).
- * Behind them the view is filled, told to the database, made durable and put in place (`arrivals.ts`).
+ * Before them a request that changes nothing is answered as a read (`node/http/repeatedRegistrations.ts`), others are
+ * audited, and an assignment older than the known one is refused (`membership/Assignments.ts`). After them the view is
+ * filled, written to the database, made durable and installed (`arrivals.ts`).
  */
 import { Effect } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"
@@ -31,7 +31,7 @@ type Passing = Effect.Effect<
   QueryRefused | Overloaded | StoreFailed | ViewQuarantined | TablesJoining
 >
 
-/** Answers what is behind it, or a refusal of its own. */
+/** Answers with `onwards`, or with a refusal of its own. */
 type Gate = (registration: ViewRegistration, key: string, onwards: Passing) => Passing
 
 interface GateParts {
@@ -45,7 +45,7 @@ interface GateParts {
 }
 
 export class RegistrationGates {
-  /** Registrations of new ids that are on their way. */
+  /** Registrations of new ids that are under way. */
   private arriving = 0
   private readonly gates: ReadonlyArray<Gate>
 
@@ -68,13 +68,13 @@ export class RegistrationGates {
     return aside === undefined ? onwards : Effect.fail(aside)
   }
 
-  /** In a cluster: the tables that the query reads are loaded, and kept until the view needs them by itself (D61). */
+  /** In a cluster: loads the tables that the query reads, and holds them until the view itself needs them (D61). */
   private readonly holdsTables: Gate = (registration, _key, onwards) => this.parts.tables.holding(registration, onwards)
 
-  /** Behind all that was asked of this id before (D9). */
+  /** Waits for all earlier requests for this id (D9). */
   private readonly inTurn: Gate = (_registration, key, onwards) => this.parts.turns.inTurn(key, onwards)
 
-  /** 503: a full heap takes no new query, and refreshes what is there (D43). */
+  /** 503: a full heap takes no new query; refreshes pass (D43). */
   private readonly fitsHeap: Gate = (registration, key, onwards) => {
     const memory = this.parts.heap.memory()
     return memory.isFull && !isSame(this.parts.registry.get(key)?.stored, registration)
@@ -82,7 +82,7 @@ export class RegistrationGates {
       : onwards
   }
 
-  /** 503: new ids are counted while they are on their way, so that they cannot pass the limit together. */
+  /** 503: new ids count while they are under way, so that they cannot pass the limit together. */
   private readonly isWithinLimit: Gate = (_registration, key, onwards) => {
     const { maxViews, registry } = this.parts
     if (registry.get(key) !== undefined) return onwards

@@ -1,8 +1,8 @@
 /**
- * The registered views: which key stands for which instance, with what registration, since when.
+ * The registered views by key: instance, registration, generation.
  *
- * Two ids with the same query and parameters share one instance (D9); a view's own part is its generation (counted
- * from its registration), its incarnation and its feed.
+ * Ids with the same query and parameters share one instance (D9); a view of its own has a generation (counted from its
+ * registration), an incarnation and a feed.
  */
 
 import type { Engine } from "../../core/ivm/engine.ts"
@@ -22,19 +22,19 @@ import { resultBytes } from "./viewLimits.ts"
 export interface Registered {
   stored: StoredView
   readonly instance: View
-  /** Under which the scheduler has placed it; undefined where a client registered it here. */
+  /** Number of the scheduler's assignment; undefined if a client registered the view here. */
   assignment: number | undefined
   /** Added to the instance's generation to give the view's own. */
   readonly generationOffset: number
   /** New at every start, replacement and move; never holds a dot. */
   readonly incarnation: string
-  /** Made by {@link Registry.feedOf} when the view is first streamed. */
+  /** Feed of deltas, made by {@link Registry.feedOf} when the view is first streamed. */
   feed: Feed | undefined
-  /** The same in format rows, made by `RowStreams` and let go when no stream has followed it for a while. */
+  /** Feed in format rows, made by `RowStreams` and dropped when no stream has followed it for a while. */
   rowsFeed: Feed | undefined
 }
 
-/** At its first generation here. */
+/** A view at this generation. */
 export const registeredOf = (
   view: Pick<Registered, "stored" | "instance" | "assignment" | "incarnation">,
   generation: number
@@ -48,8 +48,8 @@ export const registeredOf = (
 export const generationOf = (view: Registered): number => view.instance.generation + view.generationOffset
 
 /**
- * Where in a feed a client goes on that comes back with the id of the last event it had; undefined where it needs a
- * snapshot. `current`: the number of the feed's last event.
+ * Position in a feed where a client resumes, by the id of its last event; undefined: it needs a snapshot. `current`:
+ * number of the feed's last event.
  */
 export const missedBy = (
   view: Registered,
@@ -63,15 +63,15 @@ export const missedBy = (
     : undefined
 }
 
-/** Text of a format as it is stored; empty if the registration names none. */
+/** A format as it is stored; empty if the registration names none. */
 export const formatText = (format: Format | null): string => format ?? ""
 
 export const formatOf = (view: Registered): Format => formatGiven(view.stored.format)
 
-/** Links that are looked at for the scheduler. */
+/** Most links followed for the tables in {@link placedOf}. */
 const linksLooked = 400
 
-/** Answer to the scheduler about a view that it has placed: O(1), however large the result. */
+/** Answer to a scheduler about a view that it has placed: O(1), however large the result. */
 export const placedOf = (view: Registered, id: string, engine: Engine): ViewPlaced => ({
   query_id: id,
   format: formatOf(view),
@@ -80,26 +80,26 @@ export const placedOf = (view: Registered, id: string, engine: Engine): ViewPlac
   tables: [...tablesRead(engine.dependencies, view.instance, linksLooked)]
 })
 
-/** A result in a format, with the state that it is of. */
+/** A result in a format, with its generation and hash. */
 export interface Shown {
   readonly instance: View
   readonly generation: number
   readonly hash: string
   readonly format: Format
   readonly data: ViewAnswer["result_data"]
-  /** Rows that are left out. An entry with an empty id says why the whole result is not shown. */
+  /** Rows that are left out. An entry with an empty id tells why the whole result is not shown. */
   readonly errors: NonNullable<ViewAnswer["errors"]>
-  /** Whether it takes more bytes to write out than are allowed. */
+  /** Why the result is too large to write out; undefined if it is not. */
   readonly tooLarge: string | undefined
 }
 
-/** Bytes that are written out, and rows that are listed, between two pauses: a few milliseconds of work. */
+/** Bytes written, and rows listed, between two pauses: a few milliseconds of work. */
 const bytesPerSlice = 262_144
 const rowsPerSlice = 8_192
-/** Steps of evaluating what rows show. */
+/** Evaluation steps between two pauses. */
 const stepsPerSlice = 20_000
 
-/** The rows as JSON, with pauses; undefined where writing them out takes more than so many bytes. */
+/** The rows as JSON, with pauses; undefined if they take more than `most` bytes. */
 function* treeOf(instance: View, most: number, spent: () => number): Slices<ReadonlyArray<unknown> | undefined> {
   const values: Array<unknown> = []
   let left = most
@@ -146,10 +146,10 @@ function* shownIn(instance: View, format: Format, most: number, spent: () => num
   }
 }
 
-/** How often a result is read anew in slices when changes come meanwhile; then it is read in one go. */
+/** Readings with pauses of a result that keeps changing; then it is read at once. */
 const maxReadings = 3
 
-/** The current result as D8 shapes it; `id` as the request gave it. */
+/** The answer of D8 for a result; `id` as in the request. */
 export const answerOf = (view: Registered, id: string, shown: Shown): ViewAnswer => {
   const { data, errors, format, generation, hash } = shown
   const answer = {
@@ -163,17 +163,14 @@ export const answerOf = (view: Registered, id: string, shown: Shown): ViewAnswer
 }
 
 export class Registry {
-  /** Whether views may have other failing rows than when {@link failing} was last asked. */
+  /** Whether failing rows may have changed since {@link failing} was last called. */
   moved = false
   private readonly byKey = new Map<string, Registered>()
   private readonly byInstance = new Map<View, Set<Registered>>()
-  /** Of each instance, the views that are streamed: all that a change has to tell. */
+  /** The streamed views of each instance: all that a change must notify. */
   private readonly streamed = new Map<View, Set<Registered>>()
 
-  /**
-   * `resultBytes`: what writing out one result in format `tree` may take. `spent`: steps that evaluations have taken so
-   * far.
-   */
+  /** `resultBytes`: limit of one result in format `tree`. `spent`: evaluation steps so far. */
   constructor(
     private readonly evaluating: Evaluating,
     private readonly resultBytes: number,
@@ -181,7 +178,7 @@ export class Registry {
     private readonly failingViews: Engine["failing"]
   ) {}
 
-  /** Looks at what an instance shows, in its name (`Evaluating`). */
+  /** Runs `look` while the watchdog notes this instance as being evaluated. */
   during<A>({ watchSlot }: View, look: () => A): A {
     return this.evaluating.during(watchSlot, look)
   }
@@ -194,8 +191,8 @@ export class Registry {
   }
 
   /**
-   * Reads an instance's result with pauses. A result that changes in a pause is read anew, so the answer is one state
-   * of it, the newest.
+   * Reads an instance's result with pauses. A result that changes in a pause is read again, so the answer is one state,
+   * the newest.
    */
   *instanceSliced(instance: View, format: Format): Slices<Shown> {
     for (let reading = 0; reading < maxReadings; reading++) {
@@ -205,7 +202,7 @@ export class Registry {
     return this.shown(instance, format)
   }
 
-  /** The same of a view; undefined where another view takes the place of this one in a pause. */
+  /** {@link instanceSliced} of a view; undefined if the view is replaced in a pause. */
   *shownSliced(view: Registered, format: Format): Slices<Shown | undefined> {
     const slices = this.instanceSliced(view.instance, format)
     for (;;) {
@@ -216,7 +213,7 @@ export class Registry {
     }
   }
 
-  /** Undefined where the result has changed in a pause. */
+  /** One reading; undefined if the result has changed in a pause. */
   private *reading(instance: View, format: Format): Slices<Shown | undefined> {
     const generation = instance.generation
     const hash = instance.hash()
@@ -244,7 +241,7 @@ export class Registry {
       view.stored = { ...view.stored, lastActiveAtMs }
   }
 
-  /** Tables that the view reads; none where no view stands for the key. */
+  /** Tables that the view reads; empty if there is no view of this key. */
   tablesOf(key: string): ReadonlyArray<string> {
     const instance = this.byKey.get(key)?.instance
     return instance === undefined ? [] : [...new Set([...instance.mainTables, ...instance.otherTables])]
@@ -254,12 +251,12 @@ export class Registry {
     return this.byKey.values()
   }
 
-  /** How many view ids show this instance. */
+  /** Number of view ids that show this instance. */
   sharing(instance: View): number {
     return this.byInstance.get(instance)?.size ?? 0
   }
 
-  /** Each failing instance under one of its views' ids; undefined where nothing has moved since the last call. */
+  /** Each failing instance under one of its views' ids; undefined if nothing has changed since the last call. */
   failing(): Iterable<readonly [id: string, instance: View]> | undefined {
     if (!this.moved) return undefined
     this.moved = false
@@ -282,7 +279,7 @@ export class Registry {
     return this.streamed.get(instance) ?? []
   }
 
-  /** The view's feed; from now on its deltas are buffered. */
+  /** The view's feed; creating it starts the buffering of deltas. */
   feedOf(view: Registered, capacity: number, soon: (feed: Feed) => void): Feed {
     if (view.feed === undefined) {
       view.feed = new Feed(capacity, soon)

@@ -1,9 +1,9 @@
 /**
- * Everything an SSP holds, replaced in one step by what it pulled from the scheduler (D20).
+ * Replaces all records of an SSP in one step by those pulled from the scheduler (D20).
  *
  * Alone in the committer's queue, so that no change and no registration falls between old and new; loaded in slices
- * with all fillings waiting, so that the process answers meanwhile and no view fills from half a store. Views that the
- * scheduler placed here are gone: it places views anew. Views that were registered here stay, filled from the new
+ * while all fills wait, so that the process answers meanwhile and no view fills from half a store. Views that the
+ * scheduler placed here are dropped: it places them anew. Views registered here directly stay, filled from the new
  * records.
  */
 import { Effect } from "effect"
@@ -24,7 +24,7 @@ import { type Planned, serve } from "./replanning.ts"
 
 export interface Incoming {
   readonly records: ReadonlyArray<StoredRecord>
-  /** Where in the scheduler's log the records stand. */
+  /** Position of the records in the scheduler's log. */
   readonly position: Omit<StoredPosition, "writes">
   /** Whether a view, by its key, was registered here directly and stays. */
   readonly stays: (key: string) => boolean
@@ -36,13 +36,13 @@ export interface Incoming {
 export interface Holder extends Planned {
   readonly committer: Committer
   readonly database: Database["Type"]
-  /** Says that whatever was acquired before is gone. */
+  /** Called when all acquired instances have become void. */
   readonly cleared: () => void
-  /** Takes a view out, its streams ended with `reset`. */
+  /** Removes a view; its streams end with `reset`. */
   readonly reset: (view: Registered) => void
 }
 
-/** Everything goes: views, records, the store (D16). `asides`: forgets the views that are set aside. */
+/** Clears views, records and the store (D16). `asides`: forgets the quarantined views. */
 export const clearAll = (holder: Holder, asides: () => void): Effect.Effect<void, StoreFailed> =>
   Effect.suspend(() => {
     const { committer, database, engine, slicer, unserved } = holder

@@ -1,8 +1,8 @@
 /**
- * Views that use functions or parameters of the database, planned anew when those are defined otherwise (D58).
+ * Plans views again when functions or parameters of the database that they use are redefined (D58).
  *
- * A view whose query is refused by the new definitions is no longer served, as a query of it would fail in the
- * database; its registration stays, and it is served again when the definitions let it.
+ * A view whose query the new definitions refuse is no longer served, as the query would fail in the database; its
+ * registration stays, and the view is served again when the definitions allow it.
  */
 import { Effect, Either } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
@@ -13,7 +13,7 @@ import { type Filling, queryOf, refill, warnRefused } from "./registering.ts"
 import { generationOf, type Registered } from "./registry.ts"
 import type { ViewTables } from "./viewTables.ts"
 
-/** A registration that is kept though its query is refused, and the assignment its view had. */
+/** A stored registration whose query is refused, and the assignment of its view. */
 export interface Unserved {
   readonly stored: StoredView
   readonly assignment: number | undefined
@@ -24,18 +24,18 @@ export interface Planned extends Filling {
   readonly slicer: Slicer
   readonly views: () => Iterable<Registered>
   readonly get: (key: string) => Registered | undefined
-  /** Registrations that are kept and not served, by key. */
+  /** Registrations that are stored and not served, by key. */
   readonly unserved: Map<string, Unserved>
-  /** Does `work` while the tables of a query are held. */
+  /** Runs `work` while the tables of a query are held. */
   readonly holding: ViewTables["holding"]
   readonly inTurn: (key: string, work: Effect.Effect<void>) => Effect.Effect<void>
-  /** Puts it in the place of the view that is there, if one is. */
+  /** Installs a view; an existing one of its key is replaced. */
   readonly put: (stored: StoredView, instance: View, generation: number, assignment: number | undefined) => void
-  /** Takes a view out, its streams ended with `rebootstrap`. */
+  /** Removes a view; its streams end with `rebootstrap`. */
   readonly drop: (view: Registered) => void
 }
 
-/** Fills a stored view and puts it in place; one whose query is refused is let go, and kept to be tried again. */
+/** Fills a stored view and installs it; if its query is refused, the view is dropped and kept in `unserved`. */
 export const serve = (planned: Planned, stored: StoredView, generation: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     const acquired = yield* refill(planned, stored, generation)
@@ -47,7 +47,7 @@ export const serve = (planned: Planned, stored: StoredView, generation: number):
     yield* warnRefused(stored, "kept but not served", acquired.left)
   })
 
-/** Fills it anew; until then the view is shown as it was planned before. */
+/** Fills a view again; until then its earlier plan is shown. */
 const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
   planned.inTurn(
     key,
@@ -56,12 +56,12 @@ const replan = (planned: Planned, { key }: StoredView): Effect.Effect<void> =>
       const stored = before?.stored ?? planned.unserved.get(key)?.stored
       if (stored === undefined) return Effect.void
       const served = serve(planned, stored, before === undefined ? 1 : generationOf(before) + 1)
-      // By its new definitions it may read other tables; until they are here it is shown as it was planned before.
+      // The new plan may read other tables; the earlier plan is shown until they are loaded.
       return Effect.eventually(planned.holding(queryOf(stored), served))
     })
   )
 
-/** Takes definitions over; done when every view that they concern is planned by them. */
+/** Adopts definitions; returns when every view that uses them is planned again. */
 export const define = (planned: Planned, definitions: Definitions): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { queries } = planned

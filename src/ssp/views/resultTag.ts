@@ -1,8 +1,8 @@
 /**
- * The entity tag of a view's result (RFC 9110, 8.8.3), by which a reader that has the result is answered 304.
+ * The entity tag of a view's result (RFC 9110, 8.8.3); a reader that has the result is answered 304.
  *
- * Made of everything that the answer's body is made of but the id, which the path names. A result with `errors` has no
- * tag: what they say is not in its hash.
+ * Made of all parts of the answer's body but the id, which the path names. A result with `errors` has no tag: its hash
+ * does not cover them.
  */
 import type { ViewAnswer } from "../viewTypes.ts"
 
@@ -17,7 +17,7 @@ export const isNamed = (ifNoneMatch: string | undefined, tag: string | undefined
   tag !== undefined &&
   ifNoneMatch.split(",").some((one) => one.trim().replace(/^W\//, "") === tag || one.trim() === "*")
 
-/** Headers of an answer with a result; caches must ask before they give it again, and keep it for this reader alone. */
+/** Headers of an answer with a result: caches must revalidate, and store it for this reader alone. */
 export const headersOf = (tag: string | undefined): { readonly [name: string]: string } => ({
   "cache-control": "private, no-cache",
   ...(tag === undefined ? {} : { etag: tag })

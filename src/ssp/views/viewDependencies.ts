@@ -1,4 +1,4 @@
-/** What the views service is made of, and what it takes from its surroundings. */
+/** Dependencies of the views service. */
 import type { Cause, Effect, Scope } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { Slicer } from "../../node/work/Slicer.ts"
@@ -12,16 +12,16 @@ import type { WatchdogShape } from "../../ports/Watchdog.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import type { CommitContext, Committer } from "./committer.ts"
 
-/** The surroundings of the service besides its ports. */
+/** How the service's loops are run and its defects are reported. */
 export interface Supervision {
-  /** Runs a loop for the life of the scope and is told of its defects. */
+  /** Runs a loop for the life of the scope and reports its defects. */
   readonly fork: (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
-  /** A broken invariant: the process must not go on as if nothing had happened. */
+  /** Reports a broken invariant, which ends the process. */
   readonly crash: (cause: Cause.Cause<unknown>) => void
 }
 
 export interface ViewServiceDependencies {
-  /** Unix milliseconds. */
+  /** Steady time in milliseconds. */
   readonly clock: () => number
   readonly committer: Committer
   readonly database: Database["Type"]

@@ -1,5 +1,5 @@
 /**
- * How much views may take, as the settings say it.
+ * Limits of views from the settings, and the refusals of a full heap.
  */
 import { Effect } from "effect"
 import type { Store } from "../../core/ivm/store/store.ts"
@@ -14,46 +14,46 @@ import { Overloaded } from "../viewTypes.ts"
 export interface StreamLimits {
   /** Deltas kept per streamed view. */
   readonly streamBuffer: number
-  /** Open streams at most. */
+  /** Most open streams. */
   readonly maxStreams: number
   /** Bytes that one result in format `tree` or `rows` may take when it is written out. */
   readonly resultBytes: number
 }
 
 export interface ViewLimits extends StreamLimits {
-  /** Registered views at most. */
+  /** Most registered views. */
   readonly maxViews: number
-  /** How long a registration waits for the database, milliseconds. */
+  /** How long a registration waits for the database, in milliseconds. */
   readonly databaseWaitMs: number
   /** Changes that may wait for the store. */
   readonly maxPendingChanges: number
-  /** How long saved state may lag behind, milliseconds. */
+  /** How long saved state may lag behind, in milliseconds. */
   readonly stateDebounceMs: number
   /** Deleted records that are remembered. */
   readonly maxTombstones: number
-  /** Steps that one row of a view may take. */
+  /** Evaluation steps that one row of a view may take. */
   readonly rowSteps: number
-  /** Steps that the rows of all views may take of one change. */
+  /** Evaluation steps that the rows of all views may take for one change. */
   readonly changeSteps: number
-  /** Steps that a run of a whole query may take. */
+  /** Evaluation steps that a run of a whole query may take. */
   readonly querySteps: number
-  /** Bytes that the evaluation of one row, or of a run of a whole query, may make. */
+  /** Bytes that the evaluation of one row, or of a whole query, may allocate. */
   readonly queryBytes: number
-  /** Bytes that rows of all views may keep of their own; 0 for a share of the heap. */
+  /** Bytes that the rows of all views may take; 0: a share of the heap. */
   readonly viewBytesTotal: number
 }
 
-/** The share of the heap that rows of views may keep: one part of so many. */
+/** The rows of views may take one part in so many of the heap. */
 const heapShare = 3
 
 /** Bytes that {@link ViewLimits.viewBytesTotal} allows in a heap of `heapBytes`. */
 export const viewBytesOf = ({ viewBytesTotal }: ViewLimits, heapBytes: number): number =>
   viewBytesTotal > 0 ? viewBytesTotal : Math.floor(heapBytes / heapShare)
 
-/** The setting of {@link ViewLimits.resultBytes}. A text of the runtime ends at 512 Mi characters. */
+/** The setting of {@link ViewLimits.resultBytes}, which a string's limit of 512 Mi characters bounds. */
 export const resultBytes = { setting: "SVC_VIEW_RESULT_BYTES", value: 268_435_456, most: 402_653_184 } as const
 
-/** The answer to changes that grow while the heap is full; only then are they looked at. */
+/** The refusal of changes that grow while the heap is full; records are compared only then. */
 export const outOfMemory = (
   heap: HeapShape,
   store: Pick<Store, "docOf">,
@@ -63,7 +63,7 @@ export const outOfMemory = (
   return memory.isFull && changes.some((change) => grows(change, store.docOf(change.id))) ? fullHeap(memory) : undefined
 }
 
-/** The answer to a step read of the database that grows, all in all, while the heap is full. */
+/** The refusal of one step of the database's changes that grows in sum while the heap is full. */
 export const outgrown = (
   heap: HeapShape,
   records: { readonly get: (id: RecordId) => Known | undefined },
@@ -73,16 +73,16 @@ export const outgrown = (
   return memory.isFull && growsTogether(changes, (id) => records.get(id)?.doc) ? fullHeap(memory) : undefined
 }
 
-/** The answer to what would grow while the heap is full (D43). */
+/** The refusal of whatever grows while the heap is full (D43). */
 export const fullHeap = (memory: Memory): Overloaded =>
   shortOfMemory(fullMessage(memory, "deletes and updates that do not grow"))
 
-/** The answer to a compare with the database that the heap has no room for. */
+/** The refusal of a compare with the database for which the heap has no room. */
 export const shortOfMemory = (message: string): Overloaded => new Overloaded({ message, retryAfterSecs: 5 })
 
 /**
- * Serves the views of a start one by one; fails when the heap has no room for more (D43). How much a view takes is not
- * known before it is filled, so the heap is looked at between two views.
+ * Serves the stored views of a start one by one; fails when the heap has no room for more (D43). The size of a view is
+ * known only when it is filled, so the heap is measured between two views.
  */
 export const loadViews = (
   heap: HeapShape,

@@ -1,7 +1,7 @@
 /**
- * The views service itself: engine, registry, committer and saved state put together.
+ * The views service: puts engine, registry, committer and saved state together.
  *
- * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
+ * Rule: every change of durable state goes through the committer's queue; reads never do.
  */
 import { Cause, Effect, Either, Exit, Random, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../../core/ivm/engine.ts"
@@ -77,7 +77,7 @@ export const makeViews = (
     }
     const guardedTurn: Turn["Type"] = { next: (run) => turn.next(() => guarded(run)) }
     const slicer = new Slicer(guardedTurn, steadyOf(clock))
-    // Closed means that the process is on its way down.
+    // A closed slicer means that the process stops.
     const later: Later = (work) =>
       void slicer.start(work, (done) => Exit.isFailure(done) && Cause.isDie(done.cause) && crash(done.cause))
     const engine = new Engine({
@@ -111,7 +111,7 @@ export const makeViews = (
       },
       start
     )
-    // Before any view comes, since the clock may be set before the first sweep: how it stands is noted then.
+    // Notes both clocks before any view is registered, since the clock may be set before the first sweep.
     yield* Effect.ignore(views.expire(clock.unsafeCurrentTimeMillis(), steadyOf(clock)()))
     yield* views.setAside.load
     edges.onLost((key) => run(views.losing(key), () => undefined))
@@ -145,11 +145,11 @@ class ViewService {
   private readonly meters: ViewServiceDependencies["meters"]
   private readonly progress: ViewServiceDependencies["progress"]
   private readonly heap: HeapShape
-  /** Registrations that are stored, and whose query is refused. */
+  /** Registrations that are stored and whose query is refused. */
   private readonly unserved = new Map<string, Unserved>()
   private incarnations = 0
   private isLoading = false
-  /** How often everything was cleared: views acquired before are gone. */
+  /** Number of resets so far: an instance filled before the last one is void. */
   private resets = 0
 
   constructor(
@@ -255,7 +255,7 @@ class ViewService {
       yield* Stream.runForEach(this.database.records, (chunk) =>
         Effect.sync(() => {
           stored += chunk.length
-          // The rest is only counted, to say how much memory all of it needs.
+          // The other records are only counted, to report how much memory all of them need.
           if (tooSmall !== undefined) return
           for (const { id, version, doc } of chunk) this.engine.load(id, version, doc)
           records += chunk.length
@@ -265,8 +265,8 @@ class ViewService {
             this.engine.clear()
           }
           told(chunk.length)
-          // What a database stands beside is read in key order soon: an order that is kept from the first chunk on is
-          // not made in one long breath then.
+          // Beside a database records are soon read in key order: an order kept from the first chunk on is not built
+          // later in one long turn.
           if (this.edges.present)
             for (const table of new Set(chunk.map(({ id }) => id.table)))
               this.engine.store.rowsInOrder(table)[Symbol.iterator]().next()
@@ -383,7 +383,7 @@ class ViewService {
 
   readonly isKnown: Views["Type"]["isKnown"] = (said) => {
     const known = this.registry.get(viewKey(said.id) ?? "")?.stored
-    // A registration in flight comes first, and may change the view.
+    // A registration under way may still change the view.
     const isFree = known !== undefined && !this.turns.has(known.key) && !this.setAside.of(known, said.id)
     return isFree && isRepeat(known, said)
   }
@@ -403,7 +403,7 @@ class ViewService {
     return Effect.asVoid(this.turns.inTurn(key, remove))
   }
 
-  /** Another SSP has this view now: it goes, and its registration with its edges stays. */
+  /** Removes a view that another SSP has taken over; its registration and edges stay. */
   losing(key: string): Effect.Effect<void> {
     return this.remove(() => (this.edges.isLost(key) ? [key] : []), "moved").pipe(
       Effect.asVoid,
@@ -428,7 +428,7 @@ class ViewService {
         : Effect.succeed([])
       return Effect.flatMap(stillThere, (kept) => {
         for (const { key, lastActiveAtMs } of kept) this.registry.seenActive(key, lastActiveAtMs)
-        // The edge writer finds those that another SSP has taken over.
+        // The edge writer finds the views that another SSP has taken over.
         const others = new Set(kept.map(({ key }) => key))
         const left = () => expired().flatMap(({ key }) => (keys.includes(key) && !others.has(key) ? [key] : []))
         return this.remove(left, "expired")
@@ -500,17 +500,17 @@ class ViewService {
     figuresOf(this.registry, this.engine, this.committer, this.streams, this.edges.counts().waiting, this.setAside.list)
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
 
-  /** Content of the saved state (D23): the position, and each view's generation at it. */
+  /** Content of the saved state (D23): the number of record writes, and each view's generation. */
   readonly snapshot = () => {
-    // While a start loads, and where it fails, the views that are not loaded would lose their generations.
+    // While a start loads, or after it failed, the views that are not loaded would lose their generations.
     if (this.isLoading) return undefined
     const generations = [...this.registry.all()].map((view) => [view.stored.key, generationOf(view)] as const)
     return { writes: this.committer.position.writes, generations }
   }
 
   /**
-   * Finishes accepted work, then ends the streams. Views that are still filling are not accepted yet: they are told
-   * to come back.
+   * Finishes accepted work, then ends the streams. Views that are still filling are not accepted yet: their clients are
+   * told to try again.
    */
   readonly stop: Effect.Effect<void> = Effect.suspend(() => {
     this.slicer.close()
@@ -527,7 +527,7 @@ class ViewService {
     )
   }
 
-  /** The view of this key now, or why there is none. */
+  /** The view of this key, or why there is none. */
   private found(key: string, id: string): Either.Either<Registered, ViewNotFound | ViewQuarantined> {
     const view = this.registry.get(key)
     return view === undefined ? Either.left(this.setAside.why(key, id) ?? new ViewNotFound({ id })) : Either.right(view)
@@ -552,7 +552,7 @@ class ViewService {
     return view
   }
 
-  /** Removes views, deciding which only when nothing else is half-way: a refresh that came first wins. */
+  /** Removes views. `keysOf` is asked when nothing else is under way: a refresh that came first wins. */
   private remove(
     keysOf: () => ReadonlyArray<string>,
     reason: EndReason
@@ -583,8 +583,7 @@ class ViewService {
     this.streams.end(view, reason)
     this.engine.release(view.instance)
     if (reason !== "replaced") this.tables.dropped(view.stored.key)
-    // A view that is replaced is opened again at once; of a view that was taken back the caller knows whether its row
-    // is there.
+    // A replaced view is opened again at once; for an unregistered view the caller knows whether its row exists.
     if (reason !== "replaced" && reason !== "unregistered")
       this.edges.close(view.stored.key, reason === "expired" || reason === "reset")
   }

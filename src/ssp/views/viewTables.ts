@@ -1,8 +1,8 @@
 /**
- * What the views service does for an SSP that holds some tables and not others (D61): it says what each view needs,
- * applies what the feed brings, and takes tables in and out.
+ * The tables that views need, for an SSP that holds only some (D61): tells what each view needs, applies the feed's
+ * changes, loads and forgets tables.
  *
- * Between it and the feed, so that neither the engine nor the views know that there are other tables.
+ * Between the views and the feed, so that neither the engine nor the views know that other tables exist.
  */
 import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
@@ -16,53 +16,53 @@ import type { IngestAnswer, IngestError, Overloaded, TablesJoining, ViewRegistra
 import type { Committer, Work } from "./committer.ts"
 import { type ParsedQueries, queryOf } from "./registering.ts"
 
-/** What is told of views, and asked before one is filled. */
+/** Told of every view, and asked for its tables before it is filled. */
 interface Needs {
-  /** Waits until all tables of an interest are held; they stay so until the answer is called. */
+  /** Waits until all tables of an interest are held; they stay held until the returned function is called. */
   readonly hold: (interest: Interest.Interest) => Effect.Effect<() => void, TablesJoining | Overloaded>
   readonly put: (view: string, interest: Interest.Interest) => void
   readonly dropped: (view: string) => void
   readonly held: () => HeldTables | undefined
 }
 
-/** The tables that are held whole, by an SSP that follows the feed. */
+/** The tables that an SSP which follows the feed holds completely. */
 export interface HeldTables {
   readonly isAll: boolean
   readonly tables: ReadonlyArray<string>
 }
 
-/** Changes of the scheduler's feed, proven to be all there are of the tables held here. */
+/** Changes of the scheduler's feed, known to be complete for the tables held here. */
 export interface Fed {
   readonly changes: ReadonlyArray<Change>
-  /** All of them are one step. */
+  /** The changes are one step. */
   readonly asOne: boolean
   readonly position: Omit<StoredPosition, "writes">
 }
 
 export interface ViewTablesShape {
-  /** From now on `needs` is told of every view, and asked. */
+  /** From now on `needs` is told of every view, and asked for its tables. */
   readonly follow: (needs: Needs) => void
-  /** Undefined where every table is held and changes are sent. */
+  /** Undefined if every table is held and changes are pushed. */
   readonly held: () => HeldTables | undefined
-  /** What a registration that is stored needs. */
+  /** The tables that a stored registration needs. */
   readonly interestOf: (stored: StoredView) => Interest.Interest
-  /** Applies what the feed brings, and stands at its position then. */
+  /** Applies changes of the feed and moves to its position. */
   readonly apply: (fed: Fed) => Effect.Effect<void, IngestError>
-  /** Puts the records of a table in place that no view reads. */
+  /** Loads the records of a table that no view reads. */
   readonly load: (records: ReadonlyArray<FedRecord>) => Effect.Effect<void>
-  /** The changes that make the records of a table held here those given. */
+  /** The changes that turn the table's records here into the given ones. */
   readonly differences: (table: string, records: ReadonlyArray<FedRecord>) => ReadonlyArray<Change>
-  /** Forgets the records of a table; false: something may read it still. */
+  /** Forgets the records of a table; false: a view may still read it. */
   readonly forget: (table: string) => Effect.Effect<boolean>
 }
 
-/** How changes are applied, and all who follow views are told. */
+/** Applies changes and notifies the followers of the views. */
 type Submit = (
   work: Pick<Work, "asOne" | "changes" | "through">,
   done: (answer: IngestAnswer | IngestError) => void
 ) => void
 
-/** Records looked at between two pauses. */
+/** Records loaded between two pauses. */
 const stride = 500
 
 function* load(engine: Engine, records: ReadonlyArray<FedRecord>): Slices<void> {
@@ -107,7 +107,7 @@ export class ViewTables implements ViewTablesShape {
 
   readonly held = (): HeldTables | undefined => this.needs?.held()
 
-  /** A query that is refused needs nothing. */
+  /** The tables of a query; a refused query needs none. */
   interest({ params, surql }: Pick<ViewRegistration, "params" | "surql">): Interest.Interest {
     const parsed = this.queries.parse(surql)
     if (Either.isLeft(parsed)) return Interest.nothing
@@ -117,7 +117,7 @@ export class ViewTables implements ViewTablesShape {
 
   readonly interestOf = (stored: StoredView): Interest.Interest => this.interest(queryOf(stored))
 
-  /** Does `work` while the tables of a query are held. */
+  /** Runs `work` while the tables of a query are held. */
   holding<A, E>(
     query: Pick<ViewRegistration, "params" | "surql">,
     work: Effect.Effect<A, E>
@@ -185,7 +185,7 @@ export class ViewTables implements ViewTablesShape {
       )
     })
 
-  /** With no change, no filling and no registration beside it. It closes when the process is on its way down. */
+  /** Runs slices while no change, fill or registration is under way; interrupted when the process stops. */
   private alone(make: () => Slices<void>): Effect.Effect<void> {
     return this.committer.alone(
       Effect.catchTag(

@@ -1,10 +1,10 @@
 /**
- * The streams in format rows (D50): of each view that is followed so its rows as text, what its steps have touched
- * since the last event, and the events.
+ * Streams in format rows (D50): for each followed result its rows as text, the rows touched since the last event, and
+ * the events.
  *
- * Made once per result: views that share one share the rows and the text of their events, each under numbers of its
- * own. The events are made in the turn behind the steps, so that what one batch changes is one event. Rows are let go
- * when no stream has followed them for a minute; until then a client that comes back gets what it missed.
+ * Views that share a result share its rows and the text of its events, each view under its own numbers. Events are made
+ * one turn after the steps, so that one batch makes one event. Rows that no stream has followed for a minute are
+ * dropped; until then a client that comes back gets the deltas it missed.
  */
 
 import { Cause, Exit } from "effect"
@@ -21,13 +21,13 @@ import { toldOf } from "../answerBytes.ts"
 import { missedBy, type Registered, type Registry } from "../registry.ts"
 import { resultBytes, type StreamLimits } from "../viewLimits.ts"
 
-/** How long rows stay that no stream follows. */
+/** How long rows without a stream are kept. */
 const idleMs = 60_000
 
-/** How often rows are read anew in slices when changes come meanwhile; then they are read in one go. */
+/** Readings in slices of rows that keep changing; then they are read at once. */
 const maxReadings = 3
 
-/** Why a view is not followed any more, or not at all. */
+/** Why a view is no longer followed, or was never. */
 interface Ended {
   readonly reason: EndReason
   readonly message?: string
@@ -39,7 +39,7 @@ interface Waiting {
   readonly ready: (ended: Ended | undefined) => void
 }
 
-/** A snapshot while it is what the view shows. */
+/** A snapshot, valid until the rows change. */
 interface CachedSnapshot {
   readonly view: Registered
   readonly id: string
@@ -50,7 +50,7 @@ interface CachedSnapshot {
 interface Rows {
   readonly instance: View
   list: RowList | undefined
-  /** Why there is no list, if it cannot be built. */
+  /** Why the list cannot be built. */
   refused: Ended | undefined
   /** Generation of the instance that the list shows. */
   generation: number
@@ -61,7 +61,7 @@ interface Rows {
   waiting: ReadonlyArray<Waiting>
   abandon: (() => void) | undefined
   kept: CachedSnapshot | undefined
-  /** Characters that are counted among what rows of views keep. */
+  /** Characters counted in the budget of all views' rows. */
   charged: number
   /** When the last follower left; undefined while there is one. */
   idleSinceMs: number | undefined
@@ -89,7 +89,7 @@ export class RowStreams {
     return chars
   }
 
-  /** A step has changed a result. */
+  /** Notes the rows that a step has changed in a result. */
   note({ delta, view }: Touched): void {
     const rows = this.followed.get(view)
     if (rows?.list === undefined) return
@@ -99,7 +99,7 @@ export class RowStreams {
     if (!isDue) this.parts.turn.next(this.flush)
   }
 
-  /** Follows from now on: the first events are a snapshot in parts, or the delta after `lastEventId`. */
+  /** Follows a view: the first events are a snapshot in parts, or the delta after `lastEventId`. */
   follow(view: Registered, id: string, lastEventId: string | undefined, taker: Taker): Following {
     const rows = this.of(view)
     let follower: Follower | undefined
@@ -128,7 +128,7 @@ export class RowStreams {
     }
   }
 
-  /** The view is gone: its followers are told why. */
+  /** Ends the streams of a view that is removed. */
   end(view: Registered, reason: EndReason): void {
     const rows = this.followed.get(view.instance)
     view.rowsFeed?.end(endOf(reason))
@@ -140,7 +140,7 @@ export class RowStreams {
     if (rows.views.delete(view) && rows.views.size === 0) this.letGo(rows)
   }
 
-  /** Lets go of rows that no stream has followed for a while. */
+  /** Drops rows that no stream has followed for a while. */
   sweep(): void {
     const nowMs = this.parts.nowMs()
     for (const rows of this.followed.values())
@@ -181,7 +181,8 @@ export class RowStreams {
       (exit) => {
         rows.abandon = undefined
         if (Exit.isSuccess(exit)) this.filled(rows, exit.value)
-        // A service that stops ends its streams. A fault is met again, and ends the process as others do.
+        // A stopping service ends its streams elsewhere. A fault is raised again by a plain reading, and ends the
+        // process.
         else if (Cause.isDie(exit.cause)) this.filled(rows, drain(this.reading(rows)))
       }
     )
@@ -262,7 +263,7 @@ export class RowStreams {
     for (const rows of due) this.catchUp(rows)
   }
 
-  /** Tells the followers what the steps since the last event did. */
+  /** Sends the followers one delta of all steps since the last event. */
   private catchUp(rows: Rows): void {
     const { instance, list, touched } = rows
     if (list === undefined || touched.size === 0) return
@@ -321,7 +322,7 @@ const errorsOf = (instance: View): string => {
   return errors.length === 0 ? "[]" : JSON.stringify(toldOf(errors, "kinds"))
 }
 
-/** A follower that is told an end and nothing else. */
+/** A follower that gets an `end` event and nothing else. */
 const endedAtOnce = ({ message, reason }: Ended, taker: Taker): Follower => {
   const feed = new Feed(1, () => {})
   feed.end(endOf(reason, message))

@@ -1,6 +1,5 @@
 /**
- * The event streams of the views (D11): the listeners of each view, what a new listener gets first, what every change
- * tells them.
+ * Event streams of the views (D11): followers of each view, their first event, and the deltas of every change.
  */
 
 import { Duration, Effect } from "effect"
@@ -16,10 +15,10 @@ import { answerOf, formatOf, generationOf, missedBy, type Registered, type Regis
 import type { StreamLimits } from "../viewLimits.ts"
 import { RowStreams, type RowStreamsParts } from "./rowStreams.ts"
 
-/** A snapshot that takes no more is kept for the next follower. */
+/** A snapshot of at most this size is kept for the next follower. */
 const keptBytes = 65_536
 
-/** The snapshot of a feed that was made last, while it is what the view shows. */
+/** The last snapshot of a feed, valid while it equals the view's result. */
 interface CachedSnapshot {
   readonly id: string
   readonly format: Format
@@ -27,7 +26,7 @@ interface CachedSnapshot {
   readonly snapshot: Snapshot
 }
 
-/** How often rows that no stream follows are looked at. */
+/** Pause between two sweeps of rows without a stream. */
 const sweepEvery = Duration.seconds(15)
 
 interface ViewStreamsParts extends RowStreamsParts {
@@ -41,10 +40,10 @@ export class ViewStreams {
   private readonly turn: Turn["Type"]
   private readonly rows: RowStreams
   private readonly kept = new WeakMap<Feed, CachedSnapshot>()
-  /** Feeds that have something to give in the next turn. */
+  /** Feeds that flush in the next turn. */
   private due = new Set<Feed>()
   private streams = 0
-  /** Lets go of what streams have left behind, for ever. */
+  /** Drops the rows that ended streams have left, for ever. */
   readonly sweeping: Effect.Effect<never>
 
   constructor(parts: ViewStreamsParts) {
@@ -61,7 +60,7 @@ export class ViewStreams {
     )
   }
 
-  /** Streams that are open. */
+  /** Number of open streams. */
   get count(): number {
     return this.streams
   }
@@ -70,7 +69,7 @@ export class ViewStreams {
     return this.rows.chars
   }
 
-  /** Why no stream is opened now. */
+  /** Why no stream can be opened now; undefined if one can. */
   get full(): Overloaded | undefined {
     return this.streams < this.limits.maxStreams
       ? undefined
@@ -98,7 +97,7 @@ export class ViewStreams {
     }
   }
 
-  /** Follows from now on: the first event is a snapshot, or the delta after `lastEventId`. */
+  /** Follows a view: the first event is a snapshot, or the delta after `lastEventId`. */
   follow(
     view: Registered,
     id: string,
@@ -123,13 +122,13 @@ export class ViewStreams {
     }
   }
 
-  /** The view is gone: its followers are told why. */
+  /** Ends the streams of a view that is removed. */
   end(view: Registered, reason: EndReason): void {
     view.feed?.end(endOf(reason))
     this.rows.end(view, reason)
   }
 
-  /** Follows ids and versions. */
+  /** Follows in format `flat` or `tree`. */
   private followEntries(
     view: Registered,
     id: string,
@@ -137,7 +136,7 @@ export class ViewStreams {
     lastEventId: string | undefined,
     taker: Taker
   ): Following {
-    // From here on deltas are buffered, those that come while the snapshot is made too.
+    // Deltas are buffered from here on, also those that come while the snapshot is made.
     const feed = this.registry.feedOf(view, this.limits.streamBuffer, this.soon)
     const shape = format ?? formatOf(view)
     const missed = missedBy(view, feed, generationOf(view), lastEventId)
@@ -167,7 +166,7 @@ export class ViewStreams {
     }
   }
 
-  /** Has feeds give what they have in the next turn: what one batch changes goes out in one piece. */
+  /** Flushes feeds in the next turn, so that the changes of one batch go out together. */
   private readonly soon = (feed: Feed): void => {
     const isDue = this.due.size > 0
     this.due.add(feed)
@@ -205,7 +204,7 @@ export class ViewStreams {
     })
   }
 
-  /** Gets the snapshot that was made and the deltas since; a snapshot of now where those are not buffered any more. */
+  /** Begins with the snapshot and the deltas since; with a new snapshot if those are no longer buffered. */
   private begin(
     view: Registered,
     feed: Feed,
