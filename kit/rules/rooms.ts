@@ -147,11 +147,8 @@ export const circles: Rule = (files) =>
 
 /** Folders of one room that import each other still. The list may only shrink. */
 const entwined: ReadonlySet<string> = new Set([
-  "src/core/ivm: index, query",
   "src/core/surql: evaluate, functions",
-  "src/core/surql: evaluate, syntax",
-  "src/core/surql: evaluate, values",
-  "src/core/surql: syntax, values"
+  "src/core/surql: evaluate, syntax"
 ])
 
 /** A file's room as a folder, and the folder of that room in which it lies; undefined directly in the room. */

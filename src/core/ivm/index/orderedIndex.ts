@@ -10,22 +10,12 @@
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import { type FiledKey, FiledMap } from "../store/denseMap.ts"
+import { absent, type KeySpec, type Keys, keysOf, sameKeys, unindexable } from "../store/indexKey.ts"
+import { compareToProbe, leadOf, type Ordering, type Probe, sameOrder } from "../store/ordering.ts"
 import { isLive, type Live, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
-import { absent, type KeySpec, type Keys, keysOf, sameKeys, unindexable } from "./indexKey.ts"
-import {
-  compareToProbe,
-  leadOf,
-  most,
-  nowhere,
-  OrderedRows,
-  type Ordering,
-  type Probe,
-  type RowsOf,
-  rowsOf,
-  sameOrder
-} from "./orderedRows.ts"
+import { most, nowhere, OrderedRows, type RowsOf, rowsOf } from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
 import { SortedRows, stretch } from "./sortedRows.ts"
 

@@ -1,7 +1,7 @@
 /** The ordered indexes in use, one for each table, key and order. */
-import type { KeySpec } from "./indexKey.ts"
+import type { KeySpec } from "../store/indexKey.ts"
+import type { Ordering } from "../store/ordering.ts"
 import { OrderedIndex } from "./orderedIndex.ts"
-import type { Ordering } from "./orderedRows.ts"
 import { SharedIndexes } from "./sharedIndexes.ts"
 import { TopRows } from "./topRows.ts"
 

@@ -8,8 +8,8 @@
  */
 import { firstWhere } from "../../bisect.ts"
 import type { Value } from "../../surql/values/value.ts"
+import { isBehind, type Ordering, type Probe } from "../store/ordering.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import { isBehind, type Ordering, type Probe } from "./orderedRows.ts"
 
 /** How a view is told of records of its key. */
 export interface PageReader {

@@ -6,10 +6,11 @@
  */
 import type { Bound, Value } from "../../surql/values/value.ts"
 import type { FiledKey } from "../store/denseMap.ts"
+import { holdsValue, type Interval, isAfterStart, isBeforeEnd } from "../store/intervalTree.ts"
+import { compareToProbe, type Probe } from "../store/ordering.ts"
 import type { RecordSlot, SlotRef } from "../store/recordSlot.ts"
-import { holdsValue, type Interval, isAfterStart, isBeforeEnd } from "./intervalTree.ts"
 import type { OrderedIndex } from "./orderedIndex.ts"
-import { compareToProbe, type OrderedRows, type Probe } from "./orderedRows.ts"
+import type { OrderedRows } from "./orderedRows.ts"
 
 /** One list, read in stretches. */
 class Cursor {

@@ -13,9 +13,9 @@ import sortedBTree from "sorted-btree"
 import { compare } from "../../surql/values/order.ts"
 import type { Obj, Value } from "../../surql/values/value.ts"
 import { type FiledKey, FiledMap, plainKey } from "../store/denseMap.ts"
+import { absent, type KeySpec, type Keys, keysOf, orderOf, sameKeys, unindexable } from "../store/indexKey.ts"
+import type { Interval } from "../store/intervalTree.ts"
 import { isLive, type Live, RecordSlot } from "../store/recordSlot.ts"
-import { absent, type KeySpec, type Keys, keysOf, orderOf, sameKeys, unindexable } from "./indexKey.ts"
-import type { Interval } from "./intervalTree.ts"
 
 const BTree = sortedBTree.default
 

@@ -1,5 +1,5 @@
 /** The secondary indexes in use, one for each table and key. */
-import type { KeySpec } from "./indexKey.ts"
+import type { KeySpec } from "../store/indexKey.ts"
 import { SecondaryIndex } from "./secondaryIndex.ts"
 import { SharedIndexes } from "./sharedIndexes.ts"
 

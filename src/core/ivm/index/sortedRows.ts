@@ -10,8 +10,8 @@
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import { compareKeys } from "../../surql/values/order.ts"
 import { Datetime, field, type RecordKey, type Value } from "../../surql/values/value.ts"
+import type { Ordering, OrderingTerm } from "../store/ordering.ts"
 import type { Live, RecordSlot, SlotRef } from "../store/recordSlot.ts"
-import type { Ordering, OrderingTerm } from "./orderedRows.ts"
 
 /** Rows that are read, sorted, merged or filed between two pauses. */
 export const stretch = 2048

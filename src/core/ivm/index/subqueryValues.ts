@@ -12,7 +12,7 @@ import type { Value } from "../../surql/values/value.ts"
 import type { ValueSetDelta } from "../delta/stepLog.ts"
 import type { ListArgument, Params } from "../query/lift.ts"
 import { plainKey } from "../store/denseMap.ts"
-import { keyOfValues, unindexable } from "./indexKey.ts"
+import { keyOfValues, unindexable } from "../store/indexKey.ts"
 import type { RoutedView } from "./routedView.ts"
 
 interface Held {

@@ -15,9 +15,9 @@
  */
 import { firstWhere } from "../../bisect.ts"
 import type { Value } from "../../surql/values/value.ts"
+import { compareToProbe, isBehind, leadOf, type Probe } from "../store/ordering.ts"
 import { isLive, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { OrderedIndex } from "./orderedIndex.ts"
-import { compareToProbe, isBehind, leadOf, type Probe } from "./orderedRows.ts"
 import { PageWalk, type RowFilter, type Walked } from "./pageWalk.ts"
 
 /** A view that reads the first rows of its filter. */

@@ -4,8 +4,7 @@
  * The page is what the index has from START on, LIMIT rows long. Where a step has moved one record, the page takes a
  * row in and lets a row go, at ranks that the index or its `TopRows` know. Otherwise it reads the index again and
  * compares, slot by slot, with the rows it shows. A row that fails, or that has no exact key and does not match, is
- * passed over, and the page goes on to the next. Cost: O(LIMIT) moves of pointers, and one evaluation for each row that
- * came or changed.
+ * passed over. Cost: O(LIMIT) moves of pointers, and one evaluation for each row that came or changed.
  */
 import { Either } from "effect"
 import { isAmong } from "../../multimap.ts"
@@ -14,9 +13,8 @@ import type { Slices } from "../../surql/evaluate/scope.ts"
 import { isTruthy } from "../../surql/values/order.ts"
 import type { Value } from "../../surql/values/value.ts"
 import type { EngineContext, Page, Turn, ViewSpec } from "../context.ts"
-import { holdsValue } from "../index/intervalTree.ts"
 import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
-import { insert, leadOf, type OrderedRows, type Probe, takeOut } from "../index/orderedRows.ts"
+import { insert, type OrderedRows, takeOut } from "../index/orderedRows.ts"
 import { inPlace, type Place } from "../index/pageViews.ts"
 import { beginOf, endOf, firstRank, isBeforeBegin, PageWalk, type Walked } from "../index/pageWalk.ts"
 import type { KnownMove, TopRows } from "../index/topRows.ts"
@@ -24,6 +22,8 @@ import { isOf, PlainRow, type ViewRow } from "../operators/viewRow.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { PageKeys } from "../query/pagePlan.ts"
 import type { FiledKey } from "../store/denseMap.ts"
+import { holdsValue } from "../store/intervalTree.ts"
+import { leadOf, type Probe } from "../store/ordering.ts"
 import { isLive, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { ReaderRow, ReadResult } from "./dependencies.ts"
 import { IncrementalView } from "./incrementalView.ts"

@@ -7,10 +7,10 @@
 
 import { keeping } from "../keeping.ts"
 import * as Regexes from "../regex/regex.ts"
-import { skip } from "../syntax/lex.ts"
 import * as Datetimes from "../values/datetime.ts"
 import * as Durations from "../values/duration.ts"
 import { uuidPattern } from "../values/json.ts"
+import { skip } from "../values/lex.ts"
 import { makeSet } from "../values/makeSet.ts"
 import { asDecimal, decimal, intsFrom, isNumber, parseDecimal, toFloat } from "../values/number.ts"
 import * as RecordIds from "../values/recordId.ts"

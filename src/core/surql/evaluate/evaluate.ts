@@ -16,7 +16,6 @@ import * as RecordIds from "../values/recordId.ts"
 import { shown } from "../values/text.ts"
 import type { RecordKey, Value } from "../values/value.ts"
 import { Closure, isInt, isObj, Range, RecordId, RecordRange, setField, Table, Uuid } from "../values/value.ts"
-import { weighed } from "../values/weigh.ts"
 import { add, divide, modulo, multiply, negate, raisePower, subtract } from "./arithmetic.ts"
 import { cast } from "./cast.ts"
 import * as Charge from "./charge.ts"
@@ -32,6 +31,7 @@ import type { Budget, Compiled, Scope } from "./scope.ts"
 import { make, spend } from "./scope.ts"
 import { fetching } from "./select/reshape.ts"
 import { compileStatement } from "./select/select.ts"
+import { weighed } from "./weigh.ts"
 
 /** Runs a compiled expression; the error is the reason of the failure. */
 export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Failure> => {

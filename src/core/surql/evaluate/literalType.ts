@@ -6,8 +6,8 @@
  */
 
 import { keeping } from "../keeping.ts"
-import * as Lex from "../syntax/lex.ts"
 import { open } from "../syntax/parser.ts"
+import * as Lex from "../values/lex.ts"
 import { isNumber } from "../values/number.ts"
 import { equal, identical } from "../values/order.ts"
 import { splitOutside, splitUnion } from "../values/typeText.ts"

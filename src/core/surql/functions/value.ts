@@ -4,10 +4,11 @@
  * Why so: any value has these, so they belong to no family of a type; as methods they are found behind those. A patch
  * walks the value once per operation, which is paid for before it starts.
  */
-import { diff, patch } from "../values/patch.ts"
+
 import type { Closure, Value } from "../values/value.ts"
 import type { Table } from "./define.ts"
 import { define } from "./define.ts"
+import { diff, patch } from "./patch.ts"
 
 export const value: Table = {
   "value::chain": define<[Value, Closure]>(["any", "function"], ([v, f]) => f.call([v])),

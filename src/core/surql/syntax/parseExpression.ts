@@ -5,8 +5,9 @@
  * `??` < prefix and cast < range < call and path. All associate left; comparisons do not chain and are refused when
  * they do.
  */
+
+import * as Lex from "../values/lex.ts"
 import type { BinaryOp, Expr } from "./ast.ts"
-import * as Lex from "./lex.ts"
 import { idiomRest } from "./parseIdiom.ts"
 import { primary, startsPrimary } from "./parsePrimary.ts"
 import type { Parser } from "./parser.ts"

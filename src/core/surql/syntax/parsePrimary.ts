@@ -6,6 +6,7 @@
  */
 
 import * as Regexes from "../regex/regex.ts"
+import * as Lex from "../values/lex.ts"
 import { geometryOf, makeObject } from "../values/makeObject.ts"
 import { isNumber } from "../values/number.ts"
 import * as RecordIds from "../values/recordId.ts"
@@ -13,7 +14,6 @@ import type { Bound, RecordKey, Value } from "../values/value.ts"
 import { Float, float, Geometry, Range, RecordRange, Regex, Special, Uuid } from "../values/value.ts"
 import type { Expr, Idiom, Return } from "./ast.ts"
 import { closest, isConstantName, isFunctionName, refusalOf } from "./functionNames.ts"
-import * as Lex from "./lex.ts"
 import { block, blockOf } from "./parseBlock.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
 import { inlined } from "./parseFunction.ts"

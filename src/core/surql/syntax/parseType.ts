@@ -4,9 +4,9 @@
  * Why so: types are kept as canonical text; the few casts that exist are looked up by it.
  */
 
+import * as Lex from "../values/lex.ts"
 import { isNumber } from "../values/number.ts"
 import { objectKey, render } from "../values/text.ts"
-import * as Lex from "./lex.ts"
 import type { Parser } from "./parser.ts"
 import { advance, eatOp, expected, fail, isOp, isWord, name, nested, resume } from "./parser.ts"
 

@@ -5,10 +5,11 @@
  * Inside it a fault is thrown as the private {@link Fault}; `parse.ts` catches it at the public boundary and makes it a
  * value.
  */
+
+import type { Token } from "../values/lex.ts"
+import * as Lex from "../values/lex.ts"
 import type { Expr } from "./ast.ts"
 import type { Inlining } from "./definitions.ts"
-import type { Token } from "./lex.ts"
-import * as Lex from "./lex.ts"
 
 export interface Parser {
   readonly text: string

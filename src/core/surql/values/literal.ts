@@ -4,7 +4,7 @@
  * Why so: record ids are read at the door for every change, and the parser itself needs record ids; a small reader of
  * constants keeps the two apart. It accepts what the database prints, not every way to write it.
  */
-import * as Lex from "../syntax/lex.ts"
+import * as Lex from "./lex.ts"
 import * as RecordIds from "./recordId.ts"
 import type { RecordKey, Value } from "./value.ts"
 import { setField, Uuid } from "./value.ts"

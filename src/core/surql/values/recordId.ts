@@ -3,7 +3,7 @@
  *
  * Reading is strict as the database's grammar is, with a lenient variant for feeds that do not escape.
  */
-import { skip } from "../syntax/lex.ts"
+import { skip } from "./lex.ts"
 import { readKey } from "./literal.ts"
 import { unescape } from "./names.ts"
 import { compareKeys as orderKeys } from "./order.ts"

@@ -3,7 +3,8 @@
  */
 import { expect } from "vitest"
 import { runs, seeded } from "../../../../kit/data/random.ts"
-import { leadOf, nowhere, OrderedRows, type Ordering, rowsOf } from "../../../../src/core/ivm/index/orderedRows.ts"
+import { nowhere, OrderedRows, rowsOf } from "../../../../src/core/ivm/index/orderedRows.ts"
+import { leadOf, type Ordering } from "../../../../src/core/ivm/store/ordering.ts"
 import type { RecordSlot, SlotRef } from "../../../../src/core/ivm/store/recordSlot.ts"
 import { Store } from "../../../../src/core/ivm/store/store.ts"
 import { compare, compareRecords } from "../../../../src/core/surql/values/order.ts"

@@ -4,8 +4,8 @@
  */
 import { expect } from "vitest"
 import { long, type Rng, runs, seeded } from "../../../../kit/data/random.ts"
-import type { Ordering } from "../../../../src/core/ivm/index/orderedRows.ts"
 import { SortedRows } from "../../../../src/core/ivm/index/sortedRows.ts"
+import type { Ordering } from "../../../../src/core/ivm/store/ordering.ts"
 import type { RecordSlot } from "../../../../src/core/ivm/store/recordSlot.ts"
 import { Store } from "../../../../src/core/ivm/store/store.ts"
 import { compare, compareRecords } from "../../../../src/core/surql/values/order.ts"

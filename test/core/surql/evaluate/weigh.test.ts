@@ -8,8 +8,8 @@ import { describe, expect, it } from "vitest"
 import { fromRecords } from "../../../../src/core/surql/evaluate/memory.ts"
 import { budget } from "../../../../src/core/surql/evaluate/scope.ts"
 import { evaluate } from "../../../../src/core/surql/evaluate/select/select.ts"
+import { maxLevels, maxParts } from "../../../../src/core/surql/evaluate/weigh.ts"
 import { parseStatements } from "../../../../src/core/surql/syntax/parse.ts"
-import { maxLevels, maxParts } from "../../../../src/core/surql/values/weigh.ts"
 
 const reason = (text: string): string => {
   const [statement] = Either.getOrThrowWith(parseStatements(text), (e) => new Error(e.message))

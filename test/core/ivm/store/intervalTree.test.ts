@@ -7,7 +7,7 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { holdsValue, type Interval, IntervalTree, intersection } from "../../../../src/core/ivm/index/intervalTree.ts"
+import { holdsValue, type Interval, IntervalTree, intersection } from "../../../../src/core/ivm/store/intervalTree.ts"
 import { Datetime, type Value } from "../../../../src/core/surql/values/value.ts"
 
 const bound = FastCheck.option(

@@ -23,7 +23,7 @@ import {
   Uuid,
   type Value
 } from "../../surql/values/value.ts"
-import { type FiledKey, isCountedId, plainKey, sameKey } from "../store/denseMap.ts"
+import { type FiledKey, isCountedId, plainKey, sameKey } from "./denseMap.ts"
 
 /** Stands for the key of a value that has no exact one. */
 export const unindexable: unique symbol = Symbol("unindexable")

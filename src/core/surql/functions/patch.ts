@@ -8,11 +8,11 @@
  */
 import { raise } from "../evaluate/failure.ts"
 import { copyOf } from "../evaluate/select/shape.ts"
-import { compare, equal, sortedKeys } from "./order.ts"
-import { rawText, render } from "./text.ts"
-import type { Obj, Value } from "./value.ts"
-import { field, isObj, setField } from "./value.ts"
-import { weighed } from "./weigh.ts"
+import { weighed } from "../evaluate/weigh.ts"
+import { compare, equal, sortedKeys } from "../values/order.ts"
+import { rawText, render } from "../values/text.ts"
+import type { Obj, Value } from "../values/value.ts"
+import { field, isObj, setField } from "../values/value.ts"
 
 type Items = ReadonlyArray<Value>
 

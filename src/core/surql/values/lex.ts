@@ -5,12 +5,12 @@
  * asks for the kind of token its place allows, and no state is kept here. Faults are tokens of kind "bad" whose `value`
  * names the fault.
  */
-import * as Datetimes from "../values/datetime.ts"
-import * as Durations from "../values/duration.ts"
-import { unescape } from "../values/names.ts"
-import { parseDecimal } from "../values/number.ts"
-import type { Value } from "../values/value.ts"
-import { Bytes, float, int, Uuid } from "../values/value.ts"
+import * as Datetimes from "./datetime.ts"
+import * as Durations from "./duration.ts"
+import { unescape } from "./names.ts"
+import { parseDecimal } from "./number.ts"
+import type { Value } from "./value.ts"
+import { Bytes, float, int, Uuid } from "./value.ts"
 
 type TokenKind = "ident" | "quoted" | "param" | "value" | "string" | "record" | "op" | "end" | "bad"
 

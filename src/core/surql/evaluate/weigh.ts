@@ -5,9 +5,10 @@
  * Whatever can be repeated (a closure, LET, a patch) is therefore weighed when it is done; sizes are remembered by
  * part, so that only new parts are looked at.
  */
-import { known, raise } from "../evaluate/failure.ts"
-import type { Value } from "./value.ts"
-import { SetValue } from "./value.ts"
+
+import type { Value } from "../values/value.ts"
+import { SetValue } from "../values/value.ts"
+import { known, raise } from "./failure.ts"
 
 /** Values a value may be made of, counted as often as they would be written; 64 characters of a text count as one. */
 export const maxParts = 1_000_000
