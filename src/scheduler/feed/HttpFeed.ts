@@ -65,13 +65,12 @@ export const make = Effect.gen(function* () {
     if (gone === undefined) reply.send({ status: 200, headers: { "content-type": Wire.feedType }, pieces: [] })
     return gone
   }
-  const take = (call: Call & { readonly payload: Applied }) => {
-    const { registration, seq, ssp_id } = call.payload
+  /** Takes over what an SSP says that it has applied; why not, where it may not say so. */
+  const said = (call: Call, { registration, seq, ssp_id: ssp }: Applied) =>
     // Another scheduler may lead since the request was let in.
-    const refused = call.away() ?? forbidden(call, ssp_id)
-    if (refused !== undefined) return refused
-    return feeds.applied({ ssp: ssp_id, registration, seq }) ? undefined : Errors.notRegistered(ssp_id)
-  }
+    call.away() ??
+    forbidden(call, ssp) ??
+    (feeds.applied({ ssp, registration, seq }) ? undefined : Errors.notRegistered(ssp))
   return {
     feed: {
       answer: (call: Parameters<typeof open>[0], reply: Reply): void => {
@@ -81,17 +80,15 @@ export const make = Effect.gen(function* () {
     },
     applied: {
       maxBodyBytes,
-      answer: (call: Parameters<typeof take>[0], reply: Reply): void => {
-        const refused = take(call)
+      answer: (call: Call & { readonly payload: Applied }, reply: Reply): void => {
+        const refused = said(call, call.payload)
         reply.send(refused === undefined ? { status: 200, body: ok } : Answers.toAnswer(refused))
       },
       lines:
-        ({ away, caller: { onlySsp } }: Call) =>
+        (call: Call) =>
         (line: string): boolean => {
           const word = wordIn(line)
-          if (word === undefined || away() !== undefined || (onlySsp !== undefined && onlySsp !== word.ssp_id))
-            return false
-          return feeds.applied({ ssp: word.ssp_id, registration: word.registration, seq: word.seq })
+          return word !== undefined && said(call, word) === undefined
         }
     }
   }

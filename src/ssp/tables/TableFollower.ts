@@ -15,14 +15,14 @@ import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import type { StoredPosition } from "../../ports/Database.ts"
 import type { IngestTimesShape } from "../../ports/IngestTimes.ts"
 import type { HeapShape } from "../../ports/ProcessFigures.ts"
-import type { AppliedWords, Pieces, SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import type { Pieces, SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
 import type { TracingShape } from "../../ports/Tracing.ts"
-import type { SspApplied } from "../../protocol/wire.ts"
 import type { DeclaredTypes } from "../reconcile/DeclaredTypes.ts"
 import * as ChangeTraces from "../views/changeTraces.ts"
 import type { Views } from "../views/Views.ts"
 import type { Fed, HeldTables } from "../views/viewTables.ts"
 import { Overloaded, TablesJoining } from "../viewTypes.ts"
+import { Acknowledgements } from "./Acknowledgements.ts"
 import type { Reading } from "./bootstrap.ts"
 import type { TableUses } from "./TableUses.ts"
 
@@ -39,12 +39,6 @@ const maxLine = 64 * 1024 * 1024
 const holdMs = 5000
 /** Time between two searches for tables that are no longer needed. */
 const sweepEvery = Duration.seconds(1)
-
-/** Lifetime of a request that carries acknowledgements, whose end confirms them, so that lost ones are sent again. */
-const wordsLast = Duration.seconds(10)
-/** Before such a request is tried again: at a scheduler that admits none, and where one was cut. */
-const refusedWaitMs = 60_000
-const cutWaitMs = 1000
 
 /** The feed says what it cannot say; it is opened anew. */
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
@@ -80,14 +74,10 @@ export class TableFollower {
   private reopened = Deferred.unsafeMake<void>(FiberId.none)
   /** Completed when tables have joined. */
   private changed = Deferred.unsafeMake<void>(FiberId.none)
-  /** Completed when something is applied. */
-  private moved = Deferred.unsafeMake<void>(FiberId.none)
   /** When the latest piece of the feed came, and that with the oldest change that waits; one clock for a piece. */
   private cameAt = 0
   private waitsSince = 0
-  /** The request on which it is said what is applied, where there is one, and when the next may be opened. */
-  private words: AppliedWords | undefined
-  private wordsAfter = 0
+  private readonly acknowledgements: Acknowledgements
   private readonly unneeded = new Map<string, number>()
   private readonly pulling = new Set<string>()
   /** Tables that this process had no room for when they were last read, and in which words. */
@@ -101,6 +91,12 @@ export class TableFollower {
     this.position = parts.position
     this.isAll = this.isListed = parts.isAll
     this.feed = new TableFeed(parts.position.seq ?? 0, parts.held, isOwn)
+    const { client, registration, sspId, times } = parts
+    this.acknowledgements = new Acknowledgements(client, times.nowMs, () => ({
+      ssp_id: sspId,
+      registration,
+      seq: this.position.seq ?? 0
+    }))
   }
 
   /** Follows until it is interrupted. */
@@ -117,16 +113,7 @@ export class TableFollower {
           )
         )
       }
-      yield* Effect.forkScoped(this.acknowledging)
-      yield* Effect.forkScoped(
-        Effect.forever(
-          Effect.delay(
-            Effect.sync(() => this.words?.end()),
-            wordsLast
-          )
-        )
-      )
-      yield* Effect.addFinalizer(() => Effect.sync(() => this.closeWords()))
+      yield* Effect.forkScoped(this.acknowledgements.run)
       yield* Effect.forkScoped(Effect.forever(Effect.delay(this.sweep, sweepEvery)))
       return yield* this.connecting
     })
@@ -257,8 +244,7 @@ export class TableFollower {
       const { client, registration } = this.parts
       this.feed.opened()
       // Where the feed broke off, what was said last may not have come either.
-      this.closeWords()
-      this.acknowledge()
+      this.acknowledgements.again()
       const asked = { after, registration, tables: this.isAll ? ["*"] : tables }
       return Effect.scoped(Effect.flatMap(client.feed!(asked), (pieces) => this.following(pieces)))
     })
@@ -389,7 +375,7 @@ export class TableFollower {
       // Only a step that goes on still waits: it began behind a complete one, so with the latest piece.
       this.waitsSince = this.cameAt
       if (due.joined.length > 0) this.tell()
-      this.say()
+      this.acknowledgements.tell()
     }
     if (this.feed.isBlocked && this.feed.waitingChanges > maxPending)
       yield* this.parts.lost(
@@ -464,61 +450,6 @@ export class TableFollower {
       this.tooLarge.delete(table)
       this.feed.drop(table)
     })
-  }
-
-  /** Says what is applied: by words on one request, and where that is not open by one of its own, which is answered. */
-  private readonly acknowledging: Effect.Effect<never> = Effect.gen(this, function* () {
-    const { client } = this.parts
-    for (;;) {
-      const { moved } = this
-      if (!this.speak()) {
-        if (!(yield* Effect.isSuccess(client.applied!(this.word)))) {
-          yield* Effect.sleep(Duration.millis(2 * firstWaitMs))
-          continue
-        }
-        this.openWords()
-      }
-      yield* Deferred.await(moved)
-    }
-  })
-
-  /** Says what is applied: at once where a request for words is open, else the fiber that acknowledges does. */
-  private say(): void {
-    if (!this.speak()) this.acknowledge()
-  }
-
-  private get word(): typeof SspApplied.Type {
-    const { registration, sspId } = this.parts
-    return { ssp_id: sspId, registration, seq: this.position.seq ?? 0 }
-  }
-
-  /** False: no request for words is open. */
-  private speak(): boolean {
-    return this.words?.say(this.word) === true
-  }
-
-  private openWords(): void {
-    const { client, times } = this.parts
-    if (client.words === undefined || this.words !== undefined || times.nowMs() < this.wordsAfter) return
-    const words = client.words((how) => {
-      if (this.words !== words) return
-      this.words = undefined
-      this.wordsAfter = times.nowMs() + { refused: refusedWaitMs, cut: cutWaitMs, read: 0 }[how]
-      if (how !== "refused") this.acknowledge()
-    })
-    this.words = words
-  }
-
-  private closeWords(): void {
-    this.words?.close()
-    this.words = undefined
-    this.wordsAfter = 0
-  }
-
-  private acknowledge(): void {
-    const { moved } = this
-    this.moved = Deferred.unsafeMake<void>(FiberId.none)
-    Deferred.unsafeDone(moved, Effect.void)
   }
 
   /** Lets go of tables that have not been needed for a while. */

@@ -1,0 +1,82 @@
+/**
+ * Tells the scheduler what this SSP has applied (D61): by a line on one long request, and while none is open by a
+ * request of its own, which is answered.
+ *
+ * A line is not answered. So a long request is ended every ten seconds: its answer confirms the lines, and where it was
+ * cut instead the position is told again.
+ */
+import { Duration, Effect, type Scope } from "effect"
+import type { AppliedWords, SchedulerClientShape } from "../../ports/SchedulerClient.ts"
+import type { SspApplied } from "../../protocol/wire.ts"
+
+const endsEvery = Duration.seconds(10)
+/** Before a long request is tried again: at a scheduler that admits none, and where one was cut. */
+const refusedWaitMs = 60_000
+const cutWaitMs = 1000
+const retryAfter = Duration.millis(100)
+
+export class Acknowledgements {
+  /** Open while a position is to be told by a request of its own. */
+  private readonly owed = Effect.unsafeMakeLatch(true)
+  private words: AppliedWords | undefined
+  private wordsAfter = 0
+
+  constructor(
+    private readonly client: Pick<SchedulerClientShape, "applied" | "words">,
+    private readonly nowMs: () => number,
+    private readonly position: () => typeof SspApplied.Type
+  ) {}
+
+  /** Tells the position as it is now. */
+  readonly tell = (): void => {
+    if (!this.speak()) this.owed.unsafeOpen()
+  }
+
+  /** Tells it again by a request of its own: what was said last may not have come. */
+  again(): void {
+    this.close()
+    this.owed.unsafeOpen()
+  }
+
+  /** Carries out what is owed until it is interrupted; the long request is closed with the scope. */
+  readonly run: Effect.Effect<never, never, Scope.Scope> = Effect.gen(this, function* () {
+    yield* Effect.addFinalizer(() => Effect.sync(() => this.close()))
+    yield* Effect.forkScoped(
+      Effect.forever(
+        Effect.delay(
+          Effect.sync(() => this.words?.end()),
+          endsEvery
+        )
+      )
+    )
+    for (;;) {
+      yield* this.owed.await
+      this.owed.unsafeClose()
+      if (this.speak()) continue
+      if (yield* Effect.isSuccess(this.client.applied!(this.position()))) this.open()
+      else yield* Effect.zipLeft(Effect.sleep(retryAfter), this.owed.open)
+    }
+  })
+
+  /** False: no long request is open. */
+  private speak(): boolean {
+    return this.words?.say(this.position()) === true
+  }
+
+  private open(): void {
+    if (this.client.words === undefined || this.words !== undefined || this.nowMs() < this.wordsAfter) return
+    const words = this.client.words((how) => {
+      if (this.words !== words) return
+      this.words = undefined
+      this.wordsAfter = this.nowMs() + { refused: refusedWaitMs, cut: cutWaitMs, read: 0 }[how]
+      if (how !== "refused") this.owed.unsafeOpen()
+    })
+    this.words = words
+  }
+
+  private close(): void {
+    this.words?.close()
+    this.words = undefined
+    this.wordsAfter = 0
+  }
+}
