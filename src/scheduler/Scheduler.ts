@@ -6,7 +6,6 @@
  * `src/programs/scheduler/serve.ts` is one example.
  */
 import { Effect, Layer } from "effect"
-import { UnderWay } from "../node/http/repeatedRegistrations.ts"
 import { Audit } from "../ports/Audit.ts"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
@@ -46,7 +45,7 @@ const layerAudit = Layer.unwrapEffect(
 
 /** Routes, services and loops of a scheduler, over ports. A server and routes of your own are built on it. */
 export const layer = Layer.mergeAll(Http.layer, SspComparison.layer, IntegrityNodes.layer, SchemaFollowing.layer).pipe(
-  Layer.provide([HttpBrowsers.layerBrowsers, UnderWay.layer]),
+  Layer.provide(HttpBrowsers.layerBrowsers),
   Layer.provide(FollowedViews.layer),
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),

@@ -6,7 +6,6 @@
  * one runtime: `Layer.fresh` around each whole, its server included, never between a node and what serves its routes.
  */
 import { Effect, Layer } from "effect"
-import { UnderWay } from "../node/http/repeatedRegistrations.ts"
 import { Audit } from "../ports/Audit.ts"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
@@ -45,7 +44,7 @@ export const layerOver = Layer.mergeAll(
   Reconciling.layer,
   SchemaFollowing.layer
 ).pipe(
-  Layer.provide([HttpBrowsers.layerBrowsers, UnderWay.layer]),
+  Layer.provide(HttpBrowsers.layerBrowsers),
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(Jobs.layer),

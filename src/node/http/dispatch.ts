@@ -177,7 +177,7 @@ class Request implements Call {
       this.path = path.right
     }
     // Of faults in the body and in the query those of the body are told.
-    if (!("first" in route && route.first !== undefined) && !this.isPayloadTaken()) return
+    if (!("attempt" in route) && !this.isPayloadTaken()) return
     if (decodeQuery !== undefined) {
       if (this.found.query === undefined && noQuery !== undefined) this.urlParams = noQuery
       else {
@@ -186,13 +186,15 @@ class Request implements Call {
         this.urlParams = query.right
       }
     }
-    if ("answer" in route) return route.answer(this.call, this.reply)
-    if (route.first === undefined) return this.run()
-    route.first(this.call, this.reply, () =>
-      this.guarded(() => {
-        if (this.isPayloadTaken()) this.run()
-      })
-    )
+    if ("answer" in route) route.answer(this.call, this.reply)
+    else if ("value" in route) this.run(() => Effect.map(route.value(this.call), this.entry.written), route.isWhole)
+    else if ("response" in route) this.run(() => route.response(this.call), route.isWhole)
+    else
+      route.attempt(this.call, this.reply, (respond) =>
+        this.guarded(() => {
+          if (this.isPayloadTaken()) this.run(() => respond(this.call), route.isWhole)
+        })
+      )
   }
 
   private isPayloadTaken(): boolean {
@@ -204,17 +206,13 @@ class Request implements Call {
     return Either.isRight(payload)
   }
 
-  /** Answers by the effect of the route. */
-  private run(): void {
-    const { route } = this.entry
-    if ("answer" in route) return
-    const work: Effect.Effect<unknown, unknown, Scope.Scope> = Effect.suspend(() =>
-      "value" in route ? route.value(this.call) : route.response(this.call)
-    )
+  /** Answers by an effect. */
+  private run(respond: () => Effect.Effect<Given, unknown, Scope.Scope>, isWhole = false): void {
+    const work = Effect.suspend(respond)
     const fiber = this.around.runFork(
-      Effect.matchCauseEffect(route.isWhole === true ? Effect.uninterruptible(work) : work, {
+      Effect.matchCauseEffect(isWhole ? Effect.uninterruptible(work) : work, {
         onFailure: (cause) => Effect.sync(() => this.fail(cause)),
-        onSuccess: (value) => this.answered("value" in route ? this.entry.written(value) : (value as Given))
+        onSuccess: (given) => this.answered(given)
       }).pipe(Effect.scoped, Effect.interruptible)
     )
     fiber.addObserver((exit) => {

@@ -2,98 +2,62 @@
  * Registrations that say again what is known, which most do, since a view lives on by them (D9, D63): answered by
  * callback, and written down once where several come together.
  */
-import { Context, Effect, Layer } from "effect"
+import { Effect, type Scope } from "effect"
 import * as RepeatedRegistration from "../../core/view/repeatedRegistration.ts"
 import type { Reply } from "../../ports/Front.ts"
-import type { Call } from "./routes.ts"
+import type { Call, Given } from "./routes.ts"
 
-/** A registration that is carried out, and what waits for its end. */
-interface First {
-  readonly said: RepeatedRegistration.ParsedRegistration
+type Said = RepeatedRegistration.ParsedRegistration
+
+type Respond<C extends Call, E> = (call: C) => Effect.Effect<Given, E, Scope.Scope>
+
+/** The parts of a node that answer registrations. */
+interface Parts<C extends Call, E> {
+  readonly nowMs: () => number
+  /**
+   * Answers a registration that changes nothing, or passes the effect that does, now or later; false: there is more to
+   * do, and neither is done.
+   */
+  readonly known: (said: Said, reply: Reply, pass: (respond: Respond<C, E>) => void) => boolean
+  /** Carries a registration out. */
+  readonly register: Respond<C, E>
+}
+
+/** A registration that is carried out, and those that say the same and wait for its end. */
+interface UnderWay {
+  readonly said: Said
   readonly waiting: Set<() => void>
 }
 
-interface UnderWayShape {
-  /**
-   * Calls back when the registration is over that says the same and is carried out now; gives what stops that.
-   * Undefined: there is none.
-   */
-  readonly whenOver: (said: RepeatedRegistration.ParsedRegistration, done: () => void) => (() => void) | undefined
-  /** Answers by `known` where that gives an answer, else by `register`: one at a time of those that say the same. */
-  readonly once: <A, E, R>(
-    said: RepeatedRegistration.ParsedRegistration | undefined,
-    known: (said: RepeatedRegistration.ParsedRegistration) => Effect.Effect<A, E, R> | undefined,
-    register: Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E, R>
-}
-
 /**
- * Registrations that are carried out, by what they say. Clients that share a view repeat its registration together: the
- * first is written, and the others wait for it and are then found to change nothing (D63).
+ * The attempt of a registration route. Clients that share a view repeat its registration together: the first is carried
+ * out, and the others wait for it and are then found to change nothing (D63).
  */
-export class UnderWay extends Context.Tag("node/UnderWay")<UnderWay, UnderWayShape>() {
-  static readonly layer: Layer.Layer<UnderWay> = Layer.sync(UnderWay, () => {
-    const firsts = new Map<string, First>()
-
-    const whenOver: UnderWayShape["whenOver"] = (said, done) => {
-      const first = firsts.get(said.id)
-      if (first === undefined || !RepeatedRegistration.isRepeat(first.said, said)) return undefined
-      first.waiting.add(done)
-      return () => void first.waiting.delete(done)
-    }
-
-    const during = <A, E, R>(
-      said: RepeatedRegistration.ParsedRegistration,
-      register: Effect.Effect<A, E, R>
-    ): Effect.Effect<A, E, R> =>
-      Effect.suspend(() => {
-        const first: First = { said, waiting: new Set() }
-        firsts.set(said.id, first)
-        return Effect.ensuring(
-          register,
-          Effect.sync(() => {
-            if (firsts.get(said.id) === first) firsts.delete(said.id)
-            for (const done of first.waiting) done()
-          })
-        )
-      })
-
-    const once: UnderWayShape["once"] = (said, known, register) => {
-      if (said === undefined) return register
-      const over = Effect.async<boolean>((resume) => {
-        const abandon = whenOver(said, () => resume(Effect.succeed(true)))
-        if (abandon === undefined) resume(Effect.succeed(false))
-        else return Effect.sync(abandon)
-      })
-      const decide: typeof register = Effect.flatMap(over, (hasWaited) =>
-        hasWaited ? decide : (known(said) ?? during(said, register))
+export const attempt = <C extends Call, E>({ known, nowMs, register }: Parts<C, E>) => {
+  const underWay = new Map<string, UnderWay>()
+  const during = (said: Said, work: ReturnType<Respond<C, E>>): typeof work =>
+    Effect.suspend(() => {
+      const own: UnderWay = { said, waiting: new Set() }
+      underWay.set(said.id, own)
+      return Effect.ensuring(
+        work,
+        Effect.sync(() => {
+          if (underWay.get(said.id) === own) underWay.delete(said.id)
+          for (const decide of own.waiting) decide()
+        })
       )
-      return decide
-    }
-    return { once, whenOver }
-  })
-}
-
-/** The parts of a node that answer repeated registrations. */
-interface RepeatParts {
-  readonly nowMs: () => number
-  readonly underWay: UnderWayShape
-  /** Answers a registration that changes nothing; false: it has not, and passes neither. */
-  readonly answer: (said: RepeatedRegistration.ParsedRegistration, reply: Reply, pass: () => void) => boolean
-}
-
-/**
- * The first attempt of a registration route: most registrations only repeat what is known, to keep their view alive.
- */
-export const first =
-  ({ answer, nowMs, underWay }: RepeatParts) =>
-  ({ json }: Pick<Call, "json">, reply: Reply, pass: () => void): void => {
+    })
+  return ({ json }: Pick<Call, "json">, reply: Reply, pass: (respond: Respond<C, E>) => void): void => {
     const said = RepeatedRegistration.read(json, nowMs())
-    if (said === undefined) return pass()
+    if (said === undefined) return pass(register)
     const decide = (): void => {
-      if (!answer(said, reply, pass)) pass()
+      const other = underWay.get(said.id)
+      if (other !== undefined && RepeatedRegistration.isRepeat(other.said, said)) {
+        other.waiting.add(decide)
+        return reply.whenGone(() => other.waiting.delete(decide))
+      }
+      if (!known(said, reply, pass)) pass((call) => during(said, register(call)))
     }
-    const abandon = underWay.whenOver(said, decide)
-    if (abandon === undefined) decide()
-    else reply.whenGone(abandon)
+    decide()
   }
+}

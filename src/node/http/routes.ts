@@ -55,21 +55,29 @@ type Handler<E extends Endpoint, ApiError, A> = (
   call: CallOf<E>
 ) => Effect.Effect<A, HttpApiEndpoint.HttpApiEndpoint.Error<E> | ApiError, Scope.Scope>
 
-interface ByEffect<E extends Endpoint> {
+interface ByEffect {
   /** A client that leaves does not interrupt it. */
   readonly isWhole?: boolean
-  /** Answers by callback, or has the effect answer (`pass`): one of both, once, now or later. */
-  readonly first?: (call: Omit<CallOf<E>, "payload">, reply: Reply, pass: () => void) => void
 }
 
 /** A route whose effect returns a value, which is encoded as the contract declares. */
-interface ByValue<E extends Endpoint, ApiError> extends ByEffect<E> {
+interface ByValue<E extends Endpoint, ApiError> extends ByEffect {
   readonly value: Handler<E, ApiError, HttpApiEndpoint.HttpApiEndpoint.Success<E>>
 }
 
 /** A route whose effect returns the response itself. */
-interface ByResponse<E extends Endpoint, ApiError> extends ByEffect<E> {
+interface ByResponse<E extends Endpoint, ApiError> extends ByEffect {
   readonly response: Handler<E, ApiError, Given>
+}
+
+/** A route that answers by callback, or passes the effect that answers: one of both, once, now or later. */
+interface ByAttempt<E extends Endpoint, ApiError> extends ByEffect {
+  /** The body is JSON and not decoded yet; it is when an effect is passed. */
+  readonly attempt: (
+    call: Omit<CallOf<E>, "payload">,
+    reply: Reply,
+    pass: (respond: Handler<E, ApiError, Given>) => void
+  ) => void
 }
 
 interface ByCallback<E extends Endpoint> {
@@ -85,15 +93,20 @@ interface ByCallback<E extends Endpoint> {
 }
 
 /** A route of one endpoint. */
-type Route<E extends Endpoint, ApiError> = ByValue<E, ApiError> | ByResponse<E, ApiError> | ByCallback<E>
+type Route<E extends Endpoint, ApiError> =
+  | ByValue<E, ApiError>
+  | ByResponse<E, ApiError>
+  | ByAttempt<E, ApiError>
+  | ByCallback<E>
 
 /** A call of any endpoint. */
 export type AnyCall = CallOf<Endpoint>
 
 /** A route of any endpoint, as the dispatcher looks at it: its types were checked where it was given. */
 export type AnyRoute =
-  | (ByEffect<Endpoint> & { readonly value: Handler<Endpoint, unknown, unknown> })
+  | (ByEffect & { readonly value: Handler<Endpoint, unknown, unknown> })
   | ByResponse<Endpoint, unknown>
+  | ByAttempt<Endpoint, unknown>
   | ByCallback<Endpoint>
 
 /** Routes of all groups, by group and name of the endpoint. */

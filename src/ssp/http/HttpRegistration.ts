@@ -3,7 +3,6 @@
  * cannot word well.
  */
 import { Effect, Either, Exit } from "effect"
-import * as RepeatedRegistration from "../../core/view/repeatedRegistration.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
 import * as Answers from "../../node/http/answers.ts"
 import * as Repeated from "../../node/http/repeatedRegistrations.ts"
@@ -53,45 +52,52 @@ export const make = Effect.gen(function* () {
   const views = yield* Views
   const types = yield* DeclaredTypes
   const { assignments } = yield* Lifecycle
-  const underWay = yield* Repeated.UnderWay
   const clock = yield* Effect.clock
   const audited = yield* Audit.make
   const warned = yield* cautioned
   const nowMs = () => clock.unsafeCurrentTimeMillis()
-  const registered = (call: RegisterCall) => {
-    const { payload } = call
-    const now = nowMs()
-    const register = audited(
+  const registered = (call: RegisterCall) =>
+    audited(
       call,
-      payload.id
-    )(Effect.flatMap(read(payload, now), (registration) => mapped(assignments.register(views, registration))))
-    const known = (again: RepeatedRegistration.ParsedRegistration) =>
-      views.isKnown(again) ? Effect.orElse(views.read(payload.id, undefined), () => register) : undefined
-    return underWay.once(RepeatedRegistration.read(payload, now), known, register)
-  }
+      call.payload.id
+    )(Effect.flatMap(read(call.payload, nowMs()), (registration) => mapped(assignments.register(views, registration))))
+  const answered = (answer: (call: RegisterCall) => ReturnType<typeof registered>) => (call: RegisterCall) =>
+    Effect.flatMap(answer(call), (given) =>
+      Effect.map(views.written(warned(call.payload.id, given), call.caller.sees), (pieces) => ({
+        status: 200,
+        headers: {},
+        pieces
+      }))
+    )
   return {
     isWhole: true,
-    first: Repeated.first({
+    attempt: Repeated.attempt({
       nowMs,
-      underWay,
-      answer: (said, reply, pass) => {
-        if (!views.isKnown(said) || types.cautions(views.tablesOf(said.id)).length > 0) return false
+      known: (said, reply, pass) => {
+        if (!views.isKnown(said)) return false
+        // Its rows as this caller sees them, with what there is to warn of.
+        const answer = () =>
+          pass(
+            answered((call) =>
+              // It may be another view since the look began.
+              views.isKnown(said)
+                ? Effect.orElse(views.read(said.id, undefined), () => registered(call))
+                : registered(call)
+            )
+          )
+        if (types.cautions(views.tablesOf(said.id)).length > 0) {
+          answer()
+          return true
+        }
         const abandon = views.look(said.id, { format: undefined, ifNoneMatch: undefined, sees: "kinds" }, (looked) => {
           // The answer about rows that are left out depends on the caller.
-          if (Exit.isFailure(looked) || looked.value.tag === undefined) pass()
+          if (Exit.isFailure(looked) || looked.value.tag === undefined) answer()
           else reply.send({ status: 200, headers: {}, pieces: looked.value.pieces ?? [] })
         })
         if (abandon !== undefined) reply.whenGone(abandon)
         return true
-      }
-    }),
-    response: (call: RegisterCall) =>
-      Effect.flatMap(registered(call), (answer) =>
-        Effect.map(views.written(warned(call.payload.id, answer), call.caller.sees), (pieces) => ({
-          status: 200,
-          headers: {},
-          pieces
-        }))
-      )
+      },
+      register: answered(registered)
+    })
   }
 })

@@ -1,39 +1,64 @@
 /** Registrations of one view that come together: one is carried out for all that say the same (D63). */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber } from "effect"
-import type { ParsedRegistration } from "../../../src/core/view/repeatedRegistration.ts"
-import { UnderWay } from "../../../src/node/http/repeatedRegistrations.ts"
+import { Deferred, Effect, Exit } from "effect"
+import { attempt } from "../../../src/node/http/repeatedRegistrations.ts"
+import type { Call } from "../../../src/node/http/routes.ts"
+import type { Reply } from "../../../src/ports/Front.ts"
 
-const said = (more: Partial<ParsedRegistration> = {}): ParsedRegistration => ({
+const body = (more: object = {}) => ({
   id: "posts",
   surql: "SELECT * FROM post",
   clientId: "a",
-  params: "null",
-  format: "",
-  ttlMs: 60_000,
-  lastActiveAtMs: 1_000,
+  ttl: "1m",
+  lastActiveAt: "2026-01-01T00:00:00Z",
   ...more
 })
 
+const call = (json: object) => ({ json }) as Call
+
 /** A node that knows the registration that it carried out last, each when the test lets it. */
-const node = Effect.gen(function* () {
-  const underWay = yield* UnderWay
+const node = () => {
   const begun: Array<Deferred.Deferred<void, string>> = []
-  let known: ParsedRegistration | undefined
-  const ask = (asked: ParsedRegistration) =>
-    underWay.once(
-      asked,
-      (again) => (again.surql === known?.surql ? Effect.succeed("known") : undefined),
+  const answers: Array<string> = []
+  let known: string | undefined
+  const first = attempt<Call, string>({
+    nowMs: () => 0,
+    known: ({ surql }, reply) => {
+      const isKnown = surql === known
+      if (isKnown) reply.send({ status: 200, body: "known" })
+      return isKnown
+    },
+    register: ({ json }) =>
       Effect.gen(function* () {
         const end = yield* Deferred.make<void, string>()
         begun.push(end)
         yield* Deferred.await(end)
-        known = asked
-        return "written"
+        known = (json as ReturnType<typeof body>).surql
+        return { status: 200, body: "written" }
       })
-    )
-  return { ask, begun, underWay }
-}).pipe(Effect.provide(UnderWay.layer))
+  })
+  /** Answers what makes the client leave. */
+  const ask = (json: object): (() => void) => {
+    let gone = () => {}
+    const reply = {
+      send: (answer) => void answers.push("body" in answer ? answer.body : ""),
+      whenGone: (abandon) => {
+        gone = abandon
+      }
+    } as Reply
+    first(call(json), reply, (respond) => {
+      const fiber = Effect.runFork(Effect.scoped(respond(call(json))))
+      gone = () => fiber.unsafeInterruptAsFork(fiber.id())
+      fiber.addObserver((exit) =>
+        reply.send(
+          Exit.isSuccess(exit) ? (exit.value as { status: 200; body: string }) : { status: 500, body: "failed" }
+        )
+      )
+    })
+    return () => gone()
+  }
+  return { answers, ask, begun }
+}
 
 const many = 16
 
@@ -43,15 +68,13 @@ const settle = Effect.repeatN(Effect.yieldNow(), 50)
 describe("registrations that come together", () => {
   it.effect("are written once, and each is answered after that", () =>
     Effect.gen(function* () {
-      const { ask, begun } = yield* node
-      const fibers = yield* Effect.forEach(Array(many).keys(), (n) =>
-        Effect.fork(ask(said({ lastActiveAtMs: 1_000 + n })))
-      )
+      const { answers, ask, begun } = node()
+      for (let n = 0; n < many; n++) ask(body({ lastActiveAt: new Date(Date.UTC(2026, 0) + n).toISOString() }))
       yield* settle
       assert.strictEqual(begun.length, 1)
-      assert.isTrue(fibers.every((fiber) => fiber.unsafePoll() === null))
+      assert.deepStrictEqual(answers, [])
       yield* Deferred.succeed(begun[0]!, undefined)
-      const answers = yield* Fiber.join(Fiber.all(fibers))
+      yield* settle
       assert.deepStrictEqual(answers.toSorted(), [...Array(many - 1).fill("known"), "written"])
       assert.strictEqual(begun.length, 1)
     })
@@ -59,47 +82,52 @@ describe("registrations that come together", () => {
 
   it.effect("are each carried out where they say something else, or are active too much later", () =>
     Effect.gen(function* () {
-      const { ask, begun } = yield* node
-      const others = [said(), said({ surql: "SELECT * FROM user" }), said({ id: "users" }), said({ ttlMs: 1 })]
-      for (const other of [...others, said({ lastActiveAtMs: 2_001 })]) yield* Effect.fork(ask(other))
+      const { ask, begun } = node()
+      const others = [{}, { surql: "SELECT * FROM user" }, { id: "users" }, { ttl: "2m" }, { clientId: "b" }]
+      for (const other of [...others, { lastActiveAt: "2026-01-01T00:00:02Z" }]) ask(body(other))
       yield* settle
-      assert.strictEqual(begun.length, 5)
+      assert.strictEqual(begun.length, 6)
+    })
+  )
+
+  it.effect("are each carried out where they are no plain registrations", () =>
+    Effect.gen(function* () {
+      const { ask, begun } = node()
+      for (let n = 0; n < 2; n++) ask(body({ assignment: 1 }))
+      yield* settle
+      assert.strictEqual(begun.length, 2)
     })
   )
 
   it.effect("go on one by one where the first fails or its client leaves", () =>
     Effect.gen(function* () {
-      const { ask, begun } = yield* node
-      const [first, second, third, ...rest] = yield* Effect.forEach(Array(many).keys(), () => Effect.fork(ask(said())))
+      const { answers, ask, begun } = node()
+      const [, leave] = Array.from({ length: many }, () => ask(body()))
       yield* settle
       yield* Deferred.fail(begun[0]!, "no disk")
       yield* settle
-      assert.isTrue(Exit.isFailure(yield* Fiber.await(first!)))
+      assert.deepStrictEqual(answers, ["failed"])
       assert.strictEqual(begun.length, 2)
-      yield* Fiber.interrupt(second!)
+      leave!()
       yield* settle
       assert.strictEqual(begun.length, 3)
       yield* Deferred.succeed(begun[2]!, undefined)
-      assert.strictEqual(yield* Fiber.join(third!), "written")
-      assert.deepStrictEqual(new Set(yield* Fiber.join(Fiber.all(rest))), new Set(["known"]))
+      yield* settle
+      assert.deepStrictEqual(answers.slice(2).toSorted(), [...Array(many - 3).fill("known"), "written"])
     })
   )
 
-  it.effect("that are answered by callback wait too, and one whose client leaves is not called", () =>
+  it.effect("are not carried out for a client that has left while it waited", () =>
     Effect.gen(function* () {
-      const { ask, begun, underWay } = yield* node
-      assert.isUndefined(underWay.whenOver(said(), () => assert.fail("nothing is under way")))
-      const first = yield* Effect.fork(ask(said()))
+      const { answers, ask, begun } = node()
+      ask(body())
+      const leave = ask(body())
       yield* settle
-      const called: Array<string> = []
-      underWay.whenOver(said(), () => called.push("stayed"))
-      underWay.whenOver(said(), () => called.push("left"))?.()
-      assert.isUndefined(underWay.whenOver(said({ clientId: "b" }), () => called.push("another")))
-      assert.deepStrictEqual(called, [])
-      yield* Deferred.succeed(begun[0]!, undefined)
-      yield* Fiber.join(first)
-      assert.deepStrictEqual(called, ["stayed"])
-      assert.isUndefined(underWay.whenOver(said(), () => called.push("late")))
+      leave()
+      yield* Deferred.fail(begun[0]!, "no disk")
+      yield* settle
+      assert.strictEqual(begun.length, 1)
+      assert.deepStrictEqual(answers, ["failed"])
     })
   )
 })
