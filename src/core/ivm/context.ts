@@ -1,5 +1,5 @@
 /**
- * What a view is made of, and what the engine lends it.
+ * The state that defines a view, and the engine services that every view uses.
  */
 import type { Failure } from "../surql/evaluate/failure.ts"
 import type { Scope } from "../surql/evaluate/scope.ts"
@@ -20,86 +20,89 @@ import type { Read, Reader, ReaderRow, ReadResult } from "./view/dependencies.ts
 import type { TrackedSource } from "./view/source.ts"
 import type { WorkCounters } from "./workCounters.ts"
 
-/** The maintained result of a subquery, as the row around it uses it. */
+/** The maintained result of a subquery, as its parent row uses it. */
 interface MaintainedChild extends ChildResult, ReadResult {
-  /** Why it fails as a whole; undefined where it does not. */
+  /** Why the whole result fails; undefined if it does not. */
   readonly failure: () => Failure | undefined
 }
 
 /** A page that a step may have changed. */
 export interface Page {
   readonly stratum: number
-  /** Brings it up to date. */
+  /** Brings the page up to date. */
   readonly turn: (turn: Turn) => void
 }
 
-/** What a step has touched of one page. */
+/** The records of one page that a step has touched. */
 export interface Turn {
   readonly page: Page
   readonly slots: Array<RecordSlot>
-  /** Where the first of them was and is in the index; {@link inPlace} where it stayed. */
+  /** Place of the first of these records in the index before the step; {@link inPlace} if the record did not move. */
   readonly from: Place | undefined
   readonly to: Place | undefined
 }
 
-/** A view as it is told of a row again that one change had no steps left for. */
+/** A view with rows that one change had no evaluation steps left for. */
 export interface Indebted {
   readonly stratum: number
   /** Brings the row up to date. */
   settleDebt(slot: RecordSlot): void
 }
 
-/** What the engine lends a view, which is of type `V`. */
+/** Engine services for views of type `V`. */
 export interface EngineContext<V = never> {
   readonly store: Store
-  /** Scopes that note what is read; one evaluation at a time. */
+  /** Makes the scopes of evaluations and notes what an evaluation reads; one evaluation at a time. */
   readonly source: TrackedSource
   readonly counters: WorkCounters
-  /** Told of each evaluation before it begins. */
+  /** Notes for the watchdog which view is evaluated. */
   readonly evaluating: Evaluating
   readonly moves: StepLog
-  /** What rows of all views keep of their own. */
+  /** Bytes that rows of all views hold beside their records. */
   readonly kept: KeptBytes
   readonly failing: FailingViews
-  /** Why the results of a subquery cannot be maintained; undefined where they are. */
+  /** Why the results of a subquery cannot be maintained; undefined if they are. */
   readonly declined: (query: ChildField["query"]) => string | undefined
   /**
-   * Which child of a row these results are, known by their shape alone: the row need not be looked at. Undefined where
-   * it must.
+   * Position of a child among the subqueries of `shape`, if its shape alone tells; undefined if the row has to be
+   * asked.
    */
   readonly childAt: (shape: Shape, child: Shape) => number | undefined
-  /** The maintained result of a subquery for the row in scope; undefined where it has to be run. */
+  /** The maintained result of a subquery for the row in scope; undefined if the subquery has to be run. */
   readonly resultOf: (query: ChildField["query"], scope: Scope) => MaintainedChild | undefined
-  /** Replaces what a row of this reader has read. */
+  /** Replaces the noted reads of a reader's row. */
   readonly watch: (reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>) => void
-  /** Whether a row of this reader has read anything. */
+  /** Whether any row of this reader has noted reads. */
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
-  /** Told of a row that one change had no steps left for: later ones evaluate it again. */
+  /** Notes a row that one change had no steps left for: a later step evaluates it again. */
   readonly owe: (view: Indebted, slot: RecordSlot) => void
-  /** Called when a step first changes this view. */
+  /** Called when a step first changes the view. */
   readonly dirty: (view: V) => void
-  /** Called when a step first touches a page, which is turned to when its stratum is due. Answers where it is noted. */
+  /**
+   * Called when a step first touches a page. The page is updated when its stratum is due. Answers the position of the
+   * note.
+   */
   readonly turnTo: (turn: Turn) => number
-  /** What it has been told of the page. */
+  /** The note at this position. */
   readonly turnAt: (place: number) => Turn
-  /** How many records the step that runs now writes. */
+  /** How many records the current step writes. */
   readonly writes: () => number
-  /** A record as it was before the step that runs now. */
+  /** A record as it was before the current step. */
   readonly docBefore: (slot: RecordSlot) => Obj | undefined
-  /** The number of the step that runs now. */
+  /** Number of the current step. */
   readonly step: () => number
 }
 
-/** What makes a view the one it is. */
+/** Everything that a view is made from. Two views with equal keys are the same view. */
 export interface ViewSpec {
   readonly key: string
   readonly shape: Shape
   readonly params: Params
   readonly bounds: Bounds
-  /** Undefined for the one whole table of the shape. */
+  /** Undefined if the view reads the whole table of its shape. */
   readonly boundSources: BoundSources | undefined
   readonly failsAsWhole: boolean
   readonly generation: number
-  /** It is shown the rows of its page only, and has no window of its own. */
+  /** The view holds only the rows of its page, without a window of all matching rows. */
   readonly paged: boolean
 }

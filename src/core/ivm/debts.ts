@@ -1,6 +1,6 @@
 /**
- * Rows, and queries that are run whole, that a step had no steps of evaluation left for: each later step evaluates as
- * many of them as it has room for.
+ * Rows and recomputed queries that a step had no evaluation steps left for: each later step evaluates as many of them
+ * as its limit allows.
  */
 import { addTo, append } from "../multimap.ts"
 import type { Indebted } from "./context.ts"
@@ -17,7 +17,7 @@ const none: Rows = new Map()
 
 export class Debts {
   private rows: Rows = new Map()
-  /** Those that the running step settles. */
+  /** Rows that the current step evaluates. */
   private due: Rows = none
   private readonly runs = new Set<RecomputedView>()
   private readonly source: TrackedSource
@@ -33,7 +33,7 @@ export class Debts {
     addTo(this.rows, view, slot)
   }
 
-  /** A step begins. */
+  /** Begins a step. */
   begin(): void {
     this.source.bind(true)
     if (this.rows.size === 0) return
@@ -41,7 +41,7 @@ export class Debts {
     this.rows = new Map()
   }
 
-  /** Evaluates the rows of one stratum, or goes on owing them. */
+  /** Evaluates the due rows of one stratum; without steps left they stay noted. */
   settle(stratum: number): void {
     if (this.due === none) return
     for (const [view, slots] of this.due)
@@ -52,7 +52,7 @@ export class Debts {
         }
   }
 
-  /** Runs the queries again that writes concern, and those that are owed a run. */
+  /** Runs the recomputed queries whose tables were written, and the ones that an earlier step could not run. */
   runAgain(recomputed: RecomputedViews, writes: ReadonlyArray<Write>, told: Told): Told {
     let touched = told
     const due = new Set([...recomputed.of(writes.map((write) => write.id.table)), ...this.runs])

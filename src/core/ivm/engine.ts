@@ -71,16 +71,16 @@ export class Engine {
   private readonly around: EngineContext<ResultView>
   private readonly evaluating: Evaluating
   private dirty: Array<ResultView> | undefined = undefined
-  /** What the running step still has to do; empty between steps. */
+  /** Work left in the current step; empty between steps. */
   private readonly dirtyRows = new DirtyRows()
   private relistings: Relists = []
   private readonly debts: Debts
   private readonly turns: Array<Turn> = []
-  /** That of the releases. */
+  /** The list of idle views that `releases` works through. */
   private readonly idle: Releases["idle"]
   private highestStratum = 0
   private steps = 0
-  /** Of the step that runs. */
+  /** Records that the current step writes. */
   private writes = 0
   private readonly written = new Written()
 
@@ -124,7 +124,7 @@ export class Engine {
     this.sources = new RowSources(this.around, this.sharing, this.held, this.releases, this.recomputed, this.debts)
   }
 
-  /** What these changes would do; nothing is touched. */
+  /** The writes that these changes lead to; changes nothing. */
   plan(changes: ReadonlyArray<Change>): ReadonlyArray<Write | undefined> {
     return this.store.plan(changes)
   }
@@ -145,24 +145,24 @@ export class Engine {
     this.store.apply({ id, slot, before: slot.doc, after: doc, version })
   }
 
-  /** The same of a table that no view reads: what there may be of indexes over it moves along. */
+  /** Loads a record of a table that no view reads; indexes over the table, if there are any, are updated. */
   bring(id: RecordId, version: number, doc: Obj): void {
     const slot = this.store.slotOf(id)
     this.move({ id, slot, before: slot.doc, after: doc, version })
   }
 
   /**
-   * The view for a query and its parameters, made and filled when it is not there yet, at the generation given then.
-   * Each call needs one {@link release}. Refuses what a live view cannot be, with the offset in the query text.
+   * The view for a query and its parameters, made and filled (at the given generation) if it is missing. Each call
+   * needs one {@link release}. Refuses a query that cannot be a live view, with the offset in its text.
    */
   acquire(select: Select, params: Params, generation = 1): Either.Either<View, Refused> {
     return drain(this.acquireSliced(select, params, generation))
   }
 
   /**
-   * {@link acquire} in slices of a few hundred rows; changes may be applied between. Ended early, it leaves nothing
-   * behind. `watchSlot`: of the view it is for (`Evaluating`), given back with it, or when another shows the same.
-   * `needsRoom`: ends at the first row without room ({@link noRoomFor}), with a view that is to be released.
+   * {@link acquire} in slices of a few hundred rows; changes may be applied between them. An abandoned one leaves
+   * nothing behind. `watchSlot`: the view's watchdog slot (`Evaluating`), freed with the view, or at once if an equal
+   * view exists. `needsRoom`: ends at the first row without room ({@link noRoomFor}), with a view to be released.
    */
   *acquireSliced(
     select: Select,
@@ -197,7 +197,7 @@ export class Engine {
         this.releases.fillOn()
         if (needsRoom && this.keptBytes.refused > refused && this.noRoomFor(made.view) !== undefined) break
         if (made.isFilling) yield
-        // Everything has been cleared meanwhile.
+        // `clear` was called in the pause.
         if (this.held.get(key) !== made) return yield* this.acquireSliced(select, params, generation, noSlot, needsRoom)
       }
       finished = true
@@ -222,7 +222,7 @@ export class Engine {
     this.releases.tidy()
   }
 
-  /** Forgets all records and views; what fills meanwhile has to begin again. */
+  /** Forgets all records and views; fills that are under way begin again. */
   clear(): void {
     for (const view of this.held.views()) this.evaluating.close(view.ownSlot)
     this.held.clear()
@@ -237,18 +237,18 @@ export class Engine {
     this.highestStratum = 0
     this.keptBytes.used = 0
     this.debts.clear()
-    // What the last step and the last evaluation came by.
+    // The log and the reads of the last step would keep what they refer to.
     this.around.moves.clear()
     this.source.scope({}, {}, undefined)
     this.store.clear()
   }
 
-  /** Steps that evaluations of rows have taken so far. */
+  /** Evaluation steps of rows so far. */
   get spent(): number {
     return this.source.spent
   }
 
-  /** Why rows of this view are left out for want of room beside those of all views; undefined where none are. */
+  /** Why rows of this view are left out for want of memory; undefined if none are. */
   noRoomFor(view: View): string | undefined {
     const { reason, refused } = this.keptBytes
     return refused > 0 && view.errors().some((error) => error.failure.reason.startsWith(reason)) ? reason : undefined
@@ -259,7 +259,7 @@ export class Engine {
     return shapesOf(this.kept.views)
   }
 
-  /** What it holds, to be counted: a pass over the views. */
+  /** The structures to be counted (`holdings.ts`); walks all views. */
   get kept(): Kept {
     return {
       indexes: this.indexes,
@@ -277,15 +277,15 @@ export class Engine {
     this.written.all = writes
     this.around.moves.clear()
     this.debts.begin()
-    // By index: lists that are empty are of another kind to V8, and over several kinds it makes an iterator for each
+    // Loops by index: V8 gives empty lists another kind, and `for of` over several kinds makes an iterator for each
     // loop.
     for (let i = 0; i < writes.length; i++) this.move(writes[i]!)
     const { relistings, dirtyRows } = this
     if (!this.dependencies.empty) for (const write of writes) dirtyRows.collect(write, this.dependencies, this.store)
     let touched: Told
     for (let stratum = 0; stratum <= this.highestStratum; stratum++) {
-      // A view filed anew is not found by what a changed row was: it lets the row go, and is shown it where it is found
-      // now.
+      // A refiled view is not found under its old keys: it drops the rows found there and looks at the rows under its
+      // new keys.
       if (relistings.length > 0)
         for (const { view } of relistings) if (view.stratum === stratum) for (const { slot } of writes) view.letGo(slot)
       for (let i = 0; i < writes.length; i++) this.route(writes[i]!, stratum)
@@ -296,7 +296,7 @@ export class Engine {
       touched = this.settle(relistings, touched)
     }
     dirtyRows.clear()
-    // One by one: to set a length is a call into the runtime.
+    // Pops one by one: setting `length` is a call into the runtime.
     while (this.turns.length > 0) this.turns.pop()
     if (relistings.length > 0) this.relistings = []
     if (!this.recomputed.empty) touched = this.debts.runAgain(this.recomputed, writes, touched)
@@ -314,7 +314,7 @@ export class Engine {
 
   private move(write: Write): void {
     const { after, before, slot, version } = write
-    // Deleted and made again in one step, under a version given twice.
+    // The record was deleted and made again in one step, and both states have the same version.
     if (before !== undefined && after !== undefined && version === slot.version) slot.outdate()
     this.store.write(write)
   }
@@ -324,7 +324,7 @@ export class Engine {
     for (let i = 0; i < routers.length; i++) if (routers[i]!.shape.stratum === stratum) routers[i]!.route(write)
   }
 
-  /** Ends the step for the views that moved: their net delta, and word to the rows that hold them. */
+  /** Ends the step for the views that changed: nets their deltas and tells the rows that show them. */
   private settle(relistings: Relists, told: Told): Told {
     const { dirty } = this
     if (dirty === undefined) return told
@@ -347,11 +347,11 @@ export class Engine {
       if (view.uses > 0) touched = append(touched, new ViewChange(view, delta))
       if (view.sharers !== undefined) touched = tellSharers(view.sharers, delta, before!, touched)
     }
-    // Groups over the rows of a view are settled behind it.
+    // Groups over the rows of a view are settled after that view.
     return this.settle(relistings, touched)
   }
 
-  /** The maintained result of a subquery for the row in scope, made when it is not there yet. */
+  /** The maintained result of a subquery for the row in scope; a missing one is made. */
   private resultOf(query: Select, scope: Scope): IncrementalView | undefined {
     const lifted = this.queries.subquery(query)
     const params = "reason" in lifted ? undefined : lifted.params(scope)
@@ -370,14 +370,14 @@ export class Engine {
           this.make(query, lifted.select, params, { key, text, generation: 1, failsAsWhole: true, list, watchSlot })
         if ("reason" in made) return undefined
         while (made.isFilling) made.fillOn()
-        // A row that fails before it has read the result leaves it without a reader.
+        // A row that fails before it has read the result leaves the result without a reader.
         this.idle.push(made.view)
         return made.view as IncrementalView
       })
     )
   }
 
-  /** The list a query is filed by; undefined for a query without. */
+  /** The subquery list that a query is filed by; undefined for a query without one. */
   private listOf({ list }: LiftedOnce, scope: Scope): List<IncrementalView> | undefined {
     if (list === undefined) return undefined
     const result = this.resultOf(list.query, scope)
@@ -435,7 +435,7 @@ export class Engine {
     return held
   }
 
-  /** A view that is made to lend its rows and for no other end. */
+  /** A view that exists only to lend its rows to others. */
   private lenderFor({ names, select, text }: MembersPlan, given: Params): IncrementalView | undefined {
     const params: Record<string, Value> = {}
     for (const name of names) setField(params, name, field(given, name))
@@ -480,7 +480,7 @@ export class Engine {
     return router
   }
 
-  /** Lets a view go that no view holds, no row shows and no other is filed by. */
+  /** Removes a view that no caller holds, no row shows and no other view is filed by. */
   private drop(given: View): void {
     const held = this.held.of(given)
     if (held === undefined) return
@@ -494,7 +494,7 @@ export class Engine {
     view.uses = -1
     held.leave()
     if (router !== undefined) this.dropUnusedRouter(router)
-    // What the last step and the last evaluation came by.
+    // The log and the reads of the last step would keep what they refer to.
     this.around.moves.clear()
     this.source.scope({}, {}, undefined)
   }
@@ -508,9 +508,9 @@ export class Engine {
 
 const none: ReadonlyArray<never> = []
 
-/** What tells apart equal queries that are filed by the values of a subquery: the arguments of that. */
+/** Tells apart equal queries that are filed by the values of different subqueries, by the arguments of the subquery. */
 const resultKey = (list: List<IncrementalView> | undefined): string =>
   list === undefined ? "" : `\u0001${list.result.key}`
 
-/** Views that no caller has asked for: others show their rows. */
+/** Key prefix of views that no caller asked for: other views show their rows. */
 const lenderPrefix = "\u0002"

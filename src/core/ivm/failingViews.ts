@@ -1,13 +1,13 @@
 /**
  * The views that leave rows out, so that a reader of failures looks at these and at no others.
  *
- * A view is added when a row, a group or the whole of it begins to fail, and a view with groups when it is filled.
- * Whether it fails is seen when the views are walked: a view that does not is forgotten then. Cost: nothing while
- * nothing fails; a walk looks at the views that fail, and once at those that were added and do not.
+ * A view is added when a row, a group or the whole of it begins to fail, and a view with groups when it is filled. The
+ * walk itself sees which views still fail, and forgets the others. Cost: nothing while nothing fails; a walk looks at
+ * the views that fail, and once at those that were added and do not.
  */
 import type { View } from "./view/view.ts"
 
-/** A view with those that have their rows, and their failures, from it. */
+/** A view, with the views that show its rows and so its failures. */
 type Failing = View & { readonly sharers?: ReadonlySet<View> | undefined }
 
 export class FailingViews {

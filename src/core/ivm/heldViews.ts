@@ -1,8 +1,8 @@
 /**
- * The views there are, and what the engine keeps beside each of them.
+ * The views of an engine, and the engine's own notes on each of them.
  *
  * Results of subqueries are found by the text of their shape and then by their arguments: rows ask for them all the
- * time, and a text that is put together of both would have to be hashed each time.
+ * time, and a text put together of both would have to be hashed each time.
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
 import type { Evaluating } from "./evaluating.ts"
@@ -12,15 +12,15 @@ import type { IncrementalView } from "./view/incrementalView.ts"
 import type { RowSource } from "./view/rowSource.ts"
 import type { View } from "./view/view.ts"
 
-/** A view as the engine keeps it. */
+/** A view with the engine's notes on it. */
 interface HeldView extends View {
-  /** How many callers hold it; -1: it was let go, and only what it had read finds it. */
+  /** How many callers hold the view; -1: it was released, and only its former reads still lead to it. */
   uses: number
-  /** Bytes that its rows keep of their own. */
+  /** Bytes that its rows hold beside their records. */
   kept: number
-  /** Rows or other views need it, also where no caller holds it. */
+  /** Rows or other views need the view, even if no caller holds it. */
   readonly isNeeded: boolean
-  /** The watchdog's slot that is given back with it; `noSlot` where that is another view's. */
+  /** The watchdog's slot that is freed with the view; `noSlot` if the slot belongs to another view. */
   readonly ownSlot: number
 }
 
@@ -28,9 +28,9 @@ interface HeldView extends View {
 export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefined = ViewRouter | undefined> {
   readonly view: V
   readonly router: R
-  /** Takes the view out of the followers of its list. */
+  /** Removes the view from the followers of its subquery list. */
   unfollow: (() => void) | undefined = undefined
-  /** What is made before the first fill, which would make it in one turn: the index of edges. */
+  /** Work to do before the first fill, in slices: building the index of edges, which the fill would do in one turn. */
   before: Slices<void> | undefined = undefined
   private readonly source: RowSource<V, R>
   private readonly evaluating: Evaluating
@@ -43,13 +43,13 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
     this.evaluating = evaluating
   }
 
-  /** Changes reach it from here on, and its first fill begins; see {@link RowSource}. */
+  /** Lets changes reach the view and begins its first fill; see {@link RowSource}. */
   begin(isWaitedFor: boolean): void {
     this.source.enlist(this.view, this.router)
     this.filling = this.source.fill(this.view, this.router, isWaitedFor)
   }
 
-  /** The first fill goes on. */
+  /** The first fill is under way. */
   get isFilling(): boolean {
     return this.filling !== undefined
   }
@@ -67,9 +67,9 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
 }
 
 export class HeldViews {
-  /** Views that callers hold, and those that are made to lend. */
+  /** Views that callers hold, and views that exist to lend their rows, by key. */
   private readonly byKey = new Map<string, Held>()
-  /** By the text of their shape, then by their keys. */
+  /** Results of subqueries, by the text of their shape and then by key. */
   private readonly results = new Map<string, Map<string, Held>>()
   readonly failing = new FailingViews()
 
@@ -77,12 +77,12 @@ export class HeldViews {
     return this.byKey.get(key)
   }
 
-  /** The result of a subquery of this shape with these arguments. */
+  /** The result of the subquery with this shape and these arguments. */
   result(shape: string, key: string): Held | undefined {
     return this.results.get(shape)?.get(key)
   }
 
-  /** Undefined for a view that was let go. */
+  /** The entry of a view; undefined after its release. */
   of(view: View): Held | undefined {
     const held = isResult(view) ? this.result(view.shape, view.key) : this.byKey.get(view.key)
     return held?.view === view ? held : undefined
@@ -122,5 +122,5 @@ export class HeldViews {
   }
 }
 
-/** Results of subqueries fail where views leave rows out, so they are views of their own. */
+/** The result of a subquery is a view of its own: it fails as a whole where a view leaves rows out. */
 const isResult = (view: View): view is IncrementalView => (view as Partial<IncrementalView>).failsAsWhole === true

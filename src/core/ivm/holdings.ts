@@ -1,8 +1,8 @@
 /**
- * How much an engine holds for its views: counted where it lies, so that nothing is forgotten.
+ * How much an engine holds for its views, counted in the structures themselves.
  *
- * Why: what a view leaves behind is no fault that any result shows; it is seen in these figures and in the memory.
- * Those that take a pass over every record are for tests; {@link Figures} are a pass over the views.
+ * Why: a view that leaves something behind changes no result; only these figures and the memory show it. The counts
+ * that walk every record are for tests; {@link Figures} walk the views only.
  */
 import type { OrderedIndexes } from "./index/orderedIndexes.ts"
 import type { SecondaryIndexes } from "./index/secondaryIndexes.ts"
@@ -11,30 +11,27 @@ import type { Store } from "./store/store.ts"
 import type { Dependencies } from "./view/dependencies.ts"
 import type { View } from "./view/view.ts"
 
-/** What operators see. */
+/** The figures that operators see. */
 export interface Figures {
-  /**
-   * Views and results of subqueries that are kept up to date, equal ones once, and those let go of which something is
-   * left.
-   */
+  /** Maintained views and results of subqueries, equal ones once, and released ones that still hold something. */
   readonly instances: number
-  /** Rows these hold of records. */
+  /** Rows that records hold of these views. */
   readonly heldRows: number
-  /** Deleted records that are remembered by their versions. */
+  /** Deleted records whose version is remembered. */
   readonly tombstones: number
 }
 
-/** What tests count: every structure gone through. */
+/** The figures that tests use: they walk every structure. */
 interface Holdings extends Figures {
-  /** What is filed in the secondary indexes, ordered ones too. */
+  /** Entries of the secondary and the ordered indexes. */
   readonly indexEntries: number
-  /** Rows that have read something beside themselves. */
+  /** Rows with noted reads. */
   readonly readingRows: number
-  /** Views let go of which something is left. */
+  /** Released views that still hold something. */
   readonly departing: number
 }
 
-/** Where it lies. */
+/** The structures that are counted. */
 export interface Kept {
   readonly views: ReadonlyArray<View & { readonly matches?: number }>
   readonly indexes: SecondaryIndexes
@@ -50,7 +47,7 @@ export const figuresOf = ({ views, releases, store }: Kept): Figures => ({
   tombstones: store.tombstones
 })
 
-/** A pass over all records, deleted ones too. */
+/** Counts everything; walks all records, deleted ones too. */
 export const holdingsOf = (held: Kept): Holdings => ({
   instances: held.views.length + held.releases.size,
   heldRows: held.store.holdings(),
@@ -60,7 +57,7 @@ export const holdingsOf = (held: Kept): Holdings => ({
   departing: held.releases.size
 })
 
-/** The shapes in use and how many views each has. */
+/** The shapes in use, with the number of views of each. */
 export const shapesOf = (
   views: Iterable<View>
 ): ReadonlyArray<{ readonly shape: string; readonly instances: number }> => {

@@ -1,10 +1,10 @@
 /**
- * What rows of all views keep that is not their records', in bytes: sort values that are computed, pieces of SPLIT,
- * what rows bring to groups, rows of groups, results of queries that are run whole.
+ * Memory of the rows of all views, beside their records, in bytes: computed sort values, pieces of SPLIT, contributions
+ * to groups, group rows, results of recomputed queries.
  *
  * Why counted: one change may be a row of ten thousand views, and a record of a kilobyte may be split into pieces of
- * megabytes. What a row keeps is asked for before it is kept: without room the row is left out and named (D2a), as one
- * that runs out of its own budget. Values shared with a record, and texts of a few characters, count nothing.
+ * megabytes. Memory is asked for before a row is kept: without room the row is left out and named (D2a), like a row
+ * that exceeds its own limit. Values shared with a record, and texts of a few characters, count nothing.
  */
 import { partsOf } from "../surql/evaluate/charge.ts"
 import { plainly, raiseAgain } from "../surql/evaluate/failure.ts"
@@ -12,20 +12,20 @@ import type { Value } from "../surql/values/value.ts"
 
 export const keptSetting = "SVC_VIEW_BYTES_TOTAL"
 
-/** What a part of a value takes, and the row of a piece beside its value. */
+/** Bytes of one part of a value, and of a piece's row beside its value. */
 const partBytes = 64
 export const pieceBytes = 256
 
-/** How much of what an evaluation made is kept with a value: parts that are let go again are not in it. */
+/** Bytes of the value that are still held, of the bytes `made` during its evaluation: intermediate values are gone. */
 export const keptOf = (made: number, value: Value): number =>
   made <= partBytes ? Math.max(0, made) : Math.min(made, partBytes * (1 + partsOf(value, Math.ceil(made / partBytes))))
 
-/** What a row keeps; nothing where there is none. */
+/** Bytes that a row holds; 0 without a row. */
 export const keptBy = (row: { readonly keeps: number } | undefined): number => (row === undefined ? 0 : row.keeps)
 
 export class KeptBytes {
   used = 0
-  /** How often something had no room. */
+  /** How often there was no room. */
   refused = 0
   readonly most: number
   readonly reason: string
@@ -41,7 +41,7 @@ export class KeptBytes {
     return fits
   }
 
-  /** Fails where there is no room for so many more. */
+  /** Fails unless there is room for this many more bytes. */
   require(more: number): void {
     if (!this.hasRoom(more)) raiseAgain(plainly(this.reason))
   }

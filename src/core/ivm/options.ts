@@ -1,5 +1,5 @@
 /**
- * What an engine is given, all of it optional: limits, counters of its work, and what is told of its evaluations.
+ * Options of an engine: limits, counters of its work, and the watchdog's note of what is evaluated.
  */
 import type { Evaluating } from "./evaluating.ts"
 import type { Taking } from "./releases.ts"
@@ -7,15 +7,15 @@ import { defaultSteps, type StepLimits } from "./view/source.ts"
 import type { WorkCounters } from "./workCounters.ts"
 
 export interface EngineOptions extends Partial<StepLimits>, Taking {
-  /** Counts the work of steps. */
+  /** Receives counts of the work of steps. */
   readonly counters?: WorkCounters
-  /** Told of each evaluation before it begins. */
+  /** Notes for the watchdog which view is evaluated. */
   readonly evaluating?: Evaluating
-  /** Bytes that rows of all views may keep of their own; without it there is no bound. */
+  /** Bytes that rows of all views may hold beside their records; no limit if absent. */
   readonly viewBytesTotal?: number
-  /** Deleted records that are remembered. */
+  /** Number of deleted records whose version is remembered. */
   readonly maxTombstones?: number
-  /** By chance where ids come from strangers: it decides which of them collide in a hash table. */
+  /** Random if strangers choose ids: the seed decides which ids collide in a hash table. */
   readonly hashSeed?: number
 }
 

@@ -1,11 +1,10 @@
 /**
- * Work left to do when views are let go: records hold what they held of them, results of subqueries know their
- * readers.
+ * Cleaning up after released views: records point to their rows, results of subqueries to their readers.
  *
- * A view that is let go is found by no change any more; what refers to its rows is taken back in pieces, for there may
- * be a million. Rule: it costs changes nothing, since they pass the leftovers without a look; the youngest first, so
- * that what a large view lets go in turn is gone before more of it is; and each slice of a fill releases twice as many
- * rows as it reads, so that views that come and go by turns never leave more behind than was shown at once.
+ * No change finds a released view any more; the pointers to its rows are removed in pieces, for there may be a million.
+ * Rule: changes skip what is left at no cost; the youngest view first, so that results that a large view releases in
+ * turn are gone before more of it is; and each slice of a fill removes twice as many rows as it reads, so that views
+ * that are acquired and released in turn never leave more behind than was shown at once.
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
 import { sliceRows } from "./index/router.ts"
@@ -13,37 +12,37 @@ import type { ViewRow } from "./operators/viewRow.ts"
 import type { Dependencies, Reader } from "./view/dependencies.ts"
 import type { View } from "./view/view.ts"
 
-/** Runs what may take long, a piece at a time, while changes are applied. */
+/** Runs work in slices while changes are applied between them. */
 export type Later = (work: () => Slices<void>) => void
 
-/** How much is done before the caller that let go of a view goes on, in rows and things they had read. */
+/** Rows and reads removed before the releasing caller goes on. */
 const atOnce = 512
 
-/** As much between two pauses. */
+/** Rows and reads removed between two pauses. */
 const piece = 128
 
-/** Where the work is done. */
+/** Options of the clean-up. */
 export interface Taking {
-  /** Runs the work left when a large view was let go; without it that is done at once. */
+  /** Runs the clean-up of a large view later; if absent, all of it is done at once. */
   readonly later?: Later | undefined
-  /** How many rows of it are taken back at once all the same, 512 unless told. */
+  /** Rows removed at once even from a large view; 512 if absent. */
   readonly atOnce?: number | undefined
 }
 
-/** A view of no more rows that has read nothing is small: no work of its own is made for it. */
+/** A view with no more rows and without reads is small: it is cleaned up without an entry of its own. */
 const few = 16
 
 interface Departing {
-  /** Rows that records held of it. */
+  /** Rows of the view in records at the time of its release. */
   readonly count: number
   readonly work: Iterator<number, void>
-  /** Rows taken back so far. */
+  /** Rows removed so far. */
   done: number
 }
 
 export class Releases {
   /**
-   * Views that may have no holder any more: views that were let go, results of subqueries that no row reads, or none
+   * Views that may have no holder: released views, results of subqueries that no row reads, and ones that no row reads
    * yet.
    */
   readonly idle: Array<View> = []
@@ -53,10 +52,10 @@ export class Releases {
   private readonly later: Later | undefined
   private readonly atOnce: number
   private promised = false
-  /** Rows of small views that were taken back since the caller went on. */
+  /** Rows of small views removed since the caller last went on. */
   private small = 0
 
-  /** `letGo` is called with each idle result, and comes back with {@link add} for those that really are. */
+  /** Calls `letGo` with each idle view; it calls {@link add} for views that really have no holder. */
   constructor(dependencies: Dependencies, letGo: (view: View) => void, taking: Taking) {
     this.dependencies = dependencies
     this.letGo = letGo
@@ -65,8 +64,8 @@ export class Releases {
   }
 
   /**
-   * A view that no look-up finds any more, and its rows, so many of them. A small one is taken back at once, which
-   * {@link sweep} counts.
+   * Takes a view that no look-up finds any more, with its `count` rows. A small one is cleaned up at once;
+   * {@link sweep} counts it.
    */
   add(view: Reader, rows: Iterable<ViewRow>, count: number): void {
     const { dependencies, small } = this
@@ -78,7 +77,7 @@ export class Releases {
     this.small += count + 1
   }
 
-  /** Lets go of idle results, and takes back small ones at once; the rest comes later. */
+  /** Releases idle views and cleans up the small ones at once; the rest comes later. */
   tidy(): void {
     this.small = 0
     const before = this.departing.length
@@ -89,17 +88,14 @@ export class Releases {
     this.later(() => this.swept())
   }
 
-  /**
-   * Goes on after a slice of a fill: what it has made without use goes, and more is taken back than it can have
-   * brought.
-   */
+  /** Runs after a slice of a fill: releases idle views and removes more rows than the slice can have added. */
   fillOn(): void {
     this.small = 0
     if (this.idle.length > 0) this.dropIdle()
     if (this.departing.length > 0) this.sweep(2 * sliceRows)
   }
 
-  /** Takes back about so many rows, of as many views as there are beyond `down`. */
+  /** Removes about this many rows, from the youngest views first, down to position `down`. */
   sweep(rows: number, down = 0): void {
     for (let left = rows; left > 0 && this.departing.length > down; ) {
       const youngest = this.departing.at(-1)!
@@ -117,17 +113,17 @@ export class Releases {
     }
   }
 
-  /** Views of which something is left. */
+  /** Number of views that are not cleaned up yet. */
   get size(): number {
     return this.departing.length
   }
 
-  /** Rows that are still held of them. */
+  /** Rows of these views that records still point to. */
   get rows(): number {
     return this.departing.reduce((sum, { count, done }) => sum + Math.max(0, count - done), 0)
   }
 
-  /** Everything is forgotten, so that nothing is left to take back. */
+  /** Drops all entries: after `clear` there are no records with pointers. */
   clear(): void {
     this.departing.length = this.idle.length = 0
   }
@@ -145,7 +141,7 @@ export class Releases {
   }
 }
 
-/** Takes back what a view holds of records and what its rows have read. */
+/** Removes the pointers of records to a view's rows, and the reads of the rows. */
 function* takenBack(view: Reader, rows: Iterable<ViewRow>, dependencies: Dependencies): Generator<number, void, void> {
   for (const row of rows) {
     row.slot.letGo(row)

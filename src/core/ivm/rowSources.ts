@@ -1,5 +1,5 @@
 /**
- * The sources of rows there are, and which of them a view has.
+ * The kinds of row sources, and the choice of one for each view.
  */
 import { join, leave } from "../multimap.ts"
 import type { Slices } from "../surql/evaluate/scope.ts"
@@ -21,7 +21,7 @@ import type { RowSource } from "./view/rowSource.ts"
 import { SharedView } from "./view/sharedView.ts"
 import type { Sharer } from "./view/sharer.ts"
 
-/** The router of its shape shows a view each record that may concern it. */
+/** The router of the view's shape shows it each record that may concern it. */
 class RoutedRows implements RowSource<IncrementalView, ViewRouter> {
   private readonly store: Store
   private readonly sharing: Sharing
@@ -52,7 +52,7 @@ class RoutedRows implements RowSource<IncrementalView, ViewRouter> {
   }
 }
 
-/** A page reads an ordered index, which tells it of what may change the page. */
+/** An ordered index tells the page of changes that may concern it. */
 class PagedRows implements RowSource<PagedView, ViewRouter> {
   private readonly ordered: OrderedIndexes
   private readonly releases: Releases
@@ -78,7 +78,7 @@ class PagedRows implements RowSource<PagedView, ViewRouter> {
   }
 }
 
-/** Another view of the same filter lends its rows, and tells of its steps. */
+/** Another view of the same filter lends its rows and reports its steps. */
 class LentRows<V extends Sharer> implements RowSource<V, ViewRouter> {
   private readonly held: HeldViews
   private readonly releases: Releases
@@ -86,7 +86,8 @@ class LentRows<V extends Sharer> implements RowSource<V, ViewRouter> {
   private readonly left: (view: V) => void
 
   /**
-   * `own`: the rest of the first fill, when the lender has its rows; `left`: takes back what records hold of a view.
+   * `own`: rest of the first fill, after the lender has its rows; `left`: removes the records' pointers to a view's
+   * rows.
    */
   constructor(held: HeldViews, releases: Releases, own: (view: V) => Slices<void>, left: (view: V) => void) {
     this.held = held
@@ -143,7 +144,7 @@ class RerunRows implements RowSource<RecomputedView, undefined> {
   }
 }
 
-/** Nothing is left to do. */
+/** An empty fill. */
 function* nothing(): Slices<void> {}
 
 export class RowSources {
@@ -179,7 +180,7 @@ export class RowSources {
     )
   }
 
-  /** A view of a shape with the source of its rows. `keys`: where it reads its page, if it is one. */
+  /** A view of a shape, with its row source. `keys`: the keys of its page, if it is one. */
   heldBy(router: ViewRouter, spec: ViewSpec, keys: PageKeys | undefined): Held {
     const { around } = this
     if (keys !== undefined) return new Held(this.pageOf(spec, keys), this.paged, router, around.evaluating)

@@ -1,10 +1,9 @@
 /**
  * Which views have the same filter, and which of them lends its rows to the others.
  *
- * The first view of a filter keeps its rows as if it were alone, and lends them to those that come behind it. It stays
- * for as long as one of them does, though its own holder has let it go. Where no two views can have the same filter and
- * the same arguments, as of one shape without others, nothing is noted of them: a service has a hundred thousand such
- * views.
+ * The first view of a filter keeps its rows as if it were alone, and lends them to later ones. It stays as long as one
+ * of them does, even after its own caller has released it. If no two views can have the same filter and arguments, as
+ * for a lone shape, nothing is recorded: a service has a hundred thousand such views.
  */
 import type { ViewSpec } from "./context.ts"
 import type { Delta, DeltaBuilder } from "./delta/delta.ts"
@@ -15,20 +14,20 @@ import type { IncrementalView } from "./view/incrementalView.ts"
 import type { Lent, Sharer } from "./view/sharer.ts"
 import type { Told } from "./view/view.ts"
 
-/** The views of one filter with the same arguments that keep their rows. */
+/** The views of one filter and the same arguments that keep rows. */
 interface Keepers {
-  /** The one whose rows others may read. */
+  /** The view that lends its rows. */
   lender: IncrementalView | undefined
   count: number
 }
 
-/** The views of one filter, whatever its arguments. */
+/** The views of one filter, with any arguments. */
 class FilterViews {
   readonly routers = new Set<ViewRouter>()
-  /** Undefined where two views never have the same arguments. */
+  /** Undefined if no two views can have the same arguments. */
   private byKey: Map<string, Keepers> | undefined = undefined
 
-  /** From here on views of this shape are among them. */
+  /** Adds the views of a shape, present and future. */
   enter(router: ViewRouter): void {
     this.routers.add(router)
     if (this.byKey !== undefined || (this.routers.size === 1 && !router.shape.members!.varies)) return
@@ -37,17 +36,17 @@ class FilterViews {
       for (const view of views) if (!view.failsAsWhole) this.add(view as IncrementalView)
   }
 
-  /** The view that lends its rows to views of these arguments; undefined where none does. */
+  /** The view that lends its rows for these arguments; undefined if none does. */
   lenderOf(plan: MembersPlan, params: Params): IncrementalView | undefined {
     return this.byKey?.get(membersKey(plan, params))?.lender
   }
 
-  /** Whether a view of these arguments keeps its rows already. */
+  /** Whether a view with these arguments keeps its rows already. */
   isKept(plan: MembersPlan, params: Params): boolean {
     return this.byKey?.has(membersKey(plan, params)) === true
   }
 
-  /** A view that keeps its rows. */
+  /** Adds a view that keeps its rows. */
   add(view: IncrementalView): void {
     const plan = view.plainShape.members!
     const lender = plan.lends ? view : undefined
@@ -71,21 +70,21 @@ class FilterViews {
   }
 }
 
-/** It keeps rows that others of its filter could share. */
+/** Whether a view keeps rows that others of its filter could share. */
 const isKeeper = ({ failsAsWhole, plainShape: { members } }: IncrementalView): boolean =>
   members !== undefined && !failsAsWhole
 
-/** The views of every filter that something may share. */
+/** The views of every filter that can be shared. */
 export class Sharing {
   private readonly byText = new Map<string, FilterViews>()
   private readonly lenderFor: (plan: MembersPlan, params: Params) => IncrementalView | undefined
 
-  /** `lenderFor` makes a view that lends its rows and that no caller holds. */
+  /** `lenderFor` makes a view that only lends its rows; no caller holds it. */
   constructor(lenderFor: Sharing["lenderFor"]) {
     this.lenderFor = lenderFor
   }
 
-  /** Another view of the same filter that lends a view its rows; undefined where it keeps its own. */
+  /** Another view of the same filter that lends this one its rows; undefined if the view keeps its own. */
   lenderOf(router: ViewRouter, spec: ViewSpec): IncrementalView | undefined {
     const { members } = spec.shape
     if (members === undefined || spec.failsAsWhole) return undefined
@@ -95,7 +94,7 @@ export class Sharing {
     return this.lenderFor(members, spec.params)
   }
 
-  /** A view that keeps rows of its own, with the router that shows it records. */
+  /** Adds a view that keeps its own rows, and its router. */
   add(view: IncrementalView, router: ViewRouter): void {
     if (isKeeper(view)) this.of(router, view.plainShape.members!).add(view)
   }
@@ -104,7 +103,7 @@ export class Sharing {
     if (isKeeper(view)) this.of(router, view.plainShape.members!).remove(view)
   }
 
-  /** A shape is in use no more. */
+  /** Removes a shape that has no views any more. */
   leave(router: ViewRouter): void {
     const text = router.shape.members?.text
     const views = text === undefined ? undefined : this.byText.get(text)
@@ -115,7 +114,7 @@ export class Sharing {
     this.byText.clear()
   }
 
-  /** The views of the same filter as those of a shape, which are among them from here on. */
+  /** The views of the filter of a shape; adds the shape to them. */
   private of(router: ViewRouter, { text }: MembersPlan): FilterViews {
     let views = this.byText.get(text)
     if (views === undefined) this.byText.set(text, (views = new FilterViews()))
@@ -124,7 +123,7 @@ export class Sharing {
   }
 }
 
-/** Tells the views that have their rows from another view what a step has done to it. */
+/** Tells the views that borrow a view's rows about its step. Answers the views changed so far in the step. */
 export const tellSharers = (sharers: ReadonlySet<Sharer>, delta: Delta, moves: DeltaBuilder, told: Told): Told => {
   const lent: Lent = { delta, moves, brought: new Map() }
   let touched = told

@@ -1,29 +1,29 @@
 /**
- * Counters of the work steps do.
+ * Counters of the work that steps do.
  *
- * Why: law L4 is about work, so tests assert it and not only results; counts are exact where clocks are noise.
+ * Why: law L4 is about work, so tests check counts, which are exact, and not times.
  */
 
 export interface WorkCounters {
-  /** Changed rows shown to views. */
+  /** Views that changed rows were shown to. */
   views: number
   /** Rows evaluated. */
   rows: number
-  /** Groups computed again. */
+  /** Groups built again. */
   groups: number
-  /** Rows put into or taken out of ordered windows. */
+  /** Rows inserted into ordered windows or removed from them. */
   windows: number
 }
 
 export const newWorkCounters = (): WorkCounters => ({ views: 0, rows: 0, groups: 0, windows: 0 })
 
-/** Work of the last step that reached an operator and of all steps, in rows looked at. */
+/** Work of an operator in rows looked at: in the last step that reached it, and in all steps. */
 export interface Costs {
   readonly last_cost: number
   readonly total_cost: number
 }
 
-/** Rows counted: in the last step, and in all. What counts them extends it, so that there is no object more to load. */
+/** Counts rows, in the last step and in all. A base class: a change loads one object less than with a field. */
 export class CountsWork {
   private worked = 0
   private workedBefore = 0

@@ -3,7 +3,7 @@
  *
  * Formula: per row, (first `before` seen, last `after` seen); equal ends cancel. So a row that a window drops and takes
  * back within one step is not announced, and nothing is announced twice. Children (rows of subqueries shown under an
- * alias) are told as occurrences: one entry for each place a child comes into, changes in or goes out of, so that a
+ * alias) are reported as occurrences: one entry for each place where a child is added, changed or removed, so that a
  * child under two parents is counted and not overwritten. Cost: O(1) per row that moved and per child that changed.
  */
 import { append } from "../../multimap.ts"
@@ -12,53 +12,56 @@ import { type Hash64, noSum } from "./hash.ts"
 /** A row as a result shows it: the record, its version, and a digest of other shown content. */
 export interface Shown {
   readonly key: string
-  /** What it is a row of. */
+  /** Identity of the row: its record's slot. */
   readonly slot?: unknown
-  /** It is the slot's only row: rows are told apart by their slots, without a look at these or at keys. */
+  /** The slot has only this row, so slots tell rows apart without a look at the rows or their keys. */
   readonly isOnly?: boolean
   readonly version: number
   readonly digest: string | undefined
-  /** What the results it shows add to its hash. */
+  /** Sum of the hashes of the child results that the row shows. */
   readonly sumHigh?: number
   readonly sumLow?: number
-  /** The results of the subqueries this row shows, alias by alias; undefined where one is run for the row. */
+  /**
+   * Results of the subqueries that this row shows, in the order of the aliases; undefined for a subquery that is run
+   * for the row.
+   */
   readonly children?: ReadonlyArray<ChildResult | undefined> | undefined
 }
 
 /** The result of a subquery as a row shows it. */
 export interface ChildResult {
-  /** Under which names its rows show results in turn. */
+  /** Aliases under which the rows of this result show results of their own. */
   readonly aliases: ReadonlyArray<string>
-  /** The rows now. */
+  /** The current rows. */
   readonly shownRows: () => Iterable<Shown>
-  /** The hash, as it is when it is looked at. */
+  /** The current hash: changes with the result. */
   readonly sum: Hash64
   /** The hash before the current step. */
   readonly sumBefore: () => Hash64
-  /** It fails as a whole. */
+  /** Whether the whole result fails. */
   readonly fails: () => boolean
-  /** What the current step has changed in it. */
+  /** The delta of the current step, if it changed this result. */
   readonly lastDelta: () => Delta | undefined
 }
 
 /** `[row key, version]`, as on the wire. */
 type Entry = readonly [key: string, version: number]
 
-/** A child that came, changed or went under one parent and alias. */
+/** A child that was added, changed or removed under one parent and alias. */
 export interface ChildEntry {
   readonly alias: string
   readonly parent: string
   readonly id: string
   readonly version: number
   readonly op: "add" | "update" | "remove"
-  /** Of a child of a child: the aliases above its own, outermost first, with dots between. */
+  /** For a child of a child: the aliases above its own, outermost first, joined by dots. */
   readonly within?: string
 }
 
-/** Where a child stands under the main rows: the aliases on the way to it, with dots between. */
+/** Path of a child below the main rows: all aliases that lead to it, joined by dots. */
 export const pathOf = ({ alias, within }: ChildEntry): string => (within === undefined ? alias : `${within}.${alias}`)
 
-/** The same entry as told by the row above. */
+/** The same entry as seen from the row above. */
 const under = (above: string, entry: ChildEntry): ChildEntry => ({
   ...entry,
   within: entry.within === undefined ? above : `${above}.${entry.within}`
@@ -76,35 +79,35 @@ interface Move {
   readonly slot: unknown
   readonly isOnly: boolean
   readonly before: Shown | undefined
-  /** That of `before` when the step came to it: a row may take over a new state of its record. */
+  /** Version of `before` when the step began: a row object may take over a new state of its record. */
   readonly version: number
   after: Shown | undefined
-  /** The one result it shows that moved, of a row that is the same but for that. */
+  /** The only child result that changed, if nothing else of the row did. */
   child: MovedChild | undefined
   /** A child result changed: the row is told as updated even if `before` and `after` are the same object. */
   refreshed: boolean
 }
 
-/** A result that moved, and which child of the row that shows it this is; undefined where the row has to be asked. */
+/** A child result that changed, and its position among the row's children; undefined if the row has to be searched. */
 export interface MovedChild {
   readonly result: ChildResult
   readonly at: number | undefined
 }
 
-/** Which children of a row are this result. */
+/** Positions of this result among the children of a row. */
 export const placesOf = ({ children }: Shown, result: ChildResult): ReadonlyArray<number> =>
   (children ?? none).flatMap((child, i) => (child === result ? [i] : []))
 
-/** A row moves once more. */
+/** Notes that a row that has moved in this step moves again. */
 const again = (move: Move, after: Shown | undefined): void => {
   move.after = after
   move.child = undefined
 }
 
-/** Nearly every step moves a row or two of a view; only beyond this are moves found by a map. */
+/** Nearly every step moves one or two rows of a view; a map finds moves only above this number. */
 const fewMoves = 16
 
-/** The moves of one result, and what it hashed to before. */
+/** The moves of one result in a step, and the hash of the result before the step. */
 export class DeltaBuilder implements Hash64 {
   readonly high: number
   readonly low: number
@@ -128,21 +131,21 @@ export class DeltaBuilder implements Hash64 {
     else again(move, undefined)
   }
 
-  /** Left and entered at once, under the same key. */
+  /** One row is removed and another added under the same key. */
   replaced(before: Shown, after: Shown): void {
     const move = this.find(after)
     if (move === undefined) this.add(before, after, before.version)
     else again(move, after)
   }
 
-  /** The same row, about to take over a new state of its record. */
+  /** The row is about to take over a new state of its record. */
   renewed(row: Shown): void {
     this.replaced(row, row)
   }
 
   /**
-   * The same row, of which one result it shows has moved: a step refreshes a row once. It may have come into a window
-   * before.
+   * One child result of the row has changed; a step reports that once. The row may have entered a window in the same
+   * step.
    */
   refreshed(row: Shown, child: MovedChild): void {
     const move = this.find(row)
@@ -150,7 +153,7 @@ export class DeltaBuilder implements Hash64 {
     else move.refreshed = true
   }
 
-  /** Every row that moved, as it was first and is last. */
+  /** Every row that moved, with its first and its last state in this step. */
   get all(): ReadonlyArray<Readonly<Move>> {
     return this.moves ?? none
   }
@@ -159,7 +162,8 @@ export class DeltaBuilder implements Hash64 {
     if (this.byKey !== undefined) return this.byKey.get(row.key)
     const { moves } = this
     if (moves === undefined) return undefined
-    // Which slot, and nothing else where that tells: the slot and the text of a row that was not read lately are cold.
+    // Compares slots first and keys only if slots do not decide: the slot and the text of a row that was not read
+    // lately are cold.
     const { isOnly = false, slot } = row
     for (let i = 0; i < moves.length; i++) {
       const move = moves[i]!
@@ -168,7 +172,7 @@ export class DeltaBuilder implements Hash64 {
     return undefined
   }
 
-  /** One of the two states at least is given. */
+  /** At least one of the two states is given. */
   private add(before: Shown | undefined, after: Shown | undefined, version: number, child?: MovedChild): void {
     const { isOnly = false, key, slot } = (after ?? before)!
     const move: Move = { key, slot, isOnly, before, version, after, child, refreshed: child !== undefined }
@@ -177,9 +181,9 @@ export class DeltaBuilder implements Hash64 {
     else if (moves.length > fewMoves) this.byKey = new Map(moves.map((other) => [other.key, other]))
   }
 
-  /** The net effect, or undefined when there is none; `aliases` name the children. */
+  /** The net effect, or undefined if there is none; `aliases` name the children. */
   finish(aliases: ReadonlyArray<string> = none): Delta | undefined {
-    // Most steps fill one of these lists: the others are not made.
+    // Most steps fill only one of these lists, so the others are not made.
     let additions: Array<Entry> | undefined
     let updates: Array<Entry> | undefined
     let removals: Array<string> | undefined
@@ -223,18 +227,18 @@ export class DeltaBuilder implements Hash64 {
 const none: ReadonlyArray<never> = []
 
 /**
- * One child may go under one row and come, with another version, under the next: a client that applies the entries in
- * order must lose the old one first.
+ * One child may be removed under one row and be added, with another version, under the next: a client that applies the
+ * entries in order must remove first.
  */
 const removalsFirst = (entries: ReadonlyArray<ChildEntry>): ReadonlyArray<ChildEntry> =>
   entries.length > 1 && entries.some(({ op }, i) => op === "remove" && i > 0 && entries[i - 1]!.op !== "remove")
     ? [...entries.filter(({ op }) => op === "remove"), ...entries.filter(({ op }) => op !== "remove")]
     : entries
 
-/** Entries told so far; undefined: none. */
+/** Entries so far; undefined: none. */
 type Told = Array<ChildEntry> | undefined
 
-/** Adds what changed among the children of a row that came, went or is another now. */
+/** Adds the changes among the children of a row that was added, removed or replaced. */
 const childChanges = (
   told: Told,
   aliases: ReadonlyArray<string>,
@@ -257,13 +261,13 @@ const childChanges = (
   return out
 }
 
-/** Adds what the step changed in a child result that was shown before and still is. */
+/** Adds what the step changed in a child result that the row showed before and still shows. */
 const stepOf = (told: Told, parent: string, alias: string, result: ChildResult): Told => {
   let out = told
   const delta = result.lastDelta()
   if (delta === undefined) return out
   const { additions, removals, subqueries, updates } = delta
-  // By index: an empty list is of another kind to V8, and over several kinds it makes an iterator for each loop.
+  // Loops by index: V8 gives empty lists another kind, and `for of` over several kinds makes an iterator for each loop.
   for (let i = 0; i < removals.length; i++)
     out = append(out, { alias, parent, id: removals[i]!, version: 0, op: "remove" })
   for (let i = 0; i < additions.length; i++)
@@ -286,7 +290,7 @@ const withRemovals = (told: Told, entries: ReadonlyArray<ChildEntry>): Told => {
   return out
 }
 
-/** Adds the differences where one result was taken away and another put in its place. */
+/** Adds the differences between a result that the row showed before and the one that replaces it. */
 const exchanged = (told: Told, before: Iterable<ChildEntry>, after: Iterable<ChildEntry>): Told => {
   let out = told
   const gone = new Map<string, Array<ChildEntry>>()
@@ -307,7 +311,7 @@ const exchanged = (told: Told, before: Iterable<ChildEntry>, after: Iterable<Chi
 
 const placeOf = (entry: ChildEntry): string => `${pathOf(entry)}\n${entry.parent}\n${entry.id}`
 
-/** Everything a child result shows, as additions, children of children included. */
+/** Everything that a child result shows, as additions; children of children included. */
 export const entriesNow = (parent: string, alias: string, result: ChildResult): Array<ChildEntry> => {
   const out: Array<ChildEntry> = []
   for (const row of result.shownRows()) {
@@ -320,7 +324,10 @@ export const entriesNow = (parent: string, alias: string, result: ChildResult): 
   return out
 }
 
-/** The same as it was before the current step. A changed child's version before is not known: 0 makes it an update. */
+/**
+ * What a child result showed before the current step. The earlier version of a changed child is not known: 0 makes it
+ * an update.
+ */
 const entriesBefore = (parent: string, alias: string, child: ChildResult): ReadonlyArray<ChildEntry> => {
   const entries = entriesNow(parent, alias, child)
   const step = stepOf(undefined, parent, alias, child)
@@ -340,6 +347,6 @@ const entriesBefore = (parent: string, alias: string, child: ChildResult): Reado
   return [...held.values()].flat()
 }
 
-/** Whether a row shows the very same results. */
+/** Whether two lists of children are the same result objects. */
 export const sameResults = (a: Shown["children"], b: Shown["children"]): boolean =>
   a === b || (a !== undefined && b !== undefined && a.every((child, i) => child === b[i]))

@@ -10,18 +10,18 @@
 import { idPrefix } from "../../surql/values/names.ts"
 import type { RecordId } from "../../surql/values/value.ts"
 
-/** Two 32-bit halves, as signed integers: the only numbers that take no object of their own. */
+/** Two 32-bit halves, as signed integers: V8 stores no other numbers without an object. */
 export interface Hash64 {
   readonly high: number
   readonly low: number
 }
 
 /**
- * Hash of a text (cyrb53's mixing, both halves kept whole), starting from a seed; `digits` are the characters behind
- * it, so many of them, the last one first.
+ * Hash of a text (cyrb53's mixing, both halves kept whole), starting from a seed. `digits` are `count` more characters
+ * behind the text, the last one first.
  */
 const mix = (text: string, seed: number, digits: Uint8Array = none, count = 0): Hash64 => {
-  // Spread first: a version as it is and the first letter would cancel (`t:2` at 2, `u:2` at 3).
+  // Spreads the seed first: otherwise a version and the first letter would cancel (`t:2` at 2, `u:2` at 3).
   let high = 0xdeadbeef ^ Math.imul(seed, 2246822519)
   let low = 0x41c6ce57 ^ Math.imul(seed, 3266489917)
   for (let i = 0; i < text.length; i++) {
@@ -57,7 +57,7 @@ export const rowHash = (id: string, version: number, digest: string | undefined)
 
 const digits = new Uint8Array(10)
 
-/** That of a row that shows its record and no more. A counted id has no text yet, and needs none for this. */
+/** Hash of a row that shows its record and nothing else. A counted id has no text yet, and needs none for this. */
 export const recordHash = (id: RecordId, version: number): Hash64 => {
   const { raw, table } = id
   if (typeof raw !== "number" || raw !== raw >>> 0) return rowHash(id.text, version, undefined)
@@ -66,12 +66,12 @@ export const recordHash = (id: RecordId, version: number): Hash64 => {
   return mix(idPrefix(table), seedOf(version), digits, count)
 }
 
-/** The longest text that stands for itself in a digest. */
+/** Longest text that a digest contains as it is. */
 const shortDigest = 1024
 
 /**
- * A row's digest of what it shows: the texts themselves, or 128 bits and the length of them where they are long. Rows
- * are held as long as their views, so what they hold must not be as long as what they write out.
+ * Digest of what a row shows: the texts themselves, or 128 bits and the length of long ones. Rows live as long as their
+ * views, so a digest must not be as long as the texts.
  */
 export const digestOf = (texts: ReadonlyArray<string>): string => {
   const text = texts.length === 1 ? texts[0]! : texts.join("\n")
@@ -81,7 +81,7 @@ export const digestOf = (texts: ReadonlyArray<string>): string => {
 
 export const noSum: Hash64 = { high: 0, low: 0 }
 
-/** Two hashes as one, order and all. */
+/** One hash of two, dependent on their order. */
 export const combined = (a: Hash64, b: Hash64): Hash64 =>
   finished(
     (Math.imul(a.high ^ 0x2545f491, 2654435761) + b.high) | 0,
@@ -89,8 +89,8 @@ export const combined = (a: Hash64, b: Hash64): Hash64 =>
   )
 
 /**
- * A hash in place: the running sum of a result, or what a row shown has brought to it. Two fields and no object of
- * their own, since a change finds them cold.
+ * A hash as two fields of its owner: the running sum of a result, or the share of a shown row in it. No object of its
+ * own, since a change finds each object cold.
  */
 export interface HashSum {
   high: number

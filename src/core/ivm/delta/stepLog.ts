@@ -1,34 +1,33 @@
 /**
- * What the running step does to each view, as the engine hears it.
+ * What the current step did to each view, for the engine and for rows that show the view.
  */
 import { append } from "../../multimap.ts"
 import type { Value } from "../../surql/values/value.ts"
 import { type Delta, DeltaBuilder } from "./delta.ts"
 import type { Hash64 } from "./hash.ts"
 
-/** What a step did to the values of a subquery that views are filed by. */
+/** What a step did to the values of a subquery that other views are filed by. */
 export interface ValueSetDelta {
   readonly gained: ReadonlyArray<Value>
   readonly lost: ReadonlyArray<Value>
-  /** Followers can be filed under the values, before and after. */
+  /** Both the old and the new values can be index keys. */
   readonly exact: boolean
 }
 
 /** What a step did to a view. */
 export interface StepEnd {
-  /** Its net effect; undefined where there is none. */
+  /** The net delta; undefined if there is none. */
   readonly delta: Delta | undefined
-  /** Rows that hold it have to hear of it. */
+  /** Rows that show this view have to be told. */
   readonly moved: boolean
   readonly valueSetDelta: ValueSetDelta | undefined
-  /** What has moved, and what it hashed to before; undefined where no row moved. */
+  /** The moves, with the hash before the step; undefined if no row moved. */
   readonly before: DeltaBuilder | undefined
 }
 
 /**
- * What the running step has changed so far. Results and views keep positions in this log and not the entries
- * themselves: writing a young object into an old one costs more than everything else that a step does to it (layout
- * rule 1).
+ * The changes of the current step. Results and views keep positions in this log and not the entries themselves: writing
+ * a young object into an old one costs more than everything else that a step does to it (layout rule 1).
  */
 export class StepLog {
   private builders: Array<DeltaBuilder> | undefined = undefined
@@ -38,7 +37,7 @@ export class StepLog {
     this.builders = this.ends = undefined
   }
 
-  /** Notes the moves of one result from here on. */
+  /** Begins to note the moves of one result. */
   open(hash: Hash64): number {
     this.builders = append(this.builders, new DeltaBuilder(hash))
     return this.builders.length - 1
@@ -48,13 +47,13 @@ export class StepLog {
     return this.builders![place]!
   }
 
-  /** Keeps what the step did to a view until the next one. */
+  /** Keeps the effect of the step on a view until the next step. Answers its position here. */
   end(ended: StepEnd): number {
     this.ends = append(this.ends, ended)
     return this.ends.length - 1
   }
 
-  /** Undefined once it is cleared. */
+  /** The effect at a position; undefined after the log was cleared. */
   ended(place: number): StepEnd | undefined {
     return this.ends?.[place]
   }

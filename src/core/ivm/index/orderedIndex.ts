@@ -1,11 +1,11 @@
 /**
- * An ordered index of one table: the rows of each key in the order of an ORDER BY, shared by all views that show a
- * page of them.
+ * An ordered index of one table: the rows of each key in the order of an ORDER BY, shared by all views that show a page
+ * of them.
  *
- * It follows the writes of its table like any index, and tells the views whose page a write may change: those that
- * show the record, and, where the record comes, goes or moves, those whose page does not end before it. Rows whose key
- * is not exact may meet every key; they stand in a list of their own, and views filter them one by one. Cost of a
- * change: O(log n), and the views it tells.
+ * It follows the writes of its table like any index, and tells the views whose page a write may change: views that show
+ * the record, and, if the record is added, removed or moved, views whose page does not end before it. Rows whose key is
+ * not exact may meet every key; they stand in a list of their own, and views filter them one by one. Cost of a change:
+ * O(log n), and the views it tells.
  */
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
@@ -23,9 +23,9 @@ import { SortedRows, stretch } from "./sortedRows.ts"
 export interface PageView extends PageReader {
   readonly index: OrderedIndex
   readonly keys: ReadonlyArray<FiledKey>
-  /** A record that it shows has changed and stands where it stood. */
+  /** A shown record has changed and keeps its place in the order. */
   touchInPlace(slot: RecordSlot): void
-  /** Whether it has looked at the record and does not show it. */
+  /** Whether the view has looked at the record and does not show it. */
   passedOver(slot: RecordSlot): boolean
 }
 
@@ -33,13 +33,14 @@ export interface PageView extends PageReader {
 class KeyRows extends OrderedRows {
   views: PageView | PageViews | undefined = undefined
   /**
-   * All of them in no order, while they are few and no view has asked for them: most keys of a table are never read.
+   * The rows without order, as long as they are few and no view has asked for them: most keys of a table are never
+   * read.
    */
   private unordered: Array<RecordSlot> | undefined = []
 
   /**
-   * Answers how many there are now. One that may be met again, as records come while they are scanned, is there twice
-   * where there are many.
+   * Adds a row while the index is built; answers the number of rows. `mayBeAgain`: the scan may meet the row a second
+   * time; a large key then has it twice.
    */
   collect(slot: RecordSlot, mayBeAgain: boolean): number {
     const unordered = this.unordered!
@@ -51,7 +52,7 @@ class KeyRows extends OrderedRows {
     return this.unordered !== undefined && this.unordered.length <= most
   }
 
-  /** Puts many rows in order, but for those that are left out: they may be other ones meanwhile. Pauses. */
+  /** Sorts many rows except the left-out ones, which may have changed meanwhile. Pauses. */
   *orderMany(ordering: Ordering, leftOut: ReadonlySet<RecordSlot>): Slices<void> {
     const rows = this.unordered!
     this.unordered = undefined
@@ -64,17 +65,18 @@ class KeyRows extends OrderedRows {
     if (unordered === undefined) return
     this.unordered = undefined
     this.size = 0
-    // Mostly none of them is in a cache: looked at in turn, and nothing else done, they are fetched together.
+    // Reads all documents in one loop without other work: most are in no cache, and the processor then fetches them
+    // together.
     const docs: Array<Obj> = [],
       probes: Array<Probe> = []
     for (let i = 0; i < unordered.length; i++) docs.push(unordered[i]!.doc!)
     for (let i = 0; i < unordered.length; i++) probes.push(probeOf(ordering, unordered[i]!, docs[i]!))
-    // The last one first, as they stand in a leaf.
+    // The last one first, as rows stand in a leaf.
     probes.sort((a, b) => compareToProbe(ordering, b.lead, b.slot, a))
     for (const { lead, slot } of probes) this.prepend(lead, slot.ref)
   }
 
-  /** Takes a record out of where a state of it stands. */
+  /** Removes the record; `probe` is the state it was filed with. */
   take(probe: Probe): Place {
     const { unordered } = this
     if (unordered === undefined) return { lead: probe.lead, rank: this.remove(probe) }
@@ -87,7 +89,7 @@ class KeyRows extends OrderedRows {
     return { lead: probe.lead, rank: nowhere }
   }
 
-  /** Puts a record where a state of it stands. */
+  /** Inserts the record; `probe` is its new state. */
   put(ordering: Ordering, probe: Probe): Place {
     const { unordered } = this
     if (unordered?.includes(probe.slot) === true) return { lead: probe.lead, rank: nowhere }
@@ -107,7 +109,7 @@ const probeOf = (ordering: Ordering, slot: RecordSlot, doc: Obj): Probe => ({
   slot
 })
 
-/** Tells the views of a key of a row that was at one place and is at another. */
+/** Tells the views of a key that a row has moved from one place to another. */
 const tell = ({ views }: KeyRows, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void => {
   if (views === undefined) return
   if (views instanceof PageViews) views.tell(slot, from, to)
@@ -119,17 +121,17 @@ export class OrderedIndex implements TableIndex {
   readonly ordering: Ordering
   private readonly of: RowsOf
   private readonly byKey = new FiledMap<KeyRows>()
-  /** Rows without an exact key; no view is filed with them. */
+  /** Rows without an exact key; views of every key read them. */
   readonly loose: KeyRows
   private readonly views = new Set<PageView>()
   /** Views that have passed over rows. */
   private readonly passingOver = new Set<PageView>()
-  /** How often a view has come to reach further than before. */
+  /** How often a page has come to end further behind than before. */
   edgesMoved = 0
   /** How many of the views filter the rows they walk over. */
   private filtering = 0
   private building: Iterator<undefined, void> | undefined
-  /** The records that have changed while all rows are being sorted: they are filed as they are then. */
+  /** Records that changed during the sort of all rows: they are filed after it. */
   private changed: Set<RecordSlot> | undefined = new Set()
 
   constructor(spec: KeySpec, ordering: Ordering, store: Store, table: string) {
@@ -144,36 +146,36 @@ export class OrderedIndex implements TableIndex {
     return this.building === undefined
   }
 
-  /** Goes on with the next rows, until {@link isBuilt}; changes may come in between. */
+  /** Builds the next slice of the index, until {@link isBuilt}; changes may be applied between slices. */
   buildOn(): void {
     if (this.building?.next().done === true) this.building = undefined
   }
 
-  /** The record that a place in its lists leads to. */
+  /** The record that a reference in its lists leads to. */
   slotOf(ref: SlotRef): RecordSlot {
     return this.of.table.slotOf(ref)
   }
 
-  /** The rows of a key; undefined where there are none. */
+  /** The rows of a key; undefined if it has none. */
   rowsOf(key: FiledKey): OrderedRows | undefined {
     const rows = this.byKey.get(key)
     rows?.order(this.ordering)
     return rows
   }
 
-  /** Rows filed; a pass over the keys. */
+  /** Number of rows filed; walks the keys. */
   entries(): number {
     let entries = this.loose.size
     for (const rows of this.byKey.values()) entries += rows.size
     return entries
   }
 
-  /** Rows filed, and how many views read them; a pass over the keys. */
+  /** Number of rows filed and of views that read them; walks the keys. */
   figures(): { readonly rows: number; readonly readers: number } {
     return { rows: this.entries(), readers: this.views.size }
   }
 
-  /** From here on a view is told of what may change its page. Answers the rows of its key, if it has one. */
+  /** Subscribes a view to the changes that concern its page. Answers the rows of its key, if it has a single key. */
   follow(view: PageView): OrderedRows | undefined {
     this.views.add(view)
     if (view.filters) this.filtering++
@@ -190,8 +192,8 @@ export class OrderedIndex implements TableIndex {
   }
 
   /**
-   * Takes over the series of a view, which was in another one before, and whether it has passed over rows. The rows of
-   * its keys stay, and with them what the view has of them from {@link follow}.
+   * Moves a view to another series, and notes whether it has passed over rows. The `OrderedRows` that {@link follow}
+   * answered stay valid.
    */
   refile(view: PageView, series: string | undefined, passesOver: boolean): void {
     if (passesOver) this.passingOver.add(view)
@@ -253,7 +255,7 @@ export class OrderedIndex implements TableIndex {
     if (isLoose) this.touchAll(slot)
   }
 
-  /** A record has gone to another place of its key. */
+  /** Moves a record to another place of its key. */
   private moved(key: Keys, before: Probe, after: Probe): void {
     const rows = this.rowsUnder(key)
     const from = rows.take(before)
@@ -262,12 +264,12 @@ export class OrderedIndex implements TableIndex {
     else tell(rows, after.slot, from, to)
   }
 
-  /** Whether a row without an exact key matches, even before a page, is known to the views alone. */
+  /** Tells every view of a row without an exact key: only the views know whether it matches. */
   private touchAll(slot: RecordSlot): void {
     for (const view of this.views) view.touch(slot, undefined, undefined)
   }
 
-  /** A record has changed and is where it was: the views that show it, have passed it over or filter it are told. */
+  /** A record has changed and keeps its place: tells the views that show it, have passed it over or filter it. */
   private stayed(key: Keys, { lead, slot }: Probe): void {
     if (this.views.size === 0) return
     if (key === unindexable) return this.touchAll(slot)
@@ -286,9 +288,7 @@ export class OrderedIndex implements TableIndex {
     else tellFiltering(views, slot, place)
   }
 
-  /**
-   * Files all rows by their key and puts those of large keys in order, then files those that have changed meanwhile.
-   */
+  /** Files all rows by key, sorts the large keys, then files the records that changed meanwhile. */
   private *build(store: Store, table: string): Slices<void> {
     const changed = this.changed!
     const large: Array<readonly [Keys, KeyRows]> = []
@@ -296,7 +296,7 @@ export class OrderedIndex implements TableIndex {
     while (this.collect(rows, changed, large)) yield
     for (const [, rows] of large) yield* rows.orderMany(this.ordering, changed)
     this.loose.order(this.ordering)
-    // From here on a write files its record; filing it again changes nothing.
+    // From here on each write files its record; filing it twice changes nothing.
     this.changed = undefined
     let filed = 0
     for (const slot of changed) {
@@ -307,7 +307,7 @@ export class OrderedIndex implements TableIndex {
     for (const [key, rows] of large) if (rows !== this.loose) this.dropUnused(key, rows)
   }
 
-  /** Files the next rows by their key; false behind the last. Answers in `large` the keys that have become large. */
+  /** Files the next slice of rows by key; false at the end. Adds to `large` the keys that have become large. */
   private collect(
     rows: Iterator<Live>,
     changed: ReadonlySet<RecordSlot>,
@@ -326,7 +326,7 @@ export class OrderedIndex implements TableIndex {
     return true
   }
 
-  /** Takes a record that changes out again, if it is filed already: rows are compared by what they are now. */
+  /** Removes a changing record again if it is filed already: the sort compares records by their current state. */
   private defer(changed: Set<RecordSlot>, slot: RecordSlot, before: Obj | undefined): void {
     changed.add(slot)
     if (before === undefined) return

@@ -5,7 +5,7 @@ import { OrderedIndex } from "./orderedIndex.ts"
 import { SharedIndexes } from "./sharedIndexes.ts"
 import { TopRows } from "./topRows.ts"
 
-/** Which rows an index has under one key, and in which order. */
+/** The key and the order of an index. */
 interface IndexedBy {
   /** Equal for equal tables, keys and orders. */
   readonly name: string
@@ -16,7 +16,7 @@ interface IndexedBy {
 export class OrderedIndexes extends SharedIndexes<OrderedIndex> {
   private readonly tops = new Map<OrderedIndex, Map<string, TopRows>>()
 
-  /** The index of a table by some fields in some order, perhaps not built yet; each call needs one {@link release}. */
+  /** The index of a table by a key and an order, perhaps not built yet; each call needs one {@link release}. */
   use(table: string, { name, ordering, spec }: IndexedBy): OrderedIndex {
     return this.share(name, () => {
       const index = new OrderedIndex(spec, ordering, this.store, table)
@@ -29,7 +29,7 @@ export class OrderedIndexes extends SharedIndexes<OrderedIndex> {
     this.drop(name, table)
   }
 
-  /** What the views of one filter know of its first rows in an index; `filters`: rows of exact keys are filtered. */
+  /** The shared first rows of one filter in an index. `filters`: rows are filtered even if their key is exact. */
   topRows(index: OrderedIndex, filter: string, filters: boolean): TopRows {
     let tops = this.tops.get(index)
     if (tops === undefined) this.tops.set(index, (tops = new Map()))

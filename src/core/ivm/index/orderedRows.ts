@@ -1,14 +1,14 @@
 /**
  * Rows in the order of an ORDER BY, counted: a B+ tree that finds a row, the rank of a row, and the row at a rank.
  *
- * Each row stands behind the value that decides first, so that a search looks at few records. Every other value of the
- * order is read from the record as it is now: the rows must be told of each change of a record before the next one.
- * Cost: O(log n) for each operation, and the rows read.
+ * Each row is stored beside its first ORDER BY value (`lead`), so that a search loads few records. All other values are
+ * read from the current record: the tree must be told of each change of a record before the next one. Cost: O(log n)
+ * for each operation, and the rows read.
  *
- * In the nodes rows stand the last one first. Pages show the first rows, and most rows come to them and go from there:
- * at the end of an array, where little is moved to make room.
+ * Nodes store the last row first. Pages show the first rows, and most rows are added and removed there: at the end of
+ * an array, where an insert moves little.
  *
- * Why not the tree of a library: none that is kept counts its rows, and START needs the row at a rank.
+ * Why not the tree of a library: none that is maintained counts its rows, and START needs the row at a rank.
  */
 import { firstWhere } from "../../bisect.ts"
 import type { Value } from "../../surql/values/value.ts"
@@ -16,11 +16,11 @@ import { compareBehindLead, compareLeads, type Ordering, type Probe } from "../s
 import type { RecordSlot, SlotRef } from "../store/recordSlot.ts"
 import type { Table } from "../store/table.ts"
 
-/** What the rows are records of, and how they are ordered. */
+/** The table of the rows, and their order. */
 export interface RowsOf {
   readonly ordering: Ordering
   readonly table: Table
-  /** 1: numbers that decide first ascend; -1: they descend. */
+  /** 1: numeric leads ascend; -1: they descend. */
   readonly sign: 1 | -1
 }
 
@@ -33,13 +33,13 @@ export const rowsOf = (ordering: Ordering, table: Table): RowsOf => ({
 /** Most rows of a leaf, and most children of an inner node. */
 export const most = 64
 
-/** A node with less joins a neighbour that has room. */
+/** A node with fewer joins a neighbour that has room. */
 const scant = most / 4
 
-/** Rows, or children, of a node when rows are appended: some room is left for those that come in between. */
+/** Rows, or children, of a node that is built by appending: leaves room for later inserts. */
 const appended = (3 * most) / 4
 
-/** Rows, the last one first, each behind its first value: a search and what it finds lie together. */
+/** Rows, the last one first, each after its lead: a search and the rows it finds lie together. */
 type Cells = Array<Value | SlotRef>
 
 const leadAt = (cells: Cells, at: number): Value => cells[2 * at] as Value
@@ -47,10 +47,10 @@ const leadAt = (cells: Cells, at: number): Value => cells[2 * at] as Value
 const refAt = (cells: Cells, at: number): SlotRef => cells[2 * at + 1] as SlotRef
 
 class Inner {
-  /** The last row of each child, which stands first in it. */
+  /** The last row of each child, which is the first of its array. */
   readonly heads: Cells
   readonly children: Array<Node>
-  /** How many rows each child has. */
+  /** Number of rows of each child. */
   readonly counts: Array<number>
 
   constructor(heads: Cells, children: Array<Node>, counts: Array<number>) {
@@ -60,7 +60,7 @@ class Inner {
   }
 }
 
-/** A leaf is its cells. */
+/** A leaf is only its cells. */
 type Node = Cells | Inner
 
 const cellsOf = (node: Node): Cells => (node instanceof Inner ? node.heads : node)
@@ -71,17 +71,17 @@ const lengthOf = (node: Node): number => cellsOf(node).length >> 1
 const countOf = (node: Node): number =>
   node instanceof Inner ? node.counts.reduce((sum, count) => sum + count, 0) : node.length >> 1
 
-/** Stands for the rank of a row that is not there. */
+/** Rank of a row that does not exist. */
 export const nowhere = -1
 
-/** Puts an item in by moving those behind it: `splice` would make an array of what it takes out. */
+/** Inserts an item by moving the ones behind it: `splice` would allocate an array for its result. */
 export const insert = <A>(items: Array<A>, at: number, item: A): void => {
   items.push(item)
   for (let i = items.length - 1; i > at; i--) items[i] = items[i - 1]!
   items[at] = item
 }
 
-/** Takes the item at a position out. */
+/** Removes the item at a position. */
 export const takeOut = <A>(items: Array<A>, at: number): void => {
   for (let i = at + 1; i < items.length; i++) items[i - 1] = items[i]!
   items.pop()
@@ -100,20 +100,20 @@ const takeRowOut = (cells: Cells, at: number): void => {
   cells.pop()
 }
 
-/** How many rows the children before one have: they stand behind it. */
+/** Number of rows of the children before one; these rows come after it in the order. */
 const before = (counts: ReadonlyArray<number>, at: number): number => {
   let sum = 0
   for (let i = counts.length - 1; i > at; i--) sum += counts[i]!
   return sum
 }
 
-/** The upper half of a node, taken out of it. */
+/** Removes the upper half of a node and answers it as a new node. */
 const split = (node: Node): Node =>
   node instanceof Inner
     ? new Inner(node.heads.splice(most), node.children.splice(most / 2), node.counts.splice(most / 2))
     : node.splice(most)
 
-/** Puts what a right neighbour has behind what a node has. */
+/** Appends the content of a right neighbour to a node. */
 const append = (node: Node, right: Node): void => {
   cellsOf(node).push(...cellsOf(right))
   if (!(node instanceof Inner)) return
@@ -127,14 +127,14 @@ const dropChild = ({ children, counts, heads }: Inner, at: number): void => {
   takeOut(counts, at)
 }
 
-/** The head of a child may be another one. */
+/** Reads the head of a child again, which may have changed. */
 const renewHead = ({ children, heads }: Inner, at: number): void => {
   const first = cellsOf(children[at]!)
   heads[2 * at] = first[0]
   heads[2 * at + 1] = first[1]
 }
 
-/** Puts a row before those of a node. Answers a node of its own for it where this one has enough. */
+/** Inserts a row before all rows of a node. Answers a new node for it if this one is full. */
 const appendTo = (node: Node, lead: Value, ref: SlotRef): Node | undefined => {
   if (!(node instanceof Inner)) {
     if (node.length >= 2 * appended) return [lead, ref]
@@ -186,7 +186,7 @@ export class OrderedRows {
     this.of = of
   }
 
-  /** Puts a record in its place. Answers its rank; {@link nowhere} where it stands there already. */
+  /** Inserts a record. Answers its rank; {@link nowhere} if it is there already. */
   add(probe: Probe): number {
     const rank = this.addTo(this.root, probe, probe.slot.ref)
     if (rank === nowhere) return nowhere
@@ -201,7 +201,7 @@ export class OrderedRows {
     return rank
   }
 
-  /** Puts a record before all rows, which it must not stand behind. */
+  /** Inserts a record before all rows. Its place must be before them. */
   prepend(lead: Value, ref: SlotRef): void {
     this.size++
     const next = appendTo(this.root, lead, ref)
@@ -213,8 +213,7 @@ export class OrderedRows {
   }
 
   /**
-   * Takes a record out, in the state it was put in with. Answers the rank it had; {@link nowhere} where it is not
-   * there.
+   * Removes a record, in the state it was inserted with. Answers its former rank; {@link nowhere} if it is not there.
    */
   remove(probe: Probe): number {
     const rank = this.removeFrom(this.root, probe, probe.slot.ref)
@@ -239,7 +238,7 @@ export class OrderedRows {
     return this.of.table.slotOf(refAt(node, (node.length >> 1) - 1 - within))
   }
 
-  /** How many rows stand before a place, or there. A record is looked up only where the first values are equal. */
+  /** Number of rows before or at a place. Loads a record only if leads are equal. */
   rankBehind(place: Probe): number {
     const { ordering, table } = this.of
     return this.rankOf(
@@ -248,7 +247,10 @@ export class OrderedRows {
     )
   }
 
-  /** How many rows stand before the first one that is not before; `isBefore` may turn to false once. */
+  /**
+   * Number of rows before the first one for which `isBefore` is false. `isBefore` must be true for a first part of the
+   * rows and false for the rest.
+   */
   rankOf(isBefore: (lead: Value, ref: SlotRef) => boolean): number {
     let rank = 0
     for (let node = this.root; ; ) {
@@ -256,27 +258,27 @@ export class OrderedRows {
         length = lengthOf(node)
       const first = firstWhere(length, (at) => isBefore(leadAt(cells, at), refAt(cells, at)))
       if (!(node instanceof Inner)) return rank + length - first
-      // The first that is not before stands in the last child whose head is not.
+      // The boundary lies in the last child whose head does not pass the test.
       const at = Math.max(0, first - 1)
       rank += before(node.counts, at)
       node = node.children[at]!
     }
   }
 
-  /** Appends up to `count` rows from a rank on, each with its first value. */
+  /** Appends up to `count` rows, from a rank on, with their leads. */
   read(rank: number, count: number, refs: Array<SlotRef>, leads: Array<Value>): void {
     if (rank < this.size) readFrom(this.root, rank, count, refs, leads)
   }
 
   /**
-   * Negative: a row stands before the probe. Of the row of the probe's own record only the first value is compared, as
-   * it was filed.
+   * Compares a row with the probe; negative: the row comes first. For the probe's own record only the filed lead is
+   * compared.
    */
   private stands(cells: Cells, at: number, probe: Probe, ref: SlotRef): number {
     const { ordering, sign, table } = this.of
     const other = leadAt(cells, at),
       { lead } = probe
-    // Numbers first: a call for each comparison takes more than the rest of the search.
+    // Numbers first: a function call for each comparison costs more than the rest of the search.
     if (typeof other === "number" && typeof lead === "number") {
       if (other < lead) return -sign
       if (other > lead) return sign
@@ -287,7 +289,7 @@ export class OrderedRows {
     return here === ref ? 0 : compareBehindLead(ordering, table.slotOf(here), probe)
   }
 
-  /** How many rows of a leaf stand behind the probe. */
+  /** Number of rows of a leaf that come after the probe. */
   private search(cells: Cells, probe: Probe, ref: SlotRef): number {
     let low = 0
     for (let high = cells.length >> 1; low < high; ) {
@@ -298,10 +300,10 @@ export class OrderedRows {
     return low
   }
 
-  /** The child that has the probe or would take it: the last whose head does not stand before it. */
+  /** Position of the child that has the probe or would take it: the last one whose head does not come before it. */
   private childOf({ heads }: Inner, probe: Probe, ref: SlotRef): number {
     let high = (heads.length >> 1) - 1
-    // The first rows, which are those that pages show.
+    // Looks at the last child first: it has the first rows, which pages show.
     if (this.stands(heads, high, probe, ref) >= 0) return high
     let low = 0
     while (low < high) {

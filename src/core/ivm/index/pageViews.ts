@@ -1,5 +1,5 @@
 /**
- * The views that show pages of the rows of one key: which pages can a record that comes, goes or moves change?
+ * The views that show pages of the rows of one key: which pages can an added, removed or moved record change?
  *
  * Views that differ only in START, or only in where their range begins, are a series: the further one begins, the
  * further it ends, so that those a record concerns stand side by side and are found by bisection. All others are asked
@@ -11,59 +11,56 @@ import type { Value } from "../../surql/values/value.ts"
 import { isBehind, type Ordering, type Probe } from "../store/ordering.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 
-/** How a view is told of records of its key. */
+/** A view with a page, as its key's list of views knows it. */
 export interface PageReader {
-  /** Equal for the views of one series; undefined for a view that belongs to none now. */
+  /** Equal for the views of one series; undefined for a view of no series. */
   readonly series: string | undefined
-  /** Negative: its page begins before that of the other view, which is of the same series. */
+  /** Orders two views of one series by where their pages begin; negative: this page begins first. */
   compareBegin(other: PageReader): number
-  /** Its rows lie in a range of their first value. */
+  /** The rows of the page lie in a range of their lead. */
   readonly hasRange: boolean
-  /** Its filter has a part that no index decides: each change of a record of its key may matter. */
+  /** A part of the filter is decided by no index: each change of a record of the key may matter. */
   readonly filters: boolean
-  /** Whether a row with this first value lies in its range. */
+  /** Whether a row with this lead lies in the range of the page. */
   admitsLead(lead: Value): boolean
-  /** No row behind this place reaches it; undefined: any row may. */
+  /** Rows behind this place are not on the page; undefined: any row may be. */
   readonly edge: Probe | undefined
-  /** Whether a row at this place may be on its page or before it. */
+  /** Whether a row at this place may be on the page or before it. */
   reaches(place: Place, slot: RecordSlot): boolean
-  /** Whether a row at this place stands before its page, so that it only counts. */
+  /** Whether a row at this place comes before the page, so that it only shifts the page. */
   isBefore(place: Place): boolean
-  /**
-   * The record may have come to its page, gone from it or changed on it: it was at one place and is at another, or at
-   * none.
-   */
+  /** The record may have been added to the page, removed from it or changed on it. Undefined: not in the index. */
   touch(slot: RecordSlot, from: Place | undefined, to: Place | undefined): void
 }
 
-/** A place of a record in the order of the index. */
+/** Place of a record in the order of the index. */
 export interface Place {
-  /** Its first value. */
+  /** Lead of the record. */
   readonly lead: Value
-  /** Its rank among the rows of its key: before a record was taken out, or after it was put in. */
+  /** Rank among the rows of the key: before the record was removed, or after it was inserted. */
   readonly rank: number
 }
 
-/** Stands for the place of a record that has not moved. */
+/** Place of a record that has not moved. */
 export const inPlace: Place = { lead: undefined, rank: -2 }
 
-/** Tells one view of a record that was at one place and is at another; undefined: it was or is not there. */
+/** Tells one view that a record has moved from one place to another; undefined: not in the index. */
 export const tellOne = (view: PageReader, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void => {
-  // What goes from one place before the page to another shifts nothing.
+  // A move between two places before the page shifts nothing.
   if (from !== undefined && to !== undefined && view.isBefore(from) && view.isBefore(to)) return
   if ((from !== undefined && view.reaches(from, slot)) || (to !== undefined && view.reaches(to, slot)))
     view.touch(slot, from, to)
 }
 
-/** Tells a view that filters rows of a record that changed and stands where it stood. */
+/** Tells a view that filters rows that a record has changed and keeps its place. */
 export const tellFiltering = (view: PageReader, slot: RecordSlot, place: Place): void => {
   if (view.filters && view.reaches(place, slot)) view.touch(slot, place, place)
 }
 
-/** What the views of an index have in common. */
+/** State that all views of an index share. */
 interface Edges {
   readonly ordering: Ordering
-  /** How often the edge of a view has moved on. */
+  /** How often the page of a view has come to end further behind. */
   readonly edgesMoved: number
 }
 
@@ -71,9 +68,9 @@ export class PageViews {
   private readonly edges: Edges
   private readonly single = new Set<PageReader>()
   private readonly inSeries = new Map<string, Array<PageReader>>()
-  /** The furthest edge of the single views, or one behind it; undefined: a view has none. */
+  /** The furthest edge of the views without a series, or a place behind it; undefined: a view has none. */
   private furthest: Probe | undefined = undefined
-  /** The edges had moved on so often when that was found; -1: it is to be found anew. */
+  /** `edgesMoved` when `furthest` was found; -1: it has to be found again. */
   private furthestAt = -1
 
   constructor(edges: Edges) {
@@ -101,7 +98,7 @@ export class PageViews {
       )
   }
 
-  /** Takes a view out of a series, or out of those that belong to none. */
+  /** Removes a view from its series, or from the views without one. */
   remove(view: PageReader, series: string | undefined): void {
     const views = series === undefined ? undefined : this.inSeries.get(series)
     if (views === undefined) {
@@ -113,13 +110,13 @@ export class PageViews {
     if (views.length === 0) this.inSeries.delete(series!)
   }
 
-  /** Tells the views that filter rows of a record that changed and stands where it stood. */
+  /** Tells the views that filter rows that a record has changed and keeps its place. */
   tellFiltering(slot: RecordSlot, place: Place): void {
     if (this.isBehindAll(slot, place)) return
     for (const view of this.single) tellFiltering(view, slot, place)
   }
 
-  /** Tells of a record that was at one place and is at another, or at none. */
+  /** Tells the views that a record has moved from one place to another; undefined: not in the index. */
   tell(slot: RecordSlot, from: Place | undefined, to: Place | undefined): void {
     if (this.single.size > 0 && !(this.isBehindAll(slot, from) && this.isBehindAll(slot, to)))
       for (const view of this.single) tellOne(view, slot, from, to)
@@ -136,7 +133,7 @@ export class PageViews {
     }
   }
 
-  /** Whether a place, if it is one, lies behind the edges of all single views. */
+  /** Whether a place, if there is one, lies behind the edges of all views without a series. */
   private isBehindAll(slot: RecordSlot, place: Place | undefined): boolean {
     if (place === undefined) return true
     const { edges, furthest } = this
@@ -158,7 +155,7 @@ export class PageViews {
 
 const never = (): boolean => false
 
-/** Touches the views of a series that reach a place, but for those, the last ones, that begin too far behind it. */
+/** Touches the views of a series that reach a place, except the last ones, whose pages begin too far behind it. */
 const tellReached = (
   views: ReadonlyArray<PageReader>,
   slot: RecordSlot,
@@ -168,7 +165,7 @@ const tellReached = (
   to: Place | undefined
 ): void => {
   const end = firstWhere(views.length, (at) => beginsBehind(views[at]!))
-  // Each view that is asked is cold. The last one tells of all where the place lies behind every page.
+  // Each view is cold. The last one reaches furthest: if it does not reach the place, none does.
   if (end === 0 || !views[end - 1]!.reaches(place, slot)) return
   for (let at = firstWhere(end, (at) => views[at]!.reaches(place, slot)); at < end; at++)
     views[at]!.touch(slot, from, to)

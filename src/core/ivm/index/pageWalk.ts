@@ -1,8 +1,8 @@
 /**
  * Walks the rows of an ordered index under some keys, in order, from the first row of an interval on.
  *
- * Under one key it reads stretches of one list; under several it merges them; rows without an exact key are merged in
- * and marked, for their reader has to filter them.
+ * Under one key it reads stretches of one list, under several keys it merges their lists. Rows without an exact key are
+ * merged in and marked, because their reader has to filter them.
  */
 import type { Bound, Value } from "../../surql/values/value.ts"
 import type { FiledKey } from "../store/denseMap.ts"
@@ -12,7 +12,7 @@ import type { RecordSlot, SlotRef } from "../store/recordSlot.ts"
 import type { OrderedIndex } from "./orderedIndex.ts"
 import type { OrderedRows } from "./orderedRows.ts"
 
-/** One list, read in stretches. */
+/** Reads one list in stretches. */
 class Cursor {
   readonly loose: boolean
   private readonly rows: OrderedRows
@@ -29,7 +29,7 @@ class Cursor {
     this.loose = loose
   }
 
-  /** The next row; undefined behind the last. */
+  /** The current row; undefined behind the last. */
   get ref(): SlotRef | undefined {
     if (this.at === this.refs.length) {
       this.refs.length = this.leads.length = this.at = 0
@@ -39,7 +39,7 @@ class Cursor {
     return this.refs[this.at]
   }
 
-  /** Its first value. */
+  /** Lead of the current row. */
   get lead(): Value {
     return this.leads[this.at]
   }
@@ -50,7 +50,7 @@ class Cursor {
 }
 
 export interface RowFilter {
-  /** Whether a row matches, by the whole filter. */
+  /** Whether a row matches the whole filter. */
   admits(slot: RecordSlot): boolean
 }
 
@@ -60,13 +60,13 @@ export interface Walked {
   readonly descending: boolean
 }
 
-/** Rows of one of several lists that are read at once. */
+/** Rows read at once from each of several merged lists. */
 const mergedStretch = 8
 
 export class PageWalk {
-  /** The row that was answered last has no exact key. */
+  /** The last answered row has no exact key. */
   loose = false
-  /** The first value of that row. */
+  /** Lead of the last answered row. */
   lead: Value = undefined
   private readonly index: OrderedIndex
   private readonly interval: Interval | undefined
@@ -74,8 +74,8 @@ export class PageWalk {
   private toSkip: number
 
   /**
-   * `skip`: so many rows that match are passed over; `length`: as many are expected to be read; `behind`: begins behind
-   * this place instead of at the first row.
+   * `skip`: number of matching rows to skip; `length`: expected number of rows to read; `behind`: starts behind this
+   * place instead of at the first row.
    */
   constructor(index: OrderedIndex, walked: Walked, skip: number, length: number, behind?: Probe | undefined) {
     const { interval, keys } = walked
@@ -95,7 +95,7 @@ export class PageWalk {
     if (loose.size > 0) this.cursors.push(new Cursor(loose, firstOf(loose), mergedStretch, true))
   }
 
-  /** The next row; undefined behind the last. The reader filters those that are loose. */
+  /** The next row; undefined behind the last. If `loose` is set, the reader has to filter the row. */
   next(reader: RowFilter): SlotRef | undefined {
     for (;;) {
       const cursor = this.nearest()
@@ -129,15 +129,15 @@ export class PageWalk {
   }
 }
 
-/** The bound of its range where the rows of a walk begin. */
+/** The bound where the rows of a walk begin. */
 export const beginOf = ({ descending, interval }: Walked): Bound | undefined =>
   descending ? interval?.to : interval?.from
 
-/** The bound where they end. */
+/** The bound where the rows of a walk end. */
 export const endOf = ({ descending, interval }: Walked): Bound | undefined =>
   descending ? interval?.from : interval?.to
 
-/** Whether a first value lies before the range of a walk, in the order of the index. */
+/** Whether a lead lies before the range of a walk, in the order of the index. */
 export const isBeforeBegin = ({ descending, interval }: Walked, lead: Value): boolean =>
   interval !== undefined && (descending ? !isBeforeEnd(interval.to, lead) : !isAfterStart(interval.from, lead))
 

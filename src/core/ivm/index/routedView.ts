@@ -1,4 +1,4 @@
-/** A view as routers and indexes know it: what it is filed by, and how it is shown a record. */
+/** A view as routers and indexes know it: its keys, and the calls that show it a record. */
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Obj } from "../../surql/values/value.ts"
 import type { BoundSources } from "../query/boundSources.ts"
@@ -7,7 +7,7 @@ import type { RecordSlot } from "../store/recordSlot.ts"
 import type { CoveringView } from "./secondaryIndex.ts"
 
 export interface RoutedView extends CoveringView {
-  /** Shape and arguments as text. */
+  /** Shape and arguments as text: equal keys are the same view. */
   readonly key: string
   /** The same object for the views of one router. */
   readonly plainShape: object
@@ -16,19 +16,19 @@ export interface RoutedView extends CoveringView {
   readonly params: Params
   readonly failsAsWhole: boolean
   readonly boundSources: BoundSources | undefined
-  /** Tables of its main rows. */
+  /** Tables of the view's main rows. */
   readonly mainTables: ReadonlyArray<string>
   /**
-   * Brings one record up to date. `doc` is its new state, undefined when it is gone or cannot match; `routed`: the
-   * index has already checked the conjuncts that it is filed by.
+   * Updates the view for one record. `doc`: its new state, undefined if it is deleted or cannot match. `routed`: the
+   * index has already checked the conjuncts that the view is filed by.
    */
   update(slot: RecordSlot, doc: Obj | undefined, routed: boolean): void
-  /** Forgets the row of this record, where it holds one. */
+  /** Drops the row of this record, if the view has one. */
   letGo(slot: RecordSlot): void
-  /** What {@link begin} has to do that takes long, with pauses. */
+  /** The slow part of ending the first fill, with pauses; comes before {@link begin}. */
   finishFill(): Slices<void>
-  /** Its engine's count of the steps that evaluations have taken. */
+  /** `spent`: evaluation steps of the whole engine so far. */
   readonly around: { readonly source: { readonly spent: number } }
-  /** Called once, when it has been shown all rows of its first result. */
+  /** Called once, when the view has been shown all rows of its first fill. */
   begin(): void
 }

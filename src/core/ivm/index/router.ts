@@ -1,10 +1,10 @@
 /**
- * All views of one shape, and the ways to find those a change can concern.
+ * The views of one shape, and the ways to find those that a change can concern.
  *
- * Rule: a view is filed by its arguments, and a changed row is shown to those its old or its new state meets, and to
- * no other (see viewIndex.ts). Views of single records are filed under their records. Cost: a few lookups per
- * shape, whatever the number of views. A shape of whole tables without indexed conjuncts, and a view whose arguments
- * have no exact key, are shown every change.
+ * Rule: a view is filed by its arguments, and a changed row is shown only to the views that its old or its new state
+ * leads to (see viewIndex.ts). Views of single records are filed under their records. Cost: a few lookups per shape,
+ * whatever the number of views. A shape of whole tables without indexed conjuncts, and a view whose arguments have no
+ * exact key, are shown every change.
  */
 import { addTo, removeFrom } from "../../multimap.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
@@ -20,7 +20,7 @@ import type { SecondaryIndexes } from "./secondaryIndexes.ts"
 import type { SubqueryValues } from "./subqueryValues.ts"
 import { type Candidate, ViewIndex } from "./viewIndex.ts"
 
-/** Rows looked at, and steps of evaluating them, between two pauses of a fill. */
+/** Rows, and evaluation steps, between two pauses of a fill. */
 export const sliceRows = 256
 const sliceSteps = 20_000
 
@@ -38,25 +38,25 @@ export const pacing = (source: { readonly spent: number }): (() => boolean) => {
 export class ViewRouter {
   readonly shape: Shape
   readonly views = new Set<RoutedView>()
-  /** The one there is, if there is one. */
+  /** The only view, as long as there is one. */
   private lone: RoutedView | undefined = undefined
   private readonly indexes: SecondaryIndexes
-  /** Where views are filed; made with their first one. */
+  /** The view index of views without a range behind IN; made with the first view. */
   private usual: ViewIndex | undefined = undefined
   private ranges: ViewIndex | undefined = undefined
   /**
-   * All views again, by conjuncts of single-step paths only, for rows whose longer path crosses a link. Undefined if no
-   * path does.
+   * The same views, filed only by conjuncts with paths of one step, for rows whose longer path crosses a link.
+   * Undefined if no path has several steps.
    */
   private coarse: ViewIndex | undefined = undefined
-  /** Views of a shape with indexed conjuncts that are filed nowhere. */
+  /** Views of a shape with indexed conjuncts whose arguments have no exact key. */
   private readonly everywhere = new Set<RoutedView>()
-  /** Views whose parameters say what they read: those of tables and ranges by table, those of records by record. */
+  /** Views whose parameters name their sources: tables and ranges by table, single records by record id. */
   private readonly byTable = new Map<string, Set<RoutedView>>()
   private readonly byRecord = new Map<string, Set<RoutedView>>()
-  /** How many views are shown no record: they read pages of an ordered index, or the rows of another view. */
+  /** Number of views that are shown no record: they read an ordered index, or the rows of another view. */
   unrouted = 0
-  /** How many views read each table. */
+  /** Number of views that read each table. */
   private readonly reading = new Map<string, number>()
 
   constructor(shape: Shape, indexes: SecondaryIndexes) {
@@ -94,7 +94,7 @@ export class ViewRouter {
     }
   }
 
-  /** No view has its shape. */
+  /** No view has this shape. */
   get isUnused(): boolean {
     return this.views.size === 0 && this.unrouted === 0
   }
@@ -103,13 +103,11 @@ export class ViewRouter {
     return this.reading.has(table)
   }
 
-  /**
-   * Shows a new view the rows it has to look at: those under its key where there is an index, else its sources. Pauses.
-   */
+  /** Shows a new view its candidate rows: by an index if there is one, else all rows of its sources. Pauses. */
   *fill(view: RoutedView, store: Store): Slices<void> {
     const isDue = pacing(view.around.source)
     for (const candidate of this.candidates(view, store)) {
-      // A list may change while this pauses, so that what led here need not hold any more.
+      // A subquery list may change in a pause, so the keys that led to this row may be out of date.
       if (candidate !== undefined)
         view.update(candidate.slot, candidate.slot.doc, candidate.routed && this.shape.list === undefined)
       if (isDue()) yield
@@ -120,8 +118,7 @@ export class ViewRouter {
   }
 
   /**
-   * The same without a pause, where an index leads to one record at most: nothing is made for the walk. False: the view
-   * has to be filled as others are.
+   * The same without a pause, if an index leads to one record at most: no generator is made. False: use {@link fill}.
    */
   fillAtOnce(view: RoutedView, store: Store): boolean {
     if (this.shape.access?.byId !== true || this.shape.list !== undefined) return false
@@ -133,8 +130,8 @@ export class ViewRouter {
   }
 
   /**
-   * A view of at most `maxCovered` rows that shows every row of its key covers that key in the index. This is safe in
-   * the middle of a step: an index is read then only for new results of subqueries, and a view that can cover has no
+   * A view of at most `maxCovered` rows that shows every row of its key covers that key in the index. A step may do
+   * this too: within a step, indexes are read only to fill new results of subqueries, and a view that can cover has no
    * subquery, no residual filter and no expression that fails, so it is up to date before any of those is filled.
    */
   private keep(view: RoutedView, known?: ViewKey): void {
@@ -145,7 +142,7 @@ export class ViewRouter {
       this.indexOf(viewKey).cover(viewKey, view)
   }
 
-  /** The rows a new view has to look at; undefined for one that is passed over, where the caller may pause. */
+  /** The candidate rows of a new view; undefined for a skipped row, where the caller may pause. */
   private *candidates(view: RoutedView, store: Store): Generator<Candidate | undefined, void, void> {
     const viewKey = this.shape.access && this.viewKey(view)
     if (viewKey !== undefined) {
@@ -160,7 +157,7 @@ export class ViewRouter {
       yield { slot, routed: false }
   }
 
-  /** Files a view by the values its list has gained and lost; what it returns shows it the rows those concern. */
+  /** Refiles a view whose subquery list has changed. The returned function shows it the rows of these values. */
   relist(view: RoutedView, { gained, lost }: ValueSetDelta, store: Store): () => void {
     const { access, list } = this.shape
     const under = (values: ReadonlyArray<Value>): ViewKey | undefined =>
@@ -188,18 +185,18 @@ export class ViewRouter {
     }
   }
 
-  /** Shows a view every row there is. */
+  /** Shows a view every row of its sources. */
   showAll(view: RoutedView, store: Store): void {
     for (const slot of store.rows(this.shape.table!)) view.update(slot, slot.doc, false)
   }
 
-  /** Shows one changed record to the views it can concern; the indexes have been moved already. */
+  /** Shows one changed record to the views that it can concern; the indexes are up to date already. */
   route(write: Write): void {
     const { after, slot } = write
     const { shape } = this
     if (shape.table === undefined) return this.routeBySource(slot, after)
-    // Of a lone view the filter costs less than the keys; where it can fail or look elsewhere, it is asked as often as
-    // that of many.
+    // For a lone view, running the filter costs less than building keys. A filter that can fail or reads other records
+    // still goes by keys, so that it runs as often as with many views.
     if (this.lone !== undefined && (shape.access === undefined || (shape.total && !shape.reaches)))
       return this.lone.update(slot, after, false)
     const followers = shape.access === undefined ? this.views : this.everywhere
@@ -220,7 +217,7 @@ export class ViewRouter {
     else this.everyone(this.usual!, found)
   }
 
-  /** All views of a view index. */
+  /** Calls `found` with all views of a view index. */
   private everyone(viewIndex: ViewIndex, found: (view: RoutedView) => void): void {
     const inRange = viewIndex === this.ranges
     for (const view of this.views)
@@ -229,15 +226,15 @@ export class ViewRouter {
   }
 
   /**
-   * Undefined for a view that has to see every change. Where a row of it must fail that no index leads to, all rows are
-   * looked at.
+   * Where a view is filed; undefined for a view that has to see every change. If a row that no index leads to could
+   * make the result fail, all rows are looked at.
    */
   private viewKey({ params, failsAsWhole }: RoutedView): ViewKey | undefined {
     const access = this.shape.access!
     return failsAsWhole && access.failsFirst ? undefined : viewKeyOf(access, params, this.shape.list !== undefined)
   }
 
-  /** Where a view of the usual view index stands among the coarse ones; undefined where it does not. */
+  /** Key of a view in the coarse view index; undefined if it is not there. */
   private coarsely(view: RoutedView): ViewKey | undefined {
     const coarse = this.shape.access!.coarse
     const viewKey = coarse && viewKeyOf(coarse, view.params, this.shape.list !== undefined)
@@ -281,10 +278,10 @@ export class ViewRouter {
   }
 }
 
-/** Views filed anew, and how they look at the rows that concern. */
+/** Refiled views, with the function that looks at the rows of their changed keys. */
 export type Relists = Array<{ readonly view: RoutedView; readonly look: () => void }>
 
-/** Files the views that follow a list by its new values; the rows those concern are looked at when their turn comes. */
+/** Refiles the views that follow a subquery list; the rows of the changed keys are looked at when `look` is called. */
 export const relistAll = (
   list: SubqueryValues,
   valueSetDelta: ValueSetDelta,

@@ -1,13 +1,14 @@
 /**
  * A secondary index of one table: which rows have this key, in this range of values?
  *
- * Filed when it pays: one view alone reads its table once, the index is filled when a second one asks, shared by all
- * shapes that want the same, and dropped with the last (the engine counts). Rows without a fixed key are `unindexable`.
- * Cost per change: O(1) when the keys stay, two set operations per key that moves; with an order two of O(log n).
+ * A lone view reads its table once without an index. The index is filled when a second view asks; all shapes that need
+ * the same one share it, and it is dropped with the last of them (the engine counts). Rows without a fixed key are
+ * `unindexable`. Cost per change: O(1) if the keys stay, two set operations per changed key; with an order two of
+ * O(log n).
  *
  * A view that shows every row of a key covers the key: the view is filed under it, its rows are not, so they are not
- * listed twice and a change updates one list. A view that has grown large covers its key no longer: its rows are filed
- * while there are few enough to be filed at once.
+ * listed twice and a change updates one list. A view that grows large stops covering its key: its rows are filed while
+ * they still are few.
  */
 import sortedBTree from "sorted-btree"
 import { compare } from "../../surql/values/order.ts"
@@ -19,7 +20,7 @@ import { isLive, type Live, RecordSlot } from "../store/recordSlot.ts"
 
 const BTree = sortedBTree.default
 
-/** How the two states of a record are filed. */
+/** Index keys of the two states of a record. */
 interface States {
   readonly before: Obj | undefined
   readonly after: Obj | undefined
@@ -27,41 +28,36 @@ interface States {
   readonly newKeys: Keys
   readonly oldValue: Value
   readonly newValue: Value
-  /** The views that cover the old and the new key, where a move of the record has found them. */
+  /** The views that cover the old and the new key, found when the record was moved. */
   oldCovering: CoveringView | undefined
   newCovering: CoveringView | undefined
 }
 
 interface Filing {
-  /** Both answer the view that covers the key. */
+  /** `add` and `remove` answer the view that covers the key. */
   readonly add: (key: FiledKey, value: Value, slot: RecordSlot) => CoveringView | undefined
   readonly remove: (key: FiledKey, value: Value, slot: RecordSlot) => CoveringView | undefined
   readonly slots: (key: FiledKey, interval: Interval | undefined) => Iterable<RecordSlot>
-  /** Rows filed, and views that stand for theirs; a pass over all. */
+  /** Rows filed, plus views that cover a key; walks all keys. */
   readonly entries: () => number
 }
 
-/** What holds all rows of a key. */
+/** A view that holds all rows of a key. */
 export interface CoveringView {
-  /** How many rows it holds. */
+  /** Number of rows that the view holds. */
   readonly matches: number
   readonly keptPlaces: () => Iterable<RecordSlot>
 }
 
-/**
- * A view with more rows to begin with does not stand for the rows of its key: to file them all again would hold up the
- * caller that lets it go.
- */
+/** A view with more rows covers no key: filing them all would hold up the caller that releases the view. */
 export const maxCovered = 1024
 
-/**
- * Rows of one key in an array, which is gone through to find one: few lines of memory, one after the other. Beyond it a
- * set.
- */
+/** Rows of one key up to which an array is searched: it takes few cache lines. More rows are a set. */
 const few = 64
 
 /**
- * By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest.
+ * Rows by key alone. A single row is stored without a set: unique keys are common, and a set for each costs more than
+ * all else.
  */
 class ByKey implements Filing {
   private readonly byKey = new FiledMap<RecordSlot | Array<RecordSlot> | Set<RecordSlot> | CoveringView>()
@@ -118,7 +114,7 @@ class ByKey implements Filing {
       this.byKey.set(key, covering)
   }
 
-  /** Files the rows of a key again, if it kept them. */
+  /** Files the rows of a key that the view covered. */
   giveBack(key: FiledKey, covering: CoveringView): void {
     if (this.byKey.get(key) !== covering) return
     this.byKey.delete(key)
@@ -126,23 +122,21 @@ class ByKey implements Filing {
   }
 
   /**
-   * An entry with twice as many rows as it may begin with stands for them no longer: the row that is one too many files
-   * them all. No row of this step is forgotten: indexes are moved before any view is, so the first row that came in it
-   * was asked the same.
+   * An entry with twice the allowed rows covers its key no longer: the row that exceeds the limit files them all. No
+   * row of this step is missed: indexes are updated before views, so the first row of the step has already been checked
+   * here.
    */
   private outgrow(key: FiledKey, covering: CoveringView, slot: RecordSlot): void {
     if (covering.matches >= 2 * maxCovered) this.byKey.set(key, new Set(this.keptUnder(key, covering)).add(slot))
   }
 
-  /** It may hold rows without a fixed key as well, and rows that this step has moved elsewhere. */
+  /** The view's rows that have this key now; others have no fixed key, or were moved by this step. */
   private *keptUnder(key: FiledKey, covering: CoveringView): Iterable<RecordSlot> {
     for (const slot of covering.keptPlaces()) if (isLive(slot) && sameKeys(keysOf(slot.doc, this.spec), key)) yield slot
   }
 }
 
-/**
- * Where a row stands in order; `edge` is 0 for a row, below or above it for a spot before or after all rows of a value.
- */
+/** A place in the order; `edge` is 0 for a row, -1 or 1 for the place before or after all rows of a value. */
 interface Spot {
   readonly key: unknown
   readonly value: Value
@@ -154,7 +148,7 @@ interface Spot {
 const rankOf = (key: unknown): number =>
   typeof key === "number" ? 0 : typeof key === "string" ? 1 : typeof key === "boolean" ? 2 : key === null ? 3 : 4
 
-/** Any total order of keys will do. */
+/** Any total order of keys works. */
 const compareKeys = (a: unknown, b: unknown): number => {
   if (a === b || (a !== a && b !== b)) return 0
   if (typeof a === "string" && typeof b === "string") return a < b ? -1 : 1
@@ -168,7 +162,7 @@ const compareSpots = (a: Spot, b: Spot): number =>
   a.edge - b.edge ||
   (a.text === b.text ? 0 : a.text < b.text ? -1 : 1)
 
-/** By key, then by value. */
+/** Rows by key, then by value. */
 class ByValue implements Filing {
   private readonly tree = new BTree<Spot, undefined>(undefined, compareSpots)
 
@@ -213,7 +207,7 @@ export class SecondaryIndex {
   readonly spec: KeySpec
   private filing: ByKey | ByValue | undefined = undefined
   private readonly loose = new Set<RecordSlot>()
-  /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
+  /** Keys of the last pair of states: the index and the shapes that share it ask one after the other. */
   private last: States = {
     before: undefined,
     after: undefined,
@@ -229,17 +223,17 @@ export class SecondaryIndex {
     this.spec = spec
   }
 
-  /** Whether rows are filed. */
+  /** Whether the index is filled. */
   get filed(): boolean {
     return this.filing !== undefined
   }
 
-  /** The entries here, of rows and instead of rows; a pass over all. */
+  /** Number of rows and covering views here; walks all keys. */
   entries(): number {
     return this.loose.size + (this.filing?.entries() ?? 0)
   }
 
-  /** Files all rows there are; from here on each {@link move} must be told. */
+  /** Fills the index; from here on it must be told of each change by {@link move}. */
   file(rows: Iterable<Live>): void {
     this.filing = this.spec.range === undefined ? new ByKey(this.spec) : new ByValue()
     for (const slot of rows) this.add(this.filing, keysOf(slot.doc, this.spec), orderOf(slot.doc, this.spec), slot)
@@ -250,14 +244,12 @@ export class SecondaryIndex {
     return this.filing?.slots(key, interval) ?? none
   }
 
-  /**
-   * From here on this one holds all rows of a key, until it gives them back; where another one does, nothing changes.
-   */
+  /** Makes a view cover a key until {@link uncover}; does nothing if another view covers it. */
   cover(key: FiledKey, covering: CoveringView): void {
     if (this.filing instanceof ByKey) this.filing.keep(key, covering)
   }
 
-  /** Files the rows of a key again. Cost: O(those rows), of which there are at most some thousands. */
+  /** Files the rows of a covered key. Cost: O(these rows), at most some thousands. */
   uncover(key: FiledKey, covering: CoveringView): void {
     if (this.filing instanceof ByKey) this.filing.giveBack(key, covering)
   }
@@ -267,7 +259,7 @@ export class SecondaryIndex {
     return this.loose
   }
 
-  /** The keys and values of a record's two states. */
+  /** Index keys of a record's two states. */
   states(before: Obj | undefined, after: Obj | undefined): States {
     const { last, spec } = this
     if (last.before === before && last.after === after) return last
@@ -284,7 +276,7 @@ export class SecondaryIndex {
     })
   }
 
-  /** Refiles a record. */
+  /** Files a record under its new keys. */
   move(slot: RecordSlot, before: Obj | undefined, after: Obj | undefined): void {
     const { filing } = this
     if (filing === undefined) return

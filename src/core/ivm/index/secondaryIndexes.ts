@@ -4,12 +4,12 @@ import { SecondaryIndex } from "./secondaryIndex.ts"
 import { SharedIndexes } from "./sharedIndexes.ts"
 
 export class SecondaryIndexes extends SharedIndexes<SecondaryIndex> {
-  /** The index of a table by some paths, perhaps still empty; each call needs one {@link release}. */
+  /** The index of a table by a key, perhaps not filled yet; each call needs one {@link release}. */
   use(table: string, spec: KeySpec): SecondaryIndex {
     return this.share(nameOf(table, spec), () => new SecondaryIndex(spec))
   }
 
-  /** Files the rows of the table, unless they are. */
+  /** Fills the index with the rows of the table, unless it is filled. */
   file(table: string, index: SecondaryIndex): void {
     if (index.filed) return
     index.file(this.store.rows(table))

@@ -1,8 +1,8 @@
 /**
  * The indexes of one kind in use: made when a view first needs one, shared by name, dropped with the last.
  *
- * Several shapes often want the same index, and a record must be filed once. A table knows the indexes that have its
- * rows filed, and tells them of each write.
+ * Several shapes often need the same index, and a record must be filed once. A table knows its filled indexes and tells
+ * them of each write.
  */
 import { leave } from "../../multimap.ts"
 import type { Store } from "../store/store.ts"
@@ -28,7 +28,7 @@ export abstract class SharedIndexes<I extends TableIndex & { entries(): number }
     return index
   }
 
-  /** Ends one use; with the last one the table forgets the index. */
+  /** Ends one use; after the last one the table forgets the index. */
   protected drop(name: string, table: string): void {
     const shared = this.shared.get(name)
     if (shared === undefined || --shared.uses > 0) return
@@ -36,12 +36,12 @@ export abstract class SharedIndexes<I extends TableIndex & { entries(): number }
     this.store.quit(table, ({ indexes }) => leave(indexes, shared.index))
   }
 
-  /** The entries of all of them; a pass over them. */
+  /** Number of entries of all indexes; walks them. */
   entries(): number {
     return Array.from(this.shared.values()).reduce((sum, { index }) => sum + index.entries(), 0)
   }
 
-  /** Forgets them all: views that use one are forgotten too. */
+  /** Forgets all indexes; the views that use them are cleared too. */
   clear(): void {
     this.shared.clear()
   }

@@ -3,9 +3,9 @@
  *
  * The values that decide are read once, into a column each. As many of the first columns as fit into one number are one
  * number for each row, which moves along with the row's position: most comparisons are of two numbers that lie side by
- * side. A row is loaded when it is read, for no comparison, and not when it is filed. Runs are sorted, then merged by
- * twos, with pauses; what changes meanwhile is for the index to know. Cost: O(n log n) comparisons, and some 70 bytes
- * for each row until the index is built.
+ * side. A row is loaded once, when its values are read; not to compare or to file it. Runs are sorted, then merged by
+ * twos, with pauses; the index itself notes the records that change meanwhile. Cost: O(n log n) comparisons, and some
+ * 70 bytes for each row until the index is built.
  */
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import { compareKeys } from "../../surql/values/order.ts"
@@ -16,7 +16,7 @@ import type { Live, RecordSlot, SlotRef } from "../store/recordSlot.ts"
 /** Rows that are read, sorted, merged or filed between two pauses. */
 export const stretch = 2048
 
-/** Takes one row; rows come in order, the last one first. */
+/** Receives one row; rows come in order, the last one first. */
 type Take = (lead: Value, ref: SlotRef) => void
 
 /** The number that orders a value among numbers, or a time among times; `NaN` where a value has none that is exact. */
@@ -27,19 +27,19 @@ const numberOf = (value: Value): number =>
       ? value.seconds * 1e3 + value.nanos / 1e6
       : Number.NaN
 
-/** The values of one term. */
+/** The values of one ORDER BY term. */
 class Column {
   readonly compare: OrderingTerm["compare"]
   readonly values: Array<Value> = []
-  /** -1: greater values come first. */
+  /** -1: the term is descending. */
   private readonly sign: 1 | -1
-  /** The least and the greatest number of a value, each times `sign`. */
+  /** The least and the greatest number of the column, each times `sign`. */
   private least = Number.POSITIVE_INFINITY
   private greatest = Number.NEGATIVE_INFINITY
-  /** How many values are finite numbers, and how many are times of whole milliseconds. */
+  /** Count of values that are finite numbers, and of values that are times of whole milliseconds. */
   private numbers = 0
   private times = 0
-  /** All of those numbers are safe integers. */
+  /** All numbers of the column are safe integers. */
   private isWhole = true
 
   constructor(compare: OrderingTerm["compare"]) {
@@ -58,24 +58,24 @@ class Column {
     if (!Number.isSafeInteger(number)) this.isWhole = false
   }
 
-  /** All its values are finite numbers, or all are times of whole milliseconds: their numbers are in its order. */
+  /** All values are finite numbers, or all are times of whole milliseconds: their numbers give their order. */
   get isNumeric(): boolean {
     return this.numbers === this.values.length || this.times === this.values.length
   }
 
-  /** How many integers lie from its least number to its greatest; infinite where a number is no integer. */
+  /** Number of integers from the least number to the greatest; infinite if one is no integer. */
   get range(): number {
     return this.isWhole ? this.greatest - this.least + 1 : Number.POSITIVE_INFINITY
   }
 
-  /** The number of a row's value, counted from the least one where that is exact. */
+  /** The number of a row's value, counted from the least one if that is exact. */
   numberAt(at: number): number {
     const number = this.sign * numberOf(this.values[at])
     return this.range <= Number.MAX_SAFE_INTEGER ? number - this.least : number
   }
 }
 
-/** Rows as they are sorted: where each was read, and the number of its first columns. */
+/** Rows during the sort: their positions in the input, and the number made of their first columns. */
 interface Order {
   readonly positions: Uint32Array
   readonly keys: Float64Array
@@ -88,14 +88,14 @@ const orderOf = (length: number): Order => ({
 
 export class SortedRows {
   private readonly terms: Ordering["terms"]
-  /** Of the terms, then of the keys of the records, which decide last in each order. */
+  /** One column for each term, then the ones for the record keys, which decide last in each order. */
   private readonly columns: ReadonlyArray<Column>
   private readonly ids: Column
   private readonly refs: Array<SlotRef> = []
-  /** The rows that are not left out; while they are read, those that are still to be read stand behind them. */
+  /** The rows to sort; during reading, the unread ones are behind them. */
   private readonly slots: Array<RecordSlot>
 
-  /** The array of the rows is its own from here on. */
+  /** Takes ownership of the array of rows. */
   constructor({ terms }: Ordering, rows: Array<RecordSlot>) {
     this.terms = terms
     this.slots = rows
@@ -103,7 +103,7 @@ export class SortedRows {
     this.columns = [...terms.map(({ compare }) => new Column(compare)), this.ids]
   }
 
-  /** Reads rows, but for those that are left out, sorts them and hands each over once, the last first. Pauses. */
+  /** Reads the rows, except the left-out ones, sorts them and passes each to `take` once, the last first. Pauses. */
   *all(leftOut: ReadonlySet<RecordSlot>, take: Take): Slices<void> {
     for (let at = 0; at < this.slots.length; at += stretch) {
       this.read(at, Math.min(at + stretch, this.slots.length), leftOut)
@@ -136,7 +136,7 @@ export class SortedRows {
     for (let i = to - 1; i >= from; i--) {
       const at = positions[i]!,
         ref = refs[at]!
-      // A scan that goes on while rows come may meet one twice.
+      // A scan may meet a row twice if rows are added meanwhile.
       if (i > 0 && refs[positions[i - 1]!] === ref) continue
       if (leftOut.size === 0 || !leftOut.has(slots[at]!)) take(leads?.[at], ref)
     }
@@ -171,7 +171,7 @@ export class SortedRows {
     return from.positions
   }
 
-  /** How many of the first columns one number decides. A first column whose numbers are not whole stands alone. */
+  /** How many of the first columns fit into one number. A first column whose numbers are not whole is taken alone. */
   private decided(): number {
     let count = 0
     for (let size = 1; count < this.columns.length; count++) {
@@ -183,7 +183,7 @@ export class SortedRows {
     return count
   }
 
-  /** The rows as they were read. */
+  /** The rows in the order they were read in. */
   private *unordered(decided: number): Slices<Order> {
     const { length } = this.slots
     const order = orderOf(length)
@@ -201,7 +201,7 @@ export class SortedRows {
     return order
   }
 
-  /** Compares rows whose numbers are equal, by the columns that the numbers leave out. */
+  /** Compares rows whose numbers are equal, by the remaining columns. */
   private comparison(decided: number): Compare {
     const columns = this.columns.slice(decided)
     return (a, b) => {
@@ -215,7 +215,7 @@ export class SortedRows {
   }
 }
 
-/** Negative: the row at one position comes before the row at the other. Asked where their numbers are equal. */
+/** Compares the rows at two positions whose numbers are equal; negative: the first one comes before. */
 type Compare = (a: number, b: number) => number
 
 const compareAt = ({ keys, positions }: Order, a: number, b: number, compare: Compare): number => {
@@ -229,17 +229,17 @@ const copy = (from: Order, to: Order, begin: number, end: number, at: number): v
   to.keys.set(from.keys.subarray(begin, end), at)
 }
 
-/** Rows that are put in order one by one. */
+/** Length of runs that insertion sort puts in order. */
 const shortRun = 8
 
-/** How many rows from `begin` on come each behind the one before it, or each before it with a `sign` of -1. */
+/** Number of rows from `begin` on that are in ascending order already, or in descending order for a `sign` of -1. */
 const inOrder = (from: Order, begin: number, end: number, sign: 1 | -1, compare: Compare): number => {
   let at = begin + 1
   while (at < end && sign * compareAt(from, at - 1, at, compare) < 0) at++
   return at - begin
 }
 
-/** Puts the rows of a short run in order, one by one. */
+/** Insertion sort of a short run. */
 const sortShortRun = ({ keys, positions }: Order, begin: number, end: number, compare: Compare): void => {
   for (let i = begin + 1; i < end; i++) {
     const key = keys[i]!,
@@ -256,9 +256,9 @@ const sortShortRun = ({ keys, positions }: Order, begin: number, end: number, co
   }
 }
 
-/** Sorts a run of at most {@link stretch} rows where it lies. */
+/** Sorts a run of at most {@link stretch} rows in place. */
 const sortRun = (from: Order, to: Order, begin: number, end: number, compare: Compare): void => {
-  // Tables are often read in this order, or against it.
+  // Tables are often read in this order, or in the reverse one.
   if (inOrder(from, begin, end, 1, compare) === end - begin) return
   if (inOrder(from, begin, end, -1, compare) === end - begin) {
     from.positions.subarray(begin, end).reverse()
@@ -266,7 +266,7 @@ const sortRun = (from: Order, to: Order, begin: number, end: number, compare: Co
     return
   }
   for (let at = begin; at < end; at += shortRun) sortShortRun(from, at, Math.min(at + shortRun, end), compare)
-  // Twice as long each time, there and back.
+  // Each pass merges twice, from one array to the other and back, so runs grow fourfold.
   for (let width = shortRun; width < end - begin; width *= 4) {
     mergeTwos(from, to, begin, end, width, compare)
     mergeTwos(to, from, begin, end, 2 * width, compare)
@@ -282,8 +282,8 @@ const mergeTwos = (from: Order, to: Order, first: number, last: number, width: n
 }
 
 /**
- * Whether one of two neighbouring runs comes before the other as a whole, as in a table that was written in this order
- * or against it: then they are one run in `to`.
+ * Whether one of two neighbouring runs comes wholly before the other, as in a table that was written in this order or
+ * in the reverse one; then copies them to `to` as one run.
  */
 const areApart = (from: Order, to: Order, begin: number, middle: number, end: number, compare: Compare): boolean => {
   if (middle === end || compareAt(from, middle - 1, middle, compare) <= 0) copy(from, to, begin, end, begin)
@@ -295,8 +295,8 @@ const areApart = (from: Order, to: Order, begin: number, middle: number, end: nu
 }
 
 /**
- * Goes on merging two neighbouring runs, the first of which ends at `middle`: fills `to` from `at` up to `until`, where
- * `left` is how far the first run has been taken. Answers how far it has been taken then.
+ * Continues the merge of two neighbouring runs, the first of which ends at `middle`: fills `to` from `at` to `until`;
+ * `left` is the position reached in the first run. Answers the position reached then.
  */
 const merge = (
   from: Order,
@@ -309,7 +309,7 @@ const merge = (
   compare: Compare
 ): number => {
   const { keys, positions } = from
-  // As many were taken of both as were put.
+  // The position in the second run follows: as many rows were taken from both runs as were written.
   for (let right = middle + at - left; at < until; at++) {
     const taken = right >= end || (left < middle && compareAt(from, left, right, compare) <= 0) ? left++ : right++
     to.keys[at] = keys[taken]!

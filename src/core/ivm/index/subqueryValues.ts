@@ -2,9 +2,9 @@
  * The values of an uncorrelated subquery behind IN (`author IN (SELECT VALUE out FROM follows WHERE in = $me)`), as an
  * argument that changes: views are filed under its values like under those of a list.
  *
- * State: what each row of the subquery gives, and each value with how many rows give it. Rule: when the subquery moves,
- * only the values that come or go concern anybody; a follower is refiled under those, and the rows that have one of
- * them are looked at again. Cost: O(rows of the subquery that moved), then per follower and value the rows filed under
+ * State: the value of each row of the subquery, and each value with its number of rows. Rule: when the subquery
+ * changes, only values that appear or disappear matter; a follower is refiled under these, and the rows that have one
+ * of them are looked at again. Cost: O(changed rows of the subquery), then per follower and value the rows filed under
  * it.
  */
 import { encode } from "../../surql/values/encode.ts"
@@ -17,21 +17,21 @@ import type { RoutedView } from "./routedView.ts"
 
 interface Held {
   readonly value: Value
-  /** It can be filed under; else its followers are shown every change. */
+  /** All values have exact keys; otherwise the followers are shown every change. */
   readonly exact: boolean
   count: number
 }
 
 export class SubqueryValues {
-  /** The views filed by it. */
+  /** Views that are filed by the values. */
   readonly followers = new Set<RoutedView>()
-  /** What each row gives, by its slot. */
+  /** Value of each row, by the row's slot. */
   private readonly given = new Map<unknown, Value>()
   private readonly held = new Map<unknown, Held>()
   private inexact = 0
   private cached: ReadonlyArray<Value> | undefined = undefined
 
-  /** Slots of rows, and the value that each gives. */
+  /** `rows`: slot and value of each row. */
   constructor(rows: ReadonlyArray<readonly [slot: unknown, value: Value]>) {
     this.turn(rows.map(([slot, value]) => [slot, { value }]))
     this.renew()
@@ -41,14 +41,14 @@ export class SubqueryValues {
     this.cached = undefined
   }
 
-  /** Each value once. */
+  /** Each distinct value once. */
   values(): ReadonlyArray<Value> {
     return (this.cached ??= Array.from(this.held.values(), ({ value }) => value))
   }
 
   /**
-   * Takes over what rows that moved give now; undefined: nothing any more. {@link values} stay as they were until
-   * {@link renew}, so that followers can be found.
+   * Takes over the new values of changed rows; `now` undefined: the row is removed. {@link values} stay the old ones
+   * until {@link renew}, so that followers can still be found by them.
    */
   turn(rows: ReadonlyArray<readonly [slot: unknown, now: { readonly value: Value } | undefined]>): ValueSetDelta {
     const before = rows.flatMap(([slot]) => (this.given.has(slot) ? [this.given.get(slot)] : []))
@@ -84,20 +84,20 @@ export class SubqueryValues {
   }
 }
 
-/** The list a query is filed by, and the maintained subquery that gives it. */
+/** The list that a query is filed by: its argument, and the maintained subquery with the values. */
 export interface List<Result extends ListResult = ListResult> {
   readonly argument: ListArgument
   readonly result: Result
 }
 
-/** A maintained result whose values are a list. */
+/** A maintained result whose values are used as a list. */
 interface ListResult {
-  /** Shape and arguments as text. */
+  /** Shape and arguments as text: equal keys are the same result. */
   readonly key: string
   subqueryValues(): SubqueryValues
 }
 
-/** The parameters with the list among them, always as it is now. */
+/** The parameters, including the list; a getter reads the list's current values. */
 export const withList = (params: Params, { argument, result }: List): Params => {
   const list = result.subqueryValues()
   return Object.defineProperty({ ...params }, argument.name, { enumerable: true, get: () => list.values() })

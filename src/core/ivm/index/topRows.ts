@@ -1,17 +1,17 @@
 /**
- * The first rows of an ordered index that match, known one by one: for pages whose filter has a part that no index
- * decides, and for those that merge several lists.
+ * The first matching rows of an ordered index, as a list of their own: for pages whose filter has a part that no index
+ * decides, and for pages that merge several lists.
  *
- * Known are all rows that match up to an edge; behind it nothing has been looked at. A changed record is taken out and
- * put in again, if it matches and does not stand behind the edge. Where rows are wanted that are not known, the index
- * is walked on from the edge, and some more rows are collected, so that the next rows that go need no walk. Cost of a
- * change: O(rows known) moves of pointers; of a walk: each row walked over is filtered once.
+ * All matching rows up to an edge are known; behind it nothing has been looked at. A changed record is removed and
+ * inserted again, if it matches and lies before the edge. To get more rows the index is walked on from the edge, and a
+ * reserve of some more is collected, so that the next removed rows need no walk. Cost of a change: O(known rows) moves
+ * of pointers; of a walk: each row walked over is filtered once.
  *
- * One object serves all views of a filter that read the same index, whatever their START, LIMIT and projection: as much
- * is known as the one needs that needs most.
+ * One object serves all views of a filter that read the same index, whatever their START, LIMIT and projection: it
+ * knows as many rows as the most demanding view needs.
  *
- * Where few rows pass, each walk would be long: then all that match are kept, as candidates. That is decided by what
- * walks have seen, a step adds a bounded part of the rest, and it ends when many rows match.
+ * Where few rows match, each walk would be long: then all matching rows are kept, as candidates. Statistics of earlier
+ * walks decide that, a step adds a bounded part of the rest, and it ends when many rows match.
  */
 import { firstWhere } from "../../bisect.ts"
 import type { Value } from "../../surql/values/value.ts"
@@ -23,13 +23,13 @@ import { PageWalk, type RowFilter, type Walked } from "./pageWalk.ts"
 /** A view that reads the first rows of its filter. */
 interface TopReader extends Walked, RowFilter {}
 
-/** What a view needs: its rows and those before them, and so many more, that the next rows that go need no walk. */
+/** Number of rows that a view needs: its page, the rows before it, and a reserve that saves walks. */
 interface Need {
   wanted: number
   readonly reserve: number
 }
 
-/** A record has gone from one position among the known rows to another; -1: it was or is not known. */
+/** Positions of a record among the known rows before and after a change; -1: not known. */
 export interface KnownMove {
   readonly from: number
   readonly to: number
@@ -38,29 +38,29 @@ export interface KnownMove {
 export class TopRows {
   /** The known rows, in order. */
   private readonly known: Array<SlotRef> = []
-  /** The row up to which all are known; undefined: none is yet. */
+  /** All matching rows up to this place are known; undefined: none yet. */
   private edge: Probe | undefined = undefined
-  /** All rows are known. */
+  /** All matching rows are known. */
   private isWhole = false
   private walk: PageWalk | undefined = undefined
-  /** All rows that match are kept, or are on their way to be. */
+  /** All matching rows are candidates, or are being collected as such. */
   private keepsAll = false
-  /** Rows that walks have looked at lately, and those of them that match. */
+  /** Rows that recent walks have looked at, and how many of them match. */
   private looked = 0
   private passed = 0
   private readonly index: OrderedIndex
-  /** Rows are filtered even where their key is exact. */
+  /** Rows are filtered even if their key is exact. */
   private readonly filters: boolean
   private readonly forget: () => void
   private readonly needs = new Map<TopReader, Need>()
-  /** One of the views, all of which filter alike. */
+  /** One of the views; any will do, since all have the same filter. */
   private reader: TopReader | undefined = undefined
-  /** So many rows are kept at most: what the view needs that needs most. */
+  /** Most rows that are kept: the need of the most demanding view. */
   private most = 0
-  /** The step in which changed records were taken over last, and these. */
+  /** The last step whose changes were taken over, and the records that it changed. */
   private step = -1
   private renewed: ReadonlyArray<RecordSlot> = none
-  /** Where it was one record alone: how that has moved. */
+  /** The move of the record, if the step changed only one. */
   private move: KnownMove | undefined = undefined
 
   /** `forget` is called when the last view has left. */
@@ -70,7 +70,7 @@ export class TopRows {
     this.forget = forget
   }
 
-  /** A view comes, which will read `wanted` rows. */
+  /** Adds a view that will read `wanted` rows. */
   join(view: TopReader, wanted: number, reserve: number): void {
     this.reader ??= view
     this.needs.set(view, { wanted, reserve })
@@ -90,20 +90,20 @@ export class TopRows {
     return most
   }
 
-  /** Whether a row at this place may be known, or must be once it matches. */
+  /** Whether a row at this place may be known, or has to be if it matches. */
   reaches(lead: Value, slot: RecordSlot): boolean {
     const { reach } = this
     return reach === undefined || !isBehind(this.index.ordering, lead, slot, reach)
   }
 
-  /** No row behind this place is known or must be; undefined: any row may have to be. */
+  /** Rows behind this place neither are known nor have to be; undefined: any row may be. */
   get reach(): Probe | undefined {
     return this.isWhole ? undefined : this.edge
   }
 
   /**
-   * Takes over the states of records that a step has changed: once, whichever of its views are told of them. Where the
-   * step has changed but one of its records, the answer is how that has moved.
+   * Takes over the new states of records that a step has changed; the first view that calls it does the work for all.
+   * Answers the move if the step has changed only one record.
    */
   renew(changed: ReadonlyArray<RecordSlot>, step: number): KnownMove | undefined {
     const { known, renewed } = this
@@ -125,11 +125,11 @@ export class TopRows {
   }
 
   /**
-   * The row at a position; undefined where there is none, and where the budget of rows to look at is spent, so that the
-   * caller should pause.
+   * The row at a position. Undefined if there is none, or if the budget of rows to look at is spent: then the caller
+   * should pause.
    */
   at(position: number, budget: { left: number }): SlotRef | undefined {
-    // In a step, where no budget bounds it, candidates come in parts: see `close`.
+    // A fill has a budget. A step has none, so it collects candidates in parts: see `close`.
     const isFill = budget.left !== Infinity
     while ((position >= this.known.length || (isFill && this.keepsAll)) && !this.isWhole && budget.left > 0) {
       budget.left--
@@ -139,8 +139,8 @@ export class TopRows {
   }
 
   /**
-   * The reading of a view ends, here or, if it is not whole, for now. Where it had to walk, the reserve is filled; rows
-   * that no view needs are forgotten.
+   * Ends the reading of a view, or interrupts it if `isWhole` is false. After a walk the reserve is filled; rows that
+   * no view needs are dropped.
    */
   close(view: TopReader, wanted: number, isWhole: boolean): void {
     const need = this.needs.get(view)!
@@ -167,7 +167,7 @@ export class TopRows {
   private walkOn(): void {
     this.walk ??= new PageWalk(this.index, this.reader!, 0, stretch, this.edge)
     const ref = this.walk.next(this.reader!)
-    // Either way rows may be reached that were not before.
+    // In both cases rows behind the former edge may matter now.
     this.index.edgesMoved++
     if (ref === undefined) {
       this.isWhole = true
@@ -180,23 +180,23 @@ export class TopRows {
     this.look(passes)
   }
 
-  /** Notes whether one more row passes, and decides whether few do. */
+  /** Counts one more row of a walk, and decides whether few rows match. */
   private look(passes: boolean): void {
     this.looked++
     if (passes) this.passed++
     if (this.looked < enough) return
     if (this.passed * few < this.looked) this.keepsAll = true
-    // Half of the former bound: the data may be another by now.
+    // Halves the counts, since the data may have changed.
     this.looked >>= 1
     this.passed >>= 1
   }
 
-  /** The rows that a walk may meet. */
+  /** Number of rows that a walk may meet. */
   private rows(): number {
     return this.reader!.keys.reduce<number>((sum, key) => sum + (this.index.rowsOf(key)?.size ?? 0), 0)
   }
 
-  /** How it comes by its rows, in words of `/debug/view`. */
+  /** For `/debug/view`: how the rows are found (`way`), and how many are known. */
   figures(): { readonly way: string; readonly rows: number } {
     const { keepsAll, known, needs } = this
     const kept = needs.size > 1 ? `, kept once for ${needs.size} views` : ""
@@ -215,7 +215,7 @@ export class TopRows {
     return this.edge !== undefined && this.compare(slot, this.edge) <= 0
   }
 
-  /** Answers the position. */
+  /** Inserts a row; answers its position. */
   private insert(slot: RecordSlot): number {
     const { index, known } = this
     const probe = this.probe(slot)
@@ -234,14 +234,14 @@ const none: ReadonlyArray<never> = []
 /** Rows read at once while walking. */
 const stretch = 32
 
-/** Rows that are looked at, at most, to fill the reserve, or to come by candidates in one step. */
+/** Most rows looked at to fill the reserve, or to collect candidates in one step. */
 const maxReserveWalk = 4096
 
-/** So many rows are looked at before it is judged how many pass. */
+/** Rows to look at before the share of matching ones is judged. */
 const enough = 4096
 
-/** Fewer than one row in so many: all that match are kept. */
+/** If fewer than one row in this many matches, all matching rows are kept. */
 const few = 256
 
-/** More than one row of the index in so many is known: they are kept no longer. */
+/** If more than one row of the index in this many is known, candidates are given up. */
 const many = 64

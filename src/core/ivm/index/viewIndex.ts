@@ -3,8 +3,9 @@
  * concern, and which rows does this view start from?
  *
  * A shape has one view index, and one more for views whose IN has a range. Rule: a changed row is shown to the views
- * its new state meets, and is taken from those that only its old state met. Cost per change: one lookup per key of the
- * two states, with a range O(log n) more, and then the views found. A row without a fixed key is shown to every view.
+ * that its new state leads to, and removed from those that only its old state led to. Cost per change: one lookup per
+ * key of the two states, with a range O(log n) more, and then the views found. A row without a fixed key is shown to
+ * every view.
  */
 import { compare } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
@@ -20,44 +21,44 @@ import type { RoutedView } from "./routedView.ts"
 import type { CoveringView, SecondaryIndex } from "./secondaryIndex.ts"
 import type { SecondaryIndexes } from "./secondaryIndexes.ts"
 
-/** The views filed under one key; a lone view stands for itself. */
+/** The views filed under one key; a single view is stored without a set. */
 type Filed = RoutedView | Set<RoutedView> | IntervalTree<RoutedView>
 
-/** A row for a new view to look at, and whether its indexed conjuncts are known to hold. */
+/** A row for a new view to look at. `routed`: its indexed conjuncts are known to hold. */
 export interface Candidate {
   readonly slot: Live
   readonly routed: boolean
 }
 
-/** The view index by conjuncts of single-step paths only, and the view's key there. */
+/** The view index by conjuncts with paths of one step only, and the view's key there. */
 interface Coarse {
   readonly viewIndex: ViewIndex
   readonly viewKey: ViewKey
 }
 
-/** Calls `found` with the views that the state of a row without a fixed key may concern. */
+/** Calls `found` with the views that a row state without a fixed key may concern. */
 type Loose = (doc: Obj, found: (view: RoutedView) => void) => void
 
 interface ViewIndexOptions {
-  /** Rows are found by their ids. */
+  /** The key is the record id: rows are found in the store. */
   readonly byId: boolean
-  /** An index hit implies all that is indexed; else the filter is evaluated whole. */
+  /** An index hit implies all indexed conjuncts; otherwise the filter is evaluated whole. */
   readonly exact: boolean
-  /** That of its views. */
+  /** Identity of the shape of these views. */
   readonly shape: object
 }
 
 export class ViewIndex {
-  /** Views filed here. */
+  /** Number of views filed here. */
   size = 0
   private readonly table: string
   private readonly indexes: SecondaryIndexes
   private readonly index: SecondaryIndex
   private readonly options: ViewIndexOptions
   private readonly byKey = new FiledMap<Filed>()
-  /** Views under several keys. */
+  /** Number of views that are filed under several keys. */
   private several = 0
-  /** Keys with several views. */
+  /** Number of keys with several views. */
   private crowded = 0
 
   constructor(table: string, spec: KeySpec, indexes: SecondaryIndexes, options: ViewIndexOptions) {
@@ -74,7 +75,7 @@ export class ViewIndex {
     for (const key of keys) this.file(key, interval, view)
   }
 
-  /** A view that shows all rows of its key stands for them in the index, where there is one. */
+  /** Lets a view that shows all rows of its key cover that key in the row index, if there is one. */
   cover({ interval, keys }: ViewKey, view: RoutedView): void {
     if (interval === undefined && !Array.isArray(keys) && this.index.spec.each === undefined)
       this.index.cover(keys, view)
@@ -88,18 +89,18 @@ export class ViewIndex {
     for (const key of keys) this.unfile(key, interval, view)
   }
 
-  /** Files a view under some keys more and others no more. */
+  /** Files a view under the gained keys and removes it from the lost ones. */
   refile(lost: ViewKey, gained: ViewKey, view: RoutedView): void {
     for (const key of listOf(lost.keys)) this.unfile(key, lost.interval, view)
     for (const key of listOf(gained.keys)) this.file(key, gained.interval, view)
   }
 
-  /** From here on rows are found by an index. */
+  /** From here on candidate rows are found by an index. */
   fileRows(): void {
     if (!this.options.byId) this.indexes.file(this.table, this.index)
   }
 
-  /** Shows one changed record to the views it concerns; `loose` finds those for a state without a fixed key. */
+  /** Shows one changed record to the views it concerns; `loose` finds the views for a state without a fixed key. */
   route({ after, before, slot }: Write, loose: Loose): void {
     const states = this.index.states(before, after)
     const { newKeys, newValue, oldKeys, oldValue } = states
@@ -124,7 +125,7 @@ export class ViewIndex {
       this.find(oldKeys, oldValue, show(undefined, true))
   }
 
-  /** The views a state meets; all of them where it has no fixed key. */
+  /** The views that a row state leads to; every view if the state has no fixed key. */
   meeting(doc: Obj, everyone: Iterable<RoutedView>, found: (view: RoutedView) => void): void {
     const keys = keysOf(doc, this.index.spec)
     if (keys === unindexable) for (const view of everyone) found(view)
@@ -132,8 +133,8 @@ export class ViewIndex {
   }
 
   /**
-   * The rows a new view has to look at; undefined for one that is passed over, where the caller may pause. Changes may
-   * come meanwhile: a row is looked up, and its keys compared, when its turn comes. `coarse` leads to rows without a
+   * The candidate rows of a new view; undefined for a skipped row, where the caller may pause. Changes may be applied
+   * meanwhile, so a row is read, and its keys compared, only when its turn comes. `coarse` leads to rows without a
    * fixed key.
    */
   *candidates(
@@ -159,10 +160,7 @@ export class ViewIndex {
     }
   }
 
-  /**
-   * Shows a new view the one record that its key names, if there is any. False where more may meet it; rows are found
-   * by their ids here.
-   */
+  /** Shows a new view the record that its key names, if it exists. False if several rows may match; only for `byId`. */
   showOnly({ inRange, keys }: ViewKey, view: RoutedView, store: Store): boolean {
     if (inRange || Array.isArray(keys) || this.index.unindexableSlots.size > 0) return false
     const slot = this.slotById(keys, store)
@@ -181,7 +179,7 @@ export class ViewIndex {
   ): Iterable<Live> {
     const { unindexableSlots } = this.index
     if (wanted.length === 1 && unindexableSlots.size === 0 && !this.options.byId) {
-      // Under one key no row stands twice. Copied all the same: the rows found may move while their reader pauses.
+      // Under one key no row stands twice. Copied, because the index may change while the reader pauses.
       for (const slot of Array.from(this.index.slots(wanted[0], interval))) if (isLive(slot)) yield slot
       return
     }
@@ -200,7 +198,7 @@ export class ViewIndex {
     for (const slot of slots) if (isLive(slot)) yield slot
   }
 
-  /** The key of a record id is the id or its text. */
+  /** The slot of a record by its key, which is the id or its text. */
   private slotById(key: FiledKey, store: Store): RecordSlot | undefined {
     const id = key instanceof RecordId ? key : typeof key === "string" ? Ids.parse(key) : undefined
     return id?.table === this.table ? store.slotOf(id) : undefined
@@ -211,17 +209,17 @@ export class ViewIndex {
     return own === unindexable || meet(own, plainOf(listOf(keys)), interval, orderOf(doc, this.index.spec))
   }
 
-  /** The rows that may meet a placement. */
+  /** The rows with one of these keys. */
   private *placesOf({ interval, keys }: ViewKey): Iterable<RecordSlot> {
     this.indexes.file(this.table, this.index)
     yield* this.index.unindexableSlots
     for (const key of listOf(keys)) yield* this.index.slots(key, interval)
   }
 
-  /** Shows a row, or that it is no more, to the views under one key of a view index without ranges. */
+  /** Shows a row (`doc` undefined: its removal) to the views under one key, in a view index without ranges. */
   private show(key: FiledKey, covering: CoveringView | undefined, slot: RecordSlot, doc: Obj | undefined): void {
     if (key === absent) return
-    // The index has just looked the key up: where each key has one view, the one that covers it is all there is.
+    // The row index has just looked the key up: if each key has one view, the covering view is that one.
     if (covering !== undefined && this.crowded === 0 && (covering as RoutedView).plainShape === this.options.shape)
       return (covering as RoutedView).update(slot, doc, true)
     const filed = this.byKey.get(key)

@@ -1,11 +1,12 @@
 /**
- * Aggregates that follow a group's rows instead of being computed over them again: counts, exact sums, extremes.
+ * Aggregates that are updated row by row instead of computed over the whole group again: counts, exact sums, extremes.
  *
  * Formulas and cost: `count(x)` a number, O(1). Sum and mean: a sum of floats depends on its order, so a running sum
  * stands only while every partial sum in any order is exact: all values are whole multiples of one power of two, 2^-k,
- * and the sum of their magnitudes stays below 2^53 of it (ints: k = 0); O(1). Otherwise there is no answer here, and
- * the group is added up again in scan order, as the plain evaluator does. Extremes: a tree by value and source order,
- * O(log n); of equal values of different kinds (1, 1.0, 1dec) the first in scan order is the answer, as it is there.
+ * and the sum of their magnitudes stays below 2^53 of it (ints: k = 0); O(1). Otherwise the accumulator has no answer,
+ * and the group is added up again in scan order, as the plain evaluator does. Extremes: a tree by value and source
+ * order, O(log n); of equal values of different kinds (1, 1.0, 1dec) the first in scan order is the answer, as it is
+ * there.
  */
 import sortedBTree from "sorted-btree"
 import { subtractWrapping } from "../../surql/evaluate/arithmetic.ts"
@@ -20,16 +21,16 @@ const BTree = sortedBTree.default
 export interface Accumulator {
   readonly add: (entry: Entry) => void
   readonly remove: (entry: Entry) => void
-  /** There is no exact answer without the order of the rows. */
+  /** There is no exact answer; it depends on the order of the rows. */
   readonly inexact: boolean
   /**
-   * Tries to become exact again, given all entries; does nothing unless as much has moved since the last time as there
-   * is.
+   * Tries to become exact again, from all entries. Does nothing until as many entries have moved since the last try as
+   * there are.
    */
   readonly renew: (entries: Iterable<Entry>) => void
-  /** How many values count. */
+  /** Number of values that count. */
   readonly size: number
-  /** The answer of a call it stands for; not where that is inexact. */
+  /** The result of an aggregate that reads this accumulator; only if it is not `inexact`. */
   readonly result: (name: string) => Value
 }
 
@@ -39,7 +40,7 @@ export interface Accumulating {
   readonly make: () => Accumulator
 }
 
-/** How a call over a column is accumulated; undefined where it is not. Calls with equal texts share one. */
+/** The accumulator for an aggregate over a column; undefined if there is none. Calls with equal texts share one. */
 export const accumulating = (name: string, column: number): Accumulating | undefined => {
   switch (name) {
     case "count":
@@ -60,7 +61,7 @@ export const accumulating = (name: string, column: number): Accumulating | undef
   }
 }
 
-/** How many values are true. */
+/** Number of values that are true. */
 class Count implements Accumulator {
   readonly inexact = false
   size = 0
@@ -101,18 +102,18 @@ const places = (n: number): number => {
 }
 
 class Sum implements Accumulator {
-  /** Values that are numbers, how many of them are floats, and how many have no place in an exact sum. */
+  /** Count of values that are numbers, of the floats among them, and of the ones that no exact sum can hold. */
   size = 0
   private floats = 0
   private others = 0
   private sum = 0
   private magnitude = 0
-  /** Numbers that are no whole numbers, by their binary places, and the most places. */
+  /** Numbers with a fraction, counted by their binary places, and the most places. */
   private fractions: Map<number, number> | undefined = undefined
   private most = 0
-  /** `sum` and `magnitude` have been exact all along. */
+  /** `sum` and `magnitude` are exact so far. */
   private exact = true
-  /** Moves since they were not. */
+  /** Moves since they became inexact. */
   private moves = 0
   private readonly column: number
   private readonly take: (value: Value) => Value
@@ -224,7 +225,8 @@ class Extremes implements Accumulator {
   }
 
   /**
-   * Of equal values of different kinds the last greatest and the first least, as the function over an array takes them.
+   * `math::spread`: of equal values of different kinds the last greatest and the first least, as the function over an
+   * array takes them.
    */
   private spread(): Value {
     const least = this.tree.minKey()?.values[this.column],

@@ -11,24 +11,24 @@ import { addWrapping } from "../../surql/evaluate/arithmetic.ts"
 import { Float, float, isInt, type Value } from "../../surql/values/value.ts"
 import type { Chunk } from "./groupScan.ts"
 
-/** The numbers of a chunk as floats; no list where one is neither a float nor an int that a float holds. */
+/** The numbers of a chunk as floats. No list if one is neither a float nor an int that a float holds exactly. */
 export interface FloatRun {
   readonly numbers: Float64Array | undefined
-  /** Where the first float stands among ints. */
+  /** Position of the first float among ints. */
   firstFloat: number
-  /** The binade the totals below hold for; NaN for none yet. */
+  /** Exponent of the binade that the totals below hold for; NaN: none yet. */
   exponent: number
-  /** How near to the ends of the binade the sum may come. */
+  /** How near to the ends of the binade the sum may be before this chunk. */
   low: number
   high: number
-  /** False where there is a tie, or a number too large beside the sum. */
+  /** False if there is a tie, or a number too large beside the sum. */
   even: boolean
   total: number
   least: number
   greatest: number
 }
 
-/** The column to add up, and the aggregates made of its values; `call` tells apart the states that chunks keep. */
+/** A column to add up, and how its values become numbers. `call` identifies the run that each chunk keeps for it. */
 export interface Summing {
   readonly call: number
   readonly column: number
@@ -66,7 +66,7 @@ const runOf = ({ entries }: Chunk, { column, take }: Summing): FloatRun => {
   }
 }
 
-/** Puts one other number into a run; false where it has to be made again. */
+/** Writes one changed number into a run; false if the run has to be made again. */
 const patched = (run: FloatRun, at: number, size: number, value: Value): boolean => {
   const n = plain(value)
   if (n === undefined || run.numbers === undefined || run.numbers.length < size || at <= run.firstFloat) return false
@@ -75,7 +75,7 @@ const patched = (run: FloatRun, at: number, size: number, value: Value): boolean
   return true
 }
 
-/** Keeps the sums of a chunk in which one row brings other values. */
+/** Updates the runs of a chunk in which one row has other values now. */
 export const patchRuns = (chunk: Chunk, at: number): void => {
   for (const [i, known] of chunk.runs.entries()) {
     if (known === undefined) continue
@@ -85,7 +85,7 @@ export const patchRuns = (chunk: Chunk, at: number): void => {
   }
 }
 
-/** Works out what a chunk adds to a sum in the binade of 2^e. */
+/** Computes the total that a chunk adds to a sum in the binade of 2^e. */
 const prepare = (run: FloatRun, numbers: Float64Array, e: number): void => {
   const unit = 2 ** (e - 52),
     middle = 1.5 * 2 ** e,
@@ -115,7 +115,7 @@ const prepare = (run: FloatRun, numbers: Float64Array, e: number): void => {
 const bits = new Float64Array(1)
 const words = new Uint32Array(bits.buffer)
 
-/** e with 2^e <= |x| < 2^(e+1); far from where floats end. */
+/** e with 2^e <= |x| < 2^(e+1); undefined near the ends of the float range. */
 const binade = (x: number): number | undefined => {
   bits[0] = x
   const exponent = ((words[1]! >>> 20) & 0x7ff) - 1023
@@ -138,9 +138,7 @@ const addRun = (run: FloatRun, numbers: Float64Array, x: number): number => {
   return sum
 }
 
-/**
- * Adds a run to an int: the float it becomes, or undefined where it stays an int or leaves what a float holds exactly.
- */
+/** Adds a run to an int sum: the float result, or undefined if it stays an int or exceeds the exact range of floats. */
 const fromInt = ({ firstFloat }: FloatRun, numbers: Float64Array, start: number): number | undefined => {
   let sum = start
   if (firstFloat >= numbers.length) return undefined
@@ -152,11 +150,11 @@ const fromInt = ({ firstFloat }: FloatRun, numbers: Float64Array, start: number)
   return sum
 }
 
-/** The sum of a column in scan order, of floats alone where a mean is made of it; fails where adding does. */
+/** The sum of a column in scan order; `floats`: with all numbers as floats, for a mean. Fails where adding fails. */
 export const sumInOrder = (chunks: ReadonlyArray<Chunk>, summing: Summing, floats = false): Value => {
   const { call, column, take } = summing
   let sum: Value = 0
-  /** The sum once it is a float. */
+  /** The sum, from the first float on; undefined while it is an int. */
   let x: number | undefined = floats ? 0 : undefined
   for (const chunk of chunks) {
     const { run } = (chunk.runs[call] ??= { run: runOf(chunk, summing), summing })

@@ -1,43 +1,42 @@
 /**
  * The rows of one group in scan order (source by source, then by record), for aggregates that depend on it.
  *
- * State: sorted chunks of at most a few hundred rows. Cost of a row that comes or goes: O(log n) to find its chunk and
- * one short array shift. Chunks also are what sums of floats are kept by (floatSum.ts): a chunk that changed forgets
- * them.
+ * State: sorted chunks of at most a few hundred rows. Cost of an added or removed row: O(log n) to find its chunk and
+ * one short array shift. Chunks also cache sums of floats (floatSum.ts); a changed chunk drops them.
  */
 import { compareRecords } from "../../surql/values/order.ts"
 import type { RecordId, Value } from "../../surql/values/value.ts"
 import { type FloatRun, patchRuns, type Summing } from "./floatSum.ts"
 
-/** What one row brings to its group; the same object as long as it brings the same. */
+/** The contribution of one row to its group; the same object as long as the contribution is the same. */
 export interface Entry {
   readonly id: RecordId
   readonly sourceIndex: number
   /** Equal for rows of one group. */
   readonly group: unknown
   readonly key: ReadonlyArray<Value>
-  /** One value per column of the grouping. */
+  /** One value for each column of the grouping. */
   readonly values: ReadonlyArray<Value>
 }
 
-/** Scan order. */
+/** Orders entries in scan order. */
 export const compareSourceOrder = (a: Entry, b: Entry): number =>
   a.sourceIndex - b.sourceIndex || compareRecords(a.id, b.id)
 
 export interface Chunk {
   readonly entries: Array<Entry>
-  /** Sums over this chunk by call; empty after a row has come or gone. */
+  /** Cached sums of this chunk, by call; empty after a row was added or removed. */
   runs: Array<{ readonly run: FloatRun; readonly summing: Summing } | undefined>
 }
 
-/** Rows in a chunk: at most, and in a chunk of a scan made at once. */
+/** Rows in a chunk: the limit, and the number in a chunk of a new scan. */
 const most = 512
 const usual = 256
 
 export class GroupScan {
   readonly chunks: Array<Chunk> = []
 
-  /** Of rows in scan order. */
+  /** `ordered`: entries in scan order. */
   constructor(ordered: ReadonlyArray<Entry>) {
     for (let at = 0; at < ordered.length; at += usual)
       this.chunks.push({ entries: ordered.slice(at, at + usual), runs: [] })
@@ -77,7 +76,7 @@ export class GroupScan {
     }
   }
 
-  /** Puts what a row brings now in place of what it brought. */
+  /** Replaces a row's entry. */
   replace(before: Entry, after: Entry): void {
     if (compareSourceOrder(before, after) !== 0) {
       this.remove(before)
@@ -102,7 +101,7 @@ export class GroupScan {
   }
 }
 
-/** Where an entry stands among sorted ones, or would. */
+/** Position of an entry among sorted ones, or where it would be inserted. */
 const placeIn = (entries: ReadonlyArray<Entry>, entry: Entry): number => {
   let low = 0
   for (let high = entries.length; low < high; ) {

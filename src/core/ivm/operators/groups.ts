@@ -1,12 +1,12 @@
 /**
- * The groups of one view (GROUP BY, GROUP ALL), kept up to date while rows come, go and change.
+ * The groups of one view (GROUP BY, GROUP ALL), updated while rows are added, removed and changed.
  *
- * State: per group how many rows, the accumulators, the row it shows; once something depends on the order of rows,
- * their scan. Rule: a change marks the groups it leaves and enters, unless it brings the same as before; when the step
- * ends each marked group's row is built once and replaced in the result. Cost per change: O(log n) and the build; a
- * call without an accumulator is computed again over its own group. Order matters for float sums that round, for such
- * calls, and where equal keys are not the same (1 and 1.0: a group shows its first): the first time it does, all rows
- * are put in order once.
+ * State: per group the number of rows, the accumulators and the shown row; and its rows in scan order, once something
+ * depends on that order. Rule: a change marks the groups that the row leaves and enters, unless its contribution stays
+ * the same; when the step ends, the row of each marked group is built once and replaced in the result. Cost per change:
+ * O(log n) and the build; a call without an accumulator is computed again over its own group. Order matters for float
+ * sums that round, for calls without an accumulator, and if equal keys are not identical (1 and 1.0: a group shows its
+ * first): the first time it matters, all rows are put in scan order once.
  */
 import { Either } from "effect"
 import { mergeSort } from "../../mergeSort.ts"
@@ -39,33 +39,33 @@ import { compareSourceOrder, type Entry, GroupScan } from "./groupScan.ts"
 import type { Kind, Showable, TakesRows } from "./resultSet.ts"
 import { GroupedRow, isOf, type ViewRow } from "./viewRow.ts"
 
-/** Groups that a first fill builds between two pauses, and rows of them. */
+/** Groups, and rows of groups, that a first fill builds between two pauses. */
 const groupsPerSlice = 256
 const rowsPerSlice = 2_048
-/** Rows that find their group between two pauses, before they are put in order. */
+/** Rows that are assigned to their groups between two pauses, before they are put in scan order. */
 const orderedPerSlice = 512
 
-/** A group as it is shown. */
+/** The row that shows a group. */
 export interface GroupRow extends Shown, Showable {
-  /** Bytes that it keeps (`KeptBytes`). */
+  /** Bytes that the row holds beside its records (`KeptBytes`). */
   readonly keeps: number
   readonly value: Value
   readonly group: ReadonlyArray<Value>
   readonly sort: ReadonlyArray<Value>
-  /** A group that fails is not shown. */
+  /** Always undefined: a failing group has no row. */
   readonly failure: undefined
 }
 
-/** What groups of one shape have in common. */
+/** The compiled grouping of one shape. */
 export interface GroupPlan {
   readonly grouping: Grouping
   readonly kind: Kind<GroupRow>
-  /** Values of ORDER BY, from the row. */
+  /** ORDER BY values, read from the group's row. */
   readonly order: ReadonlyArray<Sort>
-  /** Per call the accumulator it reads; undefined for one computed over the group's rows. */
+  /** Per call the position of its accumulator; undefined for a call computed over the group's rows. */
   readonly accumulated: ReadonlyArray<number | undefined>
   readonly accumulators: ReadonlyArray<Accumulating>
-  /** Per call how its column is added up in order, where that is needed. */
+  /** Per call how its column is summed in scan order; undefined if it never is. */
   readonly summing: ReadonlyArray<Summing | undefined>
   /** Names of calls that are computed over the group's rows. */
   readonly folded: ReadonlyArray<string>
@@ -105,12 +105,12 @@ export const groupPlan = (grouping: Grouping, terms: ReadonlyArray<Sort>): Group
   }
 }
 
-/** Content only: versions of groups are this process's own. */
+/** Hash of the content only: the versions of groups differ between processes. */
 const hashOf = (row: GroupRow): Hash64 => rowHash(row.key, 0, row.digest)
 
 class Group {
   readonly id: unknown
-  /** The key it shows: that of its first row. */
+  /** The key that the group shows: the one of its first row. */
   key: ReadonlyArray<Value>
   readonly accumulators: ReadonlyArray<Accumulator>
   count = 0
@@ -126,7 +126,7 @@ class Group {
   }
 }
 
-/** A row that came, went or changed while rows are put in order. */
+/** A change of a row's entry while rows are put in scan order. */
 interface Move {
   readonly from: Group | undefined
   readonly before: Entry | undefined
@@ -134,19 +134,19 @@ interface Move {
   readonly after: Entry | undefined
 }
 
-/** What a view lends its groups. */
+/** The view services that its groups use. */
 export interface GroupOwner {
-  /** A step marks a group for the first time. */
+  /** Called when a step first marks a group. */
   readonly changed: () => void
-  /** What its matching rows bring now, also where that is read later. */
+  /** The current entries of the matching rows; the iterable may be read later. */
   readonly entries: () => Iterable<Entry>
   /** A scope to build a row in. */
   readonly buildScope: () => Scope
-  /** Fails where rows may not keep so many more bytes. */
+  /** Fails unless rows may hold this many more bytes. */
   readonly requireRoom: (bytes: number) => void
-  /** So many bytes more are kept, or fewer. */
+  /** Adds to the bytes that rows hold; negative: fewer. */
   readonly keep: (bytes: number) => void
-  /** Notes what building the row of a group has just read; nothing for a group that is no more. */
+  /** Notes the reads of the group row just built; `gone`: the group no longer exists, so its reads are dropped. */
   readonly built: (name: string, gone: boolean) => void
 }
 
@@ -155,20 +155,20 @@ export class Groups {
   private readonly owner: GroupOwner
   private readonly result: TakesRows<GroupRow>
   private readonly counters: WorkCounters
-  /** The one group of GROUP ALL, which is there even without rows. */
+  /** The only group of GROUP ALL, which exists even without rows. */
   private readonly whole: Group | undefined
   private readonly groups: Map<unknown, Group> | undefined
   private dirty: Array<Group> = []
   private failing: Set<Group> | undefined = undefined
-  /** Groups whose rows read something, by the name they read under. */
+  /** Groups whose rows have noted reads, by the name used in the notes. */
   private readonly readers: Map<string, Group> | undefined
-  /** Somewhere keys that are equal are not the same. */
+  /** Some equal keys are not identical. */
   private mixed = false
   private ordered = false
-  /** Moves since rows began to be put in order; undefined where they do not. */
+  /** Changes since the ordering of rows began; undefined if none is under way. */
   private moves: Array<Move> | undefined = undefined
 
-  /** `reads`: building a row may read other records. */
+  /** `reads`: building a group's row may read other records. */
   constructor(plan: GroupPlan, result: TakesRows<GroupRow>, counters: WorkCounters, owner: GroupOwner, reads: boolean) {
     this.plan = plan
     this.result = result
@@ -184,7 +184,7 @@ export class Groups {
     return this.groups?.size ?? 1
   }
 
-  /** A matching row with what it brings; `before` again where nothing of it changed. */
+  /** The matching row with its entry; `before` if nothing of it changed. */
   member(
     slot: RecordSlot,
     sourceIndex: number,
@@ -197,7 +197,7 @@ export class Groups {
     return new GroupedRow(this.owner, slot, sourceIndex, part, keeps)
   }
 
-  /** What a row brings; `before` again where that is the same. */
+  /** The entry of a row; `before` if it is the same. */
   entry(before: Entry | undefined, id: RecordId, sourceIndex: number, { key, values }: Contribution): Entry {
     if (this.whole !== undefined && values.length === 0) return nothingBrought
     if (
@@ -218,7 +218,7 @@ export class Groups {
     }
   }
 
-  /** Puts what a row brings now in place of what it brought. */
+  /** Replaces a row's entry. */
   move(before: Entry | undefined, after: Entry | undefined): void {
     if (before === after) return
     const from = before && this.groupOf(before)
@@ -237,7 +237,7 @@ export class Groups {
     }
   }
 
-  /** Builds a group's row again because something it had read has changed. False where `name` is none of a group. */
+  /** Builds the row of a group again because something it read has changed. False if no group has this name. */
   reread(name: string): boolean {
     const group = this.readers?.get(name)
     if (group !== undefined) this.mark(group)
@@ -245,8 +245,8 @@ export class Groups {
   }
 
   /**
-   * Ends a step: builds the rows of the marked groups; `version` is for those that changed. True when other groups fail
-   * now.
+   * Ends a step: builds the rows of at most `most` marked groups; changed ones get this `version`. True if the set of
+   * failing groups changed.
    */
   settle(version: number, most = Infinity): boolean {
     const dirty = this.dirty.length > most ? this.dirty.splice(-most) : this.dirty
@@ -271,7 +271,7 @@ export class Groups {
     return failuresMoved
   }
 
-  /** Builds the groups of a first fill with pauses, all but those that change in one of them. */
+  /** Builds the groups of a first fill with pauses. Groups that change in a pause stay marked. */
   *settleSliced(version: number): Slices<void> {
     for (;;) {
       const { dirty } = this
@@ -294,7 +294,7 @@ export class Groups {
     return yield* mergeSort(rows, this.plan.kind.compare)
   }
 
-  /** Why groups are left out because an aggregate fails over them, as one failure; undefined where none are. */
+  /** One failure for all groups whose aggregates fail; undefined if none do. */
   get failure(): Failure | undefined {
     if (this.failing === undefined || this.failing.size === 0) return undefined
     const failures = Array.from(this.failing, (group) => group.failure!)
@@ -347,7 +347,7 @@ export class Groups {
 
   private show(before: GroupRow | undefined, after: GroupRow | undefined): void {
     if (before === undefined || after === undefined || before.key === after.key) return this.result.move(before, after)
-    // The group of 1 and 1.0 shows itself as what came first.
+    // The key may show differently now: a group of 1 and 1.0 shows its first key.
     this.result.remove(before)
     this.result.insert(after)
   }
@@ -357,7 +357,7 @@ export class Groups {
     if (this.readers?.delete(nameOf(group)) === true) this.owner.built(nameOf(group), true)
   }
 
-  /** Gives a group its row: the one from before where that shows the same. */
+  /** Makes the row of a group; keeps the one from before if it shows the same. */
   private build(group: Group, before: GroupRow | undefined, version: number): void {
     this.counters.groups++
     if (group.scan?.first !== undefined) group.key = group.scan.first.key
@@ -416,7 +416,7 @@ export class Groups {
     })
   }
 
-  /** Something depends on the order of rows. */
+  /** Whether the result of one of these groups depends on the order of its rows. */
   private needsOrder(dirty: ReadonlyArray<Group>): boolean {
     return (
       this.mixed ||
@@ -425,7 +425,7 @@ export class Groups {
     )
   }
 
-  /** With pauses; what moves in one of them is put in its place at the end. */
+  /** Puts all rows in scan order, with pauses; changes made in a pause are applied at the end. */
   private *putInOrder(): Slices<void> {
     const byGroup = new Map<Group, Array<Entry>>()
     const moves: Array<Move> = (this.moves = [])
@@ -453,7 +453,7 @@ export class Groups {
 const noValues: ReadonlyArray<Value> = []
 const noAccumulators: ReadonlyArray<Accumulator> = []
 
-/** What every row brings where neither keys nor columns are asked for. */
+/** The entry of every row if the grouping asks for neither keys nor columns. */
 const nothingBrought: Entry = {
   id: Ids.make("", ""),
   sourceIndex: 0,
@@ -469,7 +469,7 @@ const same = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): boolean => {
 
 const noColumn = (): ReadonlyArray<Value> => noValues
 
-/** The columns of a group in scan order, each gathered when it is asked for. */
+/** The columns of a group in scan order, each collected on first use. */
 const rowsOf = (group: Group): GroupRows => {
   const columns = new Map<number, ReadonlyArray<Value>>()
   const gathered = (at: number): ReadonlyArray<Value> => {
@@ -480,5 +480,5 @@ const rowsOf = (group: Group): GroupRows => {
   return { size: group.count, column: (at) => columns.get(at) ?? gathered(at) }
 }
 
-/** Names a group among the rows that read: no record's text starts so. */
+/** Name of a group in the notes of reads: no record id begins like it. */
 const nameOf = ({ id }: Group): string => `\u0000group ${typeof id} ${String(id)}`

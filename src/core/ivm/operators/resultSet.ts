@@ -1,9 +1,9 @@
 /**
- * The shown rows of one view: order, window, ONLY, hash and delta, whatever the rows are (records, parts of a split
+ * The shown rows of one view: order, window, ONLY, hash and delta, for rows of any kind (records, pieces of a split
  * record, groups).
  *
- * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current
- * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
+ * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; the moves of the
+ * current step. Cost per added, removed or changed row: O(1), in a window O(log n).
  */
 import { plainly } from "../../surql/evaluate/failure.ts"
 import { noSlot } from "../../view/watch.ts"
@@ -14,33 +14,31 @@ import type { WorkCounters } from "../workCounters.ts"
 import type { RowOrder } from "./sortedLeaf.ts"
 import { type Bounds, Window } from "./window.ts"
 
-/** How rows of one kind are ordered and hashed; one object per shape. */
+/** Order and hash of rows of one kind; one object for each shape. */
 export interface Kind<T extends Shown> extends RowOrder<T> {
   readonly hash: (row: T) => Hashes.Hash64
 }
 
-/** What the database answers where ONLY meets several rows. */
+/** The database's error for ONLY with several rows. */
 export const severalRows = plainly("Expected a single result output when using the ONLY keyword")
 
-/** What results are lent. */
+/** The engine services that a result uses. */
 interface ResultContext {
   readonly counters: WorkCounters
   readonly moves: StepLog
 }
 
-/**
- * A row, and what the result that shows it notes on it: its hash as it went into the sum, and whether it is shown now.
- */
+/** A row with the notes of its result: its share in the result's hash, and whether it is shown. */
 export interface Showable extends Hashes.HashSum {
   shown: boolean
 }
 
-/** A row that takes over the state of another row of the same record. */
+/** A row object that can take over the state of another row of the same record. */
 interface Renewable<T> {
   renew(state: T): void
 }
 
-/** A result as what puts rows into it sees it. */
+/** A result as the code that adds rows to it sees it. */
 export interface TakesRows<T> {
   move(before: T | undefined, after: T | undefined): void
   insert(row: T): void
@@ -50,31 +48,31 @@ export interface TakesRows<T> {
 
 export abstract class ResultSet<T extends Shown & Showable> extends Window<T> implements Hashes.HashSum, TakesRows<T> {
   declare protected readonly kind: Kind<T>
-  /** The running hash: two fields and no object of their own, since a change finds them cold. */
+  /** The running hash: two fields instead of an object, since a change finds each object cold. */
   high = 0
   low = 0
   readonly around: ResultContext
-  /** Of the view it is evaluated for (`Evaluating`): of several the first. */
+  /** Watchdog slot of the view it is evaluated for (`Evaluating`); of several views the first. */
   watchSlot = noSlot
-  /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
+  /** Under ONLY: the rows in the window, at most two; a single one is shown. */
   private readonly candidates: Array<T> | undefined
-  /** The first fill, which is no delta: nothing is noted of it. */
+  /** The first fill is under way: its rows are no delta, so no moves are noted. */
   private filling = true
-  /** Where what the step moves is noted; -1: nothing has moved yet. */
+  /** Position of this step's moves in the log; -1: nothing has moved yet. */
   private pending = -1
   private shown = 0
 
-  /** `bounds` undefined: everything is shown. */
+  /** `bounds` undefined: all rows are shown. */
   constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, around: ResultContext) {
     super(kind, only ? { start: bounds?.start ?? 0, limit: Math.min(bounds?.limit ?? Infinity, 2) } : bounds)
     this.around = around
     this.candidates = only ? [] : undefined
   }
 
-  /** A step moves a row, or marks a group, for the first time. */
+  /** Called when a step first moves a row or marks a group. */
   abstract changed(): void
 
-  /** It may leave something out from here on, as it fails. */
+  /** Called when the view begins to leave out failing rows. */
   abstract leavesOut(): void
 
   get size(): number {
@@ -90,7 +88,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     return Hashes.hashText(this)
   }
 
-  /** The shown rows of a window in order; undefined where the owner of the rows has to sort them. */
+  /** The shown rows of a window in order; undefined without a window: then the owner of the rows sorts them. */
   inWindow(): ReadonlyArray<T> | undefined {
     return this.candidates !== undefined
       ? this.candidates.length === 1
@@ -101,7 +99,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
         : undefined
   }
 
-  /** Puts the new state of a row in place of its old one; undefined where there is none. */
+  /** Replaces a row's old state by its new one; undefined: not in the result. */
   move(before: T | undefined, after: T | undefined): void {
     if (before === undefined) this.insert(after!)
     else if (after === undefined) this.remove(before)
@@ -121,7 +119,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     this.drop(row)
   }
 
-  /** Puts the new state of a row in place of its old one; both have one key. */
+  /** Replaces a row's old state by its new one; both have the same key. */
   replace(before: T, after: T): void {
     if (!this.hasWindow) return this.showInstead(before, after)
     this.around.counters.windows++
@@ -133,7 +131,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     }
   }
 
-  /** Gives a row a new state of its record. A row that stays where it is is not searched for. */
+  /** Gives a row object a new state of its record. A row that keeps its place is not searched for. */
   renew(row: T & Renewable<T>, state: T): void {
     if (this.hasWindow) {
       this.around.counters.windows++
@@ -152,9 +150,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     Hashes.add(this, row)
   }
 
-  /**
-   * A row that stays where it is shows the same results, one of which has moved: `by` is what that adds to its hash.
-   */
+  /** One child result of a row changed, and the row keeps its place: `by` is the difference of its hash. */
   refreshed(row: T, child: MovedChild, by: Hashes.Hash64): void {
     this.settle()
     if (!row.shown) return
@@ -163,13 +159,13 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     Hashes.add(this, by)
   }
 
-  /** The fill is over: what comes, goes and changes from now on is a delta. */
+  /** Ends the first fill: all later moves belong to a delta. */
   protected filled(): void {
     this.settle()
     this.filling = false
   }
 
-  /** What a step has moved, which ends here; undefined: nothing. */
+  /** Ends the step and answers its moves; undefined: none. */
   protected moved(): DeltaBuilder | undefined {
     const { pending } = this
     if (pending === -1) return undefined
@@ -177,19 +173,19 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     return this.around.moves.at(pending)
   }
 
-  /** The window's word. */
+  /** Called by the window: a row is inside now. */
   protected entered(row: T): void {
     if (this.candidates === undefined) this.show(row)
     else this.candidate(row, this.candidates)
   }
 
-  /** The window's word. */
+  /** Called by the window: a row is no longer inside. */
   protected left(row: T): void {
     if (this.candidates === undefined) this.hide(row)
     else this.notCandidate(row, this.candidates)
   }
 
-  /** The window's word. */
+  /** Called by the window: a row inside has a new state. */
   protected replaced(before: T, after: T): void {
     if (this.candidates === undefined) this.showInstead(before, after)
     else {
@@ -204,7 +200,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     this.hashIn(row)
   }
 
-  /** Shows a row in place of its old state. */
+  /** Shows the new state of a shown row. */
   private showInstead(before: T, after: T): void {
     if (!this.filling) this.step().replaced(before, after)
     Hashes.remove(this, before)

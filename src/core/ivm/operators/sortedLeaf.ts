@@ -1,24 +1,26 @@
 /**
- * Rows in order in one array, each behind the value that decides first: a search and what it finds lie together.
+ * Rows in order in one array, each after its lead (its first ORDER BY value): a search and the rows it finds lie
+ * together.
  *
- * Why functions on a plain array: a small window is nothing but one, and a large one has many (`sortedList.ts`).
+ * Why functions on a plain array: a small window is a single such array, a large one has many (`sortedList.ts`).
  */
 import type { Value } from "../../surql/values/value.ts"
 
-/** The order of the rows: total, so that rows that compare 0 are the same row. */
+/** A total order of rows: rows that compare 0 are the same row. */
 export interface RowOrder<T> {
   readonly compare: (a: T, b: T) => number
   /**
-   * The value that decides first, where it is one value: kept beside the rows, so that a search need not look at them.
+   * The value that is compared first, if it is a single one; stored beside the rows, so that a search does not load
+   * them.
    */
   readonly lead?: ((row: T) => Value) | undefined
   readonly compareLeads?: ((a: Value, b: Value) => number) | undefined
 }
 
-/** Lead, row, lead, row. */
+/** Lead, row, lead, row, ... */
 export type SortedLeaf<T> = Array<Value | T>
 
-/** As many rows as one array holds: to put one in its place moves half of them. */
+/** Most rows of one array: an insert moves half of them. */
 export const few = 64
 
 export const rowAt = <T>(cells: SortedLeaf<T>, position: number): T => cells[2 * position + 1] as T
@@ -31,7 +33,7 @@ export const leafOf = <T>(rows: ReadonlyArray<T>, order: RowOrder<T>): SortedLea
 
 export const leadOf = <T>(row: T, { lead }: RowOrder<T>): Value => (lead === undefined ? undefined : lead(row))
 
-/** How many rows stand before this one, which need not be among them; `orHere`: itself counted. */
+/** Number of rows before this one, which need not be in the array; `orHere`: counts the row itself too. */
 export const search = <T>(
   cells: SortedLeaf<T>,
   row: T,
@@ -50,7 +52,7 @@ export const search = <T>(
   return low
 }
 
-/** Puts a row in its place. Answers its position. */
+/** Inserts a row. Answers its position. */
 export const put = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
   const lead = leadOf(row, order)
   const position = search(cells, row, lead, order, false)
@@ -62,7 +64,7 @@ export const put = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number
   return position
 }
 
-/** Takes a row out. Answers the position it had. */
+/** Removes a row. Answers its former position. */
 export const take = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
   const position = search(cells, row, leadOf(row, order), order, false)
   for (let i = 2 * position + 2; i < cells.length; i++) cells[i - 2] = cells[i]!
@@ -71,7 +73,7 @@ export const take = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): numbe
   return position
 }
 
-/** Puts the new state of a row where its old one stands: both compare 0. Answers the position. */
+/** Replaces a row by its new state, which compares 0 with it. Answers the position. */
 export const swap = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
   const position = search(cells, row, leadOf(row, order), order, false)
   cells[2 * position + 1] = row

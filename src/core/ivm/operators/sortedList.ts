@@ -1,13 +1,13 @@
 /**
  * The rows of a large window in order, in chunks of a few dozen.
  *
- * State: the chunks, none of them empty; the first row of each, which lead to them; and where in them the window
- * starts, so that positions around it are known without counting from the front. Cost of a change: O(log n) to find its
- * place, then a chunk's worth of moves, and as many chunks as the window shows. Only where a chunk comes or goes, once
- * in dozens of changes, are the lists of chunks moved as well, and the start counted anew.
+ * State: the chunks, none of them empty; the first row of each, for the search; and the chunk where the window starts,
+ * so that positions near it are known without counting from the front. Cost of a change: O(log n) to find its place,
+ * then a chunk's worth of moves, and as many chunks as the window shows. Only if a chunk is added or removed, once in
+ * dozens of changes, the list of chunks is moved as well and the start counted again.
  *
- * Why not a tree of a library: it compares rows, which a change finds cold one by one, and the neighbours at the edges
- * are more searches. Leads beside the rows take two thirds of the time.
+ * Why not a tree of a library: it compares rows, which a change finds cold one by one, and finding the neighbours at
+ * the edges takes more searches. Leads beside the rows take two thirds of the time.
  */
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
@@ -25,13 +25,13 @@ import {
   take
 } from "./sortedLeaf.ts"
 
-/** A chunk with no more rows joins a neighbour that has room. */
+/** A chunk with no more rows than this joins a neighbour that has room. */
 const scant = few / 4
 
-/** Rows of a chunk at first: room for as many that come. */
+/** Rows of a new chunk: leaves room for a third more. */
 const packed = (few * 3) / 4
 
-/** Chunks that are made between two pauses. */
+/** Chunks built between two pauses. */
 const chunksPerSlice = 64
 
 export class SortedList<T> {
@@ -43,8 +43,7 @@ export class SortedList<T> {
   /** The first row of each chunk. */
   private readonly heads: SortedLeaf<T>
   /**
-   * The chunk that has the row at `start` (the last one where there is none), and how many rows stand before that
-   * chunk.
+   * The chunk that has the row at `start` (without such a row: the last one), and the number of rows before that chunk.
    */
   private first = 0
   private before = 0
@@ -59,7 +58,7 @@ export class SortedList<T> {
     this.find()
   }
 
-  /** Of rows in order, with pauses. Positions from `end` on need not be known. */
+  /** Builds a list from rows in order, with pauses. Positions from `end` on need not be exact. */
   static *of<T>(rows: ReadonlyArray<T>, order: RowOrder<T>, start: number, end: number): Slices<SortedList<T>> {
     const chunks: Array<SortedLeaf<T>> = []
     for (let i = 0; i < rows.length; i += packed) {
@@ -69,7 +68,7 @@ export class SortedList<T> {
     return new SortedList(chunks, rows.length, order, start, end)
   }
 
-  /** Puts a row in its place. Answers its position: any before `start` or from `end` on stands for all of those. */
+  /** Inserts a row. Answers its position; exact only between `start` and `end`. */
   put(row: T): number {
     const { chunks, heads, order } = this
     const at = this.chunkOf(row)
@@ -88,7 +87,7 @@ export class SortedList<T> {
     return position
   }
 
-  /** Takes a row out. Answers the position it had. */
+  /** Removes a row. Answers its former position. */
   take(row: T): number {
     const at = this.chunkOf(row)
     const cells = this.chunks[at]!
@@ -103,7 +102,7 @@ export class SortedList<T> {
     return position
   }
 
-  /** Puts the new state of a row where its old one stands. Answers the position. */
+  /** Replaces a row by its new state. Answers the position. */
   swap(row: T): number {
     const at = this.chunkOf(row)
     const cells = this.chunks[at]!
@@ -129,7 +128,7 @@ export class SortedList<T> {
     return this.chunks.flatMap(rowsOf)
   }
 
-  /** The same, one chunk after the other. */
+  /** All rows in order, one by one. */
   *ones(): Iterable<T> {
     for (const cells of this.chunks) yield* rowsOf(cells)
   }
@@ -151,7 +150,7 @@ export class SortedList<T> {
   }
 
   private position(at: number, within: number): number {
-    // Wholly before the window: the chunk that has its first row comes later.
+    // The chunk lies before the window, so the row is not inside.
     if (at < this.first) return -1
     let before = this.before
     for (let i = this.first; i < at && before < this.end; i++) before += this.count(i)
@@ -163,7 +162,7 @@ export class SortedList<T> {
     this.heads[2 * at + 1] = cells[1]!
   }
 
-  /** Lets a small chunk go, or makes one of two; where its neighbour has no room it stays. */
+  /** Removes an empty chunk or joins a small one with a neighbour; without room in the neighbour it stays. */
   private join(at: number, cells: SortedLeaf<T>): void {
     const { chunks } = this
     if (cells.length === 0) return this.drop(at)
@@ -180,13 +179,13 @@ export class SortedList<T> {
     this.find()
   }
 
-  /** Counts the start anew. */
+  /** Counts rows from the front to find the start. */
   private find(): void {
     this.first = this.before = 0
     this.follow()
   }
 
-  /** Moves the start along, by a chunk at most where it was right before the last row came or went. */
+  /** Moves the start by one chunk at most: it was right before the last row was added or removed. */
   private follow(): void {
     const { start } = this
     while (this.before > start) this.before -= this.count(--this.first)

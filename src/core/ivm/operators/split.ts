@@ -1,11 +1,10 @@
 /**
- * SPLIT, row by row: what a matching row is split into, and how the pieces of its new state take the place of the old
- * ones.
+ * SPLIT, row by row: the pieces of a matching row, and how the pieces of its new state replace the old ones.
  *
- * Rule: pieces are named by their record and their place among its pieces before anything orders or cuts the result
- * (`t:1`, `t:1#2`, ..), so that a name stays with its place. Cost per changed row: its pieces, O(log n) each in a
- * window. In a view a piece that fails is left out alone (D2a); in the result of a subquery it fails where it is shown,
- * as in the plain evaluator, which projects `SELECT VALUE` after the window and rows before they are split.
+ * Rule: a piece is named by its record and its position among the record's pieces, before ORDER BY or LIMIT (`t:1`,
+ * `t:1#2`, ..), so a position keeps its name. Cost per changed row: its pieces, O(log n) each in a window. In a view a
+ * failing piece is left out alone (D2a); in the result of a subquery it fails when it is shown, as in the plain
+ * evaluator, which projects `SELECT VALUE` after the window and rows before they are split.
  */
 import { Either } from "effect"
 import { run } from "../../surql/evaluate/evaluate.ts"
@@ -31,14 +30,14 @@ interface Content extends Piece {
 
 interface Pieces {
   readonly contents: ReadonlyArray<Content>
-  /** Why a piece is left out. */
+  /** Why the piece is left out; undefined if it is shown. */
   readonly left: Failure | undefined
 }
 
 /** Splits the row in scope. */
 export type Splitting = (scope: Scope, record: RecordId, source: CountsReads, failsAsWhole: boolean) => Pieces
 
-/** Where an evaluation reads from, as it counts what was read beside the record. */
+/** The source that an evaluation reads from; counts reads of other records. */
 interface CountsReads {
   readonly count: number
 }
@@ -59,7 +58,7 @@ export const compileSplitting = (select: Select): Splitting => {
     const splitReads = source.count > filtered
     const contents: Array<Content> = []
     let left: Failure | undefined
-    /** One piece; the database reads sort values of all rows, so that one that fails there fails the result. */
+    /** Content of one piece. The database reads sort values of all rows, so a failing one fails the whole result. */
     const content = (item: Item, position: number): Content => {
       const before = source.count
       let shown = item,
@@ -102,7 +101,7 @@ const samePieces = (a: ReadonlyArray<ViewRow>, b: ReadonlyArray<ViewRow>): boole
       identical(contentOf(piece).value, contentOf(b[i]!).value)
   )
 
-/** The member of a row that is split; `before` again where nothing of it changed. */
+/** The split row; `before` if nothing of it changed. */
 export const splitRow = (
   owner: object,
   slot: RecordSlot,
@@ -146,13 +145,13 @@ export const splitRow = (
 
 const none: ReadonlyArray<ViewRow> = []
 
-/** The pieces of a member that is split. */
+/** The pieces of a split row. */
 export const piecesOf = (row: ViewRow | undefined): ReadonlyArray<ViewRow> =>
   (row?.part as ReadonlyArray<ViewRow> | undefined) ?? none
 
 const contentOf = (piece: ViewRow): Piece => piece.part as Piece
 
-/** Puts the pieces of a row's new state in place of those of its old one. */
+/** Replaces the pieces of a row's old state by those of its new one. */
 export const movePieces = (
   result: TakesRows<ViewRow>,
   before: ReadonlyArray<ViewRow>,

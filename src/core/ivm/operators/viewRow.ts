@@ -1,8 +1,8 @@
 /**
  * A matching row as a view holds it.
  *
- * Several kinds with one face: a row that shows its record and no more, as nearly all do, has half the fields. A large
- * service holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
+ * Several classes behind one interface: a row that only shows its record, as nearly all do, has half the fields. A
+ * large service holds millions of rows, a change finds them cold, and the garbage collector has to move each new one.
  */
 import type { Failure } from "../../surql/evaluate/failure.ts"
 import type { Value } from "../../surql/values/value.ts"
@@ -12,7 +12,7 @@ import type { Holding, RecordSlot } from "../store/recordSlot.ts"
 import type { Entry } from "./groupScan.ts"
 import type { Showable } from "./resultSet.ts"
 
-/** What a row of a SPLIT shows: a row whose part is this. */
+/** The content of one piece of SPLIT. */
 export interface Piece {
   readonly position: number
   readonly value: Value
@@ -21,41 +21,38 @@ export interface Piece {
 export interface ViewRow extends Shown, Holding, Showable {
   version: number
   readonly slot: RecordSlot
-  /** Position among the rows of its view. */
+  /** Position in the row list of its view. */
   at: number
-  /** Which of the query's sources it comes from. */
+  /** Position of its source among the query's sources. */
   readonly sourceIndex: number
-  /**
-   * Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is
-   * read.
-   */
+  /** Values of the ORDER BY terms; empty if they are read from the record when the result is sorted. */
   readonly sort: ReadonlyArray<Value>
-  /** The value of the only ORDER BY term, which then is not in `sort`: ordered trees compare it all the time. */
+  /** Value of the only ORDER BY term, which then is not in `sort`: window searches compare it all the time. */
   readonly lead: Value
   /**
-   * Why the row fails. In the result of a subquery, projecting it fails the whole result; in a view, one of its SPLIT
-   * pieces is left out.
+   * Why the row fails. In the result of a subquery, projecting the row fails the whole result; in a view, one of its
+   * SPLIT pieces is left out.
    */
   readonly failure: Failure | undefined
-  /** Bytes that it keeps of its own (`KeptBytes`). */
+  /** Bytes that the row holds beside its record (`KeptBytes`). */
   readonly keeps: number
-  /** What it brings to its group, the pieces it is split into, or (of a piece) its shown value. */
+  /** Entry of the row in its group, the pieces it is split into, or (of a piece) its shown value. */
   readonly part: Entry | ReadonlyArray<ViewRow> | Piece | undefined
 }
 
 export const noSort: ReadonlyArray<Value> = []
 
-/** Whether a row is of the state its record is in; see {@link RecordSlot.outdate}. */
+/** Whether a row was made from the current state of its record; see {@link RecordSlot.outdate}. */
 export const isOf = (row: ViewRow | undefined, { version }: RecordSlot): row is ViewRow =>
   row !== undefined && row.version === version
 
-/** What stands in the prototypes of rows that show their record and no more, being the same for all of them. */
+/** Fields that are the same for all rows that only show their record: they stand in the prototypes. */
 const shared = { digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 }
 
 /**
- * A row that shows its record and no more. It takes over a new state of its record: where it is kept nothing has to be
- * exchanged, each of which would be cold. It and the next extend nothing: one is made for every change, and V8 takes
- * more than twice as long to make a derived row.
+ * A row that only shows its record. It takes over new states of the record in place: replacing the row object would
+ * write to each list that holds it, all cold. This class and the next extend nothing: a row is made for every change,
+ * and V8 takes more than twice as long to make an instance of a derived class.
  */
 export class PlainRow implements ViewRow {
   readonly owner: object
@@ -95,11 +92,11 @@ export class PlainRow implements ViewRow {
     this.version = version
     this.high = high
     this.low = low
-    // Mostly the same: see Place.put.
+    // Mostly the same, and a write costs: see `RecordSlot.put`.
     if (this.lead !== lead) this.lead = lead
   }
 
-  /** Takes over a record, when nothing refers to it any more for the one that it showed: often that comes again. */
+  /** Reuses the object for another record, once nothing refers to it as the old row: that record often returns. */
   become(slot: RecordSlot): this {
     const isOther = this.slot !== slot
     if (isOther) {
@@ -118,7 +115,7 @@ export class PlainRow implements ViewRow {
 
 Object.assign(PlainRow.prototype, shared, { isOnly: true, keeps: 0, sourceIndex: 0, part: undefined })
 
-/** A row of a group: what it brings to the group, which is its shown value. */
+/** A row of a group: its part is the entry in the group. */
 export class GroupedRow implements ViewRow {
   readonly owner: object
   at = 0
@@ -147,7 +144,7 @@ export class GroupedRow implements ViewRow {
     this.keeps = keeps
   }
 
-  /** Nothing asks for it: groups are what is shown. */
+  /** Never read, since groups are shown and not their rows. */
   get key(): string {
     return this.slot.id.text
   }
@@ -155,7 +152,7 @@ export class GroupedRow implements ViewRow {
 
 Object.assign(GroupedRow.prototype, shared, { shown: false, high: 0, low: 0, lead: undefined })
 
-/** What else a row can hold. */
+/** The optional parts of a row. */
 interface Details {
   readonly key: string
   readonly version: number
@@ -170,17 +167,17 @@ interface Details {
 }
 
 export class FullRow implements ViewRow, Details {
-  // What a child that moved comes by stands first: that much less of a cold row is loaded.
+  // The fields that a changed child needs come first, so that less of a cold row is loaded.
   readonly owner: object
   shown = false
   high = 0
   low = 0
   sumHigh: number
   sumLow: number
-  /** Its hash without its children's. */
+  /** Hash without the children's share. */
   private readonly ownHigh: number
   private readonly ownLow: number
-  /** The step that made it, and whose results its sum is of; -1 where not all its children are results. */
+  /** The step that made the row, as its children hashed then; -1 if a child is not a maintained result. */
   private readonly step: number
   readonly key: string
   version: number
@@ -195,7 +192,7 @@ export class FullRow implements ViewRow, Details {
   readonly keeps: number
   readonly part: ViewRow["part"]
 
-  /** `sums`: what the children hash to; undefined where one of them is no result. */
+  /** `sums`: hashes of the children; undefined if one of them is not a maintained result. */
   constructor(
     owner: object,
     slot: RecordSlot,
@@ -227,12 +224,12 @@ export class FullRow implements ViewRow, Details {
     return { high: (this.ownHigh + this.sumHigh) | 0, low: (this.ownLow + this.sumLow) | 0 }
   }
 
-  /** It is no piece of its record. */
+  /** The row is not a piece of its record. */
   get isOnly(): boolean {
     return this.part === undefined
   }
 
-  /** All its children are results. */
+  /** All children are maintained results. */
   get showsResults(): boolean {
     return this.step !== -1
   }
@@ -242,7 +239,8 @@ export class FullRow implements ViewRow, Details {
   }
 
   /**
-   * What it adds to its hash that a result has moved in this step: its child at this place, or wherever it shows it.
+   * Change of the row's hash in this step by the change of one child, at this position or at every position that shows
+   * it.
    */
   differenceBy(child: ChildResult, at: number | undefined): Hash64 {
     const before = child.sumBefore(),
@@ -258,13 +256,13 @@ export class FullRow implements ViewRow, Details {
     return { high: high | 0, low: low | 0 }
   }
 
-  /** Adds to what its children add to its hash. */
+  /** Adds to the children's share in the hash. */
   add({ high, low }: Hash64): void {
     this.sumHigh = (this.sumHigh + high) | 0
     this.sumLow = (this.sumLow + low) | 0
   }
 
-  /** A child counts by its place and by its row: two rows that exchange their children are not what they were. */
+  /** Hash of a child, dependent on its position and its row: two rows that swap their children differ from before. */
   private term(i: number, child: Hash64): Hash64 {
     return combined({ high: this.ownHigh ^ Math.imul(i + 1, 0x9e3779b1), low: this.ownLow + i }, child)
   }

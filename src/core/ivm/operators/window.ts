@@ -1,13 +1,12 @@
 /**
  * The window of an ordered result (ORDER BY / START / LIMIT): all matching rows in order, and which of them are inside.
  *
- * State: while the rows are few, one array, as most windows of a service hold a screenful; beyond that chunks of them.
- * A row's position says whether it is inside, and only rows that cross an edge are reported: one that comes or goes
- * before the window shifts it by one row at each edge. Invariant: the window never holds more than `limit` rows. Cost
- * per change: O(log n) and what the window shows.
+ * State: one array while the rows are few, as most windows hold a screenful; beyond that a list of chunks. A row's
+ * position says whether it is inside, and only rows that cross an edge are reported: a row added or removed before the
+ * window shifts one row over each edge. Invariant: the window never holds more than `limit` rows. Cost per change:
+ * O(log n) and the number of rows inside.
  *
- * An operator with a window extends it, so that there is no object more to load for a change, which finds each of them
- * cold.
+ * An operator with a window extends this class: one object less to load for a change, which finds each object cold.
  */
 
 import { mergeSort } from "../../mergeSort.ts"
@@ -18,25 +17,22 @@ import { SortedList } from "./sortedList.ts"
 
 export interface Bounds {
   readonly start: number
-  /** May be Infinity. */
+  /** Number of rows; may be Infinity. */
   readonly limit: number
 }
 
-/** As good as no limit, and an integer that V8 keeps in the object and not beside it. */
+/** In effect no limit, but an integer that V8 stores without an object. */
 const unlimited = 2 ** 30 - 1
 
 export abstract class Window<T> extends CountsWork {
   protected readonly kind: RowOrder<T>
   private readonly start: number
   private readonly limit: number
-  /** Undefined where there is no window: everything is inside, in no order. */
+  /** The rows while they are few; undefined without a window: then all rows are inside, in no order. */
   private cells: SortedLeaf<T> | undefined
-  /** Instead of the array. */
+  /** The rows once they are many, instead of `cells`. */
   private many: SortedList<T> | undefined = undefined
-  /**
-   * What the first fill has brought so far, in no order: sorted once at its end, it costs a fraction of as many
-   * inserts.
-   */
+  /** Rows of the first fill, in no order: sorting them once at its end costs a fraction of as many inserts. */
   private loading: Array<T> | undefined
 
   /** `bounds` undefined: no window. */
@@ -51,7 +47,7 @@ export abstract class Window<T> extends CountsWork {
 
   protected abstract entered(row: T): void
   protected abstract left(row: T): void
-  /** Of a row that stays where it is: its new state for its old one. */
+  /** A row inside has a new state and keeps its place. */
   protected abstract replaced(before: T, after: T): void
 
   protected get hasWindow(): boolean {
@@ -59,8 +55,8 @@ export abstract class Window<T> extends CountsWork {
   }
 
   /**
-   * The rows it knows, inside or not, in order behind the first fill: a few at a time, for there may be many. Without a
-   * window the view keeps them.
+   * The known rows, inside or not, in order after the first fill. Lazy, for there may be many. Without a window the
+   * view has the rows.
    */
   *known(): Iterable<T> {
     if (this.loading !== undefined) yield* this.loading
@@ -79,7 +75,7 @@ export abstract class Window<T> extends CountsWork {
           : cells.length >> 1
   }
 
-  /** The row at a position, in order, inside or not; undefined where it has not as many. */
+  /** The row at a position, in order, inside or not; undefined behind the last. */
   knownAt(position: number): T | undefined {
     return this.many === undefined ? this.cells && rowAt(this.cells, position) : this.many.at(position)
   }
@@ -91,7 +87,7 @@ export abstract class Window<T> extends CountsWork {
       : this.many.inside()
   }
 
-  /** Takes a row; in the first fill it is not told of before {@link settle}. */
+  /** Adds a row; during the first fill it is reported only by {@link settle}. */
   protected take(row: T): void {
     if (this.loading !== undefined) {
       this.loading.push(row)
@@ -106,14 +102,14 @@ export abstract class Window<T> extends CountsWork {
     if (held > end) this.left(this.knownAt(end)!)
   }
 
-  /** Sorts the loaded rows with pauses and ends the fill; those that came in one of them are put in at the end. */
+  /** Sorts the loaded rows with pauses and ends the fill; rows added in a pause are inserted at the end. */
   protected *sortLoaded(): Slices<void> {
     const { kind, loading } = this
     if (loading === undefined) return
     const count = loading.length,
       sorted = yield* mergeSort([...loading], kind.compare)
     const list = count > few ? yield* this.listOf(sorted) : undefined
-    // A row that changed or went in a pause has ended the fill.
+    // A row changed or removed in a pause has already ended the fill.
     if (this.loading !== loading) return
     const later = loading.slice(count)
     if (list === undefined) return this.settle()
@@ -123,7 +119,7 @@ export abstract class Window<T> extends CountsWork {
     for (const row of this.inside()) this.entered(row)
   }
 
-  /** Ends the fill: sorts the loaded rows and tells of those inside. */
+  /** Ends the fill: sorts the loaded rows and reports the ones inside. */
   protected settle(): void {
     const { kind, loading } = this
     if (loading === undefined) return
@@ -142,7 +138,7 @@ export abstract class Window<T> extends CountsWork {
     if (held >= end) this.entered(this.knownAt(end - 1)!)
   }
 
-  /** Puts the new state of a row where its old state stands; both must compare 0. */
+  /** Replaces a row by its new state; both must compare 0. */
   protected swap(before: T, after: T): void {
     const { kind, many, start } = this
     const at = many !== undefined ? many.swap(after) : swap(this.cells!, after, kind)

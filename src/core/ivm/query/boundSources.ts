@@ -1,8 +1,8 @@
 /**
  * Where the rows of one view come from: whole tables, ranges of records, single records, in the order written.
  *
- * Each is a slot; a record belongs to at most one, so that rows are named by their records. Sources that overlap (a
- * record twice, a table and a part of it) are declined, and the view is run as a whole.
+ * A record belongs to at most one source, so that its id names its row. Overlapping sources (a record twice, a table
+ * and a part of it) are declined, and the view is recomputed.
  */
 
 import { recordOf } from "../../surql/evaluate/paths.ts"
@@ -20,7 +20,7 @@ interface TableSlot {
   readonly sourceIndex: number
 }
 
-/** The slots of one view. */
+/** The sources of one view. */
 export class BoundSources {
   /** Whole tables and ranges. */
   readonly scanned: ReadonlyArray<TableSlot>
@@ -42,12 +42,12 @@ export class BoundSources {
     ])
   }
 
-  /** All rows come from one table, in the order of their keys. */
+  /** All rows come from one range of one table, in the order of their keys. */
   get isOneRange(): boolean {
     return this.scanned.length === 1 && this.records.size === 0
   }
 
-  /** The slot of a record; undefined where it belongs to none. */
+  /** Position of the source that a record belongs to; undefined for none. */
   of(id: RecordId): number | undefined {
     const single = this.records.get(id.text)
     if (single !== undefined) return single.sourceIndex

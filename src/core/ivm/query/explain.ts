@@ -8,11 +8,11 @@ import type { Shape } from "./shape.ts"
 export interface PlanRow {
   readonly operator: string
   readonly incremental: boolean
-  /** Why it is recomputed; null where it is maintained. */
+  /** Why the query is recomputed; null if it is maintained. */
   readonly reason: string | null
-  /** Rows held. */
+  /** Number of rows held. */
   readonly rows: number
-  /** Work of the last step that reached it and of all steps, in rows looked at (recomputed: in steps of evaluation). */
+  /** Rows looked at by the last step that reached the operator and by all steps; if recomputed, evaluation steps. */
   readonly last_cost: number
   readonly total_cost: number
 }
@@ -21,23 +21,23 @@ export interface PlanFigures {
   readonly tables: ReadonlyArray<string>
   readonly matching: number
   readonly shown: number
-  /** Groups held; 0 without GROUP. */
+  /** Number of groups held; 0 without GROUP. */
   readonly groups: number
-  /** Of a page: order and rows of the index that it reads, and how many views do; undefined for other views. */
+  /** For a page: order and rows of its index, and the number of views that read it; undefined for other views. */
   readonly page:
     | {
         readonly order: string
         readonly rows: number
         readonly readers: number
-        /** How it comes by its rows, and how many it knows, where a part of the filter is decided by no index. */
+        /** How the page finds matching rows, and how many it knows, if a part of the filter is decided by no index. */
         readonly filtered: { readonly way: string; readonly rows: number } | undefined
       }
     | undefined
-  /** How many views show the same rows, which are kept once; 0 where the view has its own. */
+  /** Number of views that show the same stored rows; 0 if the view shares none. */
   readonly sharing: number
-  /** Rows evaluated. */
+  /** Work in evaluated rows. */
   readonly costs: Costs
-  /** Why a subquery is run again for each row; undefined where its result is maintained. */
+  /** Why a subquery is run for each row; undefined if its result is maintained. */
   readonly declined: (query: Shape["subqueries"][number]["query"]) => string | undefined
 }
 

@@ -1,12 +1,11 @@
 /**
- * Which conjuncts of a filter lead from a changed row to the views that can concern it, and where a view is filed by
- * them.
+ * Which conjuncts of a filter lead from a changed row to the views that it can concern, and the key that files a view.
  *
- * Indexed are `path = argument` (all of them), then one of `path IN list`, an OR of equalities, `path CONTAINS
- * argument`, CONTAINSANY or `?=`, then the range that one path must lie in. A record id alone is enough. What is
- * indexed holds exactly where row and view meet, so the rest of the filter is evaluated only there; everything else
- * stays residual. Arguments decide at last: one without an exact key, or a container that is no list, sends its view to
- * where every change is shown; a range behind IN makes the view one of a range.
+ * Indexed are `path = argument` (all of them), then one of `path IN list`, an OR of equalities,
+ * `path CONTAINS argument`, CONTAINSANY or `?=`, then a range of one path. If a conjunct pins the record id, it is the
+ * only one indexed. Indexed conjuncts hold exactly where the keys of row and view meet, so only there the rest of the
+ * filter, the residual, is evaluated. Arguments have the last word: a view with an argument without an exact key, or
+ * with a container that is no list, is shown every change; a range behind IN makes the view a range view.
  */
 
 import { canFail } from "../../surql/evaluate/evaluate.ts"
@@ -21,17 +20,17 @@ type Comparison = "<" | "<=" | ">" | ">="
 
 interface Named {
   readonly path: Path
-  /** The parameter. */
+  /** Name of the parameter. */
   readonly name: string
 }
 
-/** One of several values must be at the path, or among its elements. */
+/** The path, or one of its elements, must equal one of several values. */
 interface Member {
   readonly kind: "in" | "contains" | "anyEqual"
   readonly path: Path
-  /** Parameters that are such a value. */
+  /** Parameters with one such value each. */
   readonly values: ReadonlyArray<string>
-  /** Parameters that are lists of such values. */
+  /** Parameters with a list of such values each. */
   readonly lists: ReadonlyArray<string>
 }
 
@@ -43,32 +42,31 @@ export interface IndexPlan {
   readonly equal: ReadonlyArray<Named>
   readonly member: Member | undefined
   readonly limits: ReadonlyArray<Limit>
-  /** The paths of all of these, for people. */
+  /** The paths of all indexed conjuncts, for `/debug/view`. */
   readonly paths: ReadonlyArray<Path>
-  /** How rows are filed for the usual view of the shape. */
+  /** Key of the rows, for views without a range behind IN. */
   readonly spec: KeySpec
-  /** How rows are filed for a view whose IN has a range. */
+  /** Key of the rows, for views whose IN has a range. */
   readonly rangeSpec: KeySpec | undefined
   /**
-   * The same without the paths of several steps, which may leave the record: for rows where they do. It implies
-   * nothing.
+   * The same plan with paths of one step only, for rows where a longer path leaves the record. A hit implies nothing.
    */
   readonly coarse: IndexPlan | undefined
-  /** Rows are found by their ids: they need no index. */
+  /** The key is the record id, so the store finds the rows. */
   readonly byId: boolean
-  /** A conjunct that stands before an indexed one can fail: whether a row fails is not known where no index leads. */
+  /** A conjunct before an indexed one can fail: the index does not tell whether a row fails. */
   readonly failsFirst: boolean
 }
 
-/** Where one view is filed. */
+/** The keys that one view is filed under. */
 export interface ViewKey {
-  /** Among those filed by the shape's `rangeSpec`; an index hit leaves the filter to be evaluated whole. */
+  /** The keys are those of the shape's `rangeSpec`: an index hit does not decide the filter. */
   readonly inRange: boolean
   readonly keys: Keys
   readonly interval: Interval | undefined
 }
 
-/** The path of an idiom that starts at the record and only names fields. */
+/** The path of an idiom that starts at the record and has only field names. */
 export const plainPath = (expr: Expr): Path | undefined => {
   if (expr.kind !== "idiom" || expr.start !== undefined || expr.parts.length === 0) return undefined
   const path: Array<string> = []
@@ -106,7 +104,7 @@ const limitOf = (expr: Expr): Limit | undefined => {
 
 const pathText = (path: Path): string => JSON.stringify(path)
 
-/** An OR of equalities and INs on one path, as one IN. */
+/** An OR of equalities and INs on one path, combined into one IN. */
 const alternatives = (expr: Expr): Member | undefined => {
   if (expr.kind !== "binary") return undefined
   if (expr.op === "OR") {
@@ -141,7 +139,7 @@ const memberOf = (expr: Expr): Member | undefined => {
 const isId = (path: Path): boolean => path.length === 1 && path[0] === "id"
 const isLower = (op: Comparison): boolean => op === ">" || op === ">="
 
-/** The limits on one path: the first that has both sides, else the first. */
+/** The limits to index: of the first path with both a lower and an upper limit, else of the first path. */
 const rangeOf = (limits: ReadonlyArray<Limit>): ReadonlyArray<Limit> => {
   const byPath = new Map<string, Array<Limit>>()
   for (const limit of limits) {
@@ -159,7 +157,7 @@ const rangeOf = (limits: ReadonlyArray<Limit>): ReadonlyArray<Limit> => {
 
 type Parts = Pick<IndexPlan, "equal" | "member" | "limits">
 
-/** The kinds of index that each conjunct allows, and the one chosen of them all. */
+/** The indexable conjuncts by kind, and the ones chosen. */
 const choose = (parts: ReadonlyArray<Expr>): { readonly parts: Parts; readonly used: ReadonlySet<Expr> } => {
   const equal = new Map<Expr, Named>(),
     members = new Map<Expr, Member>(),
@@ -189,11 +187,11 @@ const choose = (parts: ReadonlyArray<Expr>): { readonly parts: Parts; readonly u
 
 interface Chosen {
   readonly access: IndexPlan | undefined
-  /** The conjuncts an index hit says nothing about. */
+  /** The conjuncts that an index hit does not decide. */
   readonly residual: ReadonlyArray<Expr>
 }
 
-/** Chooses what to index among the conjuncts of a filter. */
+/** Chooses the conjuncts to index among those of a filter. */
 export const chooseIndexPlan = (conjuncts: ReadonlyArray<Expr>): Chosen => {
   const { parts, used } = choose(conjuncts)
   if (used.size === 0) return { access: undefined, residual: conjuncts }
@@ -244,7 +242,7 @@ const itemsOf = (value: Value): ReadonlyArray<Value> | undefined =>
   Array.isArray(value) ? (value as ReadonlyArray<Value>) : value instanceof SetValue ? value.items : undefined
 
 /**
- * Holds things that are no elements of it: substrings, keys, points. Nothing else but a list or a range holds anything.
+ * Containers that hold other things than elements (substrings, keys, points). Only lists and ranges hold just elements.
  */
 const holdsMore = (value: Value): boolean =>
   typeof value === "string" ||
@@ -252,7 +250,7 @@ const holdsMore = (value: Value): boolean =>
   value instanceof Geometry ||
   (isObj(value) && !(value instanceof Special))
 
-/** The values a member must be one of; `dynamic` where they cannot be listed. */
+/** The values that a member conjunct allows; `dynamic` if they cannot be listed. */
 export const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArray<Value> | typeof unindexable => {
   const all = values.map((name) => params[name])
   for (const name of lists) {
@@ -265,7 +263,7 @@ export const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArr
 
 const openInterval: Interval = { from: undefined, to: undefined }
 
-/** Whether a limit is a text that is one beside text, and beside records an id (D1): no interval is both. */
+/** Whether a limit is a text that compares as text with text and as an id with records (D1): no interval is both. */
 export const isTwofold = (limits: ReadonlyArray<Limit>, params: Params): boolean =>
   limits.some(({ name }) => typeof params[name] === "string" && recordOf(params[name]) !== undefined)
 
@@ -278,8 +276,7 @@ export const intervalOf = (limits: ReadonlyArray<Limit>, params: Params): Interv
       }, openInterval)
 
 /**
- * Where the view with these arguments is filed; undefined: where every change is shown. With a list that changes, under
- * several keys.
+ * The keys of a view with these arguments; undefined if it is shown every change. A subquery list gives several keys.
  */
 export const viewKeyOf = (
   { equal, limits, member, rangeSpec }: IndexPlan,

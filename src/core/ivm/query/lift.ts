@@ -1,12 +1,11 @@
 /**
- * Lifting out of a query what does not depend on its rows: `author = user:1`, `author = $u` and `author = $parent.id`
- * become one shape with one argument.
+ * Lifting replaces the parts of a query that do not depend on its rows by parameters: `author = user:1`, `author = $u`
+ * and `author = $parent.id` become one shape with one argument.
  *
- * Why: all views of one shape share one set of compiled closures and one argument index, so that a change costs the
- * number of shapes and not the number of views (law L4). Constants are lifted from FROM, WHERE, START and LIMIT only:
- * in the projection their text names the output field. A constant that cannot be evaluated stays where it is and fails
- * row by row, as it does in the database. Regular expressions stay too: equality with one is a match and cannot be
- * indexed.
+ * Why: all views of one shape share one set of compiled closures and one view index, so the cost of a change grows with
+ * the number of shapes and not of views (law L4). Constants are lifted from FROM, WHERE, START and LIMIT only: in the
+ * projection their text names the output field. A constant that cannot be evaluated stays in the query and fails row by
+ * row, as it does in the database. Regular expressions stay too: equality with one is a match and cannot be indexed.
  */
 import { Either } from "effect"
 import { partsOf } from "../../surql/evaluate/charge.ts"
@@ -25,11 +24,11 @@ export type Params = { readonly [name: string]: Value }
 
 interface Lifted {
   readonly select: Select
-  /** Everything `select` needs, by parameter name: lifted values and the user's parameters that are left. */
+  /** Values for evaluating the shape, by parameter name: lifted ones and the user's own parameters that remain. */
   readonly params: Params
 }
 
-/** No parameter a user can write starts so. */
+/** Prefix of lifted parameters; no user parameter can begin with it. */
 export const liftedPrefix = "\u0000"
 const listName = `${liftedPrefix}list`
 
@@ -37,14 +36,12 @@ const holdsRegex = (value: Value): boolean =>
   value instanceof Regex || (Array.isArray(value) && (value as ReadonlyArray<Value>).some(holdsRegex))
 
 /**
- * Parts of the largest constant that is an argument: what tells arguments apart is written out, however their parts are
- * shared.
+ * Number of parts of the largest constant that is lifted: arguments are written out to compare them, shared parts each
+ * time.
  */
 const largestArgument = 10_000
 
-/**
- * What stays in the query: nothing that is too large to be told apart from others, and nothing with a pattern in it.
- */
+/** Whether a constant stays in the query: it is too large to be written out, or contains a regular expression. */
 const stays = (value: Value): boolean => partsOf(value, largestArgument) > largestArgument || holdsRegex(value)
 
 type Binary = Extract<Expr, { kind: "binary" }>
@@ -58,15 +55,15 @@ const isLess = ({ op }: Binary): boolean => op === "<" || op === ">"
 
 const isOrder = (op: string): boolean => /^[<>]=?$/.test(op)
 
-/** The operands of an operator that is written several times. */
+/** All operands of a chain of the same operator. */
 const operandsOf = (expr: Expr, op: "AND" | "OR"): ReadonlyArray<Expr> =>
   expr.kind === "binary" && expr.op === op ? [...operandsOf(expr.left, op), ...operandsOf(expr.right, op)] : [expr]
 
-/** The same two operands. */
+/** Whether two comparisons have the same operands. */
 const isAlike = (a: Expr, b: Binary): boolean =>
   a.kind === "binary" && a.op === "=" && print(a.left) === print(b.left) && print(a.right) === print(b.right)
 
-/** `at <= $at`, which `at < $at OR at = $at AND id < $id` implies: a page behind another is a range of its index. */
+/** `at <= $at`, implied by `at < $at OR at = $at AND id < $id`: a page that continues another is an index range. */
 const impliedBy = (expr: Expr): Expr | undefined => {
   const parts = operandsOf(expr, "OR")
   const less = parts.find((part): part is Binary => part.kind === "binary" && isLess(part))
@@ -85,8 +82,8 @@ const withImplied = (expr: Expr): Expr => {
 }
 
 /**
- * Puts parameters in place of constants; `take` gives the name, or `undefined` to leave one where it is. `ofTable`: a
- * text is an id of this table where it is one, since it is compared with such ids.
+ * Replaces constants by parameters. `take` answers the name, or `undefined` to leave the constant. `ofTable`: texts
+ * that are ids of this table become ids, because they are compared with such ids.
  */
 const withoutConstants = (
   select: Select,
@@ -120,7 +117,7 @@ const withoutConstants = (
   }
 }
 
-/** Puts a parameter in place of the first subquery that a conjunct asks for its values. */
+/** Replaces the first subquery behind IN in a conjunct by a parameter. */
 const withoutList = (
   select: Select,
   listText: (query: Select) => string | undefined
@@ -149,8 +146,8 @@ const used = (select: Select, given: Params): Params => {
 }
 
 /**
- * Lifts a query that stands alone, for the parameters in `scope`: constants that cannot be evaluated stay. Its document
- * is never read.
+ * Lifts one query for the parameters in `scope`: constants that cannot be evaluated stay. The document in scope is not
+ * read.
  */
 export const lift = (select: Select, scope: Scope): Lifted => {
   const args: Record<string, Value> = {}
@@ -169,41 +166,38 @@ export const lift = (select: Select, scope: Scope): Lifted => {
   return { select: lifted, params: used(lifted, { ...scope.params, ...args }) }
 }
 
-/** A query lifted once, for all parameters and, if it is a subquery, every row around it. */
+/** A query lifted once for all parameters and, if it is a subquery, for every parent row. */
 export interface LiftedOnce {
   readonly select: Select
-  /** The query without constants, and the subqueries its live list stands for. */
+  /** The query without constants, and the text of the subquery behind IN, if it is a list. */
   readonly text: string
   /** A subquery behind IN whose values are an argument that changes. */
   readonly list: ListArgument | undefined
-  /** It depends on the row around it. */
+  /** The subquery depends on its parent row. */
   readonly correlated: boolean
-  /**
-   * The parameters for one scope around it; `undefined` where a constant cannot be evaluated and has to stay where it
-   * is.
-   */
+  /** The parameters for one outer scope; undefined if a constant cannot be evaluated and has to stay in the query. */
   readonly params: (outer: Scope) => Params | undefined
-  /** Tells apart any two such parameters. */
+  /** Text of such parameters; different parameters have different texts. */
   readonly keyOf: (params: Params) => string
 }
 
 export interface ListArgument {
   readonly name: string
   readonly query: Select
-  /** The subquery without its constants. */
+  /** Text of the subquery without its constants. */
   readonly text: string
 }
 
 interface Argument {
   readonly name: string
-  /** Undefined where the value is made otherwise: a text that becomes an id. */
+  /** Undefined if the value is made in another way: a text that becomes an id. */
   readonly expr: Expr | undefined
   readonly value: Compiled
 }
 
 /**
- * Values of the parameters `free` for one scope: results of subqueries ask for them row by row, so an argument that is
- * a literal, or a parameter taken from the row around, is not evaluated again.
+ * Values of the parameters `free` for one scope. Subqueries ask for them row by row, so a literal, or a parameter taken
+ * from the parent row, is not evaluated again.
  */
 const parametersOf = (
   parents: ReadonlyArray<Argument>,
@@ -260,8 +254,8 @@ export const shapeText = (select: Select, list: ListArgument | undefined): strin
   list === undefined ? print(select) : `${print(select)}\n${list.text}`
 
 /**
- * `listText` gives the text of a subquery whose values can be a list. Lifts a subquery (`inside` another query): what
- * it takes from the row around it are its arguments; or a query alone.
+ * Lifts a query, or with `inside` a subquery, whose arguments include what it takes from its parent row. `listText`
+ * answers the text of a subquery whose values can be a list.
  */
 export const liftOnce = (
   query: Select,
@@ -310,5 +304,5 @@ export const liftOnce = (
   }
 }
 
-/** Subqueries mostly depend on one record id: its text will do, where nothing else can look like it. */
+/** Text of a value. Most subqueries depend on one record id: its own text, marked, is cheaper than `encode`. */
 export const valueKey = (value: Value): string => (value instanceof RecordId ? `\u0002${value.text}` : encode(value))

@@ -1,10 +1,10 @@
 /**
- * What views of a shape have in common with all views of the same FROM and WHERE: the rows that match.
+ * What the views of a shape share with all views of the same FROM and WHERE: the matching rows.
  *
- * A row that shows its record and nothing else is the same row whatever is projected from it and however it is ordered
- * when it is read. So views without LIMIT, GROUP or SPLIT differ in how they are read alone, where showing a row cannot
- * fail and looks at no other record. Groups need no rows of their own where what a row brings to them depends on its
- * record alone. The filter may fail and look elsewhere.
+ * A row that only shows its record is the same row under any projection and any order applied on reading. So views
+ * without LIMIT, GROUP or SPLIT differ only in how they are read, as long as showing a row cannot fail and reads no
+ * other record. Groups need no rows of their own if a row's entry depends on its record alone. The filter may fail and
+ * read other records.
  */
 import { canFail, isConstant } from "../../surql/evaluate/evaluate.ts"
 import { analyze } from "../../surql/syntax/analyze.ts"
@@ -16,22 +16,22 @@ import { type Params, valueKey } from "./lift.ts"
 import type { Shape } from "./shape.ts"
 
 export interface MembersPlan {
-  /** FROM and WHERE as a query of its own, which shows whole records. */
+  /** FROM and WHERE as a query of its own that shows whole records. */
   readonly select: Select
   readonly text: string
-  /** The parameters in it. */
+  /** The parameters of `select`. */
   readonly names: ReadonlyArray<string>
-  /** Views of the shape may have the same members and yet be different. */
+  /** Views of the shape may differ although they have the same members. */
   readonly varies: boolean
-  /** A view of the shape keeps its members as all others can read them: nothing but the filter decides about them. */
+  /** Only the filter decides about the members, so a view of the shape can lend its rows to the others. */
   readonly lends: boolean
-  /** Of groups: what is asked of each row, equal where that is the same; undefined where parameters say it. */
+  /** For groups: text of what is evaluated per row, equal for equal questions; undefined with parameters in it. */
   readonly asks: string | undefined
 }
 
 /**
- * Whether what a row brings to its group can be told from its record at any time, and takes no room while it is in it:
- * then no row has to be kept for it.
+ * Whether a row's entry in its group can be computed from its record at any time and takes no memory: then no row has
+ * to be kept for it.
  */
 const bringsPlainly = ({ folded, grouping }: GroupPlan): boolean =>
   folded.length === 0 && grouping.columns.every((e) => plainPath(e) !== undefined || isConstant(e))
@@ -39,11 +39,11 @@ const bringsPlainly = ({ folded, grouping }: GroupPlan): boolean =>
 const showsPlainly = (select: Select, { projectionCanFail, windowed }: Omit<Shape, "members">): boolean =>
   !windowed && !projectionCanFail && !select.order.some(({ idiom }) => canFail(idiom))
 
-/** Parameters stand in more than sources, filter and bounds. */
+/** Whether parameters occur outside sources, filter and bounds. */
 const hasFreeParams = (select: Select): boolean =>
   analyze({ ...select, from: [], where: undefined, limit: undefined, start: undefined }).params.length > 0
 
-/** The members plan of a lifted query that is maintained; undefined where its views share nothing. */
+/** The members plan of a lifted, maintained query; undefined if its views share nothing. */
 export const membersPlanOf = (select: Select, shape: Omit<Shape, "members">): MembersPlan | undefined => {
   const { groups, list, only, reaches, splitting } = shape
   if (only || splitting !== undefined || list !== undefined) return undefined
@@ -60,7 +60,8 @@ export const membersPlanOf = (select: Select, shape: Omit<Shape, "members">): Me
     start: undefined
   }
   const { params: names } = analyze(members)
-  // Where the filter looks elsewhere, a row is projected and its order read as well, for which there may be no room.
+  // With a filter that reads other records, projection and order are evaluated too, and that needs memory which may be
+  // lacking.
   const isBare = !reaches || (select.order.length === 0 && select.fields.every(({ kind }) => kind === "all"))
   return {
     select: members,
@@ -72,6 +73,6 @@ export const membersPlanOf = (select: Select, shape: Omit<Shape, "members">): Me
   }
 }
 
-/** Tells apart the views of one plan by what they match. */
+/** Text of the arguments of FROM and WHERE: equal for views with the same matching rows. */
 export const membersKey = ({ names }: MembersPlan, params: Params): string =>
   names.length === 1 ? valueKey(params[names[0]!]) : names.map((name) => valueKey(params[name])).join("\n")

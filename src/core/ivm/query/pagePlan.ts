@@ -1,12 +1,12 @@
 /**
- * Whether a window is a page of an ordered index: which rows the index has under one key, in which order, and between
- * which values the page may lie.
+ * Whether a window is a page of an ordered index: the key and the order of the index, and the values between which the
+ * page lies.
  *
- * It is one where every ORDER BY term reads one field of the record. The index decides equal fields, one IN and a range
- * of the field that is ordered by first; the rest of the filter, which must look at the record alone and cannot fail,
- * is evaluated for the rows that are walked over. Everything else keeps all rows that match, in a window of its own:
- * so does a filter with another condition that an index leads to, since few rows may meet it. Arguments decide at
- * last: those without an exact key have no page.
+ * A window is a page if every ORDER BY term reads one field of the record. The index decides equal fields, one IN, and
+ * a range of the first ORDER BY field; the rest of the filter, which must read only the record and cannot fail, is
+ * evaluated for the rows walked over. All other views keep all matching rows in a window of their own; so do views with
+ * another indexable condition, since few rows may meet it. Arguments have the last word: without exact keys there is no
+ * page.
  */
 
 import { canFail } from "../../surql/evaluate/evaluate.ts"
@@ -28,31 +28,31 @@ import { type Params, valueKey } from "./lift.ts"
 /** Largest LIMIT that is served as a page: a change may shift the whole array, O(LIMIT). */
 const maxPage = 1024
 
-/** A page under several keys counts the rows before it one by one. */
+/** Largest START of a page under several keys, which counts the rows before it one by one. */
 const maxMergedStart = 4096
 
 export interface PagePlan {
-  /** Of the index: equal for equal tables, keys and orders. */
+  /** Name of the index: equal for equal tables, keys and orders. */
   readonly name: string
   readonly spec: KeySpec
   readonly ordering: Ordering
-  /** The first term is descending. */
+  /** The first ORDER BY term is descending. */
   readonly descending: boolean
-  /** The fields that must equal an argument, in the order of the key. */
+  /** The fields that must equal an argument, in the order of the index key. */
   readonly equal: IndexPlan["equal"]
-  /** The list that the last field of the key must be one of. */
+  /** The list whose elements the last field of the key must be one of. */
   readonly member: IndexPlan["member"]
-  /** What the first value of the order must lie between. */
+  /** Limits on the first ORDER BY field. */
   readonly limits: IndexPlan["limits"]
-  /** Rows that are not shown need no look: none of them can fail. */
+  /** No row can fail, so rows that are not shown need not be evaluated. */
   readonly certain: boolean
   /** The index decides the whole filter. */
   readonly exact: boolean
-  /** FROM and WHERE, and the parameters in them: views of equal ones match the same rows. */
+  /** Text of FROM and WHERE, and its parameters: equal texts and arguments match the same rows. */
   readonly filter: { readonly text: string; readonly names: ReadonlyArray<string> } | undefined
 }
 
-/** Where one view reads its page. */
+/** The keys and the range of one view's page. */
 export interface PageKeys {
   readonly keys: ReadonlyArray<FiledKey>
   readonly interval: Interval | undefined
@@ -63,7 +63,7 @@ const isStep = ({ path }: { readonly path: Path }): boolean => path.length === 1
 interface Term extends OrderingTerm {
   readonly text: string
   readonly descending: boolean
-  /** It compares as filters do. */
+  /** Neither COLLATE nor NUMERIC: the term orders values as filters compare them. */
   readonly plain: boolean
 }
 
@@ -72,7 +72,7 @@ const termsOf = (select: Select): ReadonlyArray<Term> | undefined => {
   for (const term of select.order) {
     const { compare, expr } = compileSort(select, term)
     const path = expr && plainPath(expr)
-    // An id by another name is ordered as a value, and not as its table is.
+    // A renamed id is ordered as a value, not as ids of a table are.
     if (path === undefined || path.length !== 1 || (path[0] === "id" && !isId(term.idiom))) return undefined
     const { collate, descending, numeric } = term
     terms.push({
@@ -83,13 +83,13 @@ const termsOf = (select: Select): ReadonlyArray<Term> | undefined => {
       text: JSON.stringify([path[0], descending, collate, numeric])
     })
   }
-  // Equal rows are ordered by their ids anyway.
+  // A last term `id` in ascending order is dropped: equal rows are ordered by id anyway.
   const last = terms.at(-1)
   if (last?.field === "id" && !last.descending && last.plain) terms.pop()
   return terms
 }
 
-/** A subquery whose result cannot fail, whatever its rows are. */
+/** Whether a subquery cannot fail, whatever its rows are. */
 const isCertain = (query: Select): boolean =>
   !query.only &&
   query.group === undefined &&
@@ -101,7 +101,7 @@ const isCertain = (query: Select): boolean =>
   !query.order.some(({ idiom }) => canFail(idiom)) &&
   showsCertainly(query)
 
-/** Projecting a row cannot fail. */
+/** Whether projecting a row cannot fail. */
 const showsCertainly = ({ fetch, fields }: Select): boolean =>
   fetch.length === 0 &&
   fields.every(
@@ -112,15 +112,15 @@ const showsCertainly = ({ fetch, fields }: Select): boolean =>
         : !canFail(shown.expr))
   )
 
-/** The filter looks at the record alone, and cannot fail. */
+/** Whether the filter reads only the record and cannot fail. */
 const isPlainFilter = (select: Select): boolean =>
   select.where === undefined ||
   (!canFail(select.where) &&
     !analyze({ ...select, fields: [], order: [], group: undefined, split: [], fetch: [], omit: [] }).reaches)
 
 /**
- * The page plan of a window over one whole table; undefined where it has none. `exact`: the index plan decides the
- * whole filter.
+ * The page plan of a window over one whole table; undefined if it has none. `exact`: the index plan decides the whole
+ * filter.
  */
 export const pagePlanOf = (
   select: Select,
@@ -167,13 +167,13 @@ const filterOf = (select: Select): PagePlan["filter"] => {
   return { text: print(filter), names: analyze(filter).params }
 }
 
-/** Tells apart views whose pages are read from one index by what they match. */
+/** Text of the arguments of the filter, to tell apart the views that read one index. */
 export const filterKey = ({ filter }: PagePlan, params: Params): string =>
   filter === undefined ? "" : [filter.text, ...filter.names.map((name) => valueKey(params[name]))].join("\n")
 
 /**
- * The keys of the page of one view; undefined where its arguments have none that are exact, or where it is no page.
- * `failsAsWhole`: rows before the page are not projected by the database either.
+ * The keys of one view's page; undefined if an argument has no exact key, or if the view is no page. `failsAsWhole`:
+ * the database does not project rows before the page.
  */
 export const pageKeysOf = (
   { certain, equal, exact, limits, member }: PagePlan,
@@ -188,7 +188,7 @@ export const pageKeysOf = (
   if (items === unindexable) return undefined
   const found = items === undefined ? keyOfValues(values) : keysOfElements(values, items)
   if (found === unindexable) return undefined
-  // Such ids are ordered otherwise than they compare.
+  // These ids are ordered differently from how they compare.
   if (isTwofold(limits, params) || limits.some(({ name, path }) => path[0] === "id" && isCompositeId(params[name])))
     return undefined
   const keys: ReadonlyArray<FiledKey> = Array.isArray(found) ? distinct(found) : [found]

@@ -1,8 +1,8 @@
 /**
- * Queries lifted and judged once: what a view or a subquery becomes as a shape, or why it is refused or run whole.
+ * Queries lifted and planned once: the shape of a view or a subquery, or why it is refused or recomputed.
  *
- * Why kept by syntax tree: many views differ only in their parameters, and a subquery is the same for every row around
- * it.
+ * Why cached by syntax tree: many views differ only in their parameters, and a subquery is the same for every parent
+ * row.
  */
 import { analyze } from "../../surql/syntax/analyze.ts"
 import type { Select } from "../../surql/syntax/ast.ts"
@@ -20,17 +20,17 @@ interface LiftedResults extends LiftedOnce {
 }
 
 interface LiftedView extends LiftedOnce {
-  /** Some graph step looks up the edges of a record. */
+  /** A graph step of the query looks up the edges of a record. */
   readonly readsEdges: boolean
 }
 
 export class PreparedQueries {
   private readonly subqueries = new WeakMap<Select, LiftedResults | Declined>()
   private readonly views = new WeakMap<Select, LiftedView | Refused>()
-  /** Of each shape: the texts of its children's shapes that only one of them has, and which. */
+  /** For each shape: positions of its children by the text of the child's shape, if only one has that text. */
   private readonly children = new WeakMap<Shape, ReadonlyMap<string, number>>()
 
-  /** The query of a view. */
+  /** The lifted query of a view, or why it is refused. */
   view(select: Select): LiftedView | Refused {
     const known = this.views.get(select)
     if (known !== undefined) return known
@@ -49,7 +49,7 @@ export class PreparedQueries {
     return view
   }
 
-  /** A subquery whose results are to be maintained. */
+  /** A lifted subquery for maintained results, or why its results cannot be maintained. */
   subquery(query: Select): LiftedResults | Declined {
     const known = this.subqueries.get(query)
     if (known !== undefined) return known
@@ -60,7 +60,7 @@ export class PreparedQueries {
     return result
   }
 
-  /** Which of a shape's children the results of this other shape are; undefined where several are like that. */
+  /** Position of the child with this shape among a shape's children; undefined if several have it. */
   childAt(shape: Shape, child: Shape): number | undefined {
     let known = this.children.get(shape)
     if (known === undefined) {
@@ -78,7 +78,7 @@ export class PreparedQueries {
     return known.get(child.text)
   }
 
-  /** Lifts a query; a subquery behind IN becomes a list where views can be filed by it. */
+  /** Lifts a query; a subquery behind IN becomes a list if views can be filed by its values. */
   private liftedShape(select: Select, inside: boolean): LiftedOnce {
     const lifted = liftOnce(select, inside, (query) => this.listText(query))
     if (lifted.list === undefined) return lifted
@@ -90,10 +90,7 @@ export class PreparedQueries {
     return filed ? lifted : liftOnce(select, inside, () => undefined)
   }
 
-  /**
-   * The text of a subquery whose values can be followed row by row: it depends on nothing around it and on no other
-   * record, and cannot fail.
-   */
+  /** Text of a subquery that can be a list: it depends on nothing outside and on no other record, and cannot fail. */
   private listText(query: Select): string | undefined {
     const lifted = this.subquery(query)
     if ("reason" in lifted || lifted.correlated) return undefined

@@ -1,10 +1,10 @@
 /**
  * A query shape: a query without its constants, compiled once for all views that differ only in them.
  *
- * `plan` decides here, per query, whether its result can be maintained row by row; where it cannot, it says why and
- * the engine recomputes that view (law L6). The indexed conjuncts are parts of the filter that must hold for every
- * matching row (indexPlan.ts chooses them); the rest is the residual. Subqueries shown as fields are the shape's
- * children: a row holds their results and shows them, and changes when they do.
+ * `plan` decides here, per query, whether its result can be maintained row by row; where it cannot, it says why and the
+ * engine recomputes that view (law L6). The indexed conjuncts are parts of the filter that must hold for every matching
+ * row (indexPlan.ts chooses them); the rest is the residual. Subqueries shown as fields are the shape's children: a row
+ * holds their results, shows them, and changes with them.
  */
 import { Either } from "effect"
 import { canFail, compile, run } from "../../surql/evaluate/evaluate.ts"
@@ -39,62 +39,62 @@ interface SortTerm {
 export interface ChildField {
   readonly alias: string
   readonly query: Select
-  /** Evaluates it without a maintained result. */
+  /** Evaluates the field without a maintained result. */
   readonly value: Compiled
 }
 
 export interface Shape {
   readonly text: string
-  /** The one whole table it reads; undefined where its parameters say what it reads. */
+  /** The whole table it reads, if that is its only source; undefined if parameters name the source. */
   readonly table: string | undefined
-  /** What stands behind FROM: tables and parameters. */
+  /** The sources after FROM: tables and parameters. */
   readonly sources: ReadonlyArray<Expr>
-  /** Tables named along the way; a link may lead to others still. */
+  /** Tables that the query names elsewhere; links may lead to further tables. */
   readonly otherTables: ReadonlyArray<string>
-  /** What leads from a changed row to the views it can concern; undefined where nothing does. */
+  /** The indexed conjuncts; undefined if none lead from a changed row to views. */
   readonly access: IndexPlan | undefined
   readonly filter: Compiled | undefined
   /** The filter without the indexed conjuncts. */
   readonly residual: Compiled | undefined
   readonly sort: ReadonlyArray<SortTerm>
   readonly kind: Kind<ViewRow>
-  /** GROUP: how its groups are kept; undefined without. */
+  /** How groups are maintained; undefined without GROUP. */
   readonly groups: GroupPlan | undefined
-  /** SPLIT: how a row is split; undefined without. */
+  /** How a row is split; undefined without SPLIT. */
   readonly splitting: Splitting | undefined
   readonly windowed: boolean
-  /** How its window is a page of an ordered index; undefined where it is none. */
+  /** The ordered index of a window that is a page; undefined for other queries. */
   readonly page: PagePlan | undefined
-  /** All matching rows are in the window of the result, so that no other list keeps them. */
+  /** The window holds all matching rows, so no other list does. */
   readonly heldByWindow: boolean
-  /** Rows of one source are read in the order they are shown in, so that a full window ends the reading. */
+  /** Rows of one source are read in the order of the result, so reading ends at a full window. */
   readonly readInOrder: boolean
   readonly only: boolean
   readonly limit: Expr | undefined
   readonly start: Expr | undefined
-  /** The whole row as it is shown. */
+  /** Evaluates the whole row as it is shown. */
   readonly project: Compiled
-  /** The row without its children. */
+  /** Evaluates the row without its children. */
   readonly own: Compiled
   readonly children: ReadonlyArray<ChildField>
   readonly aliases: ReadonlyArray<string>
-  /** Its subqueries are shown and no more: a row whose children changed is the same row with other children. */
+  /** Children are shown unchanged: if only children change, the row stays the same row with other children. */
   readonly onlyShows: boolean
-  /** All subqueries of it, by alias or place. */
+  /** All subqueries, by alias or by the clause that has them. */
   readonly subqueries: ReadonlyArray<{ readonly name: string; readonly query: Select }>
-  /** No expression of it can fail. */
+  /** No expression of the query can fail. */
   readonly total: boolean
-  /** An expression of it may read other records. */
+  /** An expression of the query may read other records. */
   readonly reaches: boolean
-  /** The projection must be evaluated per changed row: it can fail, or shows content of other records. */
+  /** Each changed row has to be projected: the projection can fail, or shows content of other records. */
   readonly checksProjection: boolean
   /** Showing a row, or a group, can fail. */
   readonly projectionCanFail: boolean
-  /** The subquery whose values are an argument that changes, and the parameter that stands for them. */
+  /** The subquery whose values are an argument that changes, and its parameter. */
   readonly list: ListArgument | undefined
-  /** How deep subqueries nest in it: those it holds are settled before it is. */
+  /** Nesting depth of subqueries: inner strata are settled first. */
   readonly stratum: number
-  /** What its views share with others of the same filter; undefined where that is nothing. */
+  /** What its views share with other views of the same filter; undefined if nothing. */
   readonly members: MembersPlan | undefined
 }
 
@@ -129,7 +129,7 @@ const declined = (select: Select): string | undefined => {
   return undefined
 }
 
-/** The subqueries that are fields of their own, where nothing later looks inside the row. */
+/** The subqueries shown as fields, if no later clause looks inside them. */
 const childFields = (select: Select): ReadonlyArray<Field> =>
   select.value ||
   select.group !== undefined ||
@@ -144,11 +144,11 @@ const childOf = (field: Field): ReadonlyArray<ChildField> =>
     ? [{ alias: outputNames(field).join("."), query: field.expr.query, value: compile(field.expr) }]
     : []
 
-/** Whether a path begins with the name a field is shown under. */
+/** Whether a path begins with the name that a field is shown under. */
 const startsAlike = (field: Field, idiom: Idiom): boolean =>
   field.kind === "expr" && outputNames(field)[0] === aliasNames(idiom)[0]
 
-/** The subqueries in the clauses that see the rows, one level down. */
+/** The subqueries of the clauses that see rows, without those nested in them. */
 const subqueriesOf = (select: Select): Shape["subqueries"] => {
   const found: Array<{ readonly name: string; readonly query: Select }> = []
   const look = (name: string, clauses: Select): void =>
@@ -163,14 +163,14 @@ const subqueriesOf = (select: Select): Shape["subqueries"] => {
   return found
 }
 
-/** How deep subqueries nest in a tree. */
+/** Nesting depth of subqueries in a syntax tree. */
 const nesting = (node: unknown): number => {
   if (typeof node !== "object" || node === null) return 0
   const inside = Object.values(node).reduce<number>((deepest, value) => Math.max(deepest, nesting(value)), 0)
   return "kind" in node && node.kind === "subquery" ? inside + 1 : inside
 }
 
-/** Sort values come before FETCH. */
+/** Sort values are read before FETCH replaces links. */
 const sortTerms = (select: Select, project: Compiled): ReadonlyArray<SortTerm> =>
   select.order.map((term) => {
     const { compare, fromDoc, read } = compileSort(select, term)
@@ -255,7 +255,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   return { ...shape, members: membersPlanOf(select, shape) }
 }
 
-/** One term is the usual case, and its values are mostly numbers or text. */
+/** Most queries have one term with numbers or text. */
 const byOneTerm =
   ({ compare }: SortTerm) =>
   (a: ViewRow, b: ViewRow): number => {
@@ -277,18 +277,17 @@ const byTerms =
       const order = sort[i]!.compare(a.sort[i], b.sort[i])
       if (order !== 0) return order
     }
-    // Without ORDER BY rows come source by source, else equal ones by record.
+    // Without ORDER BY, rows are in the order of their sources; then, and between equal rows, by record.
     return sort.length === 0 && a.sourceIndex !== b.sourceIndex
       ? a.sourceIndex - b.sourceIndex
       : compareRecords(a.slot.id, b.slot.id)
   }
 
-/** START and LIMIT of one view, as the database reads them: whole and not negative. */
+/** START and LIMIT of one view, which must be whole and not negative, as in the database. */
 export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope): Either.Either<Bounds, string> => {
   const bound = (name: string, expr: Expr | undefined, missing: number): Either.Either<number, string> => {
     if (expr === undefined) return Either.right(missing)
-    // Lifted bounds are parameters, and subqueries have one view for each row around them: nothing is compiled for
-    // that.
+    // Lifted bounds are parameters: subqueries have one view for each parent row, so nothing is compiled here.
     const value = expr.kind === "param" ? Either.right(field(scope.params, expr.name)) : run(compile(expr), scope)
     if (Either.isLeft(value)) return Either.left(value.left.kind)
     if (!isInt(value.right) || value.right < 0) return Either.left(`${name} must be a non-negative integer`)

@@ -1,22 +1,22 @@
 /**
- * Maps by the keys of records and by the keys things are filed under.
+ * Maps by record key and by index key.
  *
- * Why not plain maps: most tables count their records, and an array leads from a count to its value in one step where a
- * hash table takes three or four cold ones (bucket, entry, the key itself). Any other key goes to a map as usual.
+ * Why not plain maps: most tables number their records, and an array leads from the number to its value in one cold
+ * read where a hash table takes three or four (bucket, entry, the key itself). Any other key goes to a plain map.
  */
 import { RecordId, sameRecord } from "../../surql/values/value.ts"
 
-/** The array is at most this much longer than twice its content. */
+/** Most cells of the array beyond twice its content. */
 const room = 64
 
 /**
- * By the key of a record: counted ones in an array, all others in a map. `B`: what its owner may keep beside each value
- * with a counted key, right behind it, so that one line of memory has both.
+ * Map by record key: counted keys in an array, all others in a map. `B`: a second value that the owner may keep with
+ * each counted key, right behind the first, so that one cache line has both.
  */
 export class DenseMap<V, B = never> {
   private readonly counted: Array<V | B | undefined> = []
   private readonly others = new Map<unknown, V>()
-  /** Cells of the array for each key. */
+  /** Cells of the array for each key: 2 with a second value. */
   private readonly cells: 1 | 2
   private inArray = 0
 
@@ -38,7 +38,7 @@ export class DenseMap<V, B = never> {
 
   set(key: unknown, value: V): void {
     const most = 2 * this.size + room
-    // Keys that came out of order are waiting in the map: as many of them as may come along.
+    // Keys that came out of order are in the map; the array takes over as many of them as it may.
     if (!this.isCounted(key) && isCount(key) && key < most) this.grow(this.others.size === 0 ? key : most - 1)
     if (!this.isCounted(key)) this.others.set(key, value)
     else {
@@ -56,12 +56,12 @@ export class DenseMap<V, B = never> {
     }
   }
 
-  /** The value of a key that has one in the array. */
+  /** The value of a key that is in the array. */
   valueAt(key: number): V {
     return this.counted[this.cells * key] as V
   }
 
-  /** What stands beside the value of a counted key, of a map of two cells. */
+  /** The second value of a counted key, in a map with two cells. */
   beside(key: number): B | undefined {
     return this.counted[2 * key + 1] as B | undefined
   }
@@ -71,8 +71,8 @@ export class DenseMap<V, B = never> {
   }
 
   /**
-   * In no particular order. Entries put in meanwhile may be missed; those there before are not, though they may come
-   * twice: the array comes last, because keys only ever go from the map to its end.
+   * All values, in no particular order. Entries added meanwhile may be missed; earlier ones are not, but may come
+   * twice: the array comes last, because keys move only from the map to the array's end.
    */
   *values(): Iterable<V> {
     yield* this.others.values()
@@ -87,12 +87,12 @@ export class DenseMap<V, B = never> {
     this.others.clear()
   }
 
-  /** Whether it is, or would be, in the array. */
+  /** Whether a key is in the array, or would be. */
   isCounted(key: unknown): key is number {
     return typeof key === "number" && key >= 0 && this.cells * key < this.counted.length && Number.isInteger(key)
   }
 
-  /** Lengthens the array up to a key; what the map has of those before it comes along. */
+  /** Extends the array up to a key, and moves the earlier keys of the map into it. */
   private grow(key: number): void {
     for (let next = this.counted.length / this.cells; next <= key; next++) {
       const value = this.others.size === 0 ? undefined : this.others.get(next)
@@ -107,26 +107,23 @@ export class DenseMap<V, B = never> {
 
 const isCount = (key: unknown): key is number => typeof key === "number" && key >= 0 && Number.isInteger(key)
 
-/**
- * What a key leads to where things are filed: a record id with a count stands for itself, everything else is a
- * primitive.
- */
+/** Key of an index: a record id with a counted key, or a primitive. */
 export type FiledKey = unknown
 
-/** A record id as a key of its own where an array can find it. */
+/** Whether a record id is a key itself, because an array can find it. */
 export const isCountedId = (value: unknown): value is RecordId => value instanceof RecordId && isCount(value.raw)
 
-/** The same key as a primitive: equal ones are the same. */
+/** The same key as a primitive: equal keys give equal primitives. */
 export const plainKey = (key: FiledKey): unknown => (key instanceof RecordId ? key.text : key)
 
 export const sameKey = (a: FiledKey, b: FiledKey): boolean =>
   a instanceof RecordId ? b instanceof RecordId && sameRecord(a, b) : Object.is(a, b)
 
-/** By what things are filed under. */
+/** Map by index key. */
 export class FiledMap<V> {
   private readonly plain = new Map<unknown, V>()
   private readonly byTable = new Map<string, DenseMap<V>>()
-  /** The table last asked for: nearly always the only one. */
+  /** The table of the last look-up: nearly always the only one. */
   private table = ""
   private ids: DenseMap<V> | undefined = undefined
 

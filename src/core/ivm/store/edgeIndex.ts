@@ -10,7 +10,7 @@ import { compareRecords } from "../../surql/values/order.ts"
 import * as Ids from "../../surql/values/recordId.ts"
 import { field, type Obj, RecordId } from "../../surql/values/value.ts"
 
-/** Names a look at the edges of a record: no record's text starts so. */
+/** Name of the read "edges of a record": no record id begins like it. */
 export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string =>
   `\u0000${direction} ${table ?? ""}\u0000${record.text}`
 
@@ -46,7 +46,7 @@ export class EdgeIndex {
     }
   }
 
-  /** Edges at a record in the order of the edge's table name and key. */
+  /** Edges of a record in the order of edge table and key. */
   *edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
     const ends = (direction === "out" ? this.leaving : this.reaching).get(record.text)
     if (ends === undefined) return
@@ -65,7 +65,7 @@ export class EdgeIndex {
   }
 }
 
-/** Every look at edges that a change of this record can have changed the answer of. */
+/** The reads of edges whose answer a change of this record can have changed. */
 export function* edgeReads(edge: RecordId, before: Obj | undefined, after: Obj | undefined): Iterable<string> {
   for (const doc of [before, after]) {
     const ends = doc && endsOf(doc)

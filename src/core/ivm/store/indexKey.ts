@@ -25,28 +25,31 @@ import {
 } from "../../surql/values/value.ts"
 import { type FiledKey, isCountedId, plainKey, sameKey } from "./denseMap.ts"
 
-/** Stands for the key of a value that has no exact one. */
+/** Key of a value that has no exact key. */
 export const unindexable: unique symbol = Symbol("unindexable")
-/** Key of a row that is not there. */
+/** Key of a record that does not exist. */
 export const absent: unique symbol = Symbol("absent")
 
 export type Path = ReadonlyArray<string>
 
 export interface KeySpec {
-  /** Their values are the key; none: all rows have the same. */
+  /** The values at these paths are the key; no path: all rows have the same key. */
   readonly paths: ReadonlyArray<Path>
-  /** The last part of the key: each element of the value here (`orSelf`: a value that is no list stands for itself). */
+  /**
+   * Last part of the key: each element of the value at `path`. `orSelf`: a value that is no list is its own only
+   * element.
+   */
   readonly each: { readonly path: Path; readonly orSelf: boolean } | undefined
-  /** Rows of one key are ordered by this. */
+  /** Rows of one key are ordered by the value at this path. */
   readonly range: Path | undefined
 }
 
-/** One key, or an array of several: keys themselves are never arrays. */
+/** One key, or an array of several: a key itself is never an array. */
 export type Keys = FiledKey
 
 const endsInCount = /:\d+$/
 
-/** The key of one value that is exact. Text of a record id is equal to it (D1). */
+/** The exact key of one value. Text of a record id is equal to the id (D1). */
 const filedKey = (value: Value): FiledKey => {
   if (isCountedId(value)) return value
   if (typeof value !== "string" || !endsInCount.test(value)) return indexKey(value)
@@ -65,7 +68,10 @@ const follow = (doc: Obj, path: Path): Value | typeof unindexable => {
   return value
 }
 
-/** Whether equal values, and no others, have its key: not so for what matches or is compared part by part. */
+/**
+ * Whether exactly the equal values have the same key: false for values that match (regular expressions) or are compared
+ * part by part.
+ */
 const isExact = (value: Value): boolean => {
   if (typeof value !== "object" || value === null || value instanceof RecordId) return true
   if (Array.isArray(value)) return (value as ReadonlyArray<Value>).every(isExact)
@@ -81,13 +87,13 @@ const isExact = (value: Value): boolean => {
   return Object.keys(value).every((name) => isExact((value as Obj)[name]))
 }
 
-/** The key of some values in order, or {@link unindexable}. */
+/** The key of some values, in this order, or {@link unindexable}. */
 export const keyOfValues = (values: ReadonlyArray<Value>): unknown => {
   for (let i = 0; i < values.length; i++) if (!isExact(values[i])) return unindexable
   return values.length === 1 ? filedKey(values[0]) : values.length === 0 ? undefined : compositeKey(values)
 }
 
-/** The keys of some values followed by each of some elements, or {@link unindexable}. */
+/** One key for each element, `values` before it, or {@link unindexable}. */
 export const keysOfElements = (values: ReadonlyArray<Value>, elements: ReadonlyArray<Value>): Keys => {
   if (elements.length === 1) return keyOfValues([...values, elements[0]])
   const keys = new Map<unknown, FiledKey>()
@@ -99,10 +105,7 @@ export const keysOfElements = (values: ReadonlyArray<Value>, elements: ReadonlyA
   return [...keys.values()]
 }
 
-/**
- * What a container is asked for element by element; {@link unindexable} for those that hold more than elements (text,
- * ranges, ...).
- */
+/** The elements of a container; {@link unindexable} for one that holds more than elements (text, ranges, ...). */
 const elementsOf = (container: Value, orSelf: boolean): ReadonlyArray<Value> | typeof unindexable => {
   if (Array.isArray(container)) return container as ReadonlyArray<Value>
   if (container instanceof SetValue) return container.items
@@ -137,13 +140,13 @@ export const keysOf = (doc: Obj, { each, paths, range }: KeySpec): Keys => {
   return elements === unindexable ? unindexable : keysOfElements(values, elements)
 }
 
-/** The value rows of one key are ordered by; only for documents that are not {@link unindexable}. */
+/** The value that orders the rows of one key; only for documents that are not {@link unindexable}. */
 export const orderOf = (doc: Obj, { range }: KeySpec): Value => {
   const value = range === undefined ? undefined : follow(doc, range)
   return value === unindexable ? undefined : value
 }
 
-/** Whether two documents are filed alike; the same keys in another order are not seen as such. */
+/** Whether two documents have equal keys; the same keys in another order count as different. */
 export const sameKeys = (a: Keys, b: Keys): boolean =>
   Array.isArray(a) && Array.isArray(b)
     ? a.length === b.length && a.every((key, i) => sameKey(key, b[i]))

@@ -1,10 +1,10 @@
 /**
- * Ranges of values, each with the things that hold it: which of them hold this value?
+ * Intervals, each with its items, as a tree: which items have an interval that holds this value?
  *
- * Why: views that differ in the bounds of a range are found by the value of a changed row, not asked one by one (L4).
- * A balanced (AVL) tree ordered by lower, then upper bound, each node with the greatest upper bound below it. A subtree
- * that ends below the value is left out, and what starts above it; one-sided ranges are the same with a bound open.
- * Cost: O(log n) to put in or take out, O((found + 1) log n) to ask.
+ * Why: views that differ in the bounds of a range are found by the value of a changed row, not asked one by one (L4). A
+ * balanced (AVL) tree ordered by lower, then upper bound; each node knows the greatest upper bound below it. A search
+ * skips a subtree that ends below the value or starts above it; a one-sided range has one open bound. Cost: O(log n) to
+ * insert or remove, O((found + 1) log n) to search.
  */
 import { compare } from "../../surql/values/order.ts"
 import type { Bound, Value } from "../../surql/values/value.ts"
@@ -17,35 +17,35 @@ export interface Interval {
 interface Node<T> {
   from: Bound | undefined
   to: Bound | undefined
-  /** A lone one stands for itself: bounds are mostly distinct, and a set for each costs more than the node. */
+  /** A single item is stored without a set: bounds are mostly distinct, and a set for each costs more than the node. */
   items: T | Set<T>
   left: Node<T> | undefined
   right: Node<T> | undefined
   height: number
-  /** The node of this subtree that reaches highest. */
+  /** The node of this subtree with the greatest upper bound. */
   highest: Node<T>
 }
 
-/** Which range starts first; an open one before all. */
+/** Orders by lower bound; an open one comes first. */
 const compareStarts = (a: Bound | undefined, b: Bound | undefined): number => {
   if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? -1 : 1
   return compare(a.value, b.value) || Number(b.inclusive) - Number(a.inclusive)
 }
 
-/** Which range ends first; an open one after all. */
+/** Orders by upper bound; an open one comes last. */
 const compareEnds = (a: Bound | undefined, b: Bound | undefined): number => {
   if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? 1 : -1
   return compare(a.value, b.value) || Number(a.inclusive) - Number(b.inclusive)
 }
 
-/** Whether a value does not lie before the lower bound. */
+/** Whether a value lies at or above the lower bound. */
 export const isAfterStart = (from: Bound | undefined, value: Value): boolean => {
   if (from === undefined) return true
   const order = compare(from.value, value)
   return order < 0 || (order === 0 && from.inclusive)
 }
 
-/** Whether a value does not lie behind the upper bound. */
+/** Whether a value lies at or below the upper bound. */
 export const isBeforeEnd = (to: Bound | undefined, value: Value): boolean => {
   if (to === undefined) return true
   const order = compare(value, to.value)
@@ -55,7 +55,7 @@ export const isBeforeEnd = (to: Bound | undefined, value: Value): boolean => {
 export const holdsValue = ({ from, to }: Interval, value: Value): boolean =>
   isAfterStart(from, value) && isBeforeEnd(to, value)
 
-/** What lies in both. */
+/** The interval of the values that lie in both. */
 export const intersection = (a: Interval, b: Interval): Interval => ({
   from: compareStarts(a.from, b.from) < 0 ? b.from : a.from,
   to: compareEnds(a.to, b.to) > 0 ? b.to : a.to
@@ -63,7 +63,7 @@ export const intersection = (a: Interval, b: Interval): Interval => ({
 
 const heightOf = (node: Node<unknown> | undefined): number => (node === undefined ? 0 : node.height)
 
-/** Brings a node up to date with its children. */
+/** Recomputes height and greatest upper bound of a node from its children. */
 const refresh = <T>(node: Node<T>): Node<T> => {
   const { left, right } = node
   node.height = Math.max(heightOf(left), heightOf(right)) + 1
@@ -100,7 +100,7 @@ const balanced = <T>(node: Node<T>): Node<T> => {
   return refresh(node)
 }
 
-/** `T` must be objects that are no sets. */
+/** `T` must be objects other than sets. */
 export class IntervalTree<T extends object> {
   private root: Node<T> | undefined = undefined
 
@@ -116,7 +116,7 @@ export class IntervalTree<T extends object> {
     this.root = this.removed(this.root, interval, item)
   }
 
-  /** Calls `found` with each item whose interval holds the value; the tree must not be changed meanwhile. */
+  /** Calls `found` with each item whose interval holds the value; `found` must not change the tree. */
   find(value: Value, found: (item: T) => void): void {
     this.search(this.root, value, found)
   }
@@ -170,7 +170,7 @@ export class IntervalTree<T extends object> {
     return balanced(node)
   }
 
-  /** A subtree without its top: the next one takes its place. */
+  /** The subtree without its root: the next node takes the root's place. */
   private without(node: Node<T>): Node<T> | undefined {
     if (node.left === undefined) return node.right
     if (node.right === undefined) return node.left

@@ -1,7 +1,8 @@
 /**
- * How an ORDER BY puts records in order where each of its terms reads one field: by the terms, then by record id.
+ * The order of records by an ORDER BY whose terms each read one field: by the terms, then by record id.
  *
- * The value that decides first is kept beside a row; every other value is read from the record when it is compared.
+ * Indexes store the first value, the lead, beside each row; all other values are read from the record when it is
+ * compared.
  */
 import { compareRecords } from "../../surql/values/order.ts"
 import { field, type Obj, type Value } from "../../surql/values/value.ts"
@@ -18,14 +19,14 @@ export interface Ordering {
   /** Equal texts are the same order. */
   readonly text: string
   readonly terms: ReadonlyArray<OrderingTerm>
-  /** The first of them. */
+  /** The first term. */
   readonly lead: OrderingTerm | undefined
 }
 
-/** The value that decides first; undefined where only the record id does. */
+/** First ORDER BY value of a document; undefined if rows are ordered by record id alone. */
 export const leadOf = ({ lead }: Ordering, doc: Obj): Value => (lead === undefined ? undefined : field(doc, lead.field))
 
-/** Whether two states of one record, with these first values, stand at the same place. */
+/** Whether two states of one record, given with their leads, have the same place in the order. */
 export const sameOrder = ({ lead, terms }: Ordering, a: Probe, b: Probe): boolean => {
   if (lead !== undefined && lead.compare(a.lead, b.lead) !== 0) return false
   for (let i = 1; i < terms.length; i++)
@@ -33,7 +34,7 @@ export const sameOrder = ({ lead, terms }: Ordering, a: Probe, b: Probe): boolea
   return true
 }
 
-/** A state of a record that is looked for. */
+/** A state of a record to search for. */
 export interface Probe {
   readonly lead: Value
   readonly doc: Obj
@@ -44,17 +45,17 @@ export const compareLeads = ({ lead }: Ordering, a: Value, b: Value): number =>
   lead === undefined ? 0 : lead.compare(a, b)
 
 /**
- * Negative: a row stands before a probe, by its first value and its record as it is now. The state that is looked for
- * may be an earlier one of the same record.
+ * Compares a row, by its lead and its current record, with a probe; negative: the row comes first. The probe may be an
+ * earlier state of the same record.
  */
 export const compareToProbe = (ordering: Ordering, otherLead: Value, other: RecordSlot, probe: Probe): number =>
   compareLeads(ordering, otherLead, probe.lead) || compareBehindLead(ordering, other, probe)
 
-/** Whether every row with this first value, or this record where the order has none, stands behind a place. */
+/** Whether every row with this lead comes after a place (without ORDER BY: whether this record does). */
 export const isBehind = ({ lead: first }: Ordering, lead: Value, slot: RecordSlot, place: Probe): boolean =>
   (first === undefined ? compareRecords(slot.id, place.slot.id) : first.compare(lead, place.lead)) > 0
 
-/** As {@link compareToProbe}, where the first values are equal. */
+/** As {@link compareToProbe}, for equal leads. */
 export const compareBehindLead = ({ terms }: Ordering, other: RecordSlot, { doc, slot }: Probe): number => {
   const otherDoc = other.doc!
   for (let i = 1; i < terms.length; i++) {

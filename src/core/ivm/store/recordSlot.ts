@@ -13,44 +13,44 @@ import { weights } from "./recordBytes.ts"
 import type { Table } from "./table.ts"
 
 /**
- * What leads to a slot of a known table: its place there, where that is a number, or itself. Lists whose records are
- * moved about hold these: to move a number, V8 looks at nothing; to move a pointer, at the head of the page that it
- * leads to, and a young one it notes as well (layout rule 1).
+ * What leads to a slot of a known table: its position in the table's array, if it has one, or the slot. Lists whose
+ * entries move often hold these: to move a number V8 checks nothing; to move a pointer it reads the head of the page
+ * that the pointer leads to, and notes a young object as well (layout rule 1).
  */
 export type SlotRef = number | RecordSlot
 
 /** A row of a view, as its record's slot points to it. */
 export interface Holding {
   readonly owner: object
-  /** Of the state of the record it was made for. */
+  /** Version of the record state that the row was made from. */
   version: number
 }
 
-/** Nearly every record is held by a few views; only beyond this are they found by a map. */
+/** Nearly every record is held by a few views; a map finds them only above this number. */
 const few = 8
 
 /**
- * Places that are no counted key: `unkept`, the table does not find this slot yet; `inPlace`, the table has no document
- * of it; from `firstText` downwards, the number of its id's text.
+ * Values of `place` that are no counted key: `unkept`, the table does not find this slot yet; `inPlace`, the table has
+ * no document of it; `firstText` and below, the number of its id's text.
  */
 const unkept = -2
 export const inPlace = -1,
   firstText = -3
 
 /**
- * Four fields beside an id's two, and no more: there is one for each record, and each field is a word. It is the id of
- * its record, in the document too: that is one object less for each record, and one look less where an id is asked for.
- * What outlives its record, or the store, must not hold it for an id: it leads to all of its table.
+ * Four fields beside an id's two, and no more: there is one slot for each record, and each field is a word. The slot
+ * itself is the record's id, in its document too: one object less for each record, and one look-up less for the id.
+ * Code that outlives the record or the store must copy the id, because a slot leads to its whole table.
  */
 export class RecordSlot extends RecordId {
-  /** Its table, the store's own from the first change on. */
+  /** The record's table in the store, from the first change on. */
   keeper: Table
-  /** Of the record, or the last one of a deleted record. */
+  /** Version of the record; of a deleted one, its last. */
   version: number
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
   /**
-   * Which of the table's documents is its own: a counted key, or one of the values above. Its lowest two bits are its
-   * share in the table's bytes.
+   * Which document of the table is the record's: a counted key, or one of the values above. The lowest two bits are the
+   * record's share in the table's bytes.
    */
   private place: number
 
@@ -61,12 +61,12 @@ export class RecordSlot extends RecordId {
     this.place = 4 * unkept + table.nextShare()
   }
 
-  /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
+  /** The whole content, `id` included: replaced but never changed. Undefined if the record does not exist. */
   get doc(): Obj | undefined {
     return this.keeper.documentAt(this.place >> 2, this)
   }
 
-  /** For how many records of the table this one counts when it is weighed. */
+  /** How many records of the table this one counts for in the estimate of bytes. */
   get weight(): number {
     return weights[this.place & 3] ?? 0
   }
@@ -75,31 +75,31 @@ export class RecordSlot extends RecordId {
     return this
   }
 
-  /** The number of its id's text, where the table finds it by that. */
+  /** The number of its id's text, if the table finds the slot by that. */
   get textNumber(): number {
     return firstText - (this.place >> 2)
   }
 
-  /** What leads to it from its table: always the same while an index follows the table. */
+  /** The reference for lists of indexes: stays the same while an index follows the table. */
   get ref(): SlotRef {
     const at = this.place >> 2
     return at >= 0 || at <= firstText ? at : this
   }
 
-  /** Its document stands beside no slot. */
+  /** The document is in no array beside the slots. */
   get isApart(): boolean {
     return this.place >> 2 === inPlace
   }
 
-  /** The table finds it by its id. */
+  /** The table finds the slot by its id. */
   get kept(): boolean {
     return this.place >> 2 !== unkept
   }
 
   /**
-   * Takes over a state of its record, whose document the table has at this place. Nothing is written here that may be
-   * an object, but for the first time: for that V8 looks at the head of the page that holds this one, and those heads
-   * push each other out of the cache.
+   * Takes over a new state of the record, whose document the table has stored at this position. Writes only numbers,
+   * except the first time: when an object is written, V8 reads the head of the page that holds this slot, and these
+   * heads displace each other in the cache.
    */
   put(table: Table, at: number, version: number): void {
     this.version = version
@@ -107,12 +107,12 @@ export class RecordSlot extends RecordId {
     if (this.keeper !== table) this.keeper = table
   }
 
-  /** No look-up finds it any more. */
+  /** Marks that no look-up finds the slot any more. */
   forget(): void {
     this.put(this.keeper, unkept, this.version)
   }
 
-  /** Nothing that is held is of the state that comes, though that has the version there was. */
+  /** Makes all held rows outdated: the next state has the same version as the one they were made from. */
   outdate(): void {
     const { held } = this
     if (held === undefined) return
@@ -120,7 +120,7 @@ export class RecordSlot extends RecordId {
       holding.version = -1
   }
 
-  /** What this owner holds of the record. */
+  /** The row of this owner. */
   heldBy(owner: object): Holding | undefined {
     const { held } = this
     if (held === undefined) return undefined
@@ -130,7 +130,7 @@ export class RecordSlot extends RecordId {
     return undefined
   }
 
-  /** Visits the rows held of it; views must not let go of them meanwhile. */
+  /** Visits the rows that views hold of the record; views must not drop rows meanwhile. */
   eachHolding(visit: (holding: Holding) => void): void {
     const { held } = this
     if (held === undefined) return
@@ -138,7 +138,7 @@ export class RecordSlot extends RecordId {
     else for (const holding of held.values()) visit(holding)
   }
 
-  /** Puts what an owner holds now in place of what it held: each is undefined where that is nothing. */
+  /** Replaces an owner's row; undefined: no row. */
   exchange(before: Holding | undefined, after: Holding | undefined): void {
     const { held } = this
     if (held === undefined || held === before) this.held = after
@@ -155,17 +155,14 @@ export class RecordSlot extends RecordId {
     }
   }
 
-  /**
-   * A view that is let go holds this no more. The rest takes no more room than it needs: it may never be
-   * visited again.
-   */
+  /** Removes the row of a released view. The list is cut to its length: the slot may never be visited again. */
   letGo(holding: Holding): void {
     if (this.heldBy(holding.owner) !== holding) return
     this.exchange(holding, undefined)
     if (Array.isArray(this.held)) this.held = this.held.length === 1 ? this.held[0] : this.held.slice()
   }
 
-  /** How many views hold rows of it. */
+  /** Number of rows that views hold of the record. */
   get holdings(): number {
     const { held } = this
     return held === undefined ? 0 : held instanceof Map ? held.size : Array.isArray(held) ? held.length : 1
@@ -188,14 +185,13 @@ export type Live = RecordSlot & { readonly doc: Obj }
 export const isLive = (slot: RecordSlot): slot is Live => slot.doc !== undefined
 
 /**
- * What one change does to one record: its content before and after. Both are undefined only for a tombstone being
- * loaded.
+ * What one write does to one record: its content before and after. Both are undefined only when a tombstone is loaded.
  */
 export interface Write {
   readonly id: RecordId
   readonly slot: RecordSlot
   readonly before: Obj | undefined
   readonly after: Obj | undefined
-  /** The version this write leaves behind: of the record, or the last one of the deleted record. */
+  /** Version after the write: of the record, or the last one of the deleted record. */
   readonly version: number
 }

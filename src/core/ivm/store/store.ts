@@ -17,7 +17,7 @@ import { type Live, RecordSlot, type Write } from "./recordSlot.ts"
 import { Table } from "./table.ts"
 import { defaultTombstones, Tombstones } from "./tombstones.ts"
 
-/** One state of one record, as it was when it was asked for. */
+/** One state of one record, read at one time. */
 export interface Row {
   readonly id: RecordId
   readonly version: number
@@ -25,7 +25,7 @@ export interface Row {
   readonly doc: Obj
 }
 
-/** An observer of every record that moves, whatever moved it; it must not look at the store before it is asked. */
+/** Receives every record that changes, whatever changed it. It must not read the store in the call, only later. */
 interface StoreWatcher {
   readonly moved: (id: RecordId) => void
   readonly cleared: () => void
@@ -35,20 +35,20 @@ export class Store {
   watcher: StoreWatcher | undefined = undefined
   private readonly tables = new Map<string, Table>()
   private readonly deleted = new Tombstones()
-  /** Deleted records of our own tables, until the step ends. */
+  /** Deleted records of the service's own tables, until the step ends. */
   private readonly unremembered: Array<RecordSlot> = []
-  /** No record without a slot was ever deleted with a version above this. */
+  /** Upper bound of the last versions of deleted records that have no slot any more. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
-  /** What is left of the records to look for edges, while the index is made. */
+  /** The remaining records while the index of edges is built. */
   private indexing: Slices<void> | undefined = undefined
-  /** The table of the last record asked for: names come new from the wire, and a map would have to hash each. */
+  /** The table of the last look-up: each name from the wire is a new text, which a map would have to hash. */
   private last: Table
   private readonly maxTombstones: number
 
-  /** Stands for the table of no record. */
+  /** Initial value of `last`. */
   private readonly none: Table
-  /** What the hashes of texts begin with. */
+  /** Seed for the hashes of texts. */
   private readonly hashSeed: number
 
   constructor(maxTombstones = defaultTombstones, hashSeed = 0) {
@@ -72,14 +72,14 @@ export class Store {
     return id?.table === table ? this.get(id) : undefined
   }
 
-  /** A table, made when it is not there. */
+  /** The table with this name; a missing one is made. */
   table(name: string): Table {
     let table = this.tables.get(name)
     if (table === undefined) this.tables.set(name, (table = new Table(name, this.hashSeed)))
     return table
   }
 
-  /** Ends the following of a table by name; one that is then unused is forgotten. */
+  /** Ends the following of a table; an unused table is forgotten. */
   quit(name: string, end: (table: Table) => void): void {
     const table = this.tables.get(name)
     if (table === undefined) return
@@ -93,7 +93,7 @@ export class Store {
     if (this.last === table) this.last = this.none
   }
 
-  /** The slot of a record; a new one that the table does not keep, where the record was never seen. */
+  /** The slot of a record; for an unknown record a new one that the table does not keep yet. */
   slotOf(id: RecordId): RecordSlot {
     return this.slotIn(this.seen(id.table), id)
   }
@@ -102,39 +102,39 @@ export class Store {
     return table.slot(id) ?? new RecordSlot(table, id, Math.max(this.floor, table.floor))
   }
 
-  /** A table; an unknown one is made and not kept. */
+  /** The table with this name; a missing one is made but not kept. */
   private seen(name: string): Table {
     if (this.last.name === name) return this.last
     const table = this.tables.get(name)
     return table === undefined ? new Table(name, this.hashSeed) : (this.last = table)
   }
 
-  /** Records of a table in no particular order, as they are when their turn comes. */
+  /** Records of a table in no particular order, each read when its turn comes. */
   rows(table: string): Iterable<Live> {
     return this.tables.get(table)?.rows() ?? []
   }
 
-  /** The same in record-key order. */
+  /** Records of a table in the order of their keys, each read when its turn comes. */
   rowsInOrder(table: string): Iterable<Live> {
     return this.tables.get(table)?.inOrder() ?? []
   }
 
-  /** Those with keys in a range, in order. */
+  /** Records with keys in a range, in order. */
   liveBetween(table: string, range: Range): Iterable<Live> {
     return this.tables.get(table)?.between(range) ?? []
   }
 
-  /** Their states, for the owner that stores them. */
+  /** States of the records with keys in a range, to be stored by the caller. */
   *rowsBetween(table: string, range: Range): Iterable<Row> {
     for (const slot of this.liveBetween(table, range)) yield rowOf(slot)!
   }
 
-  /** Deleted records that are remembered. */
+  /** Number of deleted records whose version is remembered. */
   get tombstones(): number {
     return this.deleted.size
   }
 
-  /** What views hold of records, deleted ones too; a pass over all. */
+  /** Number of rows that views hold of records, deleted ones included; walks all records. */
   holdings(): number {
     let holdings = 0
     for (const table of this.tables.values()) for (const slot of table.all()) holdings += slot.holdings
@@ -145,29 +145,29 @@ export class Store {
     return this.tables.get(table)?.size ?? 0
   }
 
-  /** What the records of a table take, about. */
+  /** Approximate bytes of a table's records. */
   bytes(table: string): number {
     return this.tables.get(table)?.bytes ?? 0
   }
 
-  /** Whether anybody has asked for edges yet. */
+  /** Whether the index of edges was ever asked for. */
   get hasEdges(): boolean {
     return this.edgeIndex !== undefined
   }
 
-  /** The edges among the records, indexed from the first call on. */
+  /** The index of edges between the records; built by the first call. */
   edges(): EdgeIndex {
     if (this.edgeIndex === undefined || this.indexing !== undefined) drain(this.indexEdges())
     return this.edgeIndex!
   }
 
-  /** Makes the index of edges in slices. What changes in a pause moves in it as ever; {@link edges} makes the rest. */
+  /** Builds the index of edges in slices. It follows changes made in a pause; {@link edges} completes it at once. */
   *indexEdges(): Slices<void> {
     if (this.edgeIndex === undefined) {
       this.edgeIndex = new EdgeIndex()
       this.indexing = this.indexInto(this.edgeIndex)
     }
-    // Several may make it: each goes on where another has paused.
+    // Several callers may build it in turn: each continues the same iterator.
     for (let { indexing } = this; indexing !== undefined; indexing = this.indexing)
       if (indexing.next().done !== true) yield
       else if (this.indexing === indexing) this.indexing = undefined
@@ -191,8 +191,8 @@ export class Store {
   }
 
   /**
-   * What each change would do, in order, later ones seeing earlier ones. `undefined` where a change does nothing:
-   * deleting the unknown, a stale version, or content that is already so.
+   * The writes of some changes, in order; later ones see earlier ones. `undefined` for a change without effect:
+   * deletion of an unknown record, an old version, or equal content.
    */
   plan(changes: ReadonlyArray<Change>): ReadonlyArray<Write | undefined> {
     const only = changes[0]
@@ -214,15 +214,15 @@ export class Store {
     })
   }
 
-  /** Writes a record's new state, and forgets deleted ones that are not to be remembered. */
+  /** Applies one write as a step of its own. */
   apply(write: Write): void {
     this.write(write)
     this.forgetDeleted()
   }
 
   /**
-   * Writes a record's new state, and moves the indexes of its table along. What a step deletes is forgotten at its end:
-   * until then a page that shows it finds it by its place.
+   * Writes a record's new state and updates the indexes of its table. A deleted record is forgotten only at the end of
+   * the step: until then a page that shows it finds it by its position.
    */
   write({ after, before, id, slot, version }: Write): void {
     this.watcher?.moved(id)
@@ -242,7 +242,7 @@ export class Store {
     else this.deleted.add(slot)
   }
 
-  /** Forgets deleted records: of our own tables all, of others the oldest where there are too many. */
+  /** Forgets deleted records: all of the service's own tables, and of others the oldest above the limit. */
   forgetDeleted(): void {
     const { unremembered } = this
     while (unremembered.length > 0) {
@@ -252,7 +252,7 @@ export class Store {
     while (this.deleted.size > this.maxTombstones) this.forgetOldestTombstones()
   }
 
-  /** No index and no view's router follows this table, and no view holds a row of it. */
+  /** Whether no index or router follows this table and no view has a row of it. */
   isUnread(name: string): boolean {
     const table = this.tables.get(name)
     if (table === undefined) return true
@@ -261,7 +261,7 @@ export class Store {
     return true
   }
 
-  /** Forgets a table that is unread, its deleted records too, with pauses. */
+  /** Forgets an unread table and its deleted records, with pauses. */
   *forgetTable(name: string): Slices<void> {
     const table = this.tables.get(name)
     if (table === undefined) return
@@ -290,7 +290,7 @@ export class Store {
     this.watcher?.cleared()
   }
 
-  /** Half of them: to find the oldest costs a pass over all. */
+  /** Forgets half of them, because finding the oldest walks all. */
   private forgetOldestTombstones(): void {
     for (const slot of this.deleted.oldest(Math.ceil(this.deleted.size / 2))) {
       this.floor = Math.max(this.floor, slot.version)
@@ -299,7 +299,7 @@ export class Store {
   }
 }
 
-/** Several writes as one: per record from its first state to its last; what ends where it began is left out. */
+/** Combines writes: one for each record, from its first state to its last; without those that end where they began. */
 export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
   const net = new Map<string, Write>()
   for (const write of writes) {
@@ -310,9 +310,9 @@ export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
 }
 
 /**
- * Whether two states of one record have the same content, its id aside. What stands in the documents themselves comes
- * first, then text, then lists and objects: nearly always an early difference says it. Which is which, the new state
- * says: of the old one, which is cold, not even the type of a value is looked at before its turn.
+ * Whether two states of one record have the same content, ids aside. Compares plain fields first, then texts, then
+ * lists and objects: nearly always an early difference decides. The new state decides which is which, since the old one
+ * is cold and even the type of its values is not read before its turn.
  */
 const sameContent = (old: Obj, now: Obj): boolean => {
   let left = 0
@@ -342,7 +342,7 @@ const sameContent = (old: Obj, now: Obj): boolean => {
 
 const rowOf = ({ doc, id, version }: RecordSlot): Row | undefined => doc && { id, version, doc }
 
-/** The id is the one that came: the same as before, but what a change brings is at hand, and the old one is cold. */
+/** Uses the id of the change: it equals the stored one, but is in the cache, and the stored one is cold. */
 const planOne = (
   { doc, id, op, version: given }: Change,
   slot: RecordSlot,

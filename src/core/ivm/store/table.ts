@@ -18,43 +18,43 @@ const BTree = sortedBTree.default
 /** A secondary index as its table knows it. */
 export interface TableIndex {
   /**
-   * Told of each write, when the slot has its new state and before any view sees the write. Undefined: no record. May
-   * not fail.
+   * Called for each write, after the slot has its new state and before any view sees the write. Undefined: no record.
+   * Must not fail.
    */
   move(slot: RecordSlot, before: Obj | undefined, after: Obj | undefined): void
 }
 
-/** The router of the views of one shape, as the tables that they read know it. */
+/** The router of a shape's views, as the tables that they read know it. */
 interface TableRouter {
-  /** Routers of a lower stratum are told of a write before those of a higher one. */
+  /** Routers of a lower stratum are called before those of a higher one. */
   readonly shape: { readonly stratum: number }
   route(write: Write): void
 }
 
 export class Table implements Texts {
   readonly name: string
-  /** The secondary indexes that have rows filed. */
+  /** The filled indexes. */
   readonly indexes: Array<TableIndex> = []
-  /** The shapes with views that read it. */
+  /** The routers of shapes whose views read the table. */
   readonly routers: Array<TableRouter> = []
   /**
-   * Records and tombstones: by number, by the number of their id's text where the key is text, and by that text where
-   * it is neither. Beside the slot of a counted key, and of one that is text, stands its document, and beside these
-   * the text: all are loaded by one lookup. All other documents are in their slots.
+   * Records and tombstones: by their number, by the number of the id's text for text keys, and by that text for all
+   * other keys. The document stands beside the slot of a counted or text key, and for text keys the text too: one
+   * look-up loads all. All other documents are in `apart`.
    */
   private readonly slots = new DenseMap<RecordSlot, Obj>(2)
   private readonly numbers: TextNumbers
   private readonly byText: Array<RecordSlot | Obj | string | undefined> = []
   private readonly others = new Map<string, RecordSlot>()
-  /** The documents that stand beside no slot. */
+  /** Documents that stand beside no slot. */
   private readonly apart = new Map<RecordSlot, Obj>()
   private live = 0
   private weighed = 0
-  /** Slots made for it so far. */
+  /** Number of slots made so far. */
   private made = 0
-  /** No record without a slot was ever deleted with a version above this. */
+  /** Upper bound of the last versions of deleted records that have no slot any more. */
   floor = 0
-  /** Ids in record-key order; built at the first scan of the table, kept from then on. */
+  /** Ids in record-key order; built at the first ordered scan, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
 
   constructor(name: string, hashSeed: number) {
@@ -66,17 +66,17 @@ export class Table implements Texts {
     return this.live
   }
 
-  /** What its records take, about: see recordBytes.ts. */
+  /** Approximate bytes of the records (recordBytes.ts). */
   get bytes(): number {
     return this.weighed
   }
 
-  /** The share in that of the slot that is being made. */
+  /** Share of the next slot in the estimate of bytes. */
   nextShare(): 0 | 1 | 2 {
     return shareOf(this.made++)
   }
 
-  /** It holds nothing, not even deleted records, and no index or router follows it. */
+  /** The table has no records and no tombstones, and no index or router follows it. */
   get isUnused(): boolean {
     return (
       this.slots.size === 0 &&
@@ -95,12 +95,12 @@ export class Table implements Texts {
     return number < 0 ? undefined : (this.byText[3 * number] as RecordSlot)
   }
 
-  /** The document of a slot, found without loading the slot where its key is counted. */
+  /** The document of a slot; for a counted key found without loading the slot. */
   docOf(slot: RecordSlot, { raw }: RecordId): RecordSlot["doc"] {
     return (this.slots.isCounted(raw) ? this.slots.beside(raw) : undefined) ?? slot.doc
   }
 
-  /** The document of a slot, by its place. */
+  /** The document of a slot, by the slot's `place`. */
   documentAt(at: number, slot: RecordSlot): RecordSlot["doc"] {
     return at >= 0
       ? this.slots.beside(at)
@@ -109,18 +109,18 @@ export class Table implements Texts {
         : this.apart.get(slot)
   }
 
-  /** The slot that this leads to. */
+  /** The slot of a reference. */
   slotOf(ref: SlotRef): RecordSlot {
     if (typeof ref !== "number") return ref
     return ref >= 0 ? this.slots.valueAt(ref) : (this.byText[3 * (firstText - ref)] as RecordSlot)
   }
 
-  /** The text of an id, by its number. */
+  /** The text with this number. */
   textAt(number: number): string {
     return this.byText[3 * number + 2] as string
   }
 
-  /** Records and tombstones. */
+  /** All slots: records and tombstones. */
   *all(): Iterable<RecordSlot> {
     yield* this.slots.values()
     yield* this.slotsByText()
@@ -140,11 +140,11 @@ export class Table implements Texts {
     }
   }
 
-  /** Writes a record's new state into its slot. Undefined: the record is deleted, and the slot keeps its version. */
+  /** Writes a record's new state into its slot; without `doc` it is deleted, and the slot keeps the version. */
   put(slot: RecordSlot, doc: RecordSlot["doc"], version: number): void {
     const { doc: before, raw, weight } = slot
     if (weight > 0) this.weighed += weight * (recordBytes(doc) - recordBytes(before))
-    // An equal id in place of the one that came, which goes with the change.
+    // Replaces the id that came with the change by the slot, which equals it.
     if (doc?.["id"] instanceof RecordId) (doc as Record<string, Value>)["id"] = slot
     if (typeof raw === "string") this.putByText(slot, raw, doc, version)
     else {
@@ -152,7 +152,7 @@ export class Table implements Texts {
         if (typeof raw === "number") this.slots.set(raw, slot)
         else this.others.set(raw.text, slot)
       }
-      // Lists of an index know a slot by its place, so it stays, though there may be a better one by now.
+      // Index lists know a slot by its position, so it must not move to a better one while an index follows.
       if (this.slots.isCounted(raw) && !(slot.isApart && this.indexes.length > 0)) {
         if (this.apart.size > 0) this.apart.delete(slot)
         slot.put(this, raw, version)
@@ -205,15 +205,16 @@ export class Table implements Texts {
   }
 
   /**
-   * Forgets a deleted record at once: in its stead the table remembers that no version went higher. For tables of ours,
-   * where a record comes and goes with each job: it does not matter that new ones begin with a higher version there.
+   * Forgets a deleted record at once; the table remembers only that its version was no higher. For the service's own
+   * tables, where each job makes and deletes records: new records begin with a higher version, which does no harm
+   * there.
    */
   forgetDeleted(slot: RecordSlot): void {
     this.floor = Math.max(this.floor, slot.version)
     this.forget(slot)
   }
 
-  /** Forgets its records, and its indexes and routers. */
+  /** Forgets all records, indexes and routers. */
   clear(): void {
     this.routers.length = this.indexes.length = 0
     this.slots.clear()
@@ -244,7 +245,7 @@ export class Table implements Texts {
     const from = range.from && Ids.make(this.name, range.from.value as RecordKey)
     for (const slot of this.inOrder(from)) {
       if (inKeys(range, slot.id.key)) yield slot
-      // Before the range there is at most the key it excludes.
+      // Only the excluded key at the lower bound can come before the range.
       else if (from === undefined || !sameRecord(slot.id, from)) return
     }
   }

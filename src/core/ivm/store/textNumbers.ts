@@ -1,12 +1,12 @@
 /**
- * Numbers for texts: 0, 1, 2 and so on; the number of a text that was let go goes to another one. What belongs to a
- * text then stands in arrays, at its number.
+ * Numbers for texts: 0, 1, 2 and so on; the number of a removed text is given to another one. Data of a text then
+ * stands in arrays, at its number.
  *
  * Why not a map: a change of a large table finds the table's memory in no cache, and a map of texts takes some five
  * cold reads to find one (bucket, entry, text, and another entry of the same bucket before). Here it takes two: a cell
- * with a number and part of a hash, and the text that has it. Sixteen cells share a line of memory. Only the end of a
- * text is hashed, which tells random and counted keys apart; where texts end alike, all of each is. Cost: O(length of
- * the text) where it is compared.
+ * with a number and part of a hash, and the text with that number. Sixteen cells share a cache line. Only the end of a
+ * text is hashed, which tells random and counted keys apart; if many texts end alike, whole texts are hashed. Cost:
+ * O(length of the text) where it is compared.
  *
  * State: open addressing with linear probing, between a twelfth and four fifths full. A cell has, in its low bits, one
  * more than the number of its text, and above these the same bits of the hash; 0 is an empty cell. Whole hashes, by
@@ -14,14 +14,14 @@
  */
 
 const fewestCells = 16
-/** Characters of the end that are hashed: a key as the database makes it has 20, and each takes some nanoseconds. */
+/** Characters at the end that are hashed: a generated key has 20, and each takes some nanoseconds. */
 const endLength = 8
-/** All characters of any text. */
+/** More characters than any text has. */
 const whole = 2 ** 30 - 1
-/** Texts passed over whose cells have the part of the hash looked for: more are no chance, but texts that end alike. */
+/** Cells with an equal part of the hash that a search may pass: more are no chance, but texts that end alike. */
 const mostAlike = 4
 
-/** The owner of the texts: they stand beside what else belongs to them. */
+/** The owner of the texts, which stores them beside their other data. */
 export interface Texts {
   /** The text that has this number. */
   textAt(number: number): string
@@ -30,35 +30,35 @@ export interface Texts {
 export class TextNumbers {
   private readonly seed: number
   private readonly texts: Texts
-  /** Numbers given so far. */
+  /** Count of the numbers in use or free: the next new number. */
   private given = 0
   private readonly unused: Array<number> = []
   private cells = new Int32Array(fewestCells)
   private mask = fewestCells - 1
-  /** The bits of a cell that are of its number. */
+  /** Mask of the bits of a cell that hold the number. */
   private numberBits = fewestCells - 1
-  /** By number. */
+  /** Whole hashes, by number. */
   private hashes = new Int32Array(fewestCells)
-  /** Characters of the end of a text that are hashed. */
+  /** Characters at the end of a text that are hashed. */
   private hashed = endLength
-  /** The hash of the text that was looked for last. */
+  /** Hash of the text last searched for. */
   private last = 0
   size = 0
 
-  /** `seed`: texts that are made to collide under one seed do not under another. */
+  /** `seed`: texts that collide under one seed do not under another. */
   constructor(seed: number, texts: Texts) {
     this.seed = seed
     this.texts = texts
   }
 
-  /** The number of a text; -1: it has none. */
+  /** The number of a text; -1 if it has none. */
   find(text: string): number {
-    // First the cell: to look for it may give the cells another order, and another array.
+    // Searches first: the search may rebuild the array of cells.
     const cell = this.cellOf(text)
     return (this.cells[cell]! & this.numberBits) - 1
   }
 
-  /** Gives a text that has none a number. */
+  /** Gives a text without a number one, and answers it. */
   add(text: string): number {
     const cell = this.cellOf(text)
     const number = this.unused.pop() ?? this.given++
@@ -68,14 +68,14 @@ export class TextNumbers {
     return number
   }
 
-  /** Lets a text go, where it has a number; until then the owner has it. */
+  /** Removes a text, if it has a number; the owner must store the text until then. */
   remove(text: string): void {
     let gap = this.cellOf(text)
     const { cells, hashes, mask, numberBits } = this
     const number = (cells[gap]! & numberBits) - 1
     if (number < 0) return
     this.unused.push(number)
-    // Those behind it that would not be found across the gap move into it.
+    // Cells behind the gap that a search would no longer reach move into it.
     for (let at = (gap + 1) & mask; cells[at] !== 0; at = (at + 1) & mask) {
       const home = hashes[(cells[at]! & numberBits) - 1]! & mask
       if (((at - home) & mask) < ((at - gap) & mask)) continue
@@ -95,7 +95,7 @@ export class TextNumbers {
     this.hashed = endLength
   }
 
-  /** The cell of a text, or the empty one where it would be; {@link last} is its hash then. */
+  /** Position of the cell of a text, or of the empty cell it would get; sets {@link last}. */
   private cellOf(text: string): number {
     const { cells, mask, numberBits, texts } = this
     const hash = (this.last = this.hash(text))
@@ -111,7 +111,7 @@ export class TextNumbers {
     return at
   }
 
-  /** From now on all of each text is hashed. */
+  /** Switches to hashing whole texts, and searches again. */
   private cellOfWhole(text: string): number {
     const { cells, hashes, numberBits, texts } = this
     this.hashed = whole
@@ -124,12 +124,12 @@ export class TextNumbers {
     return this.cellOf(text)
   }
 
-  /** `count`: a power of two. */
+  /** `count`: number of cells, a power of two. */
   private resize(count: number): void {
     const { cells: before, numberBits: bitsBefore } = this
     const cells = new Int32Array(count),
       mask = count - 1
-    // Numbers are below the most texts there were, of which a smaller table may have some.
+    // Numbers go up to the most texts there ever were, which may need more bits than a small table has.
     if (mask > bitsBefore) {
       this.numberBits = mask
       const hashes = new Int32Array(count)

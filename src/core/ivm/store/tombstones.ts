@@ -1,22 +1,22 @@
 /**
  * The slots of deleted records, the longest deleted first.
  *
- * Why a queue that is cleared up now and then, and no set: every deletion comes by, and a set of slots would have to
- * look one up at random among all of them. Cost: O(1) per deletion on average.
+ * Why a queue with outdated entries and not a set: every deletion passes here, and a set would find each slot at random
+ * in cold memory. Cost: O(1) per deletion on average.
  */
 import type { RecordSlot } from "./recordSlot.ts"
 
-/** Entries that may be out of date beyond as many as there are tombstones. */
+/** Outdated entries allowed beyond the number of tombstones. */
 const slack = 1_024
 
-/** Deleted records whose version is remembered; beyond it a floor per store keeps versions growing. */
+/** Number of deleted records whose version is remembered; for older ones a bound per store keeps versions growing. */
 export const defaultTombstones = 100_000
 
-/** A record of a table that was let go may still stand in the queue. */
+/** A record of a forgotten table may still be in the queue. */
 const isTombstone = (slot: RecordSlot): boolean => slot.doc === undefined && slot.kept
 
 export class Tombstones {
-  /** In the order of deletion; a record that came back, or was deleted again, has entries here that no longer count. */
+  /** Slots in the order of deletion. A record that came back, or was deleted again, has outdated entries here. */
   private queue: Array<RecordSlot> = []
   private buried = 0
 
@@ -24,19 +24,19 @@ export class Tombstones {
     return this.buried
   }
 
-  /** A record has been deleted. */
+  /** Notes that a record was deleted. */
   add(slot: RecordSlot): void {
     this.buried++
     this.queue.push(slot)
     if (this.queue.length > 2 * this.buried + slack) this.clearUp()
   }
 
-  /** A deleted record has come back. */
+  /** Notes that a deleted record came back. */
   remove(): void {
     this.buried--
   }
 
-  /** Takes out those that were deleted longest ago. */
+  /** Removes and answers the `count` records that were deleted longest ago. */
   oldest(count: number): ReadonlyArray<RecordSlot> {
     this.clearUp()
     this.buried -= Math.min(count, this.buried)
@@ -48,9 +48,9 @@ export class Tombstones {
     this.buried = 0
   }
 
-  /** Leaves one entry for each tombstone: its last. */
+  /** Removes outdated entries: leaves the last one of each tombstone. */
   private clearUp(): void {
-    // None came back: most deleted records never do, and a set of so many is cold.
+    // Without outdated entries nothing is walked: most deleted records never return, and a set of so many is cold.
     if (this.queue.length === this.buried) return
     const last = new Set<RecordSlot>()
     for (let i = this.queue.length - 1; i >= 0; i--) if (isTombstone(this.queue[i]!)) last.add(this.queue[i]!)

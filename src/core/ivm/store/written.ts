@@ -1,7 +1,7 @@
 /**
- * The writes of the step that runs: which state a record had before it.
+ * The writes of the current step: the state of each record before it.
  *
- * Nearly every step writes one record; only the records of many are looked up by map.
+ * Nearly every step writes one record; a map is used only for more.
  */
 import type { Obj } from "../../surql/values/value.ts"
 import type { RecordSlot, Write } from "./recordSlot.ts"
@@ -10,7 +10,7 @@ const few = 8
 const none: ReadonlyArray<Write> = []
 
 export class Written {
-  /** One for each record; none between steps. */
+  /** One for each record; empty between steps. */
   all: ReadonlyArray<Write> = none
   private bySlot: Map<RecordSlot, Write> | undefined = undefined
 
@@ -19,7 +19,7 @@ export class Written {
     this.bySlot = undefined
   }
 
-  /** The state before the step; that of now where the step does not write the record. */
+  /** State of a record before the step; the current one if the step does not write it. */
   before(slot: RecordSlot): Obj | undefined {
     const write = this.of(slot)
     return write === undefined ? slot.doc : write.before

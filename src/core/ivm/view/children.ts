@@ -1,8 +1,8 @@
 /**
- * The results of the subqueries a row shows as fields of their own: which they are, and what they hash to together.
+ * The results of the subqueries that a row shows as fields, and their combined hash.
  *
- * Why hashes and not content: a child is known by its key and version, so nothing of it has to be read to see that it
- * changed. A subquery whose result cannot be maintained for this row is run, and then its content counts.
+ * Why hashes and not content: a child is identified by key and version, so a change is seen without reading content. A
+ * subquery whose result cannot be maintained for this row is run, and its content is compared.
  */
 import { Either } from "effect"
 import { run } from "../../surql/evaluate/evaluate.ts"
@@ -19,11 +19,11 @@ interface HeldChildren {
   readonly children: ReadonlyArray<ChildResult | undefined>
   /** The hashes of the children; undefined where one of them fails or has no result. */
   readonly sums: ReadonlyArray<Hash64> | undefined
-  /** Why the row fails, in a result that keeps failing rows; elsewhere it fails at once. */
+  /** Why the row fails, if the result keeps failing rows; in other results `childrenOf` raises it. */
   readonly failure: Failure | undefined
 }
 
-/** The children of the row in scope; content beside the hashes of results goes to `parts`, for the row's digest. */
+/** The children of the row in scope. Content that no child's hash covers is added to `parts`, for the row's digest. */
 export const childrenOf = (
   { children: fields }: Shape,
   { resultOf, source }: EngineContext,

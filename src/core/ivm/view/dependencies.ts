@@ -1,40 +1,40 @@
 /**
- * Read tracking: which rows of which views looked at something other than themselves: a record, the edges of one, a
- * whole table, or the result of a subquery.
+ * Read tracking: which rows of which views have read something other than their own record: another record, the edges
+ * of one, a whole table, or the result of a subquery.
  *
  * When that changes, exactly these rows are evaluated again. Rows that read nothing (the usual case) cost nothing.
- * State: per read the rows that did, and the way back to forget. What was read by one row names it without a map: the
- * result of a correlated subquery mostly is. Cost: O(things read) per evaluated row.
+ * State: per read its rows, and per row its reads. The result of a correlated subquery, mostly read by a single row,
+ * names that row without a map. Cost: O(things read) per evaluated row.
  */
 import type { RecordSlot } from "../store/recordSlot.ts"
 
 /** A row of a reader: the slot of its record, or the name of a group. */
 export type ReaderRow = RecordSlot | string
 
-/** Something that can evaluate one of its rows again. */
+/** A view that can evaluate one of its rows again. */
 export interface Reader {
   readonly reread: (row: ReaderRow, cause: ReadResult | undefined) => void
 }
 
-/** Something a row can have read: named by a text (records, edges, tables), or the view of a subquery itself. */
+/** Something that a row has read: named by a text (records, edges, tables), or the result of a subquery itself. */
 export type Read = string | ReadResult
 
-/** What rows have read. Its readers stand in it: they are not looked up, and a lone one is there without a map. */
+/** The rows that have read one thing. A single row is stored without a map. */
 export interface ReadByRows {
   reader: Reader | Map<Reader, Set<ReaderRow>> | undefined
-  /** Of a lone reader. */
+  /** The row of the only reader. */
   row: ReaderRow
 }
 
 /** The result of a subquery. */
 export type ReadResult = ReadByRows
 
-/** Where rows are put that have to be read again; `cause`: the result that moved, if it is one. */
+/** Receives rows that have to be evaluated again; `cause`: the result that changed, if it is one. */
 export interface DirtyRowSink {
   readonly add: (reader: Reader, row: ReaderRow, cause: ReadResult | undefined) => void
 }
 
-/** Adds each row that has read it to those that have to be read again; they may not change meanwhile. */
+/** Passes each row that has read something to `sink`, which must not change the reads meanwhile. */
 export const rereadAll = (
   { reader, row }: ReadByRows,
   dirtyRows: DirtyRowSink,
@@ -80,12 +80,12 @@ export class Dependencies {
   private readonly byReader = new Map<Reader, Map<ReaderRow, ReadonlySet<Read>>>()
   private readonly idle: (read: ReadResult) => void
 
-  /** `idle` is told when the last row that had read a result no longer does. */
+  /** `idle` is called when the last row stops reading a result. */
   constructor(idle: (read: ReadResult) => void) {
     this.idle = idle
   }
 
-  /** Replaces what this row of this reader has read. */
+  /** Replaces the noted reads of this row of this reader. */
   watch(reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>): void {
     let rows = this.byReader.get(reader)
     const before = rows?.get(row) ?? nothing
@@ -101,12 +101,12 @@ export class Dependencies {
     return this.byReader.get(reader)?.has(row) === true
   }
 
-  /** Whether any row of a reader has read anything yet. */
+  /** Whether any row of a reader has noted reads. */
   knows(reader: Reader): boolean {
     return this.byReader.has(reader)
   }
 
-  /** What the rows of a reader have read, of the first `most` rows that read anything. */
+  /** The reads of a reader's rows, of the first `most` rows with reads. */
   *readsOf(reader: Reader, most: number): Iterable<Read> {
     let seen = 0
     for (const reads of this.byReader.get(reader)?.values() ?? []) {
@@ -116,7 +116,7 @@ export class Dependencies {
   }
 
   /**
-   * Forgets everything a reader has read, row by row; it must not read again. Answers after each row how much that was.
+   * Forgets all reads of a reader, row by row; the reader must not read again. Yields the number of reads of each row.
    */
   *forget(reader: Reader): Generator<number, void, void> {
     for (const [row, reads] of this.byReader.get(reader) ?? []) {
@@ -131,19 +131,19 @@ export class Dependencies {
     this.byReader.clear()
   }
 
-  /** Rows that have read something. */
+  /** Number of rows with noted reads. */
   get size(): number {
     let size = 0
     for (const rows of this.byReader.values()) size += rows.size
     return size
   }
 
-  /** No row has read anything but results. */
+  /** Whether rows have read nothing but results of subqueries. */
   get empty(): boolean {
     return this.byText.size === 0
   }
 
-  /** What is named by a text; undefined where no row has read it. */
+  /** The readers of a named thing; undefined if no row has read it. */
   of(text: string): ReadByRows | undefined {
     return this.byText.get(text)
   }

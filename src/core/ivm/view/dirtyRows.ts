@@ -1,7 +1,7 @@
 /**
- * The rows a step has to read again, each once.
+ * The rows that a step has to evaluate again, each once.
  *
- * Why not a map: nearly every step reads a row or two again, and this runs for every change; only many are kept by map.
+ * Why not a map from the start: nearly every step has one or two such rows, and this runs for every change.
  */
 import { append } from "../../multimap.ts"
 import { edgeReads } from "../store/edgeIndex.ts"
@@ -19,11 +19,11 @@ import {
 import type { ResultView } from "./resultView.ts"
 import { tableRead } from "./source.ts"
 
-/** A row to read again. */
+/** A row to evaluate again. */
 interface Reread {
   readonly view: ResultView
   readonly row: ReaderRow
-  /** The one result it shows that has changed; undefined where more has, so that the row has to be evaluated. */
+  /** The only child result that changed; undefined if more changed, so that the row has to be evaluated. */
   cause: ReadResult | undefined
 }
 
@@ -34,7 +34,7 @@ export class DirtyRows implements DirtyRowSink {
   private all: Array<Reread> | undefined = undefined
   private byRow: Map<ResultView, Map<ReaderRow, Reread>> | undefined = undefined
 
-  /** `result`: what the row has read and has moved, if it is a result. */
+  /** `result`: the result of a subquery that the row has read and that changed, if that is the cause. */
   add(reader: Reader, row: ReaderRow, result: ReadResult | undefined): void {
     const view = reader as ResultView
     const cause = view.plainShape.onlyShows ? result : undefined
@@ -52,7 +52,7 @@ export class DirtyRows implements DirtyRowSink {
     }
   }
 
-  /** The rows that have read something a write changes. */
+  /** Adds the rows that have read something a write changes. */
   collect({ after, before, id }: Write, dependencies: Dependencies, store: Store): void {
     const collect = (named: ReadByRows | undefined): void => void (named && rereadAll(named, this, undefined))
     collect(dependencies.of(id.text))
@@ -65,7 +65,7 @@ export class DirtyRows implements DirtyRowSink {
     this.all = this.byRow = undefined
   }
 
-  /** Reads again the rows of the views of one stratum. */
+  /** Evaluates the rows of the views of one stratum again. */
   run(stratum: number): void {
     const all = this.all ?? none
     for (let i = 0; i < all.length; i++)

@@ -1,7 +1,7 @@
 /**
- * One row against one view: does it match, where does it stand, and what does it show besides itself?
+ * One row against one view: does it match, where is it in the order, and what does it show besides its record?
  *
- * This is all that is evaluated for a changed row; the view keeps the answer.
+ * Nothing else is evaluated for a changed row; the view keeps the answer.
  */
 import { Either } from "effect"
 import { isSmall } from "../../surql/evaluate/charge.ts"
@@ -22,7 +22,7 @@ import type { RecordSlot } from "../store/recordSlot.ts"
 import { childrenOf } from "./children.ts"
 import type { Presenter } from "./presenter.ts"
 
-/** What of a view decides. */
+/** The parts of a view that decide about a row. */
 export interface Matching {
   readonly plainShape: Shape
   readonly failsAsWhole: boolean
@@ -30,11 +30,11 @@ export interface Matching {
   readonly groups: Groups | undefined
   readonly presenter: Pick<Presenter<never>, "rowOf">
   readonly watchSlot: number
-  /** Its rows need the values that they are ordered by. */
+  /** Rows need their ORDER BY values. */
   readonly sortsRows: boolean
 }
 
-/** The row with what it brings to its group. */
+/** The row with its entry in its group. */
 export const groupedRow = (
   { around: { kept }, groups, plainShape: shape }: Matching,
   slot: RecordSlot,
@@ -48,12 +48,12 @@ export const groupedRow = (
   const { key, values } = contribution
   const keeps = bytes === budget.bytes ? 0 : keptOf(bytes - budget.bytes, [key, values])
   if (keeps > 0) kept.require(keeps - keptBy(before))
-  // The group is found by the text of its key.
+  // Pays for the text of the key, which finds the group.
   if (!key.every(isSmall)) payWriting(budget, key)
   return groups!.member(slot, sourceIndex, contribution, before, keeps)
 }
 
-/** The row with the pieces that it is split into. */
+/** The row with its pieces. */
 export const pieceRow = (
   owner: Matching,
   slot: RecordSlot,
@@ -71,8 +71,8 @@ export const pieceRow = (
 }
 
 /**
- * The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the
- * indexed conjuncts hold.
+ * The row of a record in the view; `before` if nothing of it changed, undefined if it does not match. `routed`: the
+ * indexed conjuncts are known to hold.
  */
 export const match = (
   owner: Matching,
@@ -105,12 +105,12 @@ export const match = (
   if (shape.checksProjection) {
     bytes = budget.bytes
     const shown = failsAsWhole ? run(shape.own, scope) : Either.right(shape.own(scope))
-    // The result of a subquery keeps what it answered.
+    // The result of a subquery keeps the projected value.
     if (failsAsWhole && Either.isRight(shown)) keeps += keptOf(bytes - budget.bytes, shown.right)
     const parts: Array<string> = []
     if (Either.isLeft(shown)) parts.push((failure = shown.left).reason)
     else if (source.count > sorted) parts.push(writeOut(scope.budget, shown.right))
-    // A row whose place depends on another record is as visible as one that shows it.
+    // A place that depends on another record goes into the digest, like content that does.
     if (sorted > filtered) parts.push(writeOut(scope.budget, [lead, sort]))
     if (shape.children.length > 0) {
       const made = childrenOf(shape, owner.around, failsAsWhole, scope, parts)

@@ -1,10 +1,10 @@
 /**
- * Groups over the rows of another view with the same filter: they keep no row.
+ * Groups over the rows of another view with the same filter; this view stores no rows.
  *
- * What a row brings to its group is evaluated when it is needed: of the record as it was before a step, to be taken
- * out, and of the record as it is, to be put in. It depends on the record alone, so both come out as they did before.
- * Views that ask the same of a row, whatever they make of it, have it evaluated once. Cost of a change: two
- * evaluations for each such question, and for each view its groups.
+ * A row's entry in its group is evaluated when it is needed: of the record before the step, to remove it, and of the
+ * record after it, to add it. The entry depends on the record alone, so the old one comes out as it was. Views that
+ * evaluate the same keys and columns share the entries. Cost of a change: two evaluations for each distinct question,
+ * and for each view its groups.
  */
 
 import { isSmall } from "../../surql/evaluate/charge.ts"
@@ -29,10 +29,10 @@ const failed = (made: Entry | Failure | undefined): made is Failure => made !== 
 
 export class GroupedView extends ResultView implements Sharer {
   readonly lender: IncrementalView
-  /** During the first fill the rows that have moved since it began, as they were then; undefined: they were none. */
+  /** Rows that moved since the first fill began, with their record at that time; undefined: no matching record. */
   private missed: Map<RecordSlot, Obj | undefined> | undefined = undefined
   private isFilled = false
-  /** The rows of the first fill. */
+  /** The rows of the first fill, once it has begun. */
   private beginning: ReadonlyArray<ViewRow> | undefined = undefined
 
   constructor(spec: ViewSpec, around: EngineContext<ResultView>, lender: IncrementalView) {
@@ -44,7 +44,7 @@ export class GroupedView extends ResultView implements Sharer {
     return ownSlotOf(this)
   }
 
-  /** The first fill, of the lender's rows as they are when it begins; what moves meanwhile is taken over at its end. */
+  /** The first fill, from the lender's rows at its begin; later moves are applied at its end. */
   *fillGroups(): Slices<void> {
     const rows = (this.beginning = Array.from(this.lender.matching()))
     const missed = (this.missed = new Map<RecordSlot, Obj | undefined>())
@@ -69,7 +69,7 @@ export class GroupedView extends ResultView implements Sharer {
     this.begin()
   }
 
-  /** A record as it was when the first fill began; afterwards as it is. */
+  /** The record of a row: during the first fill as it was at its begin, later the current one. */
   private docOf(slot: RecordSlot): Obj | undefined {
     return this.missed?.has(slot) === true ? this.missed.get(slot) : slot.doc
   }
@@ -122,14 +122,14 @@ export class GroupedView extends ResultView implements Sharer {
     }
   }
 
-  /** What a state of a record brings, `before` where that is the same; why it fails. */
+  /** The entry of a record state, `before` if it is the same; or why it fails. */
   private entryOf(slot: RecordSlot, sourceIndex: number, doc: Obj, before: Entry | undefined): Entry | Failure {
     const { around, params, plainShape } = this
     around.evaluating.begin(this.watchSlot)
     const scope = around.source.scope(doc, params, slot.id)
     try {
       const contribution = plainShape.groups!.grouping.of(scope)
-      // The group is found by the text of its key.
+      // Pays for the text of the key, which finds the group.
       if (!contribution.key.every(isSmall)) payWriting(scope.budget, contribution.key)
       return this.groups!.entry(before, slot.id, sourceIndex, contribution)
     } catch (error) {
@@ -159,7 +159,7 @@ export class GroupedView extends ResultView implements Sharer {
     return this.figuresWith(this.lender.matches, this.lender.sharing)
   }
 
-  /** It reads nothing but what building the row of a group reads. */
+  /** Only the building of group rows reads other things. */
   reread(row: ReaderRow): void {
     if (this.uses >= 0) this.groups!.reread(row as string)
   }

@@ -1,11 +1,11 @@
 /**
- * One view kept up to date row by row, as a router or a page brings it changed records: filter, sort keys, projection
- * check, children, and the rows that match.
+ * One view maintained row by row, from the changed records that a router or a page shows it: filter, sort keys,
+ * projection check, children, and the matching rows.
  *
- * State: the matching rows by id, the rows that fail, and which other things each row's evaluation read. Rule per
- * changed row: evaluate it afresh, compare with the held row, move the difference. Cost: O(log n) per row; nothing else
- * of the result is looked at. The old state is taken from the held row and never recomputed, so a link that changed
- * meanwhile cannot confuse it.
+ * State: the matching rows, the failing rows, and the other things that each row's evaluation read. Rule per changed
+ * row: evaluate it afresh, compare with the held row, move the difference. Cost: O(log n) per row; nothing else of the
+ * result is looked at. The old state is taken from the held row and never recomputed, so a link that changed meanwhile
+ * cannot confuse it.
  */
 import { type Failure, failureOf } from "../../surql/evaluate/failure.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
@@ -24,7 +24,7 @@ import type { Ranking } from "./view.ts"
 import { countOf, exchanged, listOf, type ViewRows } from "./viewRows.ts"
 
 export class IncrementalView extends ResultView implements Matching {
-  /** None where the window holds them. */
+  /** The matching rows; none if the window holds them. */
   private viewRows: ViewRows = undefined
 
   get sortsRows(): boolean {
@@ -33,8 +33,8 @@ export class IncrementalView extends ResultView implements Matching {
   }
 
   /**
-   * Brings one record up to date. `doc` is its new state, undefined when it is gone or cannot match; `routed` says the
-   * argument index has already checked the indexed conjuncts.
+   * Updates the view for one record. `doc`: its new state, undefined if it is deleted or cannot match. `routed`: the
+   * index has already checked the indexed conjuncts.
    */
   update(slot: RecordSlot, doc: Obj | undefined, routed: boolean): void {
     this.around.counters.views++
@@ -59,7 +59,7 @@ export class IncrementalView extends ResultView implements Matching {
     if (this.failing !== undefined && isBlind(this)) this.failsOtherwise()
   }
 
-  /** Forgets a row it holds. */
+  /** Drops the row of a record, if the view has one. */
   letGo(slot: RecordSlot): void {
     const { id } = slot
     if (id.table === this.plainShape.table && (slot.heldBy(this) !== undefined || this.failing?.has(id.text) === true))
@@ -67,35 +67,34 @@ export class IncrementalView extends ResultView implements Matching {
   }
 
   /**
-   * Brings a row up to date because something it read has changed: `cause`, where that is one result it shows and all.
+   * Updates a row because something it read has changed. `cause`: the child result that changed, if nothing else did.
    */
   reread(row: ReaderRow, cause: ReadResult | undefined): void {
     if (this.uses < 0) return
     if (typeof row === "string") this.groups!.reread(row)
     else if (cause !== undefined && this.refresh(row, cause)) return
-    // A row that this step has already sent elsewhere reads nothing any more, and is not asked what an index has
-    // answered.
+    // A row that this step has already moved out of the view has no reads left, and is not evaluated.
     else if (this.around.watches(this, row)) this.update(row, row.doc, false)
   }
 
-  /** Brings a row up to date that an earlier step had no room for. */
+  /** Updates a row that an earlier step had no evaluation steps for. */
   settleDebt(slot: RecordSlot): void {
     if (this.uses >= 0) this.update(slot, slot.doc, false)
   }
 
-  /** Which source a row comes from; undefined for none. */
+  /** Position of a row's source; undefined for none. */
   sourceIndexOf(slot: RecordSlot): number | undefined {
-    // A shape of one whole table says so: the slots of a view stand at its end.
+    // Only the shape is asked for a whole table: `boundSources` is at the end of the view object, in cold memory.
     return this.plainShape.table !== undefined ? 0 : this.boundSources!.of(slot.id)
   }
 
-  /** Takes over the changes of a result that a row shows; false where the row has to be evaluated. */
+  /** Takes over the change of a child result that a row shows; false if the row has to be evaluated. */
   protected refresh(slot: RecordSlot, cause: ReadResult): boolean {
     const row = slot.heldBy(this),
       child = cause as ResultView,
       step = this.around.step()
     if (!(row instanceof FullRow) || !row.showsResults || child.fails()) return false
-    // One that this step has made has them as they are.
+    // A row made in this step has the new child result already.
     if (row.madeIn(step)) return true
     this.around.counters.rows++
     this.count(step)
@@ -111,7 +110,7 @@ export class IncrementalView extends ResultView implements Matching {
     return { ...this.figuresWith(this.matches, this.sharing), page: this.pageFigures() }
   }
 
-  /** The figures of the index that a page reads; undefined for other views. */
+  /** For `/debug/view`: the index that a page reads; undefined for other views. */
   protected pageFigures(): PlanFigures["page"] {
     return undefined
   }
@@ -122,7 +121,7 @@ export class IncrementalView extends ResultView implements Matching {
     return rankingOf(this, (slot) => this.sourceIndexOf(slot)!)
   }
 
-  /** Evaluates filter, sort keys and (where it matters) projection; notes failure and reads. */
+  /** Evaluates filter, sort keys and (if needed) projection; notes failure and reads. */
   private evaluate(
     slot: RecordSlot,
     doc: Obj,
@@ -135,8 +134,8 @@ export class IncrementalView extends ResultView implements Matching {
     this.count(around.step())
     const scope = around.source.scope(doc, this.params, slot.id)
     let row: ViewRow | undefined, failure: Failure | undefined
-    // What cannot fail otherwise can still run out of steps or bytes. Caught here: a closure for each row costs more
-    // than the rest.
+    // Even an expression that cannot fail may run out of steps or bytes. A `try` here, because a closure for each row
+    // costs more than the rest.
     try {
       row = match(this, slot, scope, before, sourceIndex, routed)
     } catch (error) {
@@ -147,24 +146,24 @@ export class IncrementalView extends ResultView implements Matching {
     return row
   }
 
-  /** Notes whether a row fails that was evaluated just now. Apart: V8 takes evaluations into what routes a change. */
+  /** Notes whether the row just evaluated fails. Its own function, so that V8 inlines evaluations into routing. */
   private judge(slot: RecordSlot, row: ViewRow | undefined, failure: Failure | undefined): void {
     if (this.around.source.isOverdrawn) this.around.owe(this, slot)
     this.failsWith(slot, failure ?? (this.failsAsWhole || this.plainShape.total ? undefined : row?.failure))
   }
 
-  /** The row is gone or filed elsewhere: what it failed with or read no longer matters. */
+  /** The row is deleted or belongs elsewhere: drops its failure and its reads. */
   private forget(slot: RecordSlot): undefined {
     if (this.failing !== undefined) this.failsWith(slot, undefined)
     if (this.plainShape.reaches) this.around.watch(this, slot, nothing)
   }
 
-  /** How many rows match. */
+  /** Number of matching rows. */
   get matches(): number {
     return this.isHeldElsewhere ? this.knownCount : countOf(this.viewRows)
   }
 
-  /** All matching rows are in its window, and in no list beside it. */
+  /** The window holds all matching rows, so no other list does. */
   protected get isHeldElsewhere(): boolean {
     return this.plainShape.heldByWindow && this.hasWindow
   }

@@ -1,8 +1,8 @@
 /**
- * What a view shows: matching rows, pieces of rows that are split, or groups; all in one kind of result.
+ * A row of a result: a matching row, a piece of a split row, or a group; one class of results shows them all.
  *
- * Why one: order, window, ONLY, hash and delta are the same for all three. What moves differs: a row comes as it is, a
- * row that is split as its pieces, a group when the step that changed it ends.
+ * Why one: order, window, ONLY, hash and delta are the same for all three. Only the moves differ: a row moves itself, a
+ * split row moves its pieces, a group is replaced when the step that changed it ends.
  */
 import type { Value } from "../../surql/values/value.ts"
 import type { GroupRow } from "../operators/groups.ts"
@@ -10,6 +10,6 @@ import type { Piece, ViewRow } from "../operators/viewRow.ts"
 
 export type Output = ViewRow | GroupRow
 
-/** A group or a piece of a row holds its value as it was made when a record changed. */
+/** The value that a group or a piece stores since a record last changed it; undefined for other rows. */
 export const madeOf = (row: Output): { readonly value: Value } | undefined =>
   "group" in row ? row : (row.part as Piece | undefined)

@@ -1,10 +1,10 @@
 /**
- * A view that shows a page of an ordered index and holds the rows of that page, whatever the filter matches beside.
+ * A view that shows a page of an ordered index and holds only the rows of that page.
  *
- * The page is what the index has from START on, LIMIT rows long. Where a step has moved one record, the page takes a
- * row in and lets a row go, at ranks that the index or its `TopRows` know. Otherwise it reads the index again and
- * compares, slot by slot, with the rows it shows. A row that fails, or that has no exact key and does not match, is
- * passed over. Cost: O(LIMIT) moves of pointers, and one evaluation for each row that came or changed.
+ * The page is the index from START on, LIMIT rows long. If a step has moved one record, the page adds a row and drops
+ * one, at ranks that the index or its `TopRows` know. Otherwise it reads the index again and compares, slot by slot,
+ * with the rows it shows. A row that fails, or that has no exact key and does not match, is passed over, and the page
+ * takes the next one. Cost: O(LIMIT) moves of pointers, and one evaluation for each new or changed row.
  */
 import { Either } from "effect"
 import { isAmong } from "../../multimap.ts"
@@ -30,36 +30,36 @@ import { IncrementalView } from "./incrementalView.ts"
 import type { Output } from "./output.ts"
 import type { ResultView } from "./resultView.ts"
 
-/** New rows that the first fill evaluates between two pauses; one of more steps counts as several. */
+/** Rows that the first fill evaluates between two pauses; `rowSteps` evaluation steps count as one more row. */
 const fillRows = 128
 const rowSteps = 128
 const none: ReadonlyArray<RecordSlot> = []
 const unbounded = { left: Infinity }
 
 export class PagedView extends IncrementalView implements Page, PageView, Walked {
-  // What a change comes by stands first and side by side: that much less of a cold page is loaded.
+  // The fields that a change needs come first and together, so that less of a cold page is loaded.
   readonly index: OrderedIndex
-  /** The rows of its key, where it has one key and has been filled or is being filled. */
+  /** The rows of its key in the index; undefined before the fill and for a page with several keys. */
   private indexed: OrderedRows | undefined = undefined
   readonly interval: PageKeys["interval"]
-  /** Position of its {@link Turn} among those of the running step; -1: the step has touched nothing of it. */
+  /** Position of its {@link Turn} in the engine's list; -1: the current step has not touched the page. */
   private turning = -1
-  /** Rows before the page, and rows of it at most. */
+  /** START and LIMIT. */
   private readonly offset: number
   private readonly length: number
   /** The records shown, in order. */
   private page: Array<SlotRef> = []
   /** Records that the page has looked at and does not show. */
   private passed: Set<RecordSlot> | undefined = undefined
-  /** The first rows that match, for a page that the index does not lead to by rank. */
+  /** The first matching rows, if ranks in the index do not give the page. */
   private readonly top: TopRows | undefined
-  /** Its rows show their record and no more, and nothing is evaluated for them. */
+  /** Rows only show their record, and nothing is evaluated for them. */
   private readonly isPlain: boolean
-  /** The first fill has read it to its end. */
+  /** The first fill has read the whole page. */
   private isRead = false
-  /** The plain row that left the page last: the next that comes takes it, and nothing young goes into its slot. */
+  /** The plain row that left the page last: the next added row reuses it, so no young object goes into its slot. */
   private spare: PlainRow | undefined = undefined
-  /** The first value of the last row of a page of a range, as it was when the page was read. */
+  /** Lead of the last row when the page was last read; only for a page with a range. */
   private lastLead: Value = undefined
   series: string | undefined = undefined
   readonly keys: ReadonlyArray<FiledKey>
@@ -67,7 +67,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   /** The records that steps have touched during the first fill. */
   private missed: Array<RecordSlot> | undefined = undefined
 
-  /** `topRows`: what the views of its filter know of the first rows in the index. */
+  /** `topRows`: the shared first rows of its filter in the index. */
   constructor(
     spec: ViewSpec,
     around: EngineContext<ResultView>,
@@ -91,13 +91,13 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.top?.join(this, start + limit, limit)
   }
 
-  /** It is shown no more. */
+  /** Unsubscribes from the index and drops all rows. */
   leave(): void {
     this.top?.leave(this)
     this.index.leave(this)
   }
 
-  /** The first fill: builds the index where it is not there yet, then looks at the rows of the page. Pauses. */
+  /** The first fill: builds the index if it is missing, then evaluates the rows of the page. Pauses. */
   *fillPage(): Slices<void> {
     while (!this.index.isBuilt) {
       this.index.buildOn()
@@ -110,10 +110,10 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     this.begin()
   }
 
-  /** The same without a pause; false where the index has to be built first. */
+  /** The same without a pause; false if the index has to be built first. */
   fillAtOnce(): boolean {
     if (!this.index.isBuilt) return false
-    // Told of nothing before its end, it can be filed as it will be then.
+    // No change can come before the end of this turn, so the view is filed in its final series at once.
     this.isRead = true
     this.series = this.seriesNow()
     this.indexed = this.index.follow(this)
@@ -123,12 +123,12 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return true
   }
 
-  /** Reads a page whose rows are shown as they are, of one key. */
+  /** Reads a page of one key whose rows need no evaluation. */
   private readPlain(): void {
     this.indexed!.read(this.offset, this.length, this.page, [])
     const slots = this.page.map((ref) => this.index.slotOf(ref))
     let newest = 0
-    // Mostly none of them is in a cache: looked at in turn, and nothing else done, they are fetched together.
+    // Reads one field of each slot in a loop of its own: most are cold, and the processor fetches them together.
     for (let i = 0; i < slots.length; i++) newest = Math.max(newest, slots[i]!.version)
     if (newest >= 0) for (let i = 0; i < slots.length; i++) this.showsPlain(slots[i]!)
   }
@@ -155,8 +155,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   /**
-   * The series it belongs to: pages of one key that differ in START alone, or in the begin of their range alone. A page
-   * that passes over rows belongs to none, since it may end behind one that begins later.
+   * The series of the page: pages of one key that differ only in START, or only in the begin of their range. A page
+   * that passes over rows is in none, since it may end behind a page that begins later.
    */
   private seriesNow(): string | undefined {
     const { interval, length, offset } = this
@@ -188,12 +188,12 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return this.isRanked && this.interval === undefined && rank < this.offset
   }
 
-  /** It is read by rank from the list of one key. */
+  /** The page is read by rank from the list of one key. */
   private get isRanked(): boolean {
     return this.indexed !== undefined && this.top === undefined && this.index.loose.size === 0
   }
 
-  /** The page is the list of its rows. */
+  /** The page itself is the list of its rows. */
   protected override get isHeldElsewhere(): boolean {
     return true
   }
@@ -252,7 +252,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const { plainShape: shape } = this
     if (!isLive(slot) || shape.filter === undefined) return isLive(slot)
     const scope = this.around.source.scope(slot.doc, this.params, slot.id)
-    // Such a filter cannot fail, so it may not for want of steps that other rows have taken.
+    // The filter cannot fail, so steps that other rows have taken must not make it fail.
     scope.budget.floor = 0
     const found = run(shape.filter, scope)
     return Either.isRight(found) && isTruthy(found.right)
@@ -266,7 +266,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return this.known()
   }
 
-  /** It is in order. */
+  /** A page is always in order. */
   override *arrange(): Slices<void> {}
 
   protected override pageFigures(): PlanFigures["page"] {
@@ -275,19 +275,19 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   /**
-   * The usual step has moved one record: the page is the old one with a row more and a row less, at known ranks. False
-   * where it has to be read, for a row cannot be shown.
+   * Updates the page for the usual step, which has moved one record: adds a row and drops one, at known ranks. False if
+   * the page has to be read again, because a row cannot be shown.
    */
   private moveOne(slot: RecordSlot, from: Place | undefined, to: Place | undefined): boolean {
     const { interval, length: limit, offset: start, page } = this
     if (!this.isRanked) return false
     if (from === inPlace) return slot.heldBy(this) !== undefined && this.shows(slot)
     if (from === undefined && to === undefined) return false
-    // A page of a range is not told of writes before the range, and these shift the ranks of its rows.
+    // A page with a range is not told of writes before the range, although they shift its ranks.
     if (interval !== undefined && this.around.writes() > 1) return false
     const began = firstRank(this.indexed!, this)
     const comesBefore = to !== undefined && isBeforeBegin(this, to.lead)
-    // Positions of the record on the page, before and after the write; `limit` stands for none.
+    // Positions of the record on the page, before and after the write; `limit`: not on it.
     const was =
       from === undefined || !this.admitsLead(from.lead) ? limit : from.rank - began + Number(comesBefore) - start
     const is = to === undefined || !this.admitsLead(to.lead) ? limit : to.rank - began - start
@@ -296,7 +296,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return true
   }
 
-  /** The same of a page of known rows, which a step turns once. */
+  /** The same for a page of known rows; called once per step. */
   private follow(slot: RecordSlot, move: KnownMove | undefined): boolean {
     if (move === undefined) return false
     const { length: limit, offset: start, top } = this
@@ -308,8 +308,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   /**
-   * Moves a record from one position of the page to another; a negative one is before the page, `limit` or more behind
-   * it. `first` is the rank of the page's first row. False where a row that comes cannot be shown.
+   * Moves a record from one position of the page to another; negative: before the page, `limit` or more: behind it.
+   * `first` is the rank of the page's first row. False if a row that is added cannot be shown.
    */
   private shift(slot: RecordSlot, was: number, is: number, first: number): boolean {
     const { length: limit, page } = this
@@ -327,14 +327,14 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const isOn = is >= 0 && is < limit
     const left = gone !== undefined && !(isOn && gone === slot.ref) ? this.hides(this.index.slotOf(gone)) : undefined
     const pushed = last === undefined ? undefined : this.hides(this.index.slotOf(last))
-    // Either the record is on the page now, or another row may have come.
+    // Shows the record if it is on the page now, else the row that was added in its stead.
     const isShown = isOn ? this.shows(slot) : come === undefined || this.shows(come)
-    // Only now: what comes may be what left before, and then its row is as it was.
+    // Set only now: the added row may be the one that left last, and then reuses the former spare row.
     this.spare = left ?? pushed ?? this.spare
     return isShown
   }
 
-  /** Lets go of a row that has left the page, and answers it where it is plain. */
+  /** Drops a row that has left the page, and answers it if it is plain. */
   private hides(slot: RecordSlot): PlainRow | undefined {
     const row = slot.heldBy(this) as ViewRow | undefined
     if (row === undefined) return undefined
@@ -348,7 +348,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     return row as PlainRow
   }
 
-  /** Shows a row that has come to the page or changed on it; false where it fails, and is taken off the page. */
+  /** Shows a row that was added to the page or changed on it. False if the row fails and is taken off the page. */
   private shows(row: RecordSlot): boolean {
     if (this.isPlain) {
       this.showsPlain(row)
@@ -375,7 +375,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     }
   }
 
-  /** The row at a rank; undefined behind the last of its range. */
+  /** The row at a rank; undefined behind the last of the range. */
   private rowAt(rank: number): RecordSlot | undefined {
     if (this.top !== undefined) {
       const ref = this.top.at(rank, unbounded)
@@ -390,13 +390,13 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   /**
-   * Reads the page from the index and moves the rows that differ from the shown ones. Looks at no more than so many new
-   * rows; false where there are more.
+   * Reads the page from the index and moves the rows that differ from the shown ones. False if more than `most` new
+   * rows have to be evaluated.
    */
   private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean {
     const { length, offset: start, page: before, passed: passedBefore, top } = this
     const isTouched = isAmong(touched)
-    // Of several writes one may have pushed a row off the page for a while, in which it was not told of another.
+    // One of several writes may have pushed a row off the page for a while, and the row's own change was missed.
     const several = this.around.writes() > 1
     const mayBeOther = (slot: RecordSlot, isShown: boolean): boolean =>
       isShown
@@ -414,7 +414,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       const ref = walk === undefined ? top!.at(position++, budget) : walk.next(this)
       if (ref === undefined) break
       const slot = this.index.slotOf(ref)
-      // The usual page is the old one with a row more and a row less: the rest is found without a look at the records.
+      // The usual page has one added and one removed row: compares references only, without a look at the records.
       let isShown = true
       if (before[at] === ref) at++
       else if (at + 1 < before.length && before[at + 1] === ref) {

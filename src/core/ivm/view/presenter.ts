@@ -1,8 +1,8 @@
 /**
- * How the rows of a view are shown: as they are, split into pieces, or in groups.
+ * The ways to show the rows of a view: as they are, split into pieces, or in groups.
  *
- * A new way of showing rows is one more presenter and a line that chooses it. A presenter serves all views and keeps
- * nothing: its state stands in the view (`groups`), so that a change loads one object and not two.
+ * A new way is one more presenter and a line that chooses it. A presenter serves all views and has no state: state
+ * stands in the view (`groups`), so that a change loads one object and not two.
  */
 import { drain, type Scope, type Slices } from "../../surql/evaluate/scope.ts"
 import type { Entry } from "../operators/groupScan.ts"
@@ -27,27 +27,27 @@ type RowOf = (
 
 export interface Presenter<V> {
   /**
-   * The row that a matching record makes, `before` again where nothing of it changed; raises why it fails. Undefined: a
-   * row that shows its record, which is made where the filter is evaluated, for it is made for nearly every change.
+   * The row of a matching record, `before` if nothing of it changed; raises if the row fails. Undefined for rows that
+   * only show their record: `evaluate.ts` makes those itself, since nearly every change makes one.
    */
   readonly rowOf: RowOf | undefined
-  /** Puts what a row shows now in place of what it showed; undefined: nothing. Called once for a row that moved. */
+  /** Shows a row's new state instead of its old one; undefined: not matching. Called once for a row that moved. */
   move(view: V, before: ViewRow | undefined, after: ViewRow | undefined): void
   /**
-   * Ends a step or the first fill: what was put off until all rows had moved is shown, changed rows with this version.
-   * True when other things fail now.
+   * Ends a step or the first fill: shows what waited until all rows had moved; changed rows get this version. True if
+   * the set of failing groups changed.
    */
   settle(view: V, version: number): boolean
-  /** As much of it with pauses as can be done before the end of a first fill. */
+  /** The slow part of {@link settle} at the end of a first fill, with pauses. */
   settleSliced(view: V, version: number): Slices<void>
-  /** What is shown of the matching rows, in order. */
+  /** The shown rows of some matching rows, in order. */
   inOrder(view: V, rows: Iterable<ViewRow>): ReadonlyArray<Output>
   inOrderSliced(view: V, rows: Iterable<ViewRow>): Slices<ReadonlyArray<Output>>
-  /** Why something is left out that is no row. */
+  /** Failures that belong to no single row. */
   errors(view: V): Iterable<RowError>
 }
 
-/** What of a view shows rows. */
+/** The parts of a view that show rows. */
 interface Shows extends Showing, TakesRows<Output> {
   readonly groups: Groups | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * One view whose query is not maintained row by row: it is run again by the plain evaluator whenever a table it
- * reads changes, and compared with what it showed before (law L6: exact, and it says so).
+ * One view whose query is not maintained row by row: the plain evaluator runs it again whenever a table it reads
+ * changes, and the new rows are compared with the shown ones (law L6: exact, and it says so).
  *
  * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.
  */
@@ -18,9 +18,9 @@ import type { KeptBytes } from "../keptBytes.ts"
 import type { PlanRow } from "../query/explain.ts"
 import type { ResultRow, RowError, View } from "./view.ts"
 
-/** What one run of the query gave: rows in order, and those left out. */
+/** Result of one run of the query: rows in order, and the rows left out. */
 export interface Outcome {
-  /** `version` undefined for a row that is no record: it then gets the generation in which it last changed. */
+  /** `version` undefined for a row that is no record: its version is the generation that last changed it. */
   readonly rows: ReadonlyArray<{
     readonly key: string
     readonly version: number | undefined
@@ -28,13 +28,13 @@ export interface Outcome {
     readonly digest: string
   }>
   readonly errors: ReadonlyArray<RowError>
-  /** Steps of evaluation it took. */
+  /** Evaluation steps of the run. */
   readonly cost: number
-  /** Bytes that its rows keep. */
+  /** Bytes that the rows hold. */
   readonly bytes: number
 }
 
-/** How often a first run starts over because something changed meanwhile. */
+/** How often a first run starts over because a step was applied in a pause. */
 const maxTries = 3
 
 interface ShownRow extends Shown {
@@ -42,7 +42,7 @@ interface ShownRow extends Shown {
   readonly hash: Hashes.Hash64
 }
 
-/** Stands for all tables: a query that follows links may read any of them. */
+/** Name for all tables: a query that follows links may read any of them. */
 const anyTable = ""
 
 export class RecomputedView implements View {
@@ -50,15 +50,15 @@ export class RecomputedView implements View {
   readonly shape: string
   readonly mainTables: ReadonlyArray<string>
   readonly otherTables: ReadonlyArray<string>
-  /** The tables whose changes concern it; all of them where it follows links or computes its sources. */
+  /** The tables whose changes rerun the query; {@link anyTable} if it follows links or computes its sources. */
   readonly tables: ReadonlySet<string>
   readonly only: boolean
   readonly repeats = true
   readonly ranking = undefined
   generation: number
-  /** As that of a maintained result. */
+  /** Watchdog slot of the view it is evaluated for. */
   watchSlot = noSlot
-  /** How many views hold it; rows that show it as a subquery are known to the readers. */
+  /** How many callers hold the view; rows that show it as a subquery are noted as readers. */
   uses = 0
   readonly isNeeded = false
   private readonly reason: string
@@ -66,15 +66,15 @@ export class RecomputedView implements View {
   private filled = false
   private shown = new Map<string, ShownRow>()
   private failing: ReadonlyArray<RowError> = []
-  /** Bytes that its rows keep. */
+  /** Bytes that its rows hold. */
   kept = 0
   private readonly room: KeptBytes
   private readonly failingViews: FailingViews
-  /** Steps of the last run. */
+  /** Evaluation steps of the last run. */
   lastCost = 0
   private totalCost = 0
   readonly sum: Hashes.HashSum = { high: 0, low: 0 }
-  /** Here the order is not always a function of what the rows show, so it is part of the hash. */
+  /** Part of the hash: here equal rows may come in another order. */
   private order = Hashes.noSum
 
   constructor(
@@ -103,8 +103,8 @@ export class RecomputedView implements View {
   }
 
   /**
-   * The first run, with pauses. `steps` counts the steps of the engine: a run that saw one go by starts over, and after
-   * a few tries goes on without a pause, so that it ends.
+   * The first run, with pauses. `steps` answers the engine's count of steps: a run during which a step was applied
+   * starts over; after {@link maxTries} it runs without a pause, so that it ends.
    */
   *fill(steps: () => number): Slices<void> {
     for (let tries = 0; tries < maxTries; tries++) {
@@ -136,7 +136,7 @@ export class RecomputedView implements View {
     return Hashes.hashText(this.sum)
   }
 
-  /** Runs the query again; the delta is undefined when nothing shown changed, or nothing is shown yet. */
+  /** Runs the query again. The delta is undefined if nothing shown changed, or before the first run has ended. */
   recompute(): Delta | undefined {
     return this.filled ? this.show(drain(this.evaluate())) : undefined
   }
@@ -161,7 +161,7 @@ export class RecomputedView implements View {
       const old = before.get(row.key)
       const { digest } = row
       const version = row.version ?? (old?.digest === digest ? old.version : this.generation + 1)
-      // The generation is this process's own; a hash has to be the same on every SSP.
+      // The version is left out of the hash: generations differ between SSPs, hashes must not.
       const now: ShownRow = {
         key: row.key,
         version,
@@ -186,7 +186,7 @@ export class RecomputedView implements View {
     return delta
   }
 
-  /** It is in order. */
+  /** The rows are always in order. */
   *arrange(): Slices<void> {}
 
   rows(): ReadonlyArray<ResultRow> {
@@ -218,7 +218,7 @@ export class RecomputedView implements View {
     ]
   }
 
-  /** A query that is run whole does not tell whose rows its subqueries gave. */
+  /** The evaluator does not tell which subquery rows belong to which row. */
   children(): Iterable<never> {
     return []
   }
@@ -233,7 +233,7 @@ export class RecomputedView implements View {
   }
 }
 
-/** Those there are, by the tables that concern them. */
+/** The recomputed views, by the tables that they read. */
 export class RecomputedViews {
   private readonly byTable = new Map<string, Set<RecomputedView>>()
 
@@ -253,7 +253,7 @@ export class RecomputedViews {
     this.byTable.clear()
   }
 
-  /** Those that a change of one of these tables concerns, each once. */
+  /** The views that read one of these tables, each once. */
   of(tables: ReadonlyArray<string>): Iterable<RecomputedView> {
     const found = new Set<RecomputedView>()
     for (const table of [anyTable, ...tables]) for (const view of this.byTable.get(table) ?? []) found.add(view)
@@ -265,8 +265,8 @@ const orderHash = (keys: ReadonlyArray<string>): Hashes.Hash64 =>
   keys.length < 2 ? Hashes.noSum : Hashes.rowHash("", 0, keys.join("\n"))
 
 /**
- * The keys that changed places: those outside a longest run of common keys that stand in the same order in both.
- * Cost: O(n log n).
+ * Keys that changed places: all but a longest run of common keys that are in the same order in both lists. Cost:
+ * O(n log n).
  */
 const movedKeys = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): ReadonlySet<string> => {
   const places = new Map(before.map((key, place) => [key, place]))

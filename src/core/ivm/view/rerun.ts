@@ -1,7 +1,7 @@
 /**
  * A whole run of a query by the plain evaluator over the engine's store, rows named by their records.
  *
- * What {@link Recomputed} repeats; failing rows are left out and listed (D2a).
+ * {@link RecomputedView} repeats it; failing rows are left out and listed (D2a).
  */
 import { Either } from "effect"
 import { failureOf } from "../../surql/evaluate/failure.ts"
@@ -19,9 +19,9 @@ import { type Outcome, RecomputedView } from "./recomputedView.ts"
 import { StoreSource } from "./source.ts"
 
 /**
- * It runs without a pause at every change, so it may take no more steps than a row. A query that fails as a whole shows
- * no rows and names the reason under an empty id. Rows that would share a key (a record that several sources give, or
- * SPLIT shows several times) are numbered in result order.
+ * The evaluator of one recomputed view. It runs without a pause at every change, so it may take no more steps than a
+ * row. A query that fails as a whole has no rows and one error with an empty id. Rows that would share a key (a record
+ * that several sources give, or SPLIT shows several times) are numbered in result order.
  */
 export const rerun = (
   select: Select,
@@ -53,10 +53,10 @@ export const rerun = (
     }
   }
 
-/** Rows between two pauses. */
+/** Rows processed between two pauses. */
 const pauseAfter = 128
 
-/** Rows with their keys and digests, which the budget of their query pays for. */
+/** Rows with their keys and digests; their texts count against the budget of the query. */
 function* named(selected: ReadonlyArray<SelectedRow>, store: Store, budget: Budget): Slices<Outcome["rows"]> {
   const seen = new Map<string, number>()
   const rows: Array<Outcome["rows"][number]> = []
@@ -78,7 +78,7 @@ function* named(selected: ReadonlyArray<SelectedRow>, store: Store, budget: Budg
   return rows
 }
 
-/** A view that is run whole, and why. */
+/** A recomputed view, and why it is not maintained. */
 export interface Rerun {
   readonly key: string
   readonly text: string
@@ -87,7 +87,7 @@ export interface Rerun {
   readonly watchSlot: number
 }
 
-/** The view of a query that is run whole; `original` is the query with its constants. */
+/** Makes the recomputed view of a query; `original` is the query with its constants. */
 export const wholeView = (
   original: Select,
   select: Select,

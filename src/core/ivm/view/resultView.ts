@@ -1,9 +1,9 @@
 /**
- * What a view shows and tells of it: its result in order, as rows and as a value, its failures, and what a step has
- * changed. Where the rows come from is left to the classes that extend it.
+ * What a view shows and reports: its result in order, as rows and as a value, its failures, and the delta of a step.
+ * Subclasses know where rows come from.
  *
- * The result of a subquery is `strict`: the database fails the row around it where a row of it fails, so it keeps all
- * rows that match and says that it fails; a view leaves failing rows out (D2a).
+ * The result of a subquery is strict (`failsAsWhole`): the database fails the parent row if a row of the result fails,
+ * so it keeps all matching rows and fails as a whole; a view leaves failing rows out (D2a).
  */
 import { type Failure, isSame, raiseAgain } from "../../surql/evaluate/failure.ts"
 import type { Scope, Slices } from "../../surql/evaluate/scope.ts"
@@ -33,43 +33,43 @@ import { contentOf, eachShown, shownRows } from "./showing.ts"
 import { isBehindWindow } from "./unread.ts"
 import type { Ranking, ResultRow, RowError, View } from "./view.ts"
 
-/** Results read of a view since it last moved. */
+/** What was read of a view since it last changed. */
 interface Cache {
   sorted?: ReadonlyArray<Output>
   answer?: Value
-  /** Whether the answer is known: it may be NONE. */
+  /** Set once the value is known, which may be NONE. */
   answered?: true
   failure?: { readonly is: Failure | undefined }
 }
 
-/** It is the result of its rows, and no object beside it: a change finds either cold. */
+/** Extends the result set instead of having one: one object less for a change to find cold. */
 export abstract class ResultView
   extends ResultSet<Output>
   implements View, Reader, ReadResult, ChildResult, GroupOwner
 {
-  // What a change comes by stands first: that much less of a cold view is loaded.
+  // The fields that a change needs come first, so that less of a cold view is loaded.
   declare readonly around: EngineContext<ResultView>
   readonly plainShape: Shape
   readonly params: Params
   readonly groups: Groups | undefined
   readonly presenter: Presenter<ResultView>
   private failureMoved = false
-  /** A step will ask for the moves. As in the first fill, of which nothing is a delta: it has an end of its own. */
+  /** The engine's list of changed views has this one. True in the first fill, whose moves are no delta. */
   private isDirty = true
   private cache: Cache | undefined = undefined
-  /** The views that are filed by its values, where it is the result of a subquery; else those that show its rows. */
+  /** Of a subquery result: the values that views are filed by; of a view: the views that share its rows. */
   private followers: SubqueryValues | Set<Sharer> | undefined = undefined
-  // The rows that show or use it as a subquery.
+  // The rows that show or use this result as a subquery.
   reader: ReadResult["reader"] = undefined
   row: ReaderRow = ""
-  /** The last step that did something to it and that rows hear of, and where what it did is kept. */
+  /** The last step that changed the view so that rows are told, and the position of its effect in the log. */
   private lastStep = -1
   private last = -1
   generation: number
-  /** How many views hold it; -1: it was let go, and only what it had read finds it. */
+  /** How many callers hold the view; -1: it was released, and only its former reads still lead to it. */
   uses = 0
   protected failing: Map<string, Failure> | undefined = undefined
-  /** Bytes that its rows keep of their own. */
+  /** Bytes that its rows hold beside their records. */
   kept = 0
   readonly failsAsWhole: boolean
   readonly boundSources: BoundSources | undefined
@@ -126,17 +126,17 @@ export abstract class ResultView
     if (this.hasWindow) yield* this.sortLoaded()
   }
 
-  /** Ends the first fill: the rows there now are no delta. */
+  /** Ends the first fill: the present rows are no delta. */
   begin(): void {
     this.presenter.settle(this, this.generation)
     if (this.groups !== undefined) this.leavesOut()
     this.filled()
-    // The fill told nothing of its moves: results read meanwhile are out of date.
+    // The fill reported no moves, so results read during it are out of date.
     this.changed()
     this.isDirty = this.failureMoved = false
   }
 
-  /** Ends a step. Bumps the generation when there is a delta. */
+  /** Ends a step. Adds one to the generation if there is a delta. */
   finish(): StepEnd {
     if (this.presenter.settle(this, this.generation + 1)) this.failsOtherwise()
     const moves = this.moved()
@@ -163,7 +163,7 @@ export abstract class ResultView
     return ended
   }
 
-  /** Its values as a list that views are filed by, kept from the first follower on. */
+  /** The values as a list that views are filed by; maintained from the first call on. */
   subqueryValues(): SubqueryValues {
     const { list } = this
     if (list !== undefined) return list
@@ -180,7 +180,7 @@ export abstract class ResultView
     return this.reader !== undefined || this.isFollowed
   }
 
-  /** The result of a subquery stands under the slot of the view that it was made for. */
+  /** The result of a subquery has the watchdog slot of another view, so it frees none. */
   get ownSlot(): number {
     return this.failsAsWhole ? noSlot : this.watchSlot
   }
@@ -190,23 +190,23 @@ export abstract class ResultView
     return followers instanceof SubqueryValues ? followers.followers.size > 0 : followers !== undefined
   }
 
-  /** The views that show its rows in their own way. */
+  /** The views that share its rows. */
   get sharers(): ReadonlySet<Sharer> | undefined {
     return this.followers instanceof Set ? this.followers : undefined
   }
 
-  /** How many views show the rows that it keeps, where any does beside it. */
+  /** Number of views that show the same stored rows; 0 if it shares none. */
   get sharing(): number {
     return this.sharers === undefined ? 0 : this.sharers.size + Math.sign(this.uses)
   }
 
-  /** From here on this view shows its rows too. */
+  /** Adds a view that shares its rows. */
   lend(view: Sharer): void {
     if (this.followers instanceof Set) this.followers.add(view)
     else this.followers = new Set([view])
   }
 
-  /** A view shows its rows no more. */
+  /** Removes a view that shared its rows. */
   takeBack(view: Sharer): void {
     if (this.followers instanceof Set && this.followers.delete(view) && this.followers.size === 0)
       this.followers = undefined
@@ -216,7 +216,7 @@ export abstract class ResultView
     const cache = (this.cache ??= {})
     if (cache.sorted !== undefined || this.hasWindow) return
     const sorted = yield* this.inOrderSliced()
-    // A change has left the cache behind.
+    // A change in a pause has replaced the cache.
     if (this.cache === cache) cache.sorted = sorted
   }
 
@@ -257,18 +257,18 @@ export abstract class ResultView
     }
   }
 
-  /** Evaluates again a row, or a group, because something that it had read has changed. */
+  /** Evaluates a row, or builds a group, again because something it had read has changed. */
   abstract reread(row: ReaderRow, cause: ReadResult | undefined): void
 
-  /** What its matching rows bring to groups now. */
+  /** The current group entries of its matching rows. */
   abstract entries(): Iterable<Entry>
 
   abstract readonly ranking: Ranking | undefined
 
-  /** What it shows, in order, where no window has it in order. */
+  /** The shown rows in order, for a view without a window. */
   protected abstract inOrder(): ReadonlyArray<Output>
 
-  /** The same with pauses. */
+  /** The same, with pauses. */
   protected abstract inOrderSliced(): Slices<ReadonlyArray<Output>>
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
@@ -281,7 +281,7 @@ export abstract class ResultView
       yield* this.around.source.aside(() => entriesNow(parent, alias, result))
   }
 
-  /** The results that rows show, each with its alias and the row's key. */
+  /** The child results that rows show, each with its alias and the row's key. */
   private *results(): Iterable<readonly [alias: string, parent: string, result: ChildResult]> {
     if (this.plainShape.children.length === 0) return
     for (const row of this.ordered())
@@ -305,7 +305,7 @@ export abstract class ResultView
     return this.lastEnd()?.delta
   }
 
-  /** What the current step did to it, if it did anything. */
+  /** The effect of the current step on the view; undefined if none. */
   private lastEnd(): StepEnd | undefined {
     return this.lastStep === this.around.step() ? this.around.moves.ended(this.last) : undefined
   }
@@ -316,7 +316,7 @@ export abstract class ResultView
     return !quiet && this.around.source.aside(() => this.failure()) !== undefined
   }
 
-  /** Why a strict result fails as a whole; undefined when it does not. */
+  /** Why a strict result fails; undefined if it does not. */
   failure(): Failure | undefined {
     const cache = (this.cache ??= {})
     cache.failure ??= { is: this.firstFailure() }
@@ -331,7 +331,7 @@ export abstract class ResultView
       : undefined
   }
 
-  /** The answer of a strict result; fails as the database does. */
+  /** The value of a strict result; fails as the database does. */
   value(): Value {
     const failure = this.failure()
     if (failure !== undefined) raiseAgain(failure)
@@ -362,9 +362,9 @@ export abstract class ResultView
     this.failsOtherwise()
   }
 
-  /** It may leave something out from here on. */
+  /** Notes that the view may leave out rows. */
   leavesOut(): void {
-    // The result of a subquery makes the rows around it fail instead.
+    // A strict result makes its parent rows fail instead.
     if (!this.failsAsWhole) this.around.failing.add(this)
   }
 

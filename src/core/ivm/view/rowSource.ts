@@ -21,10 +21,10 @@ export interface RowSource<V, R> {
   /** From here on changes reach the view. */
   enlist(view: V, router: R): void
   /**
-   * The first fill; undefined: the view has been filled. `isWaitedFor`: it is the result of a subquery that a row waits
-   * for, so that pauses are of no use.
+   * The first fill; undefined if the view is filled already. `isWaitedFor`: a row waits for this subquery result, so
+   * the fill must not pause.
    */
   fill(view: V, router: R, isWaitedFor: boolean): Slices<void> | undefined
-  /** No change reaches the view any more; what records hold of it is taken back. */
+  /** Ends the subscription and removes the records' pointers to the view's rows. */
   leave(view: V, router: R): void
 }

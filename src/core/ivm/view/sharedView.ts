@@ -1,8 +1,8 @@
 /**
- * A view that shows the rows of another view with the same filter: it keeps none of its own.
+ * A view that shows the rows of another view with the same filter and stores none itself.
  *
- * What a step changes in the other view it changes in this one, with one hash and one delta for both. Its own are the
- * order and the projection, evaluated when it is read, and the generation. Cost of a change: to say so.
+ * Both views have the same changes, one hash and one delta. This one has its own order and projection, evaluated when
+ * it is read, and its own generation. Cost of a change: one call.
  */
 import { append } from "../../multimap.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
@@ -23,12 +23,12 @@ import { ViewChange } from "./viewChange.ts"
 export class SharedView implements View, Showing, Sharer {
   readonly lender: IncrementalView
   generation: number
-  /** Its rows in its order, once they were read. */
+  /** The rows in this view's order, once they were read. */
   private sorted: ReadonlyArray<ViewRow> | undefined = undefined
-  /** How many hold it. */
+  /** How many callers hold the view. */
   uses = 0
   watchSlot = noSlot
-  /** It keeps nothing. */
+  /** The lender's rows count for the lender. */
   kept = 0
   readonly plainShape: Shape
   readonly params: Params

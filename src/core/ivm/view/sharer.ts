@@ -1,5 +1,5 @@
 /**
- * A view that has its rows from another view of the same filter, as that view and the engine know it.
+ * A view that borrows its rows from another view of the same filter, as that view and the engine know it.
  */
 import type { Failure } from "../../surql/evaluate/failure.ts"
 import { noSlot } from "../../view/watch.ts"
@@ -9,7 +9,7 @@ import type { RecordSlot } from "../store/recordSlot.ts"
 import type { IncrementalView } from "./incrementalView.ts"
 import type { Told, View } from "./view.ts"
 
-/** What one row brought and brings, or why it fails. */
+/** The old and the new group entry of one row, or why the row fails. */
 export interface Bringing {
   readonly slot: RecordSlot
   readonly before: Entry | undefined
@@ -17,20 +17,20 @@ export interface Bringing {
   readonly failure: Failure | undefined
 }
 
-/** What a step has done to a view that lends its rows. */
+/** The effect of a step on a view that lends its rows. */
 export interface Lent {
   readonly delta: Delta
   readonly moves: DeltaBuilder
-  /** What rows that moved bring to groups, by what is asked of them: it is evaluated once for all views alike. */
+  /** Group entries of the moved rows, by the text of the keys and columns: one evaluation for all equal texts. */
   readonly brought: Map<string, ReadonlyArray<Bringing>>
 }
 
 export interface Sharer extends View {
   readonly lender: IncrementalView
-  /** Called once for each step that moves the lender's rows, when these are settled. Answers the views that changed. */
+  /** Called once for each step that moves the lender's rows, after the lender is settled. Answers the changed views. */
   hear(lent: Lent, told: Told): Told
 }
 
-/** A view that is made to lend has the slot of the first view it was made for, and is the one that gives it back. */
+/** Watchdog slot that the view frees: its own, or none if its lender has the same slot and frees that. */
 export const ownSlotOf = ({ lender, watchSlot }: Sharer): number =>
   lender.watchSlot === watchSlot ? noSlot : watchSlot

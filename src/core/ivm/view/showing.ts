@@ -1,5 +1,5 @@
 /**
- * Rows as a view shows them: put in its order and projected when they are read, and not before.
+ * Rows as a view shows them: sorted and projected only when they are read.
  */
 import { Either } from "effect"
 import { mergeSort } from "../../mergeSort.ts"
@@ -17,7 +17,7 @@ import type { RecordSlot } from "../store/recordSlot.ts"
 import { madeOf, type Output } from "./output.ts"
 import type { Ranking, ResultRow } from "./view.ts"
 
-/** What of a view decides. */
+/** The parts of a view that decide what rows show. */
 export interface Showing {
   readonly plainShape: Shape
   readonly params: Params
@@ -34,28 +34,28 @@ const evaluated = (
   return Either.isRight(result) ? result.right : undefined
 }
 
-/** What a row shows. */
+/** The shown value of a row. */
 export const contentOf = (owner: Showing, row: Output): Value => {
-  // A row whose projection fails is not a member, and nothing changed since it was checked.
+  // The projection does not fail: it was checked when the row last changed.
   const made = madeOf(row)
   return made === undefined ? evaluated(owner, owner.plainShape.project, (row as ViewRow).slot) : made.value
 }
 
-/** A row with what it is ordered by. */
+/** A row with its sort values. */
 interface Sortable extends Pick<ViewRow, "slot" | "sourceIndex" | "lead" | "sort"> {
   readonly row: ViewRow
 }
 
-/** Rows that are not groups in the order of the view. `sorted`: they have the values that it orders by. */
+/** Rows, other than groups, in the order of the view. `sorted`: the rows have their sort values. */
 export const inOrder = (owner: Showing, rows: Iterable<ViewRow>, sorted: boolean): ReadonlyArray<ViewRow> => {
   const { sort, splitting } = owner.plainShape
-  // Of the results of subqueries many have one row.
+  // Many subquery results have a single row.
   const isAlone = Array.isArray(rows) && rows.length < 2
   if (isAlone && splitting === undefined && (sorted || sort.length === 0)) return rows.slice()
   return drain(inOrderSliced(owner, rows, sorted))
 }
 
-/** The same with pauses; where the rows change in one of them, what comes of it is of no use. */
+/** The same with pauses; if rows change in a pause, the answer is worthless. */
 export function* inOrderSliced(
   owner: Showing,
   rows: Iterable<ViewRow>,
@@ -78,11 +78,11 @@ export function* inOrderSliced(
   return (yield* mergeSort(sortable, compare)).map(({ row }) => row)
 }
 
-/** Rows as a reader is given them. */
+/** Rows in the form that readers get. */
 export const shownRows = (owner: Showing, rows: ReadonlyArray<Output>): ReadonlyArray<ResultRow> =>
   rows.map((row) => shownRow(owner, row))
 
-/** The same, each made when it is asked for. */
+/** The same, each made on demand. */
 export function* eachShown(owner: Showing, rows: ReadonlyArray<Output>): Generator<ResultRow, void, void> {
   for (const row of rows) yield shownRow(owner, row)
 }
@@ -91,13 +91,13 @@ const shownRow = (owner: Showing, row: Output): ResultRow => {
   const { key, version } = row,
     made = madeOf(row)
   if (made !== undefined) return { key, version, value: () => made.value }
-  // When the value is asked for, the record may have moved on, and the row may show another one.
+  // Copies the slot now: when the value is asked for, the row object may show another record.
   const { slot } = row as ViewRow,
     { doc } = slot
   return { key, version, value: () => evaluated(owner, owner.plainShape.project, slot, doc) }
 }
 
-/** The order of a view whose rows are put in order when they are read. */
+/** The order of a view that is sorted only when it is read. */
 export const rankingOf = (owner: Showing, sourceIndexOf: (slot: RecordSlot) => number): Ranking => ({
   of: (key) => {
     const slot = owner.around.store.slotOf(Ids.parse(key)!)

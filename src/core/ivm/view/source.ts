@@ -1,8 +1,8 @@
 /**
- * The engine's store as expressions see it, with a note of everything else an evaluation looked at.
+ * The engine's store as expressions see it, with notes of everything else that an evaluation reads.
  *
- * One evaluation at a time: `scope` starts a new list of reads, `reads` is that list; work that an
- * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
+ * One evaluation at a time: `scope` starts a new list of reads, `reads` is that list. An evaluation in the middle of
+ * another one (the fill of a subquery) runs in `aside` and leaves the list unchanged.
  */
 
 import {
@@ -22,15 +22,15 @@ import { edgeRead } from "../store/edgeIndex.ts"
 import type { Store } from "../store/store.ts"
 import type { Read } from "./dependencies.ts"
 
-/** How much work evaluations may do, in steps (about one per row read or element touched). */
+/** Limits on the work of evaluations, in steps (about one per row read or element touched). */
 export interface StepLimits {
   /** Steps for one row of a view, and for a run of a view that is run whole at every change. */
   readonly rowSteps: number
   /** Steps for an evaluation over many rows. */
   readonly querySteps: number
-  /** Steps that all rows of one change may take which are no light ones ({@link lightSteps}). */
+  /** Steps for all rows of one change together; rows of at most {@link lightSteps} are not counted. */
   readonly changeSteps: number
-  /** Bytes that one evaluation may make. */
+  /** Bytes of values that one evaluation may make. */
   readonly queryBytes: number
 }
 
@@ -41,19 +41,19 @@ export const defaultSteps: StepLimits = {
   queryBytes: limits.queryBytes.value
 }
 
-/** A row that takes no more steps is evaluated whatever the others of its change have taken. */
+/** A row with no more steps is evaluated whatever other rows of its change have taken. */
 const lightSteps = 1000
 
-/** Names a look at a whole table. */
+/** Name of the read "a whole table". */
 export const tableRead = (table: string): string => `\u0000table ${table}`
 
-/** The table of what a text names that was read; undefined for the edges of a record over any table. */
+/** The table of a named read; undefined for edges of a record over any table. */
 export const tableOfRead = (read: string): string | undefined => {
   const [, kind = "", table = ""] = /^\u0000(table|out|in) ([^\u0000]*)/.exec(read) ?? []
   return kind === "" ? Ids.parse(read)?.table : table === "" ? undefined : table
 }
 
-/** The store as it is, nothing noted: for runs of whole queries. */
+/** The store without notes of reads: for runs of whole queries. */
 export class StoreSource implements Source {
   protected readonly store: Store
 
@@ -82,7 +82,7 @@ export class StoreSource implements Source {
   }
 }
 
-/** Answers a subquery from a maintained result, or `undefined` where the plain evaluator has to. */
+/** Answers a subquery from a maintained result; undefined if the plain evaluator has to run it. */
 type Answering = (query: Select, scope: Scope) => { readonly read: Read; readonly value: () => Value } | undefined
 
 export class TrackedSource extends StoreSource {
@@ -90,15 +90,15 @@ export class TrackedSource extends StoreSource {
    * The reads since {@link scope} was last called: texts of records, missing ones too, edges, tables, subqueries.
    */
   reads: ReadonlySet<Read> = none
-  /** How often something was read since then. */
+  /** Number of reads since then. */
   count = 0
   private noted: Set<Read> | undefined = undefined
   private own: RecordId | undefined = undefined
-  /** Of the evaluation that goes on: one object, since there is one for each changed row. */
+  /** Budget of the current evaluation: one reused object, since there is an evaluation for each changed row. */
   private readonly budget: Budget
-  /** Steps counted so far, without those of the evaluation that goes on. */
+  /** Steps of all ended evaluations. */
   private counted = 0
-  /** Steps of the rows of this change that were no light ones; no bound holds between changes. */
+  /** Steps of the current change's rows that exceed {@link lightSteps}; 0 between changes. */
   private heavy = 0
   private isBound = false
   private readonly answering: Answering
@@ -111,7 +111,7 @@ export class TrackedSource extends StoreSource {
     this.answering = answering
   }
 
-  /** A scope for the evaluation of one row, whose own record is not noted. */
+  /** A scope for the evaluation of one row; reads of its own record are not noted. */
   scope(doc: Obj, params: { readonly [name: string]: Value }, own: RecordId | undefined): Scope {
     this.reads = none
     this.noted = undefined
@@ -122,7 +122,7 @@ export class TrackedSource extends StoreSource {
     return { doc, params, parent: undefined, source: this, budget: this.budget }
   }
 
-  /** Counts the steps of the evaluation that ends, and puts them back. As small as it can be: each row comes here. */
+  /** Ends an evaluation: counts its steps and resets the budget. Minimal, because each row comes here. */
   private tally(): number {
     const { budget } = this
     const taken = budget.limit - budget.left
@@ -131,7 +131,7 @@ export class TrackedSource extends StoreSource {
     return taken
   }
 
-  /** Of a change in which a row took many steps: the next one may not take all there are. */
+  /** After a row with many steps: leaves the next row only the rest of the change's steps. */
   private share(taken: number): void {
     this.weigh(taken)
     if (this.heavy > 0) this.budget.floor = this.floorOf(this.budget.limit)
@@ -150,24 +150,24 @@ export class TrackedSource extends StoreSource {
     return this.counted + this.budget.limit - this.budget.left
   }
 
-  /** While this is so, rows are evaluated in one turn, and share what one change may take. */
+  /** While bound, all evaluations belong to one change and share its steps. */
   bind(isBound: boolean): void {
     this.tally()
     this.heavy = 0
     this.isBound = isBound
   }
 
-  /** The row that was evaluated last had fewer steps than it needs, because of others of its change. */
+  /** The row evaluated last had fewer steps than it needed, because of other rows of its change. */
   get isOverdrawn(): boolean {
     return this.budget.left < this.budget.floor
   }
 
-  /** Nothing is left of what the rows of a change may take. */
+  /** The steps of the current change are used up. */
   get isSpent(): boolean {
     return this.heavy >= this.limits.changeSteps
   }
 
-  /** The budget of a run of a whole query, which {@link took} counts when it is done. */
+  /** Budget of a run of a whole query; the caller reports the steps taken to {@link took}. */
   readonly runBudget = (): Budget => {
     const { changeSteps, queryBytes, rowSteps } = this.limits
     const made = rowBudget(rowSteps, queryBytes, changeSteps)
@@ -175,7 +175,7 @@ export class TrackedSource extends StoreSource {
     return made
   }
 
-  /** Runs a slice of a fill, which is bound as a change is. */
+  /** Runs a slice of a fill under the step limit of a change. */
   within(work: () => void): void {
     this.bind(true)
     try {
@@ -190,7 +190,7 @@ export class TrackedSource extends StoreSource {
     this.weigh(steps)
   }
 
-  /** A scope for an evaluation over many rows: it may do as much work as a run of the whole query. */
+  /** A scope for an evaluation over many rows, with the step limit of a whole query. */
   wholeScope(params: { readonly [name: string]: Value }): Scope {
     return {
       ...this.scope({}, params, undefined),
@@ -203,7 +203,7 @@ export class TrackedSource extends StoreSource {
   aside<A>(work: () => A): A {
     const { budget, count, noted, own, reads } = this
     const { bytes, floor, left } = budget
-    // Steps taken before are put back below, and counted at the end.
+    // The interrupted evaluation's steps are restored below and counted when it ends.
     const taken = this.tally()
     this.counted -= taken
     try {

@@ -9,7 +9,7 @@ import type { BoundSources } from "../query/boundSources.ts"
 import type { Shape } from "../query/shape.ts"
 import type { Output } from "./output.ts"
 
-/** What of a view decides. */
+/** The parts of a view that decide. */
 interface Windowed {
   readonly knownAt: (position: number) => Output | undefined
   readonly plainShape: Shape
@@ -18,11 +18,11 @@ interface Windowed {
   readonly around: EngineContext
 }
 
-/** LIMIT 0 behind a START: rows that end the reading come and go, and nothing shown moves. */
+/** LIMIT 0 behind a START: the rows before START decide where the database stops reading, but nothing is ever shown. */
 export const isBlind = ({ bounds: { limit, start }, plainShape: { windowed } }: Windowed): boolean =>
   windowed && limit === 0 && start > 0
 
-/** Where rows come in the order of the window, those behind a full one are not read. */
+/** Whether a row comes after a full window, in a view whose rows are read in the order of the window. */
 export const isBehindWindow = (owner: Windowed, text: string): boolean => {
   const {
     around: { store },

@@ -1,8 +1,8 @@
 /**
- * What the engine offers of one maintained result, however it is maintained.
+ * The engine's interface to one result, whether it is maintained or recomputed.
  *
- * A view is a shape with its arguments; several view ids share one. The engine owns its changes; readers see a
- * result, a hash and a generation that always belong together (law L3).
+ * A view is a shape with its arguments; several view ids share one. Only the engine changes it; readers see a result, a
+ * hash and a generation that always belong together (law L3).
  */
 import type { Failure } from "../../surql/evaluate/failure.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
@@ -18,7 +18,7 @@ export interface ResultRow {
   readonly value: () => Value
 }
 
-/** A row with what says where it stands, as it was when it was asked for. */
+/** A row as it is now, with its sort values. */
 export interface RankedRow extends ResultRow {
   readonly slot: RecordSlot
   readonly sourceIndex: number
@@ -26,9 +26,9 @@ export interface RankedRow extends ResultRow {
   readonly sort: ReadonlyArray<Value>
 }
 
-/** Rows one by one, and which of two stands first: for followers that keep the order themselves. */
+/** Single rows with their order, for followers that keep a sorted list themselves. */
 export interface Ranking {
-  /** A row that is shown now. */
+  /** The row with this key, which must be shown now. */
   readonly of: (key: string) => RankedRow
   readonly compare: (a: RankedRow, b: RankedRow) => number
 }
@@ -40,12 +40,12 @@ export interface RowError {
 }
 
 export interface View {
-  /** Of the view that its evaluation is put down to, in a watchdog's memory (`Evaluating`). */
+  /** Watchdog slot of the view that its evaluation is charged to (`Evaluating`). */
   watchSlot: number
   /** Shape and arguments as text; equal keys are the same view. */
   readonly key: string
   readonly shape: string
-  /** The table of the main rows, and those only read along the way. */
+  /** Tables of the main rows, and tables that are read in other places. */
   readonly mainTables: ReadonlyArray<string>
   readonly otherTables: ReadonlyArray<string>
   /** `FROM ONLY`: the answer is the one row, or null. */
@@ -54,30 +54,30 @@ export interface View {
   readonly generation: number
   readonly size: number
   readonly hash: () => string
-  /** Puts the result in order with pauses, so that `rows` finds it so unless it changes in one of them. */
+  /** Sorts the result with pauses, so that `rows` is fast unless the result changes in one of them. */
   readonly arrange: () => Slices<void>
   /** The result, in order. */
   readonly rows: () => ReadonlyArray<ResultRow>
-  /** The same, each row made when it is asked for: for a reader that pauses, and stops when the result changes then. */
+  /** The same, each row made on demand: for a reader that pauses, and stops if the result changes then. */
   readonly each: () => Iterable<ResultRow>
   readonly errors: () => ReadonlyArray<RowError>
-  /** The same in no order, one by one: of a large view they are walked with pauses. */
+  /** Rows left out, in no order, on demand: a large view is walked with pauses. */
   readonly failures: () => Iterable<RowError>
   readonly plan: () => ReadonlyArray<PlanRow>
-  /** The rows of the subqueries shown, by alias and row: `[alias, row key, keys of the rows]`. */
+  /** The shown subquery results: `[alias, row key, keys of the result's rows]`. */
   readonly children: () => Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]>
-  /** The same as a delta would tell them from nothing: one entry for each place, children of children included. */
+  /** The same as the additions of a delta: one entry for each place, children of children included. */
   readonly childEntries: () => Iterable<ChildEntry>
   /**
-   * One record may be shown several times at one place: SPLIT, a child under the same parent twice, a query that is run
-   * whole.
+   * Whether one record may appear several times at one place: SPLIT, a child twice under one parent, a recomputed
+   * query.
    */
   readonly repeats: boolean
-  /** Undefined where rows have to be read in order to know where one stands: windows, groups, SPLIT, ONLY. */
+  /** Undefined if a row's place is known only from reading all rows: windows, groups, SPLIT, ONLY. */
   readonly ranking: Ranking | undefined
 }
 
-/** One view's part of a step. */
+/** The effect of a step on one view. */
 export interface Touched {
   readonly view: View
   readonly delta: Delta
@@ -86,5 +86,5 @@ export interface Touched {
   readonly hash: string
 }
 
-/** What a step has changed so far. */
+/** The views changed so far in a step; undefined: none. */
 export type Told = Array<Touched> | undefined

@@ -1,5 +1,5 @@
 /**
- * One view's part of a step, as the engine answers it.
+ * The effect of a step on one view, as the engine answers it.
  *
  * The hash is kept as numbers and becomes text when it is read: most steps are never streamed.
  */

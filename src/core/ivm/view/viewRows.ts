@@ -1,15 +1,14 @@
 /**
- * The matching rows of one view, in no order: each is found from its record's slot, and knows its position here.
+ * The matching rows of one view, in no order: a record's slot leads to its row, and the row knows its position here.
  *
- * Why no Map by id: the slot has led to the row already (recordSlot.ts). Nor is there a list until there are two: most
- * views of a large service show one row or none. Nor an object of its own: a change would find it cold. Cost of each
- * change: O(1).
+ * Why no Map by id: the slot has led to the row already (recordSlot.ts). A single row needs no list: most views of a
+ * large service show one row or none. Nor an object of its own: a change would find it cold. Cost of each change: O(1).
  */
 import type { ViewRow } from "../operators/viewRow.ts"
 
 export type ViewRows = ViewRow | Array<ViewRow> | undefined
 
-/** With the new state of a row in place of its old one; undefined where there is none. */
+/** Replaces a row by its new state; undefined: no row. */
 export const exchanged = (held: ViewRows, before: ViewRow | undefined, after: ViewRow | undefined): ViewRows => {
   if (after === undefined) return without(held, before!)
   if (before !== undefined) {
