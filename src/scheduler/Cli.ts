@@ -1,8 +1,7 @@
 /**
- * The command line of the scheduler: what may be asked besides serving, and the help text, printed from the table of
- * settings.
+ * The command line of the scheduler: its flags, and the help text, printed from the table of settings.
  *
- * Checking a WAL is a command of its own, because an operator wants to know what a file holds before a start decides
+ * Checking a WAL is a command of its own, because an operator wants to know the file's content before a start decides
  * about it.
  */
 import { Console, Effect } from "effect"
@@ -48,13 +47,13 @@ const usage = (args: ReadonlyArray<string>): StartFault => {
 export interface Deeds<A, E, R> {
   readonly serve: Effect.Effect<A, E, R>
   readonly config: Effect.Effect<SchedulerConfigShape, StartFault>
-  /** Whether the files can be used that the configuration names and a start does not need. */
+  /** Checks the files that the configuration names and a start does not need. */
   readonly files: Effect.Effect<void, StartFault>
   readonly health: (of: Pick<SchedulerConfigShape, "listen" | "tls">, path: string) => Effect.Effect<void, StartFault>
   readonly verify: (path: string) => Effect.Effect<ReadonlyArray<string>, WalFailed>
 }
 
-/** Runs the command that was asked for; serves when there is none. */
+/** Runs the command that was asked for; serves if there is none. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
   { config, files, health, serve, verify }: Deeds<A, E, R>

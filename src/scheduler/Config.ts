@@ -1,9 +1,8 @@
 /**
  * Every setting of the scheduler: file key, environment variable, default, unit, meaning, and the values allowed.
  *
- * As the SSP's: a service, so that a test gives values without an environment, over the one table that `--help` and the
- * README are printed from. What the file says is read as the variable of the same setting would be; the environment
- * wins.
+ * A service, as the SSP's, so that a test gives values without an environment; `--help` and the reference are printed
+ * from this table. A value of the file is read as its variable would be; the environment wins.
  */
 import { Context, Effect, Layer, type Redacted } from "effect"
 import * as Hosts from "../core/access/hosts.ts"
@@ -195,7 +194,7 @@ export const knobs = {
   ...Settings.logging
 }
 
-/** Where each setting stands in the file. */
+/** Key of each setting in the file. */
 export const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
   dbUrl: "db.url",
   dbNamespace: "db.namespace",
@@ -216,7 +215,7 @@ export const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
   snapshotUpdateIntervalSecs: "snapshot_update_interval_secs"
 }
 
-/** Names of the SSP that may stand in a shared environment. */
+/** Settings of the SSP that a shared environment may hold. */
 const sspNames = [
   "STORE_ADDR",
   "STORE_USER",
@@ -249,7 +248,7 @@ interface SourceDatabase {
   readonly namespace: string
   readonly name: string
   readonly username: string | undefined
-  /** Read where it is used and never kept: SIGHUP replaces it. */
+  /** Getter: the current value; SIGHUP replaces it. */
   readonly password: Redacted.Redacted<string> | undefined
   readonly authLevel: Read["storeAuthLevel"]
 }
@@ -294,35 +293,35 @@ export interface SchedulerConfigShape extends Plain {
   readonly walPath: string
   /** Undefined: the log is the file at `walPath`. */
   readonly logUrl: Redacted.Redacted<string> | undefined
-  /** Undefined: what the server of the log keeps by itself. */
+  /** Undefined: the durability that the log's server gives by default. */
   readonly logDurability: Read["logDurability"]
-  /** The log as people are told of it; no password is in it. */
+  /** Name of the log for people, without a password. */
   readonly logName: string
-  /** Where the other schedulers of the log reach this one, which listens on this port. */
+  /** URL at which the other schedulers of the log reach this one, given its port. */
   readonly advertisedUrl: (port: number) => string
   readonly snapshotSource: SnapshotUrl.SnapshotUrl
   /** Secret for calls to the other schedulers of the log; undefined: they ask for none. */
   readonly peerSecret: () => Redacted.Redacted<string> | undefined
   readonly allowedHosts: ReadonlyArray<string> | undefined
-  /** Names an open server may be asked under. */
+  /** Host names under which an open server may be asked. */
   readonly hosts: ReadonlyArray<string> | undefined
-  /** Secret for calls to an SSP: the one with its name and the scope `ssp` (D54), else the one of all. */
+  /** Secret for calls to an SSP: the one with its name and the scope `ssp` (D54), else the common one. */
   readonly sspSecret: (ssp: string) => Redacted.Redacted<string> | undefined
   /** Secrets that are accepted now; undefined: no secret is asked for. */
   readonly bearers: (() => ReadonlyArray<ScopedSecrets.KnownSecret>) | undefined
   /**
-   * Secrets that let in to what pages use, and sign its tokens: {@link bearers}, or where no secret is asked for, the
-   * one that SSPs ask for, since SSPs would answer its holder only.
+   * Secrets that open view routes and sign tokens for pages: {@link bearers}, or at a scheduler that asks for no secret
+   * the one that its SSPs ask for.
    */
   readonly viewSecrets: () => ReadonlyArray<ScopedSecrets.KnownSecret>
-  /** Reads the files that hold secrets anew. */
+  /** Reads the files that hold secrets again. */
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
   readonly corsOrigins: ReadonlyArray<string>
   readonly browserOrigins: ReadonlyArray<string>
   readonly schedulerId: string
   readonly logLevel: NonNullable<Read["logLevel"]>
   readonly jobTables: ReadonlySet<string>
-  /** To be logged once at start. */
+  /** Warnings to log once at the start. */
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -426,7 +425,7 @@ const logOf = ({ logDurability, logUrl, snapshotUrl, walPath = "./data/event_wal
   snapshotSource: SnapshotUrl.parse(snapshotUrl ?? "") ?? { kind: "peer" as const }
 })
 
-/** All of it, or every fault. `id` names a scheduler that was given no name. */
+/** All settings, or every fault. `id`: of a scheduler that has no name. */
 export const read = (source: ConfigSourceShape, id: string): Effect.Effect<SchedulerConfigShape, StartFault> =>
   Effect.suspend(() => {
     const faults: Array<string> = []
@@ -505,7 +504,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     })
   })
 
-/** The settings of a scheduler: `layerEnv` reads them, `layerOf` takes them as texts by name. */
+/** The settings of a scheduler: `layerEnv` reads them, `layerOf` takes them as text by name. */
 export class SchedulerConfig extends Context.Tag("scheduler/Config")<SchedulerConfig, SchedulerConfigShape>() {
   /** Environment and configuration file; the environment wins. */
   static readonly layerEnv: Layer.Layer<SchedulerConfig, StartFault, ConfigSource> = Layer.effect(

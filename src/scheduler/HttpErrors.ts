@@ -1,7 +1,7 @@
 /**
- * What goes wrong at the scheduler, as the wire says it: the one place where its faults and refusals become codes (D6).
+ * Error codes of the scheduler on the wire (D6), all in this file: of its services' errors, and of the pool's refusals.
  *
- * Refusals of the pool are replies, not errors of a service; here both end as the same kind of answer.
+ * Refusals of the pool are replies, not errors of a service; here both become the same kind of answer.
  */
 import type { Reply } from "../core/cluster/messages.ts"
 import * as State from "../core/cluster/state.ts"
@@ -16,7 +16,7 @@ export const unauthorized = {
     "this scheduler asks for `Authorization: Bearer <secret>` (settings SVC_SCHEDULER_AUTH_SECRET and SVC_AUTH_SECRETS)"
 }
 
-/** For what asks for a secret at a scheduler without one too. */
+/** 401 of view routes, which need a secret or token at a scheduler without one too. */
 export const unauthorizedView = {
   code: "UNAUTHORIZED" as const,
   message:
@@ -29,14 +29,14 @@ export const cloning = {
   message: "this scheduler still takes its copy of the database; try again when /readyz answers 200"
 }
 
-/** Why the SSPs that are ready are given nothing, behind another sentence. */
+/** Names the first ready SSP that refuses the scheduler's secret, to append to a message; empty if none does. */
 const secretFaults = (state: State.State): string =>
   State.ready(state)
     .flatMap(({ refusesSecret, ssp }) => (refusesSecret ? [`: ${State.secretFault(ssp)}`] : []))
     .slice(0, 1)
     .join("")
 
-/** `of`: whose SSP it would be, where not any will do. */
+/** `of`: names the SSP that would be needed, if not any will do. */
 export const noSsp = (state: State.State, of = "") => ({
   code: "NO_SSP_AVAILABLE" as const,
   message: `no SSP is ready to take it${of}; see /info${secretFaults(state)}`
@@ -128,9 +128,7 @@ const isPlace = (u: unknown): u is { readonly line: number; readonly column: num
   "column" in u &&
   Number.isInteger(u.column)
 
-/**
- * The 400 of an SSP, passed on (D31): with its code where that is one of this contract's, else as a malformed request.
- */
+/** The 400 of an SSP, passed on (D31): with its code if this contract has it, else as a malformed request. */
 export const passedOn = (answer: unknown) => {
   const { code, details, message } =
     typeof answer === "object" && answer !== null
@@ -143,7 +141,7 @@ export const passedOn = (answer: unknown) => {
   return { ...invalidRequest(faults.length > 0 ? faults : [{ path: "", reason: words }]), message: words }
 }
 
-/** A reply that a handler's own kinds have not taken care of: the pool broke its word. */
+/** Throws for a reply that the pool never gives to this command. */
 export const unexpected = (reply: Reply): never => {
   throw new Error(`broken invariant: the pool replied ${reply.kind}`)
 }

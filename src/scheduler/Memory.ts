@@ -1,8 +1,7 @@
 /**
- * A whole scheduler in memory: every port it needs, for tests, for trying things out, and as what another deployment
- * starts from.
+ * A whole scheduler in memory: all its ports, for tests, trials, and as a base of other deployments.
  *
- * A layer merged behind {@link ports} takes a port's place, so a composer names only the differing ones:
+ * A layer merged behind {@link ports} replaces a port, so a composer names only the differing ones:
  * `Scheduler.layer.pipe(Layer.provide(Layer.mergeAll(Memory.ports(env), myLog)))`.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
@@ -22,7 +21,7 @@ import { Wal } from "../ports/Wal.ts"
 import { SchedulerConfig } from "./Config.ts"
 import * as Scheduler from "./Scheduler.ts"
 
-/** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
+/** Settings by their environment names, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
 type Env = { readonly [name: string]: string | undefined }
 
 const callTimeoutMs = 10_000
@@ -35,7 +34,7 @@ const ssps = Layer.unwrapEffect(
 
 /**
  * Every port of a scheduler, in memory; no database is cloned. `client` reaches the SSPs, over the runtime's `fetch`
- * when absent; `file` is what `svc.yml` would hold, as data.
+ * when absent; `file`: content of `svc.yml` as data.
  */
 export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer, file?: unknown) =>
   Layer.provideMerge(

@@ -1,8 +1,8 @@
 /**
- * A scheduler, put together: routes, ingest and pool as one layer that needs only ports.
+ * The whole scheduler: routes, ingest and pool as one layer that needs only ports.
  *
- * Another deployment provides other ports (`Balance`, `Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`,
- * `Turn`, `RequestBody`, `Release`, `SchedulerConfig`) and any server that takes `HttpApi.Api`;
+ * Another deployment provides other ports (`Balance`, `Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`, `Turn`,
+ * `RequestBody`, `Release`, `SchedulerConfig`) and any server that takes `HttpApi.Api`;
  * `src/programs/scheduler/serve.ts` is one example.
  */
 import { Effect, Layer } from "effect"
@@ -68,7 +68,7 @@ const sourceText = ({ database }: SchedulerConfigShape): string =>
     ? "no database to clone"
     : `cloned from ${database.url}, ${database.namespace}/${database.name}`
 
-/** Says what runs where, then waits; fails when a loop of the node does. */
+/** Logs what runs and where, then waits; fails if a loop of the node does. */
 export const serve = (config: SchedulerConfigShape) =>
   Effect.gen(function* () {
     const serving = yield* Serving

@@ -1,4 +1,4 @@
-/** The settings of a log that several schedulers reach. */
+/** Settings of a log that several schedulers reach. */
 import * as Address from "../core/settings/address.ts"
 import * as LogUrl from "../core/settings/logUrl.ts"
 import * as Settings from "../core/settings/settings.ts"

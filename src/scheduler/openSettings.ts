@@ -1,4 +1,4 @@
-/** Whom a scheduler answers that asks for no secret (D47). */
+/** Settings for callers of a scheduler that asks for no secret (D47). */
 import * as Hosts from "../core/access/hosts.ts"
 import * as Settings from "../core/settings/settings.ts"
 

@@ -2,7 +2,7 @@
  * Every setting of the SSP: name, default, unit, meaning, and the values allowed.
  *
  * A service like any other, so that a test or another deployment can give values without an environment. The table
- * below is the only place a setting is declared; `--help` and the README are printed from it.
+ * below is the only place a setting is declared; `--help` and the reference are printed from it.
  */
 import { Context, Effect, Layer, type Redacted } from "effect"
 import * as ScopedSecrets from "../core/access/scopedSecrets.ts"
@@ -211,7 +211,7 @@ export const knobs = {
   })
 }
 
-/** Names of the scheduler that may stand in a shared environment. */
+/** Settings of the scheduler that a shared environment may hold. */
 const schedulerNames = [
   "SVC_SCHEDULER_DB_URL",
   "SVC_SCHEDULER_DB_NAMESPACE",
@@ -230,9 +230,9 @@ const schedulerNames = [
 
 type Read = Settings.Values<typeof knobs>
 
-/** Where the jobs of a table go; the token never shows when a configuration is printed. */
+/** Target of a table's jobs; the token is redacted when a configuration is printed. */
 interface JobTable extends Omit<ServiceFile.JobTable, "authToken" | "authTokenFile"> {
-  /** Read where it is used and never kept: SIGHUP replaces it. */
+  /** Getter: the current value; SIGHUP replaces it. */
   readonly authToken: Redacted.Redacted<string> | undefined
 }
 
@@ -264,30 +264,30 @@ export interface SspConfigShape
   readonly bearers: () => ReadonlyArray<ScopedSecrets.KnownSecret>
   /** The secret that the scheduler is sent now. */
   readonly schedulerSecret: () => Redacted.Redacted<string> | undefined
-  /** Reads the files that hold secrets anew. */
+  /** Reads the files that hold secrets again. */
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
   readonly corsOrigins: ReadonlyArray<string>
   readonly browserOrigins: ReadonlyArray<string>
-  /** Read where it is used and never kept: SIGHUP replaces it. */
+  /** Getter: the current value; SIGHUP replaces it. */
   readonly storePass: Redacted.Redacted<string> | undefined
   readonly storeServicePass: Redacted.Redacted<string> | undefined
   readonly storeServiceUser: string
   readonly sspId: string
   readonly dataDir: string
-  /** `http://host:port`, or `https://`, that others reach this SSP at (D24), given the port really bound. */
+  /** URL at which others reach this SSP (D24), given the port that was bound. */
   readonly advertisedUrl: (port: number) => string
   readonly mode: "standalone" | "scheduler"
   readonly logLevel: NonNullable<Read["logLevel"]>
-  /** `maxBodyBytes` and what an envelope may add to it (D17). */
+  /** `maxBodyBytes` and the size that an envelope may add (D17). */
   readonly bodyLimitBytes: number
   readonly jobTables: ReadonlyArray<JobTable>
-  /** To be logged once at start. */
+  /** Warnings to log once at the start. */
   readonly warnings: ReadonlyArray<string>
 }
 
 const envelopeBytes = 65_536
 
-/** Tables with the tokens their files hold, which a reload reads anew. */
+/** Job tables with tokens from files, which a reload reads again. */
 const jobTablesOf = (
   source: ConfigSourceShape,
   file: ServiceFile.ServiceFile,
@@ -309,7 +309,7 @@ const jobTablesOf = (
     }
   })
 
-/** Faults of settings of a store that do not fit together. */
+/** Faults of store settings that do not fit together. */
 const storeFaults = ({
   storeAddr,
   storeAuthLevel,
@@ -340,7 +340,7 @@ const storeFaults = ({
   ]
 }
 
-/** Nodes that verify each other do not speak in the clear. */
+/** Faults of addresses without TLS, if nodes must verify each other. */
 const tlsFaults = ({ advertiseAddr, schedulerUrl, tlsCaFile }: Read): ReadonlyArray<string> => {
   if (tlsCaFile === undefined) return []
   const clear = [
@@ -378,7 +378,7 @@ const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.S
   return warnings
 }
 
-/** All of it, or every fault. `uuid` names an SSP that was given no name. */
+/** All settings, or every fault. `uuid`: id of an SSP that has no name. */
 export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<SspConfigShape, StartFault> =>
   Effect.suspend(() => {
     const faults: Array<string> = []
@@ -449,7 +449,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     })
   })
 
-/** The settings of an SSP: `layerEnv` reads them, `layerOf` takes them as texts by name. */
+/** The settings of an SSP: `layerEnv` reads them, `layerOf` takes them as text by name. */
 export class SspConfig extends Context.Tag("ssp/Config")<SspConfig, SspConfigShape>() {
   /** Environment and configuration file; the environment wins. */
   static readonly layerEnv: Layer.Layer<SspConfig, StartFault, ConfigSource> = Layer.effect(

@@ -1,8 +1,7 @@
 /**
- * A whole SSP in memory: every port it needs, for tests, for trying things out, and as what another deployment starts
- * from.
+ * A whole SSP in memory: all its ports, for tests, trials, and as a base of other deployments.
  *
- * A layer merged behind {@link ports} takes a port's place, so a composer names only the differing ones:
+ * A layer merged behind {@link ports} replaces a port, so a composer names only the differing ones:
  * `Ssp.layer.pipe(Layer.provide(Layer.mergeAll(Memory.ports(env), myStore)))`.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
@@ -25,17 +24,17 @@ import { Upstream } from "../ports/Upstream.ts"
 import { SspConfig } from "./Config.ts"
 import * as Ssp from "./Ssp.ts"
 
-/** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
+/** Settings by their environment names, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
 type Env = { readonly [name: string]: string | undefined }
 
-/** The scheduler that `SCHEDULER_URL` names; none where it is unset. */
+/** The scheduler that `SCHEDULER_URL` names, if any. */
 const scheduler = Layer.unwrapEffect(
   Effect.map(SspConfig, ({ schedulerSecret, schedulerUrl }) =>
     schedulerUrl === undefined ? SchedulerClient.layerNone : HttpSchedulerClient.layer(schedulerUrl, schedulerSecret)
   )
 )
 
-/** Backends are called, and the scheduler is told of outcomes, over the client; jobs are kept with the records. */
+/** Calls to backends and reports to the scheduler go over the client; jobs are kept with the records. */
 const jobs = Layer.unwrapEffect(
   Effect.map(Effect.all([SspConfig, HttpClient.HttpClient]), ([{ schedulerSecret, schedulerUrl }, client]) =>
     Layer.mergeAll(
@@ -50,9 +49,9 @@ const jobs = Layer.unwrapEffect(
 
 /**
  * Every port of an SSP, in memory. `client` reaches the scheduler and the backends of jobs, over the runtime's `fetch`
- * when absent; `file` is what `svc.yml` would hold, as data: with `job_tables` in it jobs are run.
+ * when absent; `file`: content of `svc.yml` as data; `job_tables` in it makes jobs run.
  *
- * Settings go in here, because other ports are made from them: a layer of settings merged behind comes too late for
+ * Settings are given here, because other ports are made from them: a layer of settings merged behind comes too late for
  * those.
  */
 export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer, file?: unknown) =>

@@ -1,9 +1,10 @@
 /**
- * An SSP, put together: routes, guards, views, lifecycle and loops as one layer that needs only ports.
+ * The whole SSP: routes, guards, views, lifecycle and loops as one layer that needs only ports.
  *
  * Another deployment provides other ports (`Database`, `SavedState`, `Turn`, `RequestBody`, `SchedulerClient`,
- * `Release`, `SspConfig`) and any server that takes `HttpApi.Api`; `src/programs/ssp/serve.ts` is one example. Two in
- * one runtime: `Layer.fresh` around each whole, its server included, never between a node and what serves its routes.
+ * `Release`, `SspConfig`) and any server that takes `HttpApi.Api`; `src/programs/ssp/serve.ts` is one example. For two
+ * SSPs in one runtime wrap each, its server included, in `Layer.fresh`, and never put `Layer.fresh` between a node and
+ * what serves its routes.
  */
 import { Effect, Layer } from "effect"
 import { Audit } from "../ports/Audit.ts"
@@ -36,7 +37,7 @@ const layerAudit = Layer.unwrapEffect(
   Effect.map(SspConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute))
 )
 
-/** Over any `Views` and `Serving`. */
+/** Routes and loops over any `Views` and `Serving`. */
 export const layerOver = Layer.mergeAll(
   Http.layer,
   Expiry.layer,
@@ -78,7 +79,7 @@ export const layer = layerEdgesWhenReady.pipe(
   Layer.provideMerge(Meters.layer)
 )
 
-/** Says what runs where, then waits; fails when a loop of the node does. */
+/** Logs what runs and where, then waits; fails if a loop of the node does. */
 export const serve = (config: SspConfigShape) =>
   Effect.gen(function* () {
     const serving = yield* Serving

@@ -1,5 +1,5 @@
 /**
- * What the views service takes and answers: registrations, answers, stream events, errors.
+ * Types of the views service: registrations, answers, stream events, errors.
  */
 
 import { Data } from "effect"
@@ -19,7 +19,7 @@ export type Format = "flat" | "tree" | "streaming"
 export const formatNamed = (text: string): Format | null =>
   text === "tree" || text === "streaming" || text === "flat" ? text : null
 
-/** As results are given: flat where none is named (D8). */
+/** Format of a result; flat if none is named (D8). */
 export const formatGiven = (text: string): Format => formatNamed(text) ?? "flat"
 
 /** Formats of a stream: those of results, and `rows`, rows with their changes (D50). */
@@ -27,7 +27,7 @@ export type StreamFormat = Format | "rows"
 
 /** A view registration, checked for shape and typed, not yet compiled. */
 export interface ViewRegistration {
-  /** The id as the request gave it; answers show it so. */
+  /** The id as the request gave it; answers show it unchanged. */
   readonly id: string
   readonly surql: string
   readonly clientId: string
@@ -36,13 +36,13 @@ export interface ViewRegistration {
   readonly params: { readonly [name: string]: unknown } | null
   /** Unix milliseconds. */
   readonly lastActiveAtMs: number
-  /** Null where none is named; results are flat then. */
+  /** Null if the registration names none; results are flat then. */
   readonly format: Format | null
-  /** The scheduler's number of its placing (D21); undefined where a client registered it here directly. */
+  /** Number of the scheduler's assignment (D21); undefined if a client registered the view here. */
   readonly assignment?: number | undefined
-  /** Whether only the time of a view that is there begins again: no result is answered, and none is read. */
+  /** Whether only the time to live of a served view starts again: no result is read or answered. */
   readonly isRefresh?: boolean
-  /** Asked when the view is put in place: a placing that is over by then is refused. */
+  /** Asked when the view is installed: an assignment that has ended by then is refused. */
   readonly still?: () => boolean
 }
 
@@ -53,16 +53,13 @@ export interface ViewAnswer {
   readonly result_hash: string
   readonly content_generation: number
   readonly result_data: unknown
-  /** Rows left out because an expression fails on them (D2a); absent when there are none. */
+  /** Rows left out because an expression fails on them (D2a); absent if there are none. */
   readonly errors?: ReadonlyArray<RowError>
-  /** Why it does not follow each write; absent where it does (D57). */
+  /** Why the view does not follow each write (D57); absent if it does. */
   readonly warnings?: ReadonlyArray<string>
 }
 
-/**
- * Answer of a registration that carries an `assignment`: the scheduler places views and reads none, so their rows are
- * not made for it.
- */
+/** Answer to a registration with an `assignment`: a scheduler reads no rows, so none are made for it. */
 export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors"> & { readonly tables: ReadonlyArray<string> }
 
 /** The query does not parse, or is not supported: line and column from 1. */
@@ -73,19 +70,20 @@ export class QueryRefused extends Data.TaggedError("QueryRefused")<{
 }> {}
 export class ViewNotFound extends Data.TaggedError("ViewNotFound")<{ readonly id: string }> {}
 /**
- * The query is set aside (D48): the process ended `ends` times while it evaluated it, last at Unix millisecond `last`.
+ * The query is quarantined (D48): the process ended `ends` times while it evaluated it, last at Unix millisecond
+ * `last`.
  */
 export class ViewQuarantined extends Data.TaggedError("ViewQuarantined")<{
   readonly id: string
   readonly ends: number
   readonly last: number
 }> {}
-/** A queue of ours is full; the message names the limit, its value and the setting. */
+/** A queue or limit of this SSP is exhausted; the message names the limit, its value and the setting. */
 export class Overloaded extends Data.TaggedError("Overloaded")<{
   readonly message: string
   readonly retryAfterSecs: number
 }> {}
-/** Records of tables that a view reads are on their way (D61); the same SSP is to be asked again. */
+/** Tables that a view reads are still loading (D61); the client must ask the same SSP again. */
 export class TablesJoining extends Data.TaggedError("TablesJoining")<{
   readonly message: string
   readonly retryAfterSecs: number
@@ -112,7 +110,7 @@ export interface DebugView {
   readonly view_id: string
   readonly cache_size: number
   readonly last_hash: string
-  /** As registered. */
+  /** Format of the registration. */
   readonly format: Format | null
   readonly cache: ReadonlyArray<{ readonly key: string; readonly version: number; readonly weight: number }>
   readonly subquery_tables: ReadonlyArray<string>
@@ -122,15 +120,15 @@ export interface DebugView {
   /** Extension (D13): the operators, and why one is recomputed rather than maintained. */
   readonly plan: ReadonlyArray<PlanRow>
   readonly errors: ReadonlyArray<RowError>
-  /** Extension (D57): why it does not follow each write; absent where it does. */
+  /** Extension (D57): why the view does not follow each write; absent if it does. */
   readonly warnings?: ReadonlyArray<string>
-  /** Extension (D21): edges that the database has refused; absent where there are none. */
+  /** Extension (D21): edges that the database has refused; absent if there are none. */
   readonly edges_refused?: { readonly count: number; readonly edge: string; readonly reason: string }
-  /** Extension (D48): there while the view is set aside, and nothing else is known of it. */
+  /** Extension (D48): present while the view is quarantined; the other fields are empty then. */
   readonly quarantined?: { readonly ends: number; readonly last: string }
 }
 
-/** A query that is set aside, by a view that has it; `query` null where no registration of it is stored. */
+/** A quarantined query and a view that has it; `query` null if no registration of it is stored. */
 export interface QuarantinedView {
   readonly id: string
   readonly query: string | null
@@ -147,7 +145,7 @@ export interface DebugDeps {
   readonly shapes: ReadonlyArray<{ readonly shape: string; readonly instances: number }>
 }
 
-/** Which registered views, in the order of their keys, or by what their changes have cost. */
+/** A page of the registered views, by key or by the cost of their changes. */
 export interface Listing {
   readonly after: string | undefined
   readonly limit: number
@@ -189,7 +187,7 @@ export interface ViewFigures {
   readonly records: number
   /** Rows of all results: a pass over the views, so only on request. */
   readonly rows: () => number
-  /** Bytes held by views; costs a pass over the instances. */
+  /** Bytes held by views; a pass over the instances. */
   readonly held: () => Figures
   readonly record_bytes: number
   readonly tables: ReadonlyArray<{ readonly table: string; readonly records: number; readonly bytes: number }>
@@ -198,11 +196,11 @@ export interface ViewFigures {
   readonly quarantined: ReadonlyArray<QuarantinedView>
 }
 
-/** A listener for the changes applied to the records. Called in the turn in which it is applied, before the answer. */
+/** A listener for changes applied to the records. Called in the turn in which they are applied, before the answer. */
 export interface ViewsWatcher {
-  /** A change that must be made in the same commit as the one given. Absent: none. */
+  /** A change that must be made in the same commit as this one; undefined or absent: none. */
   readonly joins?: (change: Change) => Change | undefined
   readonly applied: (changes: ReadonlyArray<Change>) => void
-  /** Other records have taken the place of all there were. */
+  /** Called when all records were replaced. */
   readonly replaced: () => void
 }

@@ -1,10 +1,9 @@
 /**
- * `GET /feed`: tables of the log, sent to the SSPs that follow them (D61), and what these say they have applied.
+ * `GET /feed`: sends tables of the log to the SSPs that follow them (D61), and collects their acknowledgements.
  *
- * No queue per SSP: a feed is a position. It reads the ring of events, behind it the log, and stands still while its
- * connection does not take more. An SSP that falls too far behind is sent back by the pool, as one that is sent its
- * events; then its feed ends. By callback: a turn in which the log moves costs each feed one look at each event and one
- * write.
+ * A feed is a position and no queue: it reads the ring of events, older ones from the log, and stops while its
+ * connection accepts no more. The pool makes an SSP that falls too far behind bootstrap again; then its feed ends. By
+ * callback: a turn in which the log moves costs each feed one look at each event and one write.
  */
 import { Context, Duration, Effect, FiberSet, Layer, type Scope } from "effect"
 import type { AppliedPosition, Home } from "../../core/cluster/messages.ts"
@@ -20,21 +19,21 @@ import { Pool, type PoolShape } from "../pool/Pool.ts"
 /** Longest pause before an acknowledgement reaches the pool, so that those of several SSPs share one decision. */
 const wordsMs = 50
 /**
- * Where events of other tables pass, an SSP is told so after this long. A watermark wakes it and brings it nothing;
- * answers do not wait for it, as what is none of its tables counts as applied.
+ * Delay of a watermark, which tells an SSP that events of other tables have passed. It wakes the SSP and brings no
+ * data; answers of `/ingest` do not wait for it, as events of other tables count as applied.
  */
 const watermarkMs = 250
-/** A feed on which nothing happens says so this often. */
+/** Interval of beats on a feed without events. */
 const beatEvery = Duration.seconds(5)
 /**
- * A write ends once it has so many characters. Each write wakes an SSP, which costs as much for few events as for many;
- * the end lets a connection say that it does not keep up.
+ * Size in characters at which a write ends. Each write wakes an SSP, which costs as much for few events as for many;
+ * the limit lets a connection report that it does not keep up.
  */
 const writeSize = 256 * 1024
 /** Events read from the log at once. */
 const pageSize = 1000
 
-/** The bytes of a text; those of the last one are kept, since SSPs that follow the same tables are sent the same. */
+/** Encodes text and keeps the last result, since SSPs that follow the same tables are sent the same text. */
 const makeEncode = (): ((text: string) => Uint8Array) => {
   const encoder = new TextEncoder()
   let last = ""
@@ -54,7 +53,7 @@ interface FeedAsked {
   readonly tables: ReadonlyArray<string>
 }
 
-/** Names with commas between them, each percent-encoded; undefined where one is no encoding. */
+/** Table names separated by commas, each percent-encoded; undefined if the encoding is wrong. */
 export const tablesOf = (text: string): ReadonlyArray<string> | undefined => {
   try {
     return text === "" ? [] : text.split(",").map(decodeURIComponent)
@@ -69,7 +68,7 @@ interface FeedContext {
   readonly pool: PoolShape
   readonly run: (effect: Effect.Effect<void>) => void
   readonly encode: (text: string) => Uint8Array
-  /** Told when a feed may have come further. */
+  /** Called when a feed may have advanced. */
   readonly settle: () => void
 }
 
@@ -81,10 +80,10 @@ class Feed {
   private keepsUp = true
   private isReading = false
   isOver = false
-  /** `said`: position that the SSP has acknowledged; `told`: position that the pool was told. */
+  /** `said`: position that the SSP has acknowledged; `told`: position that the pool knows. */
   private said = -1
   told = -1
-  /** Answers of `/ingest` wait for this SSP. */
+  /** Whether answers of `/ingest` wait for this SSP. */
   isAwaited = false
 
   constructor(
@@ -125,17 +124,20 @@ class Feed {
     this.said = Math.max(this.said, seq)
   }
 
-  /** Everything through here has been applied, or is not its own. */
+  /** Position through which every event has been applied or belongs to other tables. */
   get applied(): number {
     return this.said < 0 ? -1 : this.writer.appliedAt(this.said)
   }
 
-  /** The pool has not been told of all that was applied. */
+  /** Whether the pool does not yet know the applied position. */
   get isAhead(): boolean {
     return this.applied > this.told
   }
 
-  /** Where another feed of its SSP, which has everything through `after`, goes on: the rest is of other tables. */
+  /**
+   * Position from which the SSP's next feed continues, if it follows no other tables: events behind `after` that are
+   * not its own are skipped.
+   */
   nextAfter({ after, tables }: FeedAsked): number {
     return tables.every(this.wants) ? this.writer.appliedAt(after) : after
   }
@@ -148,12 +150,12 @@ class Feed {
     if (this.isIdle) this.write(this.writer.watermark())
   }
 
-  /** A line may be put between those of events. */
+  /** Whether a line may be sent between events. */
   private get isIdle(): boolean {
     return !this.isOver && this.keepsUp && !this.isReading
   }
 
-  /** Sends what has come, as far as the connection takes it. */
+  /** Sends new events until the connection accepts no more. */
   pump(): void {
     const { events, state } = this.context.pool
     const { head } = state().log
@@ -200,13 +202,13 @@ class Feed {
 const headers = { "content-type": Wire.feedType, "cache-control": "no-store" }
 
 interface FeedsShape {
-  /** The SSP that a registration is of; undefined where it is over. */
+  /** The SSP of a registration; undefined if the registration has ended. */
   readonly homeOf: (registration: number) => Home | undefined
-  /** Why a feed cannot be opened. */
+  /** Why a feed cannot be opened; undefined if it can. */
   readonly refusal: (asked: FeedAsked) => Refusal | undefined
-  /** Opens a feed, or says why not. */
+  /** Opens a feed, or answers why not. */
   readonly open: (asked: FeedAsked, stream: Reply["stream"]) => Refusal | undefined
-  /** Takes over what an SSP has applied; false: it is not in that registration. */
+  /** Takes an SSP's acknowledgement; false: the SSP is not in that registration. */
   readonly applied: (position: AppliedPosition) => boolean
 }
 
@@ -219,7 +221,7 @@ export class Feeds extends Context.Tag("scheduler/feed/Feeds")<Feeds, FeedsShape
 
 const unknown = Errors.notRegistered("the number that the request names")
 
-/** Calls `fire` so long after `isNeeded` is first found true, and again for as long as it is. */
+/** Calls `fire` some time after `isNeeded` is first true, and again as long as it is. */
 class Timer {
   private isArmed = false
 
@@ -245,10 +247,10 @@ class Timer {
 
 /** All feeds, by registration. */
 class Open implements FeedsShape {
-  /** The last feed of each registration, open or over. */
+  /** Last feed of each registration, open or ended. */
   private readonly lastOnes = new Map<number, Feed>()
   private readonly pool: PoolShape
-  /** One timer for all feeds, for each of the two. */
+  /** Two timers, each shared by all feeds. */
   private readonly words: Timer
   private readonly watermarks: Timer
 
@@ -282,8 +284,8 @@ class Open implements FeedsShape {
   }
 
   /**
-   * Positions that the last feed skipped without a watermark that arrived count as applied, so that the log may have
-   * been cut behind them.
+   * Start of a feed: positions that the last one skipped count as applied even if no watermark arrived, so the log may
+   * have been cut behind them.
    */
   private startOf(asked: FeedAsked): number {
     return this.lastOnes.get(asked.registration)?.nextAfter(asked) ?? asked.after
@@ -302,7 +304,7 @@ class Open implements FeedsShape {
     return undefined
   }
 
-  /** After each decision of the pool: the log may have moved, or SSPs have left. */
+  /** Called after each decision of the pool: sends new events, and ends feeds of SSPs that have left. */
   look(): void {
     if (this.lastOnes.size === 0) return
     const state = this.pool.state()
@@ -333,16 +335,16 @@ class Open implements FeedsShape {
     return true
   }
 
-  /** Tells the pool if that is due; a timer does the rest. */
+  /** Tells the pool if that is due; else a timer does. */
   settle(): void {
     if (this.isDue()) this.tell()
     this.arm()
   }
 
   /**
-   * The pool is told what SSPs have applied when the last one that answers wait for has come further: before, no answer
-   * can go, and with many SSPs each decision of the pool would cost more than what it decides. What an SSP says that no
-   * answer waits for may make it ready.
+   * Whether the pool must know now: if the slowest SSP that answers wait for has advanced, since no answer can go
+   * before, and with many SSPs each decision costs more than it brings; or if an SSP that no answer waits for has,
+   * which may make it ready.
    */
   private isDue(): boolean {
     let through = Infinity,

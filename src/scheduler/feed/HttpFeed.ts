@@ -1,8 +1,8 @@
 /**
  * `GET /feed` and `POST /ssp/applied` (D61).
  *
- * By callback, because an SSP says what it has applied for every batch of the log, and no fiber stands between the log
- * and the connections that follow it.
+ * By callback, because an SSP acknowledges every batch of the log, and no fiber stands between the log and the
+ * connections that follow it.
  */
 import { Effect, Runtime } from "effect"
 import { isCount, isMapping, isText } from "../../core/typeGuards.ts"
@@ -36,17 +36,17 @@ const wordIn = (line: string): typeof Wire.SspApplied.Type | undefined => {
   }
 }
 
-/** A few numbers and a name. */
+/** Limit of an acknowledgement's body: a few numbers and a name. */
 const maxBodyBytes = 4096
 
 type Applied = typeof Wire.SspApplied.Type
 
-/** The routes of the feed. A caller follows, and speaks, for its own SSP alone. */
+/** The routes of the feed. A caller follows and acknowledges for its own SSP alone. */
 export const make = Effect.gen(function* () {
   const feeds = yield* Feeds
   const { turnedAway } = yield* Audit
   const runFork = Runtime.runFork(yield* Effect.runtime<never>())
-  /** Why the caller may not speak for this SSP. */
+  /** Refusal of a caller that may not act as this SSP; undefined: it may. */
   const forbidden = ({ asked: { address = unknownAddress }, caller: { name, onlySsp } }: Call, ssp: string) => {
     if (onlySsp === undefined || onlySsp === ssp) return undefined
     runFork(turnedAway({ object: `SSP ${ssp}`, secret: name, address, outcome: "FORBIDDEN" }))
@@ -67,7 +67,7 @@ export const make = Effect.gen(function* () {
   }
   /** Takes over what an SSP says that it has applied; why not, where it may not say so. */
   const said = (call: Call, { registration, seq, ssp_id: ssp }: Applied) =>
-    // Another scheduler may lead since the request was let in.
+    // Another scheduler may lead since the guard was passed.
     call.away() ??
     forbidden(call, ssp) ??
     (feeds.applied({ ssp, registration, seq }) ? undefined : Errors.notRegistered(ssp))

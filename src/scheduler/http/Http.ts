@@ -1,7 +1,7 @@
 /**
- * The routes of the scheduler's endpoints, each a line or two: everything they decide lies elsewhere.
+ * The routes of the scheduler's endpoints, a line or two each: decisions are made elsewhere.
  *
- * Kept uninterruptible where the pool is asked: a client that hangs up must not leave a registration half made.
+ * Routes that ask the pool are uninterruptible: a client that hangs up must not leave a registration half made.
  */
 import { Effect, Either } from "effect"
 import type { Reply, SspRegistration } from "../../core/cluster/messages.ts"
@@ -125,7 +125,7 @@ const heartbeatRefusal = (reply: Reply, ssp: string) => {
   }
 }
 
-/** Answer to a registration: with extensions where the SSP has named any (D77). */
+/** Answer to an SSP's registration; extensions only for an SSP that has named any (D77). */
 const registeredAs = (
   by: SspRegistration,
   { registration, snapshotSeq }: Reply & { readonly kind: "registered" },
@@ -175,7 +175,7 @@ const ssp = Effect.gen(function* () {
           }
           const reply = yield* pool.ask((ref) => ({ tag: "Register", ref, registration }))
           if (reply.kind !== "registered") return yield* Effect.fail(joinRefusal(reply))
-          // Its records are jobs from now on, though it may be gone when the first one comes.
+          // The tables hold jobs from now on, even if the SSP is gone when the first job comes.
           for (const table of job_tables ?? []) jobs.learn(table)
           return registeredAs(registration, reply, pool.identity, config)
         })
@@ -308,8 +308,8 @@ const guards = Effect.gen(function* () {
 const own = /^\/(?:livez|metrics|progress)(?:\?|$)/
 
 /**
- * A scheduler that does not lead any more, or may not, answers 503 `NOT_LEADER`: what it knows may be old. Looked at
- * before the request is carried out, and again before it is answered: another may have taken over meanwhile.
+ * 503 `NOT_LEADER` of a scheduler that has lost the lead, or may have: its state may be old. Checked before the request
+ * is carried out and before it is answered, because another scheduler may take over meanwhile.
  */
 const silence = Effect.map(
   Leadership,
@@ -318,7 +318,7 @@ const silence = Effect.map(
       mayAnswer() || own.test(path) ? undefined : Errors.notLeader
 )
 
-/** The front of the scheduler, and the same for whatever server serves its Api. */
+/** The front of the scheduler, and the same for any server that serves its Api. */
 export const layer = Front.layer(
   Effect.gen(function* () {
     const { browserOrigins, corsOrigins, maxBodyBytes } = yield* SchedulerConfig

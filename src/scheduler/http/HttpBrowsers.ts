@@ -24,7 +24,7 @@ export const layerBrowsers = Layer.scoped(
   )
 )
 
-/** Whether the view is there, and lives on. */
+/** Refreshes a view's last activity; answers whether the view exists. */
 const touch = ({ ask }: Pool["Type"], id: string) =>
   Effect.gen(function* () {
     const view = viewKey(id)

@@ -1,7 +1,7 @@
 /**
  * `POST /ingest` of the scheduler: from body to answer, by callback.
  *
- * As on the SSP no Effect inside: a fiber per request costs more than everything that is done here.
+ * No Effect inside, as on the SSP: a fiber per request costs more than everything done here.
  */
 import { Effect, Either } from "effect"
 import * as Change from "../../core/record/change.ts"

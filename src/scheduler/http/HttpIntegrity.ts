@@ -2,7 +2,7 @@
  * `GET /integrity` of the scheduler (D41, extension): roots of the replica's tables, or a node of one table's tree, at
  * their position.
  *
- * The same answer as an SSP's, so that a compare of two nodes asks both the same.
+ * The answer of an SSP has the same form, so that nodes can be compared.
  */
 import { Effect } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"

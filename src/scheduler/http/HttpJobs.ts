@@ -1,9 +1,9 @@
 /**
- * Jobs for operators of a cluster: listed and looked at on an SSP that runs their table, retried and cancelled where
- * their records are written.
+ * Jobs of a cluster for operators: list and read by an SSP that runs the table, retry and cancel by the writer of its
+ * records.
  *
- * The SSP checks the caller's secret each time, also before the scheduler writes by itself: an open scheduler must not
- * let every caller cancel.
+ * The SSP checks the caller's secret each time, also before the scheduler writes: an open scheduler must not let every
+ * caller cancel.
  */
 import { Effect, HashMap, Stream } from "effect"
 import * as State from "../../core/cluster/state.ts"
@@ -24,12 +24,12 @@ const words = {
   Cancelled: ["cancel", "cancelled: it is over"]
 } as const
 
-/** Whether any SSP that is known, or the configuration, has jobs there. */
+/** Whether a known SSP or the configuration runs jobs of this table. */
 const isTable = (state: State.State, configured: ReadonlySet<string>, table: string): boolean =>
   configured.has(table) ||
   [...HashMap.values(state.members)].some(({ jobTables }) => jobTables === undefined || jobTables.includes(table))
 
-/** The SSP to ask: the owner of the job, else one that names its table, else any; the first that is ready. */
+/** The ready SSP to ask: the owner of the job, else one that names its table, else any. */
 const whom = (state: State.State, table: string, id: string | undefined): State.SspMember | undefined => {
   const ready = State.ready(state)
   const holder = id === undefined ? undefined : State.at(state, State.job(state, id)?.home)
@@ -54,7 +54,7 @@ interface Shown {
   readonly result?: unknown
 }
 
-/** An SSP's answer about jobs, with the results that were reported here: another SSP may have done the job. */
+/** An SSP's answer about jobs, completed with results reported here: another SSP may have run the job. */
 const withResults = (answer: Given, resultOf: (id: string) => unknown) => {
   if (answer.status !== 200 || !("flow" in answer)) return Effect.succeed(answer)
   const shown = (job: Shown): Shown => {
@@ -81,7 +81,7 @@ export const make = Effect.gen(function* () {
   const jobs = yield* Jobs
   const pass = yield* toSsp
   const { jobTables } = yield* SchedulerConfig
-  /** `otherwise`: where no SSP has jobs in this table. */
+  /** `otherwise`: failure if no SSP runs jobs of this table. */
   const asked = <E>(call: Call, table: string, id: string | undefined, path: string, otherwise: E, as?: "GET") =>
     Effect.gen(function* () {
       const state = pool.state()
@@ -127,7 +127,7 @@ export const make = Effect.gen(function* () {
         if (jobs.amend === undefined) return yield* askedOf(call, ref, pathOf(ref, `/${words[event][0]}`))
         const seen = yield* askedOf(call, ref, pathOf(ref), "GET")
         if (seen.status !== 200) return seen
-        // Only that it may be seen matters: the rest of the answer is let go.
+        // The answer proves that the caller may see the job; its body is discarded.
         if ("flow" in seen) yield* Effect.ignore(Stream.runDrain(seen.flow))
         return yield* write(ref, event, jobs.amend)
       })

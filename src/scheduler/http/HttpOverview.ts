@@ -1,6 +1,5 @@
 /**
- * What the overview of a scheduler is made of besides the pool: its identity, what it has used, how long its answers
- * took.
+ * Parts of the scheduler's overview beside the pool: identity, process figures, latencies.
  */
 import { Effect } from "effect"
 import { warningsOf } from "../../node/database/schemaWatch.ts"

@@ -1,10 +1,8 @@
 /**
- * Requests that an SSP answers, asked at the scheduler: forwarded to the SSP that has the view, and the answer handed
- * back as it comes.
+ * Passes requests on to the SSP that has the view, and the answer back as it comes.
  *
- * So that a reader of a cluster needs one address. The SSP checks the caller's secret; the scheduler only knows the
- * way. A scheduler with a secret of its own has checked that, which is not for SSPs to hear: it sends the one they
- * know.
+ * So a client of a cluster needs one address. The SSP checks the caller's secret. A scheduler with a secret of its own
+ * has checked that one, which must not reach SSPs, and sends the secret that they know.
  */
 import { Effect, Stream } from "effect"
 import * as Bytes from "../../core/bytes.ts"
@@ -22,10 +20,10 @@ import * as Errors from "../HttpErrors.ts"
 import { Pool } from "../pool/Pool.ts"
 import * as ViewOwner from "../pool/viewOwner.ts"
 
-/** Dots alone would be a step of a path where the id is asked for at an SSP. */
+/** An id that a URL would take for a step of the path, so it cannot be passed on. */
 export const isStep = (id: string): boolean => /^\.{1,2}$/.test(id)
 
-/** The last event of a stream, which may follow an event that was cut in two. */
+/** Last event of a stream; the blank line ends an event that was cut in two. */
 const lastOf = (reason: EndReason): Uint8Array =>
   Bytes.joined([new TextEncoder().encode("\n\n"), bytesOf(endOf(reason))])
 
@@ -44,8 +42,8 @@ const queryOf = ({ errors, format }: Asked, sees: Sees): string => {
 }
 
 /**
- * An event stream ends when its SSP is gone, so that the client asks again, and with the reason that `over` answers;
- * anything else that breaks off must not look whole.
+ * Body of the answer. An event stream whose SSP is gone ends with the reason from `over`, so that the client asks
+ * again; any other body that breaks off must not look complete.
  */
 const bodyOf = ({ body, contentType }: PassedAnswer, over: Effect.Effect<EndReason>) => {
   if (!contentType.startsWith("text/event-stream")) return body
@@ -64,7 +62,7 @@ const methods = { GET: "GET", HEAD: "HEAD", POST: "POST" } as const
 
 const isMethod = (method: string): method is keyof typeof methods => Object.hasOwn(methods, method)
 
-/** Hands a request on to an SSP. */
+/** Passes a request on to an SSP. */
 export const toSsp = Effect.map(
   Effect.all([SspClient, Serving, SchedulerConfig, Pool, Browsers]),
   ([client, { stopping }, config, pool, { tokens }]) =>
@@ -76,7 +74,7 @@ export const toSsp = Effect.map(
         const authorization = isChecked ? secret && bearerOf(secret) : own
         const stopped = Effect.as(stopping, "shutdown" as const)
         const over = grant === undefined ? stopped : Effect.race(stopped, tokens.lapse(grant))
-        // Interruptible, or its time-out could not end it within a handler that is not.
+        // Interruptible, because the handler around it is not and the time-out must be able to end it.
         return Effect.interruptible(
           client.pass(ssp.ssp, ssp.url, {
             method: as ?? (isMethod(method) ? method : "GET"),
@@ -87,7 +85,7 @@ export const toSsp = Effect.map(
           })
         ).pipe(
           Effect.filterOrFail(
-            // The caller has shown a secret that this scheduler takes.
+            // A 401 is no answer for a caller whose secret this scheduler has accepted.
             ({ status }) => !isChecked || status !== 401,
             () => new SspUnreachable({ message: `SSP ${State.secretFault(ssp.ssp)}`, refused: false })
           ),
@@ -105,7 +103,7 @@ export const toSsp = Effect.map(
       })
 )
 
-/** Hands a request about a view on to the SSP that has it; `pathOf` is given the id as a piece of a path. */
+/** Passes a request about a view on to the SSP that has it; `pathOf` gets the id percent-encoded. */
 export const toOwner = Effect.map(
   Effect.all([Pool, toSsp]),
   ([pool, pass]) =>

@@ -1,6 +1,5 @@
 /**
- * `POST /proxy/query`: what the replica's executor answers, as a response that names the position it was read at (D20,
- * D28).
+ * `POST /proxy/query`: the query's answer as a response with the position it was read at (D20, D28).
  */
 import { Effect } from "effect"
 import { overloaded } from "../../node/http/answers.ts"

@@ -1,8 +1,8 @@
 /**
- * `GET /view/:view_id` and its stream: a result is read from the SSP that has the view, once for all clients that ask
- * at once; a stream is over the views that clients share.
+ * `GET /view/:view_id` and its stream. A result is read once at the SSP that has the view, for all clients that ask at
+ * the same time; a stream uses the shared views.
  *
- * Whatever is refused, odd or long is asked of the SSP by a request of its own.
+ * Refused, unusual or long reads are passed on to the SSP one by one.
  */
 import { Effect, FiberSet } from "effect"
 import * as State from "../../core/cluster/state.ts"
@@ -24,7 +24,7 @@ import { type Ask, SharedReads } from "./sharedReads.ts"
 
 type Format = (typeof formats)[number]
 
-/** That of the view's registration. */
+/** Format of the view's registration. */
 const formatOf = (state: State.State, id: string): StreamFormat => {
   const key = viewKey(id)
   const body = key === undefined ? undefined : State.view(state, key)?.spec.body
@@ -37,7 +37,7 @@ type ViewCall<Asked> = Omit<Call, "json" | "text"> & {
   readonly urlParams: Asked & { readonly errors?: "kinds" | undefined }
 }
 
-/** The routes of a view: what clients share is tried first, and all else is asked of the SSP that has the view. */
+/** The routes of a view: shared reads and streams first, everything else is passed on to the SSP that has the view. */
 export const make = Effect.gen(function* () {
   const { viewSecrets } = yield* SchedulerConfig
   const { state } = yield* Pool
@@ -48,7 +48,10 @@ export const make = Effect.gen(function* () {
   const pass = yield* HttpPass.toOwner
   const streams = yield* SingleStreams.make
   const reads = new SharedReads()
-  /** The SSP is not asked who the caller is, so a secret is needed here too where the scheduler asks for none. */
+  /**
+   * Whether a read may be shared. The SSP does not check the caller then, so a secret is needed here even at a
+   * scheduler that asks for none.
+   */
   const isShared = ({ asked, path, urlParams }: ViewCall<object>): boolean =>
     asked.method === "GET" &&
     urlParams.errors === undefined &&

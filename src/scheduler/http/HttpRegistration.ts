@@ -1,4 +1,4 @@
-/** `POST /view/register`: where it says again what is known no SSP is asked, and nothing is written. */
+/** `POST /view/register`: a registration that changes nothing is answered here, without an SSP and without a write. */
 import { Effect } from "effect"
 import { plain } from "../../node/http/answers.ts"
 import * as Repeated from "../../node/http/repeatedRegistrations.ts"
@@ -22,7 +22,7 @@ export const make = Effect.gen(function* () {
     attempt: Repeated.attempt({
       nowMs: () => clock.unsafeCurrentTimeMillis(),
       known: (said, reply) => {
-        // Another scheduler may lead since the request was let in.
+        // Another scheduler may lead since the guard was passed.
         const known = mayAnswer() ? Views.known(pool.state(), said, aheadMs(clock)) : undefined
         if (known !== undefined) reply.send(placed(said.id, known))
         return known !== undefined

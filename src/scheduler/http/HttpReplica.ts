@@ -1,7 +1,7 @@
 /**
- * `GET /replica`: the replica of this scheduler as a file, for the other schedulers of its log.
+ * `GET /replica`: this scheduler's replica as a file, for the other schedulers of its log.
  *
- * What it is a state of, and what it hashes to, stands before the first byte. It stands still until the answer is over.
+ * Position and hash come before the first byte. The state is frozen until the answer is sent.
  */
 import { Effect } from "effect"
 import { overloaded } from "../../node/http/answers.ts"

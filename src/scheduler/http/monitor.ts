@@ -1,6 +1,5 @@
 /**
- * What the scheduler tells about itself: `/metrics`, `/info`, `/health`, `/progress`, from the pool's state at that
- * moment.
+ * Bodies of `/metrics`, `/info`, `/health` and `/progress`, from the pool's current state.
  *
  * Pure and from memory alone, so that looking at a scheduler in trouble costs it nothing.
  */
@@ -17,13 +16,13 @@ import type { Info } from "../../protocol/wire.ts"
 export const members = (state: State.State): ReadonlyArray<State.SspMember> =>
   [...HashMap.values(state.members)].sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
 
-/** Views that have an owner, or wait for one. */
+/** Number of views that have an owner, or wait for one. */
 export const viewCount = (state: State.State): number =>
   HashMap.reduce(state.views, 0, (count, view) => (view.gone ? count : count + 1))
 
 const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000))
 
-/** Views of the last heartbeat are whole and not negative by contract; figures that are none count as 0. */
+/** A figure of a heartbeat; a missing or infinite one counts as 0. */
 export const figure = (value: number | undefined): number => (value !== undefined && Number.isFinite(value) ? value : 0)
 
 export const metrics = (state: State.State, now: number, startedAt: number): typeof SchedulerMetrics.Type => ({
@@ -55,11 +54,11 @@ export const info = (state: State.State, schedulerId: string): typeof Info.Type 
   }))
 ]
 
-/** Positions a scheduler lacks that tells of itself; the leader is the furthest by its own word. */
+/** Events that this scheduler's replica lacks: behind the member of the log that has applied most. */
 const waitingOf = ({ members }: LogStatus, applied: number): number =>
   Math.max(0, members.reduce((most, member) => Math.max(most, member.applied), 0) - applied)
 
-/** The schedulers of the log; undefined where it is one scheduler's alone. */
+/** The schedulers of the log; undefined if the log belongs to one scheduler. */
 export const logProgress = (status: LogStatus | undefined): (typeof Progress.Type)["log"] =>
   status && {
     role: status.role,

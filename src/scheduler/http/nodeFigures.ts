@@ -1,8 +1,8 @@
 /**
- * The figures of this scheduler at this moment: what its parts count, and what the pool's state says (D34).
+ * Current figures of this scheduler for its metrics, from its parts and the pool's state (D34).
  *
  * From memory but for the disk's free space and the replica's position, so that looking at a scheduler in trouble costs
- * it nothing. SSPs are labels: there are a few, and those that are gone are gone here too.
+ * it nothing. SSPs are labels: there are few, and an SSP that is gone has no figures.
  */
 import { Effect, HashMap, HashSet, Layer, Option } from "effect"
 import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
@@ -31,7 +31,7 @@ import * as Monitor from "./monitor.ts"
 
 const { schedulerSsps, schedulerStatus } = declared
 
-/** Figures of a heartbeat are as the SSP gave them: percent of a core, megabytes. */
+/** Figures of a heartbeat are in the SSP's units: percent of a core, megabytes. */
 const bytesOf = (megabytes: number): number => megabytes * 1_048_576
 
 const ofMembers = (state: State.State, now: number): Core.Readings => {

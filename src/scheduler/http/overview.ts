@@ -1,7 +1,7 @@
 /**
- * `GET /overview` and `GET /views` of the scheduler: the cluster as the pool has it at this moment.
+ * `GET /overview` and `GET /views` of the scheduler: the cluster in the pool's current state.
  *
- * Pure and from memory alone, like `monitor.ts`; counts only grow and rates are the caller's business.
+ * Pure and from memory alone, like `monitor.ts`; counters only grow, and readers derive rates.
  */
 import { Effect, HashMap, HashSet } from "effect"
 import * as DeliveryQueue from "../../core/cluster/deliveryQueue.ts"
@@ -107,13 +107,13 @@ export const overview = (
   job_tables: [...jobTables].sort()
 })
 
-/** The registration's body as it came; it was checked by the schema then, and is read again with care. */
+/** Body of the registration. The schema has checked it, but its type is lost. */
 const bodyOf = ({ spec: { body } }: State.View): { readonly [field: string]: unknown } =>
   typeof body === "object" && body !== null ? { ...body } : {}
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
 
-/** A view as listings show it; the pool's times are `aheadMs` ahead of the time of day. */
+/** A view as listings show it. `aheadMs`: how far the pool's steady time is ahead of the time of day. */
 const assigned =
   (state: State.State, aheadMs: number) =>
   (view: State.View): typeof AssignedView.Type => {
@@ -176,7 +176,7 @@ export const views = (
   }
 }
 
-/** The views that have cost most, as their SSPs say; of an SSP that does not answer none is there. */
+/** The views with the highest cost, as their SSPs report; those of an SSP that does not answer are missing. */
 export const costliest = (
   state: State.State,
   aheadMs: number,
@@ -194,7 +194,7 @@ export const costliest = (
         Effect.map(client.costliest(member, limit, search), (answer) =>
           (answer?.views ?? []).flatMap(({ id, total_cost }) => {
             const view = State.view(state, viewKey(id) ?? "")
-            // A view that has moved may still be there.
+            // A view that has moved may still be listed by its former SSP.
             const isThere = view !== undefined && !view.gone && State.at(state, view.home)?.ssp === member.ssp
             return isThere ? [{ ...assigned(state, aheadMs)(view), total_cost }] : []
           })

@@ -1,6 +1,6 @@
 /**
- * Results asked for at once, read at their SSP once: of one view and format one read is under way, and all that come
- * meanwhile wait for the next, which begins behind them, so that each sees what was written before it asked.
+ * Shares reads of results: one read for each view and format is under way at its SSP. Requests that come meanwhile
+ * share the next read, so that each sees the writes before it.
  */
 import type { Reply } from "../../ports/Front.ts"
 import type { Flow, Heard } from "../../ports/SspClient.ts"
@@ -18,12 +18,12 @@ export type Ask = (
 
 interface Waiting {
   readonly reply: Pick<Reply, "send" | "whenGone">
-  /** Has it answered in another way. */
+  /** Has the request passed on to the SSP by itself. */
   readonly pass: () => void
   readonly ifNoneMatch: string | undefined
 }
 
-/** A longer result is handed on as it comes. */
+/** A longer result is not shared. */
 const maxBytes = 1024 * 1024
 
 const kept = ["cache-control", "etag"] as const
@@ -31,7 +31,10 @@ const kept = ["cache-control", "etag"] as const
 const keptOf = (headers: Parameters<Heard["head"]>[1]): { readonly [name: string]: string } =>
   Object.fromEntries(kept.flatMap((name) => (typeof headers[name] === "string" ? [[name, headers[name]]] : [])))
 
-/** An answer of an SSP on its way to clients: whole, or left to another way. */
+/**
+ * One read at an SSP, and the clients that share its answer; an answer that cannot be shared is left to {@link
+ * Waiting.pass}.
+ */
 class Read implements Heard {
   private readonly waiting = new Set<Waiting>()
   private flow: Flow | undefined
@@ -57,7 +60,10 @@ class Read implements Heard {
     else if (!ask(this.ifNoneMatch, this, this.began, this.leave)) this.leave()
   }
 
-  /** Only what all have can be named: else those that have it are told by the tag of what comes. */
+  /**
+   * The tag that all waiting clients have; undefined if they differ: a client that has the result is then answered 304
+   * here.
+   */
   private get ifNoneMatch(): string | undefined {
     const [first, ...others] = this.waiting
     return others.every(({ ifNoneMatch }) => ifNoneMatch === first?.ifNoneMatch) ? first?.ifNoneMatch : undefined
@@ -67,12 +73,12 @@ class Read implements Heard {
     this.status = status
     this.headers = keptOf(headers)
     const isShort = Number(headers["content-length"] ?? 0) <= maxBytes
-    // Without a tag rows are left out, of which each reader is told what it may see.
+    // A result without a tag leaves rows out, and each caller may see different errors of it.
     const isForAll = status === 200 && isShort && this.headers["etag"] !== undefined
     if (status !== 304 && !isForAll) this.leave()
   }
 
-  /** The bytes are parts of a buffer that is used again. */
+  /** Copied: the buffer is used again. */
   readonly data = (bytes: Uint8Array): void => {
     this.pieces.push(bytes.slice())
     this.size += bytes.length
@@ -95,7 +101,7 @@ class Read implements Heard {
 
   private readonly leave = (): void => this.settle(({ pass }) => pass())
 
-  /** Once. */
+  /** Answers all waiting clients, once. */
   private settle(answer: (waiting: Waiting) => void): void {
     if (this.isOver) return
     this.isOver = true
@@ -109,10 +115,10 @@ class Read implements Heard {
 }
 
 export class SharedReads {
-  /** By the name of the result: the read in flight, and the next one if there is one. */
+  /** By name of the result: the read under way, and the next one if clients wait for it. */
   private readonly reads = new Map<string, { next: { readonly read: Read; readonly ask: Ask } | undefined }>()
 
-  /** Joins a read of a result, or sends one. `what`: name of the result and its form. */
+  /** Joins the next read of a result, or sends one. `what`: name of the result and its form. */
   read(what: string, ask: Ask, waiting: Waiting): void {
     const under = this.reads.get(what)
     if (under === undefined) {

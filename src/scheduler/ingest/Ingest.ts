@@ -33,7 +33,7 @@ import { JobFeed } from "./JobFeed.ts"
 import { Waiters } from "./Waiters.ts"
 
 interface Ingested {
-  /** Position of the last change in the log; of a dropped one, where the log stood. */
+  /** Position of the last change in the log; if none was logged, the log's position then. */
   readonly seq: number
   /** Ready SSPs that have applied it (D7). */
   readonly delivered: number
@@ -41,13 +41,10 @@ interface Ingested {
 
 export type Refusal = Errors.Overloaded | Errors.NotLeader | Errors.ReplicaFailed
 
-/**
- * Whether a change may still be made, given what its record is when it is its turn; it counts nothing and is dropped
- * when not.
- */
+/** Whether a change may still be made, given its record when its turn comes; if not, the change is dropped. */
 type Holds = (change: Change, known: Version.Known | undefined) => boolean
 
-/** How a caller's changes are taken. */
+/** How a caller's changes are treated. */
 interface Taking {
   readonly holds?: Holds | undefined
   /** The caller needs the changes durable only, and does not wait for SSPs. */
@@ -61,29 +58,29 @@ type Moved = (records: ReadonlyArray<ReplicaRecord>, through: number) => void
 /** One caller's changes. `done` is called exactly once. */
 interface Work extends Taking {
   readonly arrived: ReadonlyArray<Event.Arrived>
-  /** Which declarations have typed those that name no types. */
+  /** Number of the schema by which untyped changes were typed. */
   readonly typedBy: number
-  /** Definitions of the database from here on, if the one change holds them. */
+  /** New definitions of the database, if the one change holds them. */
   readonly defines?: string | undefined
-  /** The trace its changes belong to. */
+  /** Trace of the changes. */
   readonly trace?: string | undefined
   readonly done: (outcome: Either.Either<Ingested, Refusal>) => void
 }
 
-/** A batch that is logged and not yet applied to the replica: no other is logged before it is. */
+/** A batch that is logged and not yet applied to the replica; the next batch is logged only after it. */
 interface Owed {
   readonly records: ReadonlyArray<ReplicaRecord>
   readonly lines: ReadonlyArray<string>
   readonly traces: ReadonlyArray<string | undefined> | undefined
   readonly through: number
-  /** The database's definitions from here on, where the line logs definitions. */
+  /** New definitions of the database, if the line logs them. */
   readonly defines: string | undefined
 }
 
-/** Changes taken into one flush. */
+/** Most changes in one flush. */
 const maxBatch = 2000
 const retryMs = 1000
-/** Records that are written together. */
+/** Records worth a write of the replica beside a flush. */
 const worthWriting = 64
 
 export class Ingest extends Context.Tag("scheduler/ingest/Ingest")<
@@ -91,9 +88,9 @@ export class Ingest extends Context.Tag("scheduler/ingest/Ingest")<
   {
     /** Offers changes; `done` is called exactly once, now or later. */
     readonly offer: (arrived: ReadonlyArray<Event.Arrived>, done: Work["done"], trace?: string) => void
-    /** Answers at once when the change is durable, or (by default) when the ready SSPs have it too. */
+    /** Returns when the changes are durable, or (by default) when the ready SSPs have applied them too. */
     readonly ingest: (arrived: ReadonlyArray<Event.Arrived>, taking?: Taking) => Effect.Effect<Ingested, Refusal>
-    /** Logs what the database defines (a text of `core/surreal/definitionsRecord`), unless the log says it already. */
+    /** Logs definitions (a text of `core/surreal/definitionsRecord`), unless the log holds them already. */
     readonly define: (text: string) => Effect.Effect<void, Refusal>
     /** Called with the changes just applied to the replica, before any other is. */
     readonly watch: (listener: Moved) => void
@@ -126,7 +123,7 @@ interface PipelineDependencies {
   readonly run: <A>(effect: Effect.Effect<A>, done: (value: A) => void) => void
 }
 
-/** The change may be sent again. */
+/** Failures after which the client may send the change again. */
 const busy: ReadonlySet<WalFailed["reason"]> = new Set(["overloaded", "closed", "unreachable"])
 
 const notLeading = new Errors.NotLeader({ message: "another scheduler leads this cluster now, or may" })
@@ -141,11 +138,11 @@ const refusalOf = (error: WalFailed | ReplicaError): Refusal => {
 }
 
 /**
- * Callers whose answer is still owed. When this scheduler may not answer any more each is told so at once, whatever
- * becomes of its changes: an append whose answer is lost is settled without them.
+ * Callers that wait for their answer. When this scheduler loses the right to answer, each is refused at once, whatever
+ * becomes of its changes.
  *
- * By place in an array, and no `Set`: each table that V8's sets outgrow keeps its entries and leads to the next one, so
- * with one that has grown old every answered request would live until a full collection.
+ * An array with a free list, and no `Set`: V8 grows a set by a new table and lets the old one point to it, so an old
+ * table would keep every answered request alive until a full collection.
  */
 class Owing {
   private refusals: Array<(() => void) | undefined> = []
@@ -171,7 +168,7 @@ class Owing {
   }
 }
 
-/** A change that is to be made, and what its record is afterwards. */
+/** A change to be logged, and its record afterwards. */
 interface Made extends Event.Arrived {
   readonly record: ReplicaRecord
   readonly trace: string | undefined
@@ -187,7 +184,7 @@ interface Plan {
   readonly counts: ReadonlyArray<number>
 }
 
-/** `floor`: versions up to it may have been given out for records that are forgotten (D4). */
+/** `floor`: versions up to it may have been given to records that are lost (D4). */
 const plan = (
   batch: ReadonlyArray<Work>,
   current: ReadonlyMap<string, ReplicaRecord>,
@@ -223,9 +220,9 @@ const plan = (
 class Pipeline {
   private readonly group: GroupCommit<Work>
   private owed: Owed | undefined
-  /** Records the replica has taken since it was told to catch up. */
+  /** Records that the replica has taken since it last wrote. */
   private unwritten = 0
-  /** Read once, at the first batch: what sets it is done by then. */
+  /** Read at the first batch; the clone has set it by then. */
   private floor: number | undefined
 
   constructor(private readonly parts: PipelineDependencies) {
@@ -249,7 +246,7 @@ class Pipeline {
     return this.group.waiting
   }
 
-  /** Whether nothing is being logged or waits for it. */
+  /** Whether no change is being logged or waits. */
   get idle(): boolean {
     return this.group.idle
   }
@@ -264,13 +261,13 @@ class Pipeline {
     })
   }
 
-  /** Tries again to apply logged changes to the replica, though no change waits. */
+  /** Retries to apply logged changes to the replica, even if no change waits. */
   private readonly retry = (): void => {
     if (this.owed !== undefined) this.group.wake()
   }
 
-  // A generator written inside would be one of its own for each batch, and V8 keeps what such a one closes over until a
-  // full collection: every request.
+  // `fnUntraced` once per class: V8 keeps what a generator function made for each batch closes over, every request,
+  // until a full collection.
   private readonly commit = Effect.fnUntraced(
     function* (this: Pipeline, taken: ReadonlyArray<Work>) {
       if (this.owed !== undefined) yield* this.settle(this.owed)
@@ -289,7 +286,7 @@ class Pipeline {
     Effect.tapError((error) => Effect.logError(error.message))
   )
 
-  /** Types changes anew that were typed by older definitions: SSPs get them behind the new ones. */
+  /** Types changes again that were typed by older definitions, since SSPs get them behind the new ones. */
   private retyped(batch: ReadonlyArray<Work>): ReadonlyArray<Work> {
     const { count, schema } = this.parts.declared
     const typedBy = count()
@@ -310,8 +307,7 @@ class Pipeline {
   }
 
   /**
-   * Definitions go into the log alone: every batch behind them is typed by them. `done` is told when they are in the
-   * replica.
+   * Logs definitions alone: every batch behind them is typed by them. `done` is called when they are in the replica.
    */
   define(text: string, done: (outcome: Either.Either<void, Refusal>) => void): void {
     const { declared, run } = this.parts
@@ -350,12 +346,12 @@ class Pipeline {
     })
   })
 
-  /** The replica writes while the log is flushed, when there is enough to write: no change waits for that then. */
+  /** Lets the replica write while the log is flushed, if there is enough to write: no change waits for that time. */
   private catchUpMeanwhile(): void {
     const { replica, run, turn } = this.parts
     if (this.unwritten < worthWriting) return
     this.unwritten = 0
-    // The log begins its flush in the turn that comes next.
+    // The log begins its flush in the next turn.
     turn.next(() =>
       turn.next(() =>
         run(
@@ -374,7 +370,7 @@ class Pipeline {
     Effect.map(this.parts.replica.current([lostId]), (found) => found.get(lostId.text)?.version ?? 0)
   )
 
-  /** Applies logged changes; while that fails nothing else is taken (D26). */
+  /** Applies logged changes; until that succeeds no further change is logged (D26). */
   private settle(owed: Owed): Effect.Effect<void, ReplicaError> {
     const { jobs, pool, replica } = this.parts
     this.owed = owed
@@ -410,7 +406,7 @@ const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
   return [...ids.values()]
 }
 
-/** The size of a record before its change is on disk here, so only deletes are known not to grow. */
+/** Refuses all but deletes while the heap is full: the size of a record before its change is on disk here. */
 const outOfMemory = (heap: HeapShape, arrived: ReadonlyArray<Event.Arrived>): Errors.Overloaded | undefined => {
   const memory = heap.memory()
   return memory.isFull && arrived.some(({ change: { op } }) => op !== "DELETE")
@@ -459,7 +455,7 @@ const make: Effect.Effect<
     run
   })
   pool.watch(() => waiters.look())
-  // The server has answered or cut every request by now; what a cut one left behind still goes to its end.
+  // All requests are answered or cut by now; the changes of a cut one are still logged.
   yield* Effect.addFinalizer(() =>
     Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 })
   )

@@ -1,6 +1,6 @@
 /**
- * Jobs as they pass through ingest (D35): each pending one gets its SSP before its change is logged, what is over is no
- * longer tracked.
+ * Jobs in ingested changes (D35): each pending job is assigned to an SSP before its change is logged, and an ended job
+ * is no longer tracked.
  *
  * A change that names no SSP would be run by every SSP that has the table, so a job that waits for an SSP names the
  * empty id.
@@ -22,37 +22,35 @@ import { SchedulerConfig } from "../Config.ts"
 import { Declared } from "../pool/Declared.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
-/** Jobs whose content is remembered, so that its delivery again does not run them again. */
+/** Jobs whose digests are remembered, so that a repeated delivery does not run them again. */
 const maxRemembered = 100_000
 const maxDigests = 16
 
-/** A change to be logged, and what its record is before it. */
+/** A change to be logged, and its record before it. */
 interface Changing {
   readonly change: Change
   readonly was: Known | undefined
 }
 
 interface Assigned {
-  /** The SSP that the change's event names; undefined: it is no pending job. */
+  /** SSP that the change's event names; undefined: the change is no pending job. */
   readonly to: (change: Change) => string | undefined
-  /** The changes were not logged after all. */
+  /** Undoes the assignments of changes that were not logged. */
   readonly undo: Effect.Effect<void>
 }
 
 export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
   JobFeed,
   {
-    /** Every table that is or was known to hold jobs. */
+    /** Every table that holds or has held jobs. */
     readonly tables: () => ReadonlySet<string>
-    /** Jobs of this table have been dispatched. */
+    /** Notes that a table holds jobs. */
     readonly learn: (table: string) => void
-    /**
-     * Whether this change only delivers a job again that has been taken up: its job must not be put back to pending.
-     */
+    /** Whether this change only delivers a claimed job again, which must not become pending. */
     readonly hasRun: (change: Change, was: Known | undefined) => boolean
-    /** `from`: where the first one will stand in the log. */
+    /** Assigns jobs. `from`: log position of the first change. */
     readonly assign: (changes: ReadonlyArray<Changing>, from: number) => Effect.Effect<Assigned>
-    /** Called with the records that the replica has just taken over. */
+    /** Called with the records that the replica has just applied. */
     readonly moved: (records: ReadonlyArray<ReplicaRecord>) => Effect.Effect<void>
   }
 >() {
@@ -70,11 +68,11 @@ export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
     )
 }
 
-/** Digests of the last jobs at each time they were taken up since their creation. */
+/** Digests of the latest jobs, one for each claim since their creation. */
 class Taken {
   private readonly digests = new Recent<string, ReadonlySet<string>>(maxRemembered)
 
-  /** Of a job that a runner or an operator put back, what it was before is remembered too. */
+  /** Keeps earlier digests of a job that a runner or an operator made pending again. */
   remember({ doc, id }: Change, isCreated: boolean): void {
     const known = isCreated ? [] : [...(this.digests.get(id.text) ?? [])]
     this.digests.set(id.text, new Set([...known, Rows.digest(doc)].slice(-maxDigests)))
@@ -89,7 +87,7 @@ class Taken {
   }
 }
 
-/** As far back as the log goes: a delivery is repeated soon or not at all. */
+/** Reads the digests from the kept part of the log: a delivery is repeated soon or not at all. */
 const recall = (wal: WalShape, schema: Schema, taken: Taken): Effect.Effect<void, WalFailed> =>
   Effect.flatMap(wal.keptAfter, (kept) =>
     Stream.runForEach(wal.read(kept), ({ json }) =>
@@ -108,7 +106,7 @@ const none: Assigned = { to: () => undefined, undo: Effect.void }
 const sspOfJob = (state: State.State, id: string): string =>
   State.job(state, id)?.told === true ? (State.assigneeOf(state, id) ?? "") : ""
 
-/** A job is another job once its record was none, or was over. */
+/** Command for a pending job. It is a new job if its record did not exist or was over. */
 const arrival = ({ id }: Change, was: Known | undefined, at: number): Command & { readonly tag: "JobArrived" } => {
   const status = was?.doc?.["status"]
   return {
@@ -129,8 +127,8 @@ const end = (pool: PoolShape, ids: ReadonlyArray<string>): Effect.Effect<void> =
   )
 
 /**
- * Tracks the jobs that were tracked before, and no others of these. A job whose id another had taken is handed over,
- * since no change tells it.
+ * Restores the tracking of these jobs. A job whose id another job had taken is handed over by a call, since no change
+ * tells its SSP.
  */
 const restore = (pool: PoolShape, before: ReadonlyMap<string, State.Job | undefined>): Effect.Effect<void> =>
   Effect.forEach(
@@ -145,7 +143,7 @@ const restore = (pool: PoolShape, before: ReadonlyMap<string, State.Job | undefi
     { discard: true }
   )
 
-/** `taken`: digests of jobs that were taken up; undefined with a database, which itself says what a job is. */
+/** `taken`: digests of claimed jobs; undefined beside a database, whose records are decisive. */
 const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | undefined): typeof JobFeed.Service => {
   const known = new Set(configured)
   for (const { table } of HashMap.values(pool.state().jobs)) known.add(table)

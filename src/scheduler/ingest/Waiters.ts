@@ -1,6 +1,6 @@
 /**
- * Answers of `/ingest` that wait for SSPs: held until every ready one that keeps up has applied the change, or its time
- * is over (D26).
+ * Answers of `/ingest` that wait for SSPs: sent when every ready SSP that keeps up has applied the change, or at a
+ * deadline (D26).
  *
  * An SSP that misses the deadline is marked `late`; answers do not wait for it until it has caught up. Positions only
  * grow, so the oldest waits first, and a look at the oldest tells whether any answer can go.
@@ -54,7 +54,7 @@ export class Waiters {
     this.from = 0
   }
 
-  /** One timer, for the oldest. */
+  /** One timer, for the oldest answer. */
   private arm(): void {
     const first = this.waiting[this.from]
     if (this.armed || first === undefined) return
@@ -65,7 +65,7 @@ export class Waiters {
     })
   }
 
-  /** SSPs that the expired answers wait for are late from now on; the decision releases the answers. */
+  /** Marks the SSPs that expired answers wait for as late; that decision releases the answers. */
   private expire(): void {
     const due = this.now() - this.waitMs
     let last: Waiter | undefined

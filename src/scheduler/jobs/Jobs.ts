@@ -1,9 +1,8 @@
 /**
- * What is asked of the scheduler about jobs: dispatch and result (D36), and the search for jobs without an assignment
- * (D39).
+ * Jobs at the scheduler: dispatch and result (D36), and the search for jobs without an assignment (D39).
  *
- * Without a database the scheduler is the only one that writes job records, from what runners report; each write is an
- * ordinary change that holds only while the record is as it was read, and leads only where a status may lead.
+ * Without a database the scheduler alone writes job records, from the reports of runners; each write is an ordinary
+ * change that holds only while the record is as it was read, and only for an allowed change of status.
  */
 import { Clock, Context, Effect, HashMap, Layer } from "effect"
 import type { Command } from "../../core/cluster/messages.ts"
@@ -35,9 +34,9 @@ import { Pool, type PoolShape } from "../pool/Pool.ts"
 type Dispatch = typeof JobDispatch.Type
 type Result = typeof JobResult.Type
 
-/** A record that others change all the time is read anew this often. */
+/** Limit of attempts to write a record that others keep changing. */
 const tries = 8
-/** Job records looked at in one step. */
+/** Job records read in one step. */
 const step = 1000
 
 export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
@@ -48,13 +47,11 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
       dispatch: Dispatch
     ) => Effect.Effect<string, ReturnType<typeof noSsp> | ReturnType<typeof invalidRequest> | Refusal>
     readonly result: (result: Result) => Effect.Effect<void, Refusal>
-    /** As {@link result}, of a caller known to be `ssp_id`: counts where that SSP, or no SSP, has the job. */
+    /** {@link result} of a caller known to be `ssp_id`: counts if that SSP, or none, has the job. */
     readonly resultOfOne: (result: Result) => Effect.Effect<void, Refusal>
-    /** The kept part of the backend's answer to a job that was reported done lately, by the job's id as text. */
+    /** Stored part of the backend's answer to a job lately reported as done, by the text of the job's id. */
     readonly resultOf: (id: string) => JobAnswer | undefined
-    /**
-     * Retries or cancels where job records are written here; undefined where a database has them, and the SSPs write.
-     */
+    /** Retries or cancels a job; undefined beside a database, where the SSPs write. */
     readonly amend: ((id: RecordId, event: "Retried" | "Cancelled") => Effect.Effect<Amended, Refusal>) | undefined
   }
 >() {
@@ -75,7 +72,7 @@ export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
         upstream,
         writes: !upstream.present
       }
-      // Before anything is taken: what ended while its end could not be noted.
+      // Before the first call: ends the tracking of jobs that ended while this scheduler was down.
       if (parts.writes) yield* Effect.mapError(settleTracked(parts), startFault)
       yield* Serving.fork(look(parts))
       return {
@@ -110,8 +107,8 @@ const find = (
   Effect.mapBoth(replica.current([id]), { onSuccess: (found) => found.get(id.text), onFailure: failedReading })
 
 /**
- * Makes one change through the normal way in, if the record still has this version and `still` says so; answers
- * whether, as soon as it is durable: an SSP that reports a job has a slot waiting.
+ * Makes one change through ingest, if the record still has this version and `still` agrees; answers whether, once it is
+ * durable: an SSP that reports a job has a slot waiting.
  */
 const write = (
   { ingest, schema }: JobsDependencies,
@@ -165,8 +162,8 @@ const notAJob = (id: string, status: unknown) =>
   ])
 
 /**
- * Beside a database a job is a record there: a record that is written only here could not be claimed, and the next
- * compare would take it away.
+ * Checks that the job is a record of the database: one written only here could not be claimed, and the next compare
+ * would delete it.
  */
 const inDatabase = (
   { upstream }: JobsDependencies,
@@ -234,7 +231,7 @@ const errorsAfter = (doc: Obj, { error, errors, status }: Result, nowMs: number)
   return [...before, { ...jobError(failures(before) + 1, 0, error, nowMs) }]
 }
 
-/** Brings the record to the reported status; a job that is over stays as it is, and another of its id too. */
+/** Brings the record to the reported status, unless the job is over or its id belongs to another job. */
 const record = (
   parts: JobsDependencies,
   id: RecordId,
@@ -264,13 +261,13 @@ const record = (
     })
   })
 
-/** The SSP that has a job: at its goodbye it keeps those that it is calling until the calls have ended. */
+/** The SSP that has a job. After its deregistration it keeps the jobs that it is calling until the calls have ended. */
 const holderOf = ({ pool }: JobsDependencies, job: State.Job): string | undefined => {
   const state = pool.state()
   return HashMap.has(state.endingJobs, job.job) ? job.home?.ssp : State.at(state, job.home)?.ssp
 }
 
-/** A former owner of a job may only report `completed`; failures count only from the current owner. */
+/** Whether a report counts: from the current owner always, from a former owner only `completed`. */
 const counts = (parts: JobsDependencies, job: State.Job, { ssp_id, status }: Result): boolean =>
   status === "completed" || ssp_id === undefined || holderOf(parts, job) === ssp_id
 
@@ -278,13 +275,13 @@ const counts = (parts: JobsDependencies, job: State.Job, { ssp_id, status }: Res
 const isOfThis = (job: State.Job, { created_seq: created }: Result): boolean =>
   created === undefined || job.created === undefined || created === job.created
 
-/** One SSP cannot decide the jobs of another, however well it says they ended. */
+/** One SSP cannot decide the jobs of another, not even with `completed`. */
 const countsOfOne: typeof counts = (parts, job, { ssp_id }) => {
   const holder = holderOf(parts, job)
   return holder === undefined || holder === ssp_id
 }
 
-/** On disk before the report is answered, and before the job is over: a question about it is answered from there. */
+/** Stores the result before the report is answered and the job is over: later questions are answered from the store. */
 const keep = ({ pool }: JobsDependencies, job: string, answer: JobAnswer | undefined): Effect.Effect<void> =>
   answer === undefined && pool.resultOf(job) === undefined
     ? Effect.void
@@ -303,8 +300,8 @@ const result = (parts: JobsDependencies, given: Result, isHeard: typeof counts):
   })
 
 /**
- * Retries or cancels a job at an operator's request, as an ordinary change: a retried job is pending and is assigned as
- * any other.
+ * Retries or cancels a job for an operator, as an ordinary change: a retried job is pending and is assigned as any
+ * other.
  */
 const amend = (
   parts: JobsDependencies,
@@ -356,10 +353,7 @@ const settleTracked = (parts: JobsDependencies): Effect.Effect<void, ReplicaErro
     for (let i = 0; i < tracked.length; i += step) yield* settle(parts, tracked.slice(i, i + step))
   })
 
-/**
- * Assigns the jobs of a table that are open and have no SSP: from before they were jobs of ours, or before a database
- * was cloned.
- */
+/** Assigns open jobs of a table that have no SSP: the table's jobs were not known before, or a database was cloned. */
 const adopt = (parts: JobsDependencies, table: string): Effect.Effect<void, ReplicaError> =>
   Effect.gen(function* () {
     const { pool, replica } = parts
@@ -375,15 +369,15 @@ const adopt = (parts: JobsDependencies, table: string): Effect.Effect<void, Repl
           pool.tell({ tag: "JobArrived", job, table, ref: undefined, stands: true } satisfies Command),
         { discard: true }
       )
-      // A job that has ended between the reading and the telling is let go again: nothing moves the replica meanwhile,
-      // and later ends are noted.
+      // Ends the tracking of jobs that ended since they were read: no command moves the replica meanwhile, and later
+      // ends are noticed.
       yield* pool.alone(Effect.as(settle(parts, fresh), undefined))
       if (records.length < step) return
       after = records.at(-1)!.id.key
     }
   })
 
-/** Looks into every job table once it is known and the replica is whole. */
+/** Adopts the jobs of every job table once it is known and the replica is complete. */
 const look = (parts: JobsDependencies): Effect.Effect<never> => {
   const seen = new Set<string>()
   return Effect.forever(

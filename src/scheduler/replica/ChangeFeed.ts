@@ -1,10 +1,10 @@
 /**
- * What a scheduler makes of the change table of its database (D44): each read goes through its own ingest, as one step
- * of the log, and rows are deleted only when the log has it.
+ * Applies the change table of the scheduler's database (D44): each read goes through ingest as one step of the log, and
+ * rows are deleted only when the log has it.
  *
- * A record that has moved here between the look at it and its turn is left out and read again. Where nothing differs
- * nothing is logged. A registration that was deleted in the database takes its view away when it is still missing a
- * moment later: a client may have registered it again.
+ * A record that has changed here between its read and its turn is left out and read again. Equal records are not
+ * logged. A registration deleted in the database removes its view if it is still missing a moment later: a client may
+ * have registered it again.
  */
 import { Context, Duration, Effect, HashMap, Layer } from "effect"
 import { stepBytes } from "../../core/record/memory.ts"
@@ -57,7 +57,7 @@ const apply =
       return again
     })
 
-/** Ids of the records of these tables in the replica; undefined where they are more than `most`. */
+/** Ids of these tables' records in the replica; undefined if there are more than `most`. */
 const heldIn =
   (replica: Replica["Type"]) =>
   (tables: ReadonlySet<string>, most: number): Effect.Effect<ReadonlyArray<RecordId> | undefined, ReplicaError> =>
@@ -70,7 +70,7 @@ const heldIn =
       return held
     })
 
-/** Unregisters those of these registrations that the database does not have, now and a moment later. */
+/** Unregisters those views whose registration the database lacks now and a moment later. */
 const withdraw = (
   upstream: Upstream["Type"],
   pool: PoolShape,
@@ -99,11 +99,11 @@ const withdraw = (
 export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
   ChangeFeed,
   {
-    /** Which tables are defined AS SELECT, and how. */
+    /** Sets the tables that are defined AS SELECT, with their queries. */
     readonly derive: (tables: ReadonlyArray<TableDefinition>) => Effect.Effect<void>
-    /** Reads these tables now and logs what differs; undefined where there is no database. */
+    /** Reads these tables and logs differences; undefined without a database. */
     readonly refresh: DerivedTables["refresh"] | undefined
-    /** Undefined where there is no database. */
+    /** Undefined without a database. */
     readonly figures: () => ReaderFigures | undefined
   }
 >() {
@@ -135,7 +135,7 @@ export class ChangeFeed extends Context.Tag("scheduler/replica/ChangeFeed")<
           refresh,
           call: carryOut(pool, maxBodyBytes),
           apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(named))),
-          // Until the replica is whole its clone reads everything anyway; rows wait.
+          // Until the replica is complete its clone reads everything anyway, so rows wait.
           open: () => holds() && pool.state().phase !== "Cloning",
           room: () => stepBytes(heap.measured()),
           compare: (asked) => (asked === "everything" ? Effect.asVoid(now) : withdraw(upstream, pool, asked)),

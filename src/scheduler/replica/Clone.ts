@@ -1,9 +1,9 @@
 /**
- * The clone of the database beside the node: begun at the start, reported on the way, and the pool told when the
- * replica is whole (D25).
+ * Clones the database beside the node: starts the clone, reports its progress, and tells the pool when the replica is
+ * complete (D25).
  *
- * What it decides lies in `Cloning.ts`. Where the replica was whole already the node serves; what the database has
- * declared meanwhile is read anew here only where no record of the log says it.
+ * The work is done in `Cloning.ts`. A node whose replica is complete serves at once; it reads the database's
+ * declarations again only if the log holds no definitions.
  */
 import { Context, Effect, Layer } from "effect"
 import { Serving } from "../../ports/Front.ts"
@@ -18,7 +18,7 @@ import { type Progress as Cloned, clone, declare, declareAll } from "./Cloning.t
 export class Clone extends Context.Tag("scheduler/replica/Clone")<
   Clone,
   {
-    /** How far it is; undefined before the first step and without a database. */
+    /** Progress of the clone; undefined before its first step and without a database. */
     readonly progress: () => Cloned | undefined
   }
 >() {
@@ -50,7 +50,7 @@ export class Clone extends Context.Tag("scheduler/replica/Clone")<
           yield* Effect.logInfo(`the database is cloned: ${compared} records compared, ${written} written or removed`)
           yield* pool.tell({ tag: "Cloned" })
         })
-        // Where the log carries definitions, those changed meanwhile go through the log, too.
+        // If the log holds definitions, later ones come through the log too.
         const again = Effect.suspend(() =>
           text() === undefined ? Effect.zipRight(declare({ upstream, replica }), reload) : Effect.void
         )

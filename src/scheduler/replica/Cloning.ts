@@ -1,12 +1,11 @@
 /**
- * How the replica comes to hold what the database holds, where there is none yet or only a part of one (D25).
+ * Fills the replica from the database, if it is empty or incomplete (D25).
  *
- * Tables in stretches of keys, each compared with the replica, which is empty the first time. What differs goes
- * straight into the replica: no SSP has any of it yet, so no event announces it and the log stays as it is. The
- * walk is repeated until it finds nothing, for what the database wrote meanwhile was refused here (D20). A database
- * that cannot be reached is tried again for ever, at the key where the walk stood; versions that were lost restart
- * above the highest that a client may have seen (D4). A replica that is whole is compared while the node serves, in
- * `Reconcile.ts`.
+ * Reads tables in stretches of keys and compares each with the replica. Differences go straight into the replica: no
+ * SSP has these records yet, so no event announces them and the log does not move. The walk is repeated until it finds
+ * no difference, because changes posted meanwhile were refused (D20). A database that cannot be reached is retried for
+ * ever, from the key where the walk stopped; lost versions restart above the highest that a client may have seen (D4).
+ * A complete replica is compared while the node serves, in `Reconcile.ts`.
  */
 import { Effect } from "effect"
 import * as Event from "../../core/record/event.ts"
@@ -37,7 +36,7 @@ export interface Progress {
   readonly written: number
 }
 
-/** A failure on the way of a change, whatever type the shell gives it. */
+/** A failure of any type, by its message. */
 interface Trouble {
   readonly message: string
 }
@@ -45,12 +44,12 @@ interface Trouble {
 interface CloneOptions {
   readonly upstream: UpstreamShape
   readonly replica: ReplicaShape
-  /** `bootstrap_chunk_size` */
+  /** Setting `bootstrap_chunk_size`. */
   readonly chunkSize: number
   readonly onProgress?: (progress: Progress) => void
 }
 
-/** Walks at most: as long as the last one found something, but not for ever under heavy writes. */
+/** Most walks; fewer if one finds no difference. */
 const maxWalks = 4
 const failing = { baseMs: 500, capMs: 30_000 }
 
@@ -60,7 +59,7 @@ const hopeless = (error: Trouble): error is ReplicaError =>
   "reason" in error &&
   (error.reason === "damaged" || error.reason === "newer")
 
-/** Again until it succeeds, with full jitter; only a replica that cannot be used ends it. */
+/** Retries with full jitter until success; fails only if the replica is unusable. */
 export const patiently = (what: string) =>
   Backoff.patiently(failing, (error: Trouble, before): Effect.Effect<void, ReplicaError> => {
     if (hopeless(error)) return Effect.fail(error)
@@ -74,14 +73,14 @@ const inReplica = patiently("reading or writing the replica")
 
 type Difference = Compare.Difference
 
-/** Whether they differ beyond what a record loses on its way as an event. */
+/** Whether two records differ in more than what JSON loses on the way to SSPs. */
 export const reallyDiffers = ({ found, known }: Difference): boolean =>
   known === undefined ||
   found === undefined ||
   (found.version !== undefined && found.version > known.version) ||
   !identical(JsonTypes.asSent(known.doc), JsonTypes.asSent(found.doc))
 
-/** The event that a difference becomes; the change is what a reader of the event decodes. */
+/** A difference as an event for the log, with the change that a reader of the event decodes. */
 export const repairOf = (difference: Difference): Event.Arrived => {
   const { doc, id, op, version } = Compare.changeOf(difference)
   const { json, types } = JsonTypes.split(doc)
@@ -94,7 +93,7 @@ export const repairOf = (difference: Difference): Event.Arrived => {
   return Event.fromRaw(raw, op, () => types)
 }
 
-/** Records of the replica behind a key, up to another, by id text. */
+/** Records of the replica in a stretch of keys, by id text. */
 export const between = (
   replica: ReplicaShape,
   table: string,
@@ -102,7 +101,8 @@ export const between = (
 ): Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError> =>
   Effect.gen(function* () {
     const found = new Map<string, ReplicaRecord>()
-    // As many as the database has there, which are few where they are large; behind its last one may be many.
+    // About as many as the database has in the stretch: few if they are large. Behind the table's last key there may be
+    // many.
     const size = last === undefined ? Math.max(100, length + 1) : length + 1
     for (let from = after; ; ) {
       const records = yield* replica.records(table, from, size)
@@ -141,7 +141,7 @@ export const declareAll = ({
   })
 
 class Walk {
-  /** The highest version that clients may have seen of records that are lost. */
+  /** Highest version that clients may have seen of lost records. */
   private lost = 0
   private compared = 0
   private written = 0
@@ -168,7 +168,7 @@ class Walk {
     })
   }
 
-  /** Where records have been lost with their versions, new ones go on above what clients may have seen. */
+  /** If records were lost with their versions, new ones continue above the versions that clients may have seen. */
   private readonly rememberLost: Effect.Effect<void, ReplicaError> = Effect.suspend(() => {
     const { replica, upstream } = this.parts
     return Effect.gen(this, function* () {
@@ -209,7 +209,7 @@ class Walk {
       const { found, table } = stretch
       const known = yield* between(replica, table, stretch)
       const missing = found.filter(({ id }) => !known.has(id.text)).map(({ id }) => id)
-      // Keys that the database sorts otherwise are known all the same.
+      // Keys that the database sorts in another order are looked up by id.
       const others = known.size === 0 ? new Map<string, ReplicaRecord>() : yield* replica.current(missing)
       const alive = (id: RecordId): Compare.Known | undefined => {
         const record = known.get(id.text) ?? others.get(id.text)
@@ -224,7 +224,7 @@ class Walk {
     })
   }
 
-  /** No SSP has any record yet: straight into the replica, at the position where it stands. */
+  /** Writes straight into the replica, at its current position: no SSP has any record yet. */
   private write(differences: ReadonlyArray<Difference>): Effect.Effect<void, ReplicaError> {
     if (differences.length === 0) return Effect.void
     const { replica } = this.parts
@@ -241,9 +241,6 @@ class Walk {
   }
 }
 
-/**
- * Done when the replica is what the database was at the end of a walk that found nothing; fails only with a replica
- * that cannot be used.
- */
+/** Returns when a walk has found no difference; fails only if the replica is unusable. */
 export const clone = (parts: CloneOptions): Effect.Effect<Cloned, ReplicaError> =>
   Effect.suspend(() => new Walk(parts).run())

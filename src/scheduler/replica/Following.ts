@@ -1,9 +1,8 @@
 /**
- * The scheduler's right to follow the database (D44): held where there is a change table, and what the table is worth
- * at this start.
+ * The scheduler's lease on the change table (D44), and how much of the table can be relied on at this start.
  *
- * Without a change table no lease is taken: posted changes need none. Asked for beside serving, so that a
- * scheduler that stands by still takes changes posted to it.
+ * Without a change table no lease is taken: posted changes need none. The lease is asked for while the node serves, so
+ * that a scheduler without it still takes posted changes.
  */
 import { Context, Deferred, Duration, Effect, Layer } from "effect"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
@@ -16,26 +15,26 @@ import { SchedulerConfig } from "../Config.ts"
 import { Pool } from "../pool/Pool.ts"
 import { patiently } from "./Cloning.ts"
 
-/** Between two questions whether there is a change table by now. */
+/** Pause between two checks whether there is a change table. */
 const absentMs = 1_000
-/**
- * The position under which rows are deleted while the replica is not known to equal the database: no log reaches it, so
- * that the next start compares.
- */
+/** Position noted while the replica may differ from the database: no log reaches it, so the next start compares. */
 const unknown = Number.MAX_SAFE_INTEGER
 
-/** `none`: there is no change table. `whole`: it has held all that was written since this replica last took rows. */
+/**
+ * `none`: there is no change table. `compare`: it may lack rows. `whole`: it holds every write since this replica last
+ * took rows.
+ */
 type Worth = "none" | "compare" | "whole"
 
 interface Shape {
-  /** What the change table was worth when this node first could ask; where there was one, its lease is held by then. */
+  /** The table's worth when this node could first ask; if there is a table, the lease is held by then. */
   readonly worth: Effect.Effect<Worth>
   /** Whether rows may be taken now. */
   readonly holds: () => boolean
   readonly take: Take
-  /** Says that the replica has the records of these tables, for the next start. */
+  /** Notes for the next start that the replica has the records of these tables. */
   readonly note: ReaderLease["note"]
-  /** The replica equals the database but for what waits in the change table: the next start may rely on that. */
+  /** Notes that the replica equals the database but for rows in the change table; the next start relies on that. */
   readonly complete: Effect.Effect<void, UpstreamError>
 }
 

@@ -1,8 +1,7 @@
 /**
- * The hashes of the replica in the database (D41): in a cluster the scheduler alone writes `_svc_integrity`.
+ * Writes the replica's hashes into the database (D41): in a cluster the scheduler alone writes `_svc_integrity`.
  *
- * Only where there is a database, and only while the replica is whole: hashes of half a clone would name differences
- * that are none.
+ * Only beside a database, and only while the replica is complete: hashes of half a clone would name false differences.
  */
 import { Effect, Layer } from "effect"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
@@ -30,7 +29,7 @@ export const layer: Layer.Layer<never, never, Upstream | SchedulerConfig | Pool 
             : Effect.map(replica.names, (names) => names.filter((name) => !isOwn(name)))
         ),
         stamp: (table) => records.stamp(table),
-        // The stamp first: what changes in between is written at a later turn.
+        // The stamp is read first: a change in between is written in a later round.
         root: (table) =>
           Effect.suspend(() => {
             const stamp = records.stamp(table)

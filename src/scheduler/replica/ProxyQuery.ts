@@ -47,20 +47,20 @@ export interface Query {
 
 export interface Answer {
   readonly seq: number
-  /** JSON text in UTF-8, in pieces: one statement's value, or an array of several's. */
+  /** JSON text in UTF-8, in pieces: one statement's value, or an array of several values. */
   readonly body: ReadonlyArray<Uint8Array>
   readonly length: number
   readonly contentType: string
 }
 
-/** 400 `INVALID_QUERY`: it does not parse, or is none of the statements allowed. */
+/** 400 `INVALID_QUERY`: the query does not parse, or has a statement that is not allowed. */
 class QueryRefused extends Data.TaggedError("QueryRefused")<{
   readonly message: string
   readonly line: number
   readonly column: number
 }> {}
 
-/** 500 `QUERY_FAILED`: it failed while it ran. */
+/** 500 `QUERY_FAILED`: the query failed while it ran. */
 class QueryFailed extends Data.TaggedError("QueryFailed")<{ readonly message: string }> {}
 
 export type QueryError = QueryRefused | QueryFailed | QueryBusy | ReplicaError
@@ -94,7 +94,7 @@ export class ProxyQuery extends Context.Tag("scheduler/replica/ProxyQuery")<
   }
 >() {
   /**
-   * `limits` are the settings `SVC_QUERY_ROWS`, `SVC_QUERY_STEPS`, `SVC_QUERY_ROW_STEPS`, `SVC_QUERY_BYTES` and
+   * `limits`: settings `SVC_QUERY_ROWS`, `SVC_QUERY_STEPS`, `SVC_QUERY_ROW_STEPS`, `SVC_QUERY_BYTES` and
    * `SVC_QUERY_BYTES_TOTAL`.
    */
   static readonly layer = (limits: TotalLimits): Layer.Layer<ProxyQuery, never, Replica | Turn> =>

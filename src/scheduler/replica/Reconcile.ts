@@ -1,11 +1,10 @@
 /**
- * What keeps the replica equal to the database while the scheduler serves: a compare at the start and every
+ * Keeps the replica equal to the database while the scheduler serves: a compare at the start and every
  * `SVC_RECONCILE_INTERVAL_SECS` (D25, D20).
  *
- * An event that never came shows here, and so does what happened while the scheduler was down. What differs goes the
- * way of any change: logged with a new position, told to every SSP, and only if its record is still what it was when
- * the difference was seen. Behind a clone the first compare comes soon: what changed during its last walk was refused
- * at the door.
+ * The compare finds lost events and writes made while the scheduler was down. A difference becomes an ordinary change:
+ * logged with a new position, sent to every SSP, and only if its record is unchanged since the difference was seen.
+ * After a clone the first compare comes soon: changes posted during its last walk were refused.
  */
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
@@ -37,7 +36,7 @@ import { between, patiently, reallyDiffers, repairOf } from "./Cloning.ts"
 import { Following } from "./Following.ts"
 
 const soonSecs = 30
-/** Pauses after failures of the first compare begin with this and double. */
+/** First pause after a failure of the first compare; later pauses double. */
 const retryMs = 500
 
 type Alive = Compare.Known
@@ -53,13 +52,13 @@ export const alive = ({ doc, id, version }: ReplicaRecord): Alive | undefined =>
 
 const shortOfMemory = (message: string): Overloaded => new Overloaded({ message, retryAfterSecs: 5 })
 
-/** How many records are repaired as one step at most, and what is waited for before a step of so many. */
+/** Most records repaired as one step, and the wait before a step of `count` records. */
 interface Steps {
   readonly most: number
   readonly begin: (count: number) => Effect.Effect<void>
 }
 
-/** The replica as a side of the compare. */
+/** The replica as one side of the compare. */
 export const sideOf = (
   replica: ReplicaShape,
   chunkSize: number,
@@ -90,7 +89,7 @@ export const sideOf = (
   return {
     chunkSize,
     room: roomToCompare(heap, shortOfMemory),
-    // Types stay those of the last clone (D28): SSPs have been told those.
+    // Types stay those of the last clone (D28), which SSPs know.
     declare: () => {},
     names: replica.names,
     between: (table, stretch) =>
@@ -105,12 +104,12 @@ export const sideOf = (
   }
 }
 
-/** Between two looks whether the SSPs have taken what the steps before have brought them, and how many looks. */
+/** Pause between two looks whether SSPs have taken the steps before, and most looks. */
 const lacking = { lookMs: 50, looks: 200 }
 
 /**
- * Steps of no more than an SSP may lack before it bootstraps again, each begun when every SSP has room for it. An SSP
- * that takes nothing for long is not waited for.
+ * Steps no larger than the backlog at which an SSP must bootstrap again, each begun when every SSP has room for it. An
+ * SSP that takes nothing for long is not waited for.
  */
 const stepsOf = (pool: Pool["Type"], maxBuffer: number): Steps => {
   const isLacking = (count: number): boolean => {
@@ -130,7 +129,7 @@ const stepsOf = (pool: Pool["Type"], maxBuffer: number): Steps => {
   }
 }
 
-/** Between two looks whether a clone is at its end. */
+/** Pause between two looks whether a clone has ended. */
 const cloningMs = 100
 
 const clonedBy = (pool: Pool["Type"]) =>
@@ -141,11 +140,11 @@ const clonedBy = (pool: Pool["Type"]) =>
 type Failure = UpstreamError | ReplicaError | Refusal
 
 interface Shape {
-  /** One compare of everything, now; one at a time. */
+  /** Compares everything once; one compare at a time. */
   readonly now: Effect.Effect<Compared, Failure>
-  /** One compare of these tables, those that are gone among them. */
+  /** Compares these tables once, also deleted ones. */
   readonly tables: (names: ReadonlySet<string>) => Effect.Effect<Compared, Failure>
-  /** Reads these tables now and logs what differs; for those that raise no events. */
+  /** Reads these tables and logs differences, for tables that raise no events. */
   readonly refresh: (names: ReadonlySet<string>) => Effect.Effect<void, Failure>
 }
 
@@ -159,7 +158,7 @@ const nothing: Shape = {
 
 type ReplicaSide = ReturnType<typeof sideOf>
 
-/** Makes the replica what these tables are, but for records that have moved since they were read. */
+/** Brings the replica to the state of these tables, except records that have changed since they were read. */
 const refreshing =
   (
     comparing: LiveCompare<Alive, ReplicaRecord, ReplicaError, Refusal | ReplicaError>,
@@ -235,8 +234,8 @@ const layerOf = (
       )
       const wasCloning = pool.state().phase === "Cloning"
       const complete = Effect.orDie(patiently("writing to the lease on the database")(following.complete))
-      // A replica that was there before the start may lack what happened while the scheduler was down; so may one whose
-      // clone began before the rows of the change table were this scheduler's to delete.
+      // A replica from before the start may lack writes made while the scheduler was down; so may one whose clone began
+      // before this scheduler had the lease on the change table.
       const first = Effect.flatMap(following.worth, (worth) => {
         if (worth === "none") return wasCloning ? Effect.void : atStart
         const equal =

@@ -1,11 +1,10 @@
 /**
- * The Merkle trees of the replica's tables (D41), brought up to date when they are asked for and at no other time.
+ * Merkle trees of the replica's tables (D41), brought up to date only when they are asked for.
  *
- * A change only notes the id of its record, and only where its table was asked for before, so that ingest pays
- * nothing for hashes. What is stale is hashed in small steps with the event loop's turn in between; the little that
- * came meanwhile is hashed while nothing is applied, so that hashes and position belong together. State: per table that
- * was asked for, its tree (`core/integrity/tableTree`). A heap that has no room for reading a table anew refuses it
- * (D43).
+ * A change only notes the id of its record, and only if its table was asked for before, so that ingest pays nothing for
+ * hashes. Stale records are hashed in small steps with turns of the event loop between; the last few are hashed while
+ * no change is applied, so that hashes belong to a position. State: a tree (`core/integrity/tableTree`) for each table
+ * that was asked for. A heap without room for reading a table refuses it (D43).
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import {
@@ -28,12 +27,12 @@ import { Overloaded } from "../errors.ts"
 import { Ingest } from "../ingest/Ingest.ts"
 import { Pool, type PoolShape } from "../pool/Pool.ts"
 
-/** Between two turns of the event loop where a table is read for the first time: records read, and buckets put. */
+/** Records read, and buckets put, between two turns of the event loop when a table is first read. */
 const readPerStep = 128
 const bucketsPerStep = 256
 /**
- * Most moved records that may be left to hash while no change is applied, and the number of rounds that work off more
- * before.
+ * Most changed records that may be hashed while no change is applied, and the number of rounds that reduce a larger
+ * number first.
  */
 const maxLeft = 32
 const maxRounds = 5
@@ -41,20 +40,20 @@ const maxRounds = 5
 /** Why a table has no hashes now. */
 export type TreeError = ReplicaError | Overloaded
 
-/** Which records have moved behind a position, from the time a follower began. */
+/** The records that have changed behind a position, since a follower began. */
 export interface Moves {
-  /** The position when it began: what moved before is not known. */
+  /** Position where the follower began; earlier changes are unknown. */
   readonly from: number
   readonly movedAfter: (id: string, seq: number) => boolean
-  /** Ids that moved behind a position; undefined: too many to say. */
+  /** Ids that changed behind a position; undefined: too many to list. */
   readonly after: (seq: number) => ReadonlyArray<string> | undefined
 }
 
 export interface RecordTreesShape {
-  /** Roots of all tables that hold records, at one position. */
+  /** Roots of all tables with records, at one position. */
   readonly roots: Effect.Effect<typeof Wire.Tables.Type, TreeError>
   readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type, TreeError>
-  /** A number that is another one after every change of a table, from when it was first asked for. */
+  /** A number that changes with every change of a table, since it was first asked for. */
   readonly stamp: (table: string) => number
   readonly follow: Effect.Effect<Moves, never, Scope.Scope>
 }
@@ -65,7 +64,7 @@ class Followed implements Moves {
   constructor(readonly from: number) {}
 
   note(records: ReadonlyArray<ReplicaRecord>, through: number): void {
-    // A record that no longer fits into `moved` counts as moved anyway.
+    // Once `moved` is full, every record counts as changed.
     if (this.moved.size < maxChanged) for (const { id } of records) this.moved.set(id.text, through)
   }
 
@@ -82,10 +81,10 @@ class Followed implements Moves {
 
 const turn = Effect.sleep(0)
 
-/** Of a record that is not deleted. */
+/** Leaf of a record that is not deleted. */
 const leafFor = ({ doc, id }: ReplicaRecord): Leaf => ({ id: id.text, hash: leafOf(id.text, contentOf(doc!)) })
 
-/** The tree of a table of the replica, which is read bucket by bucket. */
+/** The tree of one table of the replica, which is read bucket by bucket. */
 class ReplicaTree extends TableTree {
   constructor(
     stamp: number,
@@ -108,7 +107,7 @@ class ReplicaTree extends TableTree {
     })
   )
 
-  /** A reading that fails or is cut off leaves the mark where it was. */
+  /** A bucket whose reading fails or is interrupted stays marked. */
   private leaves(bucket: number): Effect.Effect<ReadonlyArray<Leaf>, ReplicaError> {
     return Effect.map(
       Effect.onError(this.replica.bucket(this.table, bucket), () => Effect.sync(() => this.hashes.mark(bucket))),
@@ -116,7 +115,10 @@ class ReplicaTree extends TableTree {
     )
   }
 
-  /** Hashes everything in one walk; what moves meanwhile is noted as ever and read again. Cut off, it begins anew. */
+  /**
+   * Hashes the whole table in one walk; records that change meanwhile are noted and read again. After an interrupt it
+   * begins anew.
+   */
   private readonly readAll: Effect.Effect<void, TreeError> = Effect.suspend(() =>
     Effect.gen(this, function* () {
       const leaves = new Map<number, Array<Leaf>>()
@@ -141,7 +143,7 @@ class ReplicaTree extends TableTree {
         this.hashes.put(bucket, there)
         if (++put % bucketsPerStep === 0) yield* turn
       }
-      // A replica may still have to sort its records into buckets: now, and not while nothing else is applied.
+      // A replica may first have to sort its records into buckets: done here, and not while changes wait.
       yield* this.replica.bucket(this.table, 0)
       this.isRead = true
     })
@@ -163,7 +165,7 @@ class Trees implements RecordTreesShape {
     this.trees = new TableTrees((table, stamp) => new ReplicaTree(stamp, replica, heap, table))
   }
 
-  /** Called by the ingest for records that have moved. */
+  /** Called by ingest for changed records. */
   readonly moved = (records: ReadonlyArray<ReplicaRecord>, through: number): void => {
     for (const follower of this.followers) follower.note(records, through)
     for (const { id } of records) this.trees.moved(id)
@@ -198,7 +200,7 @@ class Trees implements RecordTreesShape {
 
   readonly node: RecordTreesShape["node"] = (table, level, index) =>
     Effect.gen(this, function* () {
-      // A caller must not fill the memory with trees of tables that are not there.
+      // Checked, because trees of tables that do not exist would fill the memory.
       const exists = (yield* this.replica.names).includes(table)
       return yield* this.settled(exists ? [table] : [], (seq) =>
         Effect.gen(this, function* () {
@@ -220,8 +222,8 @@ class Trees implements RecordTreesShape {
     })
 
   /**
-   * Looks at the trees of these tables as of a position: most is worked off while changes flow, the rest while none is
-   * applied.
+   * Calls `look` for the trees of these tables at one position: most stale records are hashed while changes flow, the
+   * last ones while none is applied.
    */
   private settled<A>(
     tables: ReadonlyArray<string>,

@@ -1,13 +1,11 @@
 /**
- * Whether the SSPs hold what the replica holds, asked again and again while changes flow (D41): an SSP that does not
- * bootstraps anew.
+ * Compares the SSPs with the replica again and again while changes flow (D41); an SSP that differs bootstraps anew.
  *
- * Both sides move while they are compared, so positions are never simply equal. What an SSP answers belongs to a
- * position the replica has passed; from before it is asked the records that move are noted, and what moved behind its
- * position counts for nothing. All others are as they were there, so a hash that differs in them is a difference. It is
- * found by descending where nodes differ, places that no move explains first, and counts when a second descent, a
- * moment later, finds it again. Cost: two roots per table where all is equal; under steady writes some nodes more for
- * the records that moved in between.
+ * Both sides move during the compare, so positions are never simply equal. An SSP's answer belongs to a position that
+ * the replica has passed. From before the question changed records are noted, and those that changed behind the
+ * answer's position are ignored; all others are as they were there, so a hash that differs in them is a difference. It
+ * is found by descending where nodes differ, places that no change explains first, and counts when a second descent, a
+ * moment later, finds it again. Cost: two roots per table if all is equal; under steady writes some nodes more.
  */
 import { Duration, Effect, Layer } from "effect"
 import * as State from "../../core/cluster/state.ts"
@@ -22,20 +20,17 @@ import { type Moves, RecordTrees, type RecordTreesShape, type TreeError } from "
 
 /** How long a difference must last to count. */
 const defaultMomentMs = 1_000
-/** An SSP that has not caught up with where the compare began is asked this often, and then the next time. */
+/** Retries for an SSP that is behind the position where the compare began; then it is left to the next round. */
 const catchUp = { tries: 20, pauseMs: 100 }
 /**
- * Nodes asked for in one descent, and records after which it ends: a damaged SSP is found out long before the last of
- * its records is named.
+ * Limits of one descent, in nodes asked for and records found: a damaged SSP is recognized long before its last record
+ * is named.
  */
 const maxNodes = 400
 const maxNamed = 100
-/**
- * A compare that takes long is followed by a pause this many times as long, so that hashing takes no more than its
- * share of the process.
- */
+/** The pause after a compare is this many times as long as the compare, which bounds its share of the process. */
 const pauseTimes = 19
-/** Ids that a log line names. */
+/** Most ids named in a log line. */
 const shownIds = 5
 
 interface ComparisonOptions {
@@ -44,7 +39,7 @@ interface ComparisonOptions {
   readonly momentMs: number
 }
 
-/** Records that differ, as far as they were looked for; `all`: there are no others. */
+/** Records that differ, as far as the descent went; `all`: there are no others. */
 interface Differing {
   readonly ids: ReadonlyArray<string>
   readonly all: boolean
@@ -55,7 +50,7 @@ interface Place {
   readonly index: number
 }
 
-/** The place on a level that a bucket is below. */
+/** Index of the node above a bucket on a level. */
 const above = (bucket: number, level: number): number => Math.floor(bucket / fanOut ** (bucketLevel - level))
 
 /** One descent through the tables of one SSP. */
@@ -73,7 +68,7 @@ class Descent {
     return this.asked < maxNodes && this.ids.length < maxNamed
   }
 
-  /** Roots of the tables, once the SSP has passed the position where moves began to be noted. */
+  /** Roots of the SSP's tables, once it has passed the position where noting began. */
   readonly theirRoots = Effect.suspend(() =>
     Effect.gen(this, function* () {
       for (let tries = 0; tries < catchUp.tries; tries++) {
@@ -86,7 +81,7 @@ class Descent {
     })
   )
 
-  /** False when the SSP stopped to answer. */
+  /** Descends into a table; false if the SSP stopped answering. */
   table(table: string): Effect.Effect<boolean, TreeError> {
     return Effect.gen(this, function* () {
       const places: Array<Place> = [{ level: 0, index: 0 }]
@@ -99,13 +94,13 @@ class Descent {
     })
   }
 
-  /** Where to go on below a place, the most suspicious last; undefined when the SSP does not answer. */
+  /** Child nodes that differ, the most suspicious last; undefined if the SSP does not answer. */
   private place(table: string, { index, level }: Place): Effect.Effect<ReadonlyArray<Place> | undefined, TreeError> {
     return Effect.gen(this, function* () {
       this.asked++
       const theirs = yield* this.parts.client.node(this.target, table, level, index)
       const seq = theirs?.seq ?? -1
-      // An SSP whose position has gone back was started anew meanwhile.
+      // An SSP whose position went back was started anew meanwhile.
       if (theirs === undefined || seq < this.moves.from) return undefined
       const ours = yield* this.parts.trees.node(table, level, index)
       if (theirs.hash === ours.hash) return []
@@ -139,7 +134,7 @@ const descend = (parts: ComparisonOptions, target: Target): Effect.Effect<Differ
       const ours = (yield* parts.trees.roots).tables
       const rootOf = (of: typeof ours) => new Map(of.map(({ hash, table }) => [table, hash]))
       const [here, there] = [rootOf(ours), rootOf(theirs.tables)]
-      // An SSP that holds some tables answers for these (D61).
+      // An SSP that holds only some tables answers for these (D61).
       for (const table of new Set(theirs.holds ?? [...here.keys(), ...there.keys()])) {
         if (isOwn(table) || here.get(table) === there.get(table)) continue
         if (!(yield* descent.table(table))) return undefined
@@ -148,10 +143,7 @@ const descend = (parts: ComparisonOptions, target: Target): Effect.Effect<Differ
     })
   )
 
-/**
- * The records in which an SSP differs from the replica, and still does a moment later; undefined where that cannot be
- * told now.
- */
+/** Records in which an SSP differs from the replica now and a moment later; undefined if that cannot be told now. */
 export const compare = (parts: ComparisonOptions, target: Target): Effect.Effect<Differing | undefined, TreeError> =>
   Effect.gen(function* () {
     const first = yield* descend(parts, target)
@@ -191,7 +183,7 @@ const layerOf = (
             Effect.logWarning(`${ssp} could not be compared with the replica: ${message}`)
           )
         )
-      // One after the other: they share the replica's hashes.
+      // SSPs are compared one after the other, because they share the replica's hashes.
       const all = Effect.suspend(() => Effect.forEach(State.ready(pool.state()), one, { discard: true }))
       const turn = (pause: Duration.Duration) =>
         Effect.zipRight(

@@ -1,9 +1,9 @@
 /**
- * How many queries run at once, and how much they and their answers may take together.
+ * Limits how many queries run at once, and how much memory they and their answers take together.
  *
- * Each query is bounded by itself, but many at once are not: as many run as there is room for what each may make. A
- * long answer counts until it has been sent, which may be never while its client reads nothing; so others do not wait
- * for that, they are refused.
+ * Each query is bounded by itself, but many at once are not: as many run as the limit has room for. A long answer
+ * counts until it has been sent, which may be never while its client reads nothing; so other queries do not wait for
+ * that, but are refused.
  */
 import { Data, Effect, type Scope } from "effect"
 import { isReadable, noRoomToRead } from "../../core/record/memory.ts"
@@ -16,18 +16,15 @@ export class QueryBusy extends Data.TaggedError("QueryBusy")<{
   readonly retryAfterSecs: number
 }> {}
 
-/** Each reads a state of its own, over a connection of its own. */
+/** Most running queries; each reads its own state over its own connection. */
 const atOnce = 8
 const waitingAtMost = 256
 
-/** Part of the heap that all queries together may take, where no setting says how much. */
+/** One part in so many of the heap for all queries, unless a setting says how much. */
 const heapShare = 4
 
 export interface TotalLimits extends Limits {
-  /**
-   * Most that queries take which run, and as much again for answers until they are sent, in bytes; 0 for a part of the
-   * heap.
-   */
+  /** Bytes for running queries, and as many for unsent answers; 0: a part of the heap. */
   readonly queryBytesTotal: number
 }
 
@@ -92,7 +89,7 @@ export class QueryRoom {
     })
   }
 
-  /** One piece is less than a connection holds anyway. */
+  /** A single piece is not counted: a connection buffers more than that. */
   private count({ body, length }: Pieces): Effect.Effect<void, never, Scope.Scope> {
     if (body.length <= 1) return Effect.void
     return Effect.acquireRelease(

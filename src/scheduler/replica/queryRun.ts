@@ -1,10 +1,10 @@
 /**
- * Statements over one state of the replica, answered as bytes of text: the plain answer of `/proxy/query`, or the exact
- * one.
+ * Runs statements over one state of the replica and writes the answer as bytes: the plain or the exact answer of
+ * `/proxy/query`.
  *
- * A run is a generator that pauses every few rows, so that it never holds up ingest. What reads a stretch of a table as
- * it is, as every bootstrap does, hands on the text that is stored without making values of it; everything else goes
- * through the evaluator.
+ * A run is a generator that pauses every few rows, so that it never blocks ingest. A plain read of a stretch of a
+ * table, as every bootstrap does, copies the stored text without decoding it; everything else goes through the
+ * evaluator.
  */
 import { Either } from "effect"
 import { versionField } from "../../core/record/change.ts"
@@ -37,7 +37,7 @@ interface Run {
   readonly params: { readonly [name: string]: Value }
   readonly limits: Limits
   readonly now: Datetime
-  /** Answer in the encoding that loses nothing. */
+  /** Whether the answer is in the exact encoding. */
   readonly exact: boolean
 }
 
@@ -49,14 +49,12 @@ class Failed {
 /** Rows between two pauses. */
 const pauseAfter = 128
 
-/** Characters of a text that is put together before it is kept: each kept alone takes more than it is long. */
+/** Characters gathered before they are encoded: a short chunk takes more memory than its length. */
 const chunkChars = 65_536
 
 const encoder = new TextEncoder()
 
-/**
- * The answer as it grows: bytes, which are kept beside the heap, so that no two copies of a long text are ever in it.
- */
+/** The answer so far, as bytes outside the heap, so that no two copies of a long text are in it. */
 class Output {
   private readonly chunks: Array<Uint8Array> = []
   private pieces: Array<string> = []
@@ -71,7 +69,7 @@ class Output {
     if (this.open > chunkChars) this.keep()
   }
 
-  /** All of it, in pieces. */
+  /** The whole answer, in pieces. */
   bytes(): ReadonlyArray<Uint8Array> {
     this.keep()
     return this.chunks
@@ -96,7 +94,7 @@ const tooMany = (rows: number): never => {
 
 const typed = '{"$":['
 
-/** A row as it is stored, with its id, and where it is exact with its version (D4). */
+/** A stored row as text, with its id, and in an exact answer with its version (D4). */
 const rowText = (row: ReplicaRow, exact: boolean): string => {
   const { content, id, version } = row
   if (content.startsWith(typed) || (!exact && content.includes(typed)))
@@ -136,8 +134,8 @@ const namesVersion = (field: Field): boolean =>
   field.kind === "expr" && field.expr.kind === "idiom" && isVersion(field.expr)
 
 /**
- * Whether rows carry their version (D4): those of `SELECT *`, in a plain answer where the query names it beside,
- * because an SSP that knows the specification alone takes every field for the record's.
+ * Whether rows carry their version (D4): rows of `SELECT *`; in a plain answer only if the query names the version too,
+ * because an SSP of the specification takes every field for the record's.
  */
 const carriesVersion = ({ fields, group, omit, value }: Select, exact: boolean): boolean =>
   !value &&

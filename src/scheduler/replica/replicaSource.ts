@@ -1,9 +1,9 @@
 /**
  * A state of the replica as the evaluator reads it: records by id, tables and ranges in key order, edges.
  *
- * Rows are decoded one by one as they are taken. Records that links lead to are kept for the length of a query, because
- * many rows link to few. Rows that SQLite has ruled out are handed on as an empty record, which fails the same filter,
- * so that they are counted and the evaluator can pause among them.
+ * Rows are decoded one by one. Records that links lead to are kept for the length of a query, because many rows link to
+ * few. Rows that SQLite has ruled out are passed on as an empty record, which fails the same filter, so that they are
+ * counted and the evaluator can pause among them.
  */
 import { type Budget, make, type Source } from "../../core/surql/evaluate/scope.ts"
 import type { Obj, Range, RecordId } from "../../core/surql/values/value.ts"
@@ -12,7 +12,7 @@ import { docOf, idOf } from "../../node/database/replicaRecord.ts"
 import type { ReplicaRow, ReplicaSnapshot, RowFilter } from "../../ports/Replica.ts"
 
 export interface ReplicaSource extends Source {
-  /** The version of a record that has been read, or of any other. */
+  /** Version of a record, also of one that the query has not read. */
   readonly version: (id: RecordId) => number | undefined
   /** Sets the filter and the most rows of the next reads of tables. */
   readonly narrow: (where: RowFilter, atMost: number) => void
@@ -22,21 +22,21 @@ const keptRecords = 10_000
 const keptShare = 4
 const ruledOut: Obj = {}
 
-/** Memory of a decoded record: some of its own, and so many bytes for each character that it is stored as. */
+/** Memory of a decoded record: a fixed part, and this many bytes for each stored character. */
 const recordBytes = 256
 const bytesPerCharacter = 2
 
 const bytesOf = ({ content }: ReplicaRow): number => recordBytes + bytesPerCharacter * content.length
 
-/** State of a record that has been read. */
+/** Version and memory of a record that was read. */
 interface Known {
   readonly version: number
   readonly bytes: number
 }
 
 /**
- * A record that a link leads to is paid for when it is read; those that are kept take a part of the budget's bytes.
- * `ownTables`: whether tables of ours are named among the others.
+ * Makes a source. A linked record is charged to the budget when it is read; kept records take a part of the budget's
+ * bytes. `ownTables`: whether the service's own tables are listed.
  */
 export const sourceOf = (snapshot: ReplicaSnapshot, budget: Budget, ownTables: boolean): ReplicaSource => {
   const keptBytes = budget.byteLimit / keptShare

@@ -1,6 +1,6 @@
 /**
- * A scheduler follows what its database defines (D57): it says so in its log, so that SSPs take it over at the same
- * change; new tables get their event, and what a definition has changed in records goes the way of any change.
+ * Follows the definitions of the scheduler's database (D57): logs them, so that SSPs adopt them at the same change;
+ * defines events of new tables; and repairs records that a definition has changed.
  */
 import { Effect, Layer } from "effect"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
@@ -44,7 +44,7 @@ export const layer: Layer.Layer<
         compare: reconcile.tables,
         refresh,
         note,
-        // While it clones, the clone declares what it reads.
+        // During a clone, the clone declares the tables it reads.
         open: () => pool.state().phase !== "Cloning",
         mayDefine: holds
       },

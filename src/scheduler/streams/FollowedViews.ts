@@ -1,6 +1,6 @@
 /**
- * The views that clients of this scheduler follow, wherever in the cluster they are (D50): each comes once from its
- * SSP, over few connections.
+ * Views that clients of this scheduler follow, anywhere in the cluster (D50): each comes once from its SSP, over few
+ * connections.
  */
 import { Context, Duration, Effect, FiberSet, Layer } from "effect"
 import * as State from "../../core/cluster/state.ts"
@@ -21,7 +21,7 @@ import { type SourceParts, ViewSource } from "./ViewSource.ts"
 const seekEvery = Duration.millis(100)
 const checkEvery = Duration.seconds(1)
 
-/** Most bytes of snapshots that are kept for later clients; beyond it the one kept longest is dropped. */
+/** Most bytes of snapshots kept for later clients; beyond that the oldest is dropped. */
 const mostKeptBytes = 64 * 1024 * 1024
 
 /** The connections to SSPs. */
@@ -31,7 +31,7 @@ class SspStreams {
 
   constructor(
     parts: Omit<SspStreamParts, "format" | "tooMany">,
-    /** Views on one connection: as many as clients of this scheduler may have, or as the strictest SSP lets in. */
+    /** Most views on one connection: the limit for clients of this scheduler, or a lower one of an SSP. */
     private room: number
   ) {
     this.parts = {
@@ -59,7 +59,7 @@ class SspStreams {
   }
 
   /**
-   * Gives up streams to SSPs that are no members any more: a silent SSP keeps its connections, and its views have other
+   * Closes streams to SSPs that are no longer members: a silent SSP keeps its connections, but its views have other
    * owners.
    */
   check(state: State.State): void {
@@ -98,7 +98,7 @@ class Seeking {
 export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews")<
   FollowedViews,
   {
-    /** Follows a view behind the event `after`; takes nothing before it resumes. */
+    /** Follows a view behind the event `after`; the taker gets nothing before `resume`. */
     readonly follow: (
       view: string,
       format: StreamFormat,

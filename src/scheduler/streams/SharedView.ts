@@ -1,8 +1,8 @@
 /**
- * A view as all clients of this scheduler share it: its events come once from its SSP, however many clients follow.
+ * A view shared by all clients of this scheduler: its events come once from its SSP.
  *
- * A client that comes later gets a snapshot that is kept, and the deltas behind it. Where none is kept, the SSP is
- * asked for another over a second place; its id says where in the deltas it stands.
+ * A later client gets the kept snapshot and the deltas behind it. If none is kept, a second place on the SSP's stream
+ * brings one; the snapshot's id tells its position among the deltas.
  */
 import { Recent } from "../../core/recent.ts"
 import type { CutEvent } from "../../node/streams/eventCutter.ts"
@@ -225,7 +225,7 @@ export class SharedView {
     }
   }
 
-  /** Requests a snapshot, unless one is on its way. */
+  /** Requests a snapshot, unless one was requested already. */
   private ask(): void {
     if (this.waiting.size === 0 || this.numbers.size === 0 || this.asked !== undefined || this.unplaced !== undefined)
       return

@@ -1,5 +1,6 @@
 /**
- * One `POST /stream` at an SSP: some of the views that clients of this scheduler follow, added and dropped meanwhile.
+ * One `POST /stream` at an SSP, with some of the views that clients of this scheduler follow; views are added and
+ * dropped while it is open.
  *
  * The stream numbers its views by place, as the SSP does: first the views of the opening, then those of each change in
  * order. Changes are therefore sent one at a time.
@@ -29,7 +30,7 @@ export interface Carried {
 export interface SspStreamParts {
   readonly client: Pick<SspClientShape, "changeStream" | "open">
   readonly format: StreamFormat
-  /** Starts work that is not awaited. */
+  /** Forks an effect. */
   readonly start: (work: Effect.Effect<void>) => void
   /** Called when the SSP refuses so many views on one connection. */
   readonly tooMany: (views: number) => void
@@ -64,7 +65,7 @@ export class SspStream {
     private readonly parts: SspStreamParts
   ) {
     this.format = parts.format
-    // Opened behind all views that are added in the same turn.
+    // In the next turn, so that all views added in this one are in the opening.
     parts.start(Effect.andThen(Effect.yieldNow(), () => this.open()))
   }
 

@@ -1,8 +1,8 @@
 /**
- * The events of one view, wherever in the cluster it is.
+ * The events of one view, wherever in the cluster its owner is.
  *
- * When the view moves or its SSP dies it is followed at its next owner from the event that came last: what was missed
- * comes, or a snapshot where that SSP cannot know.
+ * When the view moves or its SSP dies the source follows it at its next owner, behind the last event: the missed deltas
+ * come, or a snapshot if that SSP does not have them.
  */
 import { type CutEvent, dataOf } from "../../node/streams/eventCutter.ts"
 import { endOf, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
@@ -11,10 +11,10 @@ import * as Errors from "../HttpErrors.ts"
 import type * as ViewOwner from "../pool/viewOwner.ts"
 import type { Carried, SspStream } from "./SspStream.ts"
 
-/** Reasons to end that say nothing about the view, only that it is not here or not now. */
+/** End reasons that concern the SSP and not the view: it is followed elsewhere or later. */
 const passing: ReadonlySet<unknown> = new Set(["moved", "shutdown", "rebootstrap", "behind"])
 
-/** An SSP that has been given a view may not have it yet, or not be ready yet. */
+/** Codes of an SSP that was assigned the view and does not serve it yet. */
 const notYet: ReadonlySet<unknown> = new Set(["VIEW_NOT_FOUND", "SSP_NOT_READY"])
 
 /** Milliseconds for which a view may have no owner before its followers are told. */
@@ -28,7 +28,7 @@ export interface SourceParts {
   readonly whereIs: (view: string) => ViewOwner.ViewOwner
   /** A stream at this SSP with room for one more view. */
   readonly streamAt: (target: Target) => SspStream
-  /** Sources that look for their view. */
+  /** Sources that look for an owner of their view. */
   readonly seeking: { readonly add: (source: ViewSource) => void; readonly delete: (source: ViewSource) => void }
   readonly nowMs: () => number
 }

@@ -1,7 +1,7 @@
 /**
- * The command line of the SSP: what may be asked, and the help text, printed from the table of settings.
+ * The command line of the SSP: its flags, and the help text, printed from the table of settings.
  *
- * Settings are environment and file only; flags ask for something else than serving.
+ * Settings are environment and file only; a flag asks for something else than serving.
  */
 import { Console, Effect, Either } from "effect"
 import * as Address from "../../core/settings/address.ts"
@@ -52,7 +52,7 @@ const commands: { readonly [flag: string]: Command | "check" } = {
   "--check-integrity": "check"
 }
 
-/** Options that each command accepts. */
+/** Commands that accept each option. */
 const uses: { readonly [option: string]: ReadonlyArray<Command | "check"> } = {
   "--create": ["install"],
   "--feed": ["print", "install"],
@@ -65,7 +65,7 @@ const uses: { readonly [option: string]: ReadonlyArray<Command | "check"> } = {
 }
 
 export interface Asked {
-  /** The first thing asked for; undefined to serve. */
+  /** The first flag; undefined to serve. */
   readonly flag: Flag | undefined
   readonly setup: SetupOptions
 }
@@ -80,7 +80,7 @@ const listOf = (value: string): ReadonlyArray<string> =>
     .map((name) => name.trim())
     .filter((name) => name !== "")
 
-/** Reads one word after the other; an option's value stands behind `=` or is the next word. */
+/** Reads the arguments in order; an option's value stands behind `=` or is the next argument. */
 const readWords = (
   args: ReadonlyArray<string>,
   faults: Array<string>
@@ -171,10 +171,10 @@ export const help = (version: string): string =>
     "Exit codes: 0 clean stop, 2 configuration fault, 3 damaged data, 4 another service follows the database, 5 a turn of the event loop longer than SVC_MAX_TURN_MS, 1 anything else."
   ].join("\n")
 
-/** Actions of the program beside reading its configuration; loaded when they are needed. */
+/** Actions of the program; each is loaded when it is needed. */
 export interface Deeds<A, E, R> {
   readonly serve: (quickstart: boolean) => Effect.Effect<A, E, R>
-  /** Whether the files can be used that the configuration names and a start does not need. */
+  /** Checks the files that the configuration names and a start does not need. */
   readonly files: Effect.Effect<void, StartFault>
   readonly health: (of: Pick<SspConfigShape, "listen" | "tls">, path: string) => Effect.Effect<void, StartFault>
   readonly work: (
@@ -184,7 +184,7 @@ export interface Deeds<A, E, R> {
   ) => Effect.Effect<void, StartFault>
 }
 
-/** Runs the command that was asked for; serves when there is none. */
+/** Runs the command that was asked for; serves if there is none. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
   { files, health, serve, work }: Deeds<A, E, R>,

@@ -1,9 +1,8 @@
 /**
- * The commands that print, install and remove what a database needs: which tables, which address, which secret.
+ * Commands that print, install and remove the definitions a database needs: tables, address, secret.
  *
- * What can be found out is not asked for: tables come from the database where there is one, the address from the
- * settings. The printed script carries no secret unless that is asked for; the installed one does, and none of it
- * is logged.
+ * Values that can be found out are not asked for: tables come from the database if there is one, the address from the
+ * settings. The printed script has no secret unless asked for; the installed one does, and is not logged.
  */
 import { Console, Effect, Redacted } from "effect"
 import * as Address from "../../core/settings/address.ts"
@@ -21,16 +20,16 @@ export type Command = "print" | "install" | "remove"
 
 /** Options of the setup on the command line. */
 export interface SetupOptions {
-  /** Undefined: the change table where it is read. */
+  /** Undefined: events that write into the change table. */
   readonly mode: Feed.FeedMode | undefined
   /** Undefined: all tables of the database. */
   readonly tables: ReadonlyArray<string> | undefined
-  /** Where the database reaches us; undefined: what the settings say. */
+  /** URL of this program as the database reaches it; undefined: from the settings. */
   readonly url: string | undefined
   readonly withSecret: boolean
   /** Whether record users may register queries by themselves. */
   readonly openToRecordUsers: boolean
-  /** The user of the service instead of the feed. */
+  /** Defines the user of the service instead of the feed. */
   readonly leastPrivilege: boolean
   /** Whether a namespace or database that does not exist is created. */
   readonly create: boolean
@@ -47,12 +46,12 @@ const fault = (message: string): StartFault => new StartFault({ exitCode: 2, mes
 const failed = (error: SurrealError | UpstreamError): StartFault =>
   new StartFault({ exitCode: 1, message: `the database of STORE_ADDR does not do it: ${error.message}` })
 
-/** A scheduler takes the feed in its stead, and asks for no secret. */
+/** The program that receives events: the scheduler if there is one, which asks for no secret. */
 const receiver = ({ schedulerUrl }: Config): Setup.Receiver => (schedulerUrl === undefined ? "ssp" : "scheduler")
 
 const modeOf = ({ mode }: SetupOptions): Feed.FeedMode => mode ?? "changes"
 
-/** Empty where nothing is posted. */
+/** URL to which events post; empty if they write into the change table. */
 const urlOf = (config: Config, { url }: SetupOptions, mode: Feed.FeedMode): Effect.Effect<string, StartFault> => {
   if (mode === "changes") return Effect.succeed("")
   const given = url ?? config.schedulerUrl?.split(",")[0]
@@ -66,14 +65,14 @@ const urlOf = (config: Config, { url }: SetupOptions, mode: Feed.FeedMode): Effe
     : Effect.succeed(config.advertisedUrl(config.listen.port))
 }
 
-/** Whether a database elsewhere would be told to post to its own machine. */
+/** Whether a database on another machine would be told to post to its own. */
 const misses = (url: string, storeAddr: string | undefined): boolean => {
   const store = storeAddr === undefined ? undefined : Address.store(storeAddr)
   const isLocal = (address: string): boolean => /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(new URL(address).hostname)
   return store?.kind === "server" && isLocal(url) && !isLocal(store.url)
 }
 
-/** The tables to feed: those named, each of which must be there, or all that hold data of their own. */
+/** The tables to feed: the named ones, which must exist, or all that are not derived. */
 const tablesOf = (
   { tables }: SetupOptions,
   upstream: Upstream["Type"]
@@ -97,11 +96,11 @@ const tablesOf = (
     return tables
   })
 
-/** The bearer secret of the receiving node; a scheduler may ask for none. */
+/** Bearer secret of the receiving node; a scheduler may need none. */
 const secretOf = (config: Config): Redacted.Redacted<string> | undefined =>
   receiver(config) === "scheduler" ? config.schedulerSecret() : config.authSecret
 
-/** Prints it; the database is asked for its tables only where there is one and none are named. */
+/** Prints the setup; asks a database for its tables only if there is one and no table is named. */
 const print = (config: Config, options: SetupOptions): Effect.Effect<void, StartFault, Upstream | SurrealClient> =>
   Effect.gen(function* () {
     if (options.leastPrivilege) return yield* ServiceUser.print(config)
@@ -140,8 +139,8 @@ const what: { readonly [M in Feed.FeedMode]: string } = {
 }
 
 /**
- * Whether the database may reach us at all: where it may not, every write to a table with such an event would fail.
- * What answers there, if anything, is not asked.
+ * Checks that the database may open connections: otherwise every write to a table with such an event would fail.
+ * Whether the URL answers is not checked.
  */
 const mayPost = (url: string): Effect.Effect<void, StartFault, SurrealClient> =>
   Effect.flatMap(SurrealClient, ({ query }) => query("RETURN http::head($url)", { url })).pipe(
@@ -157,7 +156,7 @@ const mayPost = (url: string): Effect.Effect<void, StartFault, SurrealClient> =>
     Effect.asVoid
   )
 
-/** Defines all of it in one transaction, again and again if asked. */
+/** Defines everything in one transaction; may be repeated. */
 const install = (config: Config, options: SetupOptions): Effect.Effect<void, StartFault, Upstream | SurrealClient> =>
   Effect.gen(function* () {
     const upstream = yield* Upstream
@@ -191,7 +190,7 @@ const install = (config: Config, options: SetupOptions): Effect.Effect<void, Sta
       )
   })
 
-/** Takes the feed away; data and our tables stay. */
+/** Removes the feed; data and the service's tables stay. */
 const remove = (options: SetupOptions): Effect.Effect<void, StartFault, Upstream | SurrealClient> =>
   Effect.gen(function* () {
     const upstream = yield* Upstream

@@ -1,8 +1,8 @@
 /**
- * The commands that print and define the database user the service runs as, with what it needs and no more.
+ * Commands that print and define the database user of the service, with least privilege.
  *
- * Job tables keep the permissions they have: they are read and opened for the one user. The password goes to the
- * database bound, and is hashed there; only its hash is in a definition, and no text that is printed has either.
+ * Job tables keep their permissions: these are read and extended for the one user. The password is bound and hashed by
+ * the database; only its hash is in a definition, and printed text has neither.
  */
 import { Console, Effect, Redacted } from "effect"
 import { identifier } from "../../core/surql/values/text.ts"
@@ -32,7 +32,7 @@ const permissionsOf = (value: Value, table: boolean): LeastPrivilege.Permissions
   return table ? { ...each, delete: clauseOf(given["delete"]) } : each
 }
 
-/** The job tables of the configuration that the database has, with the permissions they have there. */
+/** The configured job tables that the database has, with their permissions. */
 const thereOf = (
   { query }: SurrealShape,
   names: ReadonlyArray<string>
@@ -52,7 +52,7 @@ const thereOf = (
     )
   })
 
-/** The user as the settings have it; `client` only where there is a database to ask. */
+/** The user as the settings have it; `client` is undefined without a database. */
 const userOf = (
   { jobTables, storeServiceUser }: UserSettings,
   client: SurrealShape | undefined,

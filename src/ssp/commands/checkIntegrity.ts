@@ -1,9 +1,7 @@
 /**
- * The command that asks a running SSP whether its records are those of the database, and names every one that differs
- * (D41).
+ * The command that asks a running SSP whether its records equal the database's, and names every one that differs (D41).
  *
- * It asks and does not look itself: what a node has in memory only the node can say, and its store is locked while it
- * runs.
+ * Asks the SSP instead of reading: only the process knows its memory, and its store is locked while it runs.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
@@ -15,7 +13,7 @@ import type { SspConfigShape } from "../Config.ts"
 export interface CheckOptions {
   /** Undefined: all tables. */
   readonly tables: ReadonlyArray<string> | undefined
-  /** Where the SSP is; undefined: where the settings say it listens. */
+  /** URL of the SSP; undefined: from the settings. */
   readonly url: string | undefined
 }
 
@@ -52,7 +50,7 @@ const ask = (url: string, secret: string | undefined, table: string | undefined)
     )
   })
 
-/** Succeeds when everything is equal; ends with 1 and the names on standard output when not. */
+/** Succeeds if everything is equal; else prints the names and ends with 1. */
 export const run = (
   config: Config,
   { tables, url }: CheckOptions

@@ -1,8 +1,8 @@
 /**
- * What a standalone SSP makes of the change table beside it (D44): each read becomes one step of all views (L3).
+ * Applies the change table of the database beside a standalone SSP (D44): each read becomes one step of all views (L3).
  *
- * A record that has moved here between the look at it and its turn (a client posts it to `/ingest`) is left out and
- * read again, so that nothing older is put over it. Where nothing differs nothing is written: repeats cost a look.
+ * A record that has changed here between its read and its turn (a client posts it to `/ingest`) is left out and read
+ * again, so that no older state overwrites it. Equal records are not written: a repeated row costs a comparison.
  */
 import { Context, Effect, Layer } from "effect"
 import type { Row } from "../../core/ivm/store/store.ts"
@@ -62,7 +62,7 @@ const apply =
 
 const everyKey = new Range(undefined, undefined)
 
-/** Ids of the records of these tables in memory; undefined where they are more than `most`. */
+/** Ids of these tables' records in memory; undefined if there are more than `most`. */
 const heldIn =
   ({ records }: Views["Type"]) =>
   (tables: ReadonlySet<string>, most: number): Effect.Effect<ReadonlyArray<RecordId> | undefined> =>
@@ -75,11 +75,11 @@ const heldIn =
 export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
   ChangeFeed,
   {
-    /** Which tables are defined AS SELECT, and how. */
+    /** Sets the tables that are defined AS SELECT, with their queries. */
     readonly derive: DerivedTables["define"]
-    /** Reads these tables now and shows what differs; undefined where no change table is read. */
+    /** Reads these tables and applies differences; undefined if this SSP reads no change table. */
     readonly refresh: DerivedTables["refresh"] | undefined
-    /** Undefined where no change table is read: no database, or a scheduler that reads it. */
+    /** Undefined if this SSP reads no change table: no database, or a scheduler that reads it. */
     readonly figures: () => ReaderFigures | undefined
   }
 >() {
@@ -111,7 +111,7 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
           refresh: reconcile.refresh,
           call: carryOut(views, bodyLimitBytes),
           apply: (named) => Effect.tap(applied(named), () => Effect.sync(() => derived.written(named))),
-          // While memory is not ready it is read anew from the database, so rows wait until then.
+          // Until memory is ready it is compared with the database, so rows wait.
           open: () => phase() === "ready" && overloaded() === undefined,
           room: () => stepBytes(heap.measured()),
           compare: (asked) => (asked === "everything" ? Effect.asVoid(reconcile.now) : reconcile.registrations),

@@ -1,10 +1,9 @@
 /**
- * Whether this SSP's records are those of others (D41): Merkle nodes to compare with another node, a compare with the
- * database record by record, and roots and first-level nodes written where every reader of the database can read
- * them.
+ * Whether this SSP's records equal those of others (D41): Merkle nodes for other nodes, a compare with the database
+ * record by record, and hashes written for all readers of the database.
  *
- * Why the compare does not use the tree: the database has no hashes of its own, so every record has to be read anyhow.
- * It shares what counts as a difference with the reconcile, so that what one names the other repairs.
+ * The compare uses no tree: the database has no hashes of its own, so every record has to be read anyway. It shares the
+ * rule of what counts as a difference with the reconcile, so that each repairs what the other names.
  */
 import { Context, Duration, Effect, Layer } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
@@ -26,7 +25,7 @@ import type { Overloaded } from "../viewTypes.ts"
 
 const chunkSize = 1_000
 const lookSize = 500
-/** Differences that an answer names; all are counted. */
+/** Most differences named in an answer; all are counted. */
 const maxNamed = 10_000
 
 type Named = (typeof Wire.Comparison.Type)["differences"][number]
@@ -35,16 +34,16 @@ export interface IntegrityShape {
   /** False: there is no database to compare with. */
   readonly hasDatabase: boolean
   /**
-   * Whether what differs may be repaired from there: in a cluster records and their versions come from the scheduler
+   * Whether differences may be repaired from the database: in a cluster records and versions come from the scheduler
    * alone (D4).
    */
   readonly repairs: boolean
-  /** Roots of all tables that hold records, at one position. */
+  /** Roots of all tables with records, at one position. */
   readonly tables: Effect.Effect<typeof Wire.Tables.Type, Overloaded>
   readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type, Overloaded>
   /** Whether this SSP has the records of a table. */
   readonly holds: (table: string) => boolean
-  /** Names what differs between memory and the database, in one table or in all, and still does a moment later. */
+  /** Names records that differ between memory and the database, in one table or in all, and still do a moment later. */
   readonly compare: (
     table: string | undefined
   ) => Effect.Effect<typeof Wire.Comparison.Type, UpstreamError | Overloaded>
@@ -64,7 +63,7 @@ const nodeOf = (
     : { ...node, children: tree.children(level, index) }
 }
 
-/** As the writer of hashes reads them. */
+/** The trees as the writer of hashes reads them. */
 const treesOf = ({ records, trees }: Views["Type"]): Writer.Trees<Overloaded> => ({
   tables: Effect.sync(() => records.tableNames()),
   stamp: (table) => trees.stamp(table),
@@ -87,7 +86,7 @@ const differenceEntry = ({ found, id, known }: Compare.Difference): Named => ({
   database_version: found?.version ?? null
 })
 
-/** The differences left a moment later: changes on their way arrive in between. */
+/** The differences left a moment later: changes under way arrive in between. */
 const lookAgain = (
   { momentMs, upstream, views }: CompareOptions,
   ids: ReadonlyArray<RecordId>
@@ -102,7 +101,7 @@ const lookAgain = (
           .filter(({ found, known }) => Compare.differs(known, found))
       })
 
-/** The tables that an SSP answers for, where it holds no others (D61). */
+/** The tables that an SSP answers for, if it holds only some (D61). */
 const holdsOf = (views: Views["Type"]): { readonly holds?: ReadonlyArray<string> } => {
   const held = views.tables.held()
   return held === undefined || held.isAll ? {} : { holds: held.tables.filter((table) => !isOwn(table)) }
@@ -165,8 +164,8 @@ export class Integrity extends Context.Tag("ssp/database/Integrity")<Integrity, 
         const { loaded, mode, writesHashes } = yield* Lifecycle
         const { integrityQuietSecs } = yield* SspConfig
         const parts = { views, upstream, momentMs, heap: yield* Heap }
-        // In a cluster the scheduler writes them, and compares the SSPs: each writing the same rows would only make
-        // them fight. A scheduler that knows the specification alone leaves them to the SSPs (D77).
+        // In a cluster the scheduler writes the hashes and compares the SSPs, because SSPs that write the same rows
+        // conflict. A scheduler of the specification alone leaves them to the SSPs (D77).
         if (upstream.present && integrityQuietSecs > 0)
           yield* Serving.fork(
             Effect.zipRight(loaded, Writer.loop(treesOf(views), upstream, integrityQuietSecs, writesHashes))

@@ -1,9 +1,8 @@
 /**
- * The compare with the database that comes again and again while the node is ready, every
- * `SVC_RECONCILE_INTERVAL_SECS`.
+ * The recurring compare with the database while the node is ready, every `SVC_RECONCILE_INTERVAL_SECS`.
  *
- * The first one comes soon: what changed during the last compare before the node was ready was refused at the door. A
- * database that does not answer is asked again soon; nothing else waits for it.
+ * The first one comes soon: changes posted during the last compare before the node was ready were refused. A database
+ * that does not answer is asked again soon.
  */
 import { Duration, Effect, Layer } from "effect"
 import { failures } from "../../node/database/liveCompare.ts"

@@ -1,5 +1,5 @@
 /**
- * An SSP follows what the database defines (D57): on its own by looking, in a cluster by what the scheduler's log says.
+ * Follows the definitions of the database (D57): standalone by reading them, in a cluster through the scheduler's log.
  */
 import { Effect, Layer, Runtime } from "effect"
 import * as Definitions from "../../core/surreal/definitionsRecord.ts"
@@ -56,7 +56,7 @@ export const layer: Layer.Layer<
         refresh,
         note: reconcile.note,
         open: () => phase() === "ready",
-        // Ready means that this SSP has the lease.
+        // A ready SSP has the lease.
         mayDefine: () => true
       },
       { intervalMs: schemaIntervalMs, defineEvents: defineEvents === "on" }

@@ -1,7 +1,7 @@
 /**
- * Where the data of this SSP is, in words.
+ * Describes where this SSP keeps its data.
  *
- * For people: the greeting, the log line at the start and the overview say it alike.
+ * For people: the greeting, the log line at the start and the overview show the same text.
  */
 import * as Address from "../../core/settings/address.ts"
 import type { SspConfigShape } from "../Config.ts"

@@ -1,4 +1,4 @@
-/** Calls of views in the database (D56), carried out by a standalone SSP. */
+/** View calls that clients write into the database (D56), carried out by a standalone SSP. */
 import { Clock, Effect, Either } from "effect"
 import * as Json from "../../core/surql/values/json.ts"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
@@ -27,7 +27,7 @@ const register = (
     )
   })
 
-/** `maxBytes`: of a query and its parameters. */
+/** `maxBytes`: limit of a query and its parameters together. */
 export const carryOut = (views: Views["Type"], maxBytes: number) =>
   ViewCalls.carrying({
     maxBytes,

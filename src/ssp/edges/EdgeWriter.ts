@@ -1,8 +1,9 @@
 /**
- * Where the views name the rows that the database is to hold of their results: registrations and edges (D21).
+ * The port through which views name the rows that the database must hold of their results: registrations and edges
+ * (D21).
  *
- * Told synchronously and answered at once, because it is told on the way of every change; the order of the writes is
- * the writer's affair. Without a database nothing is told and nothing is kept.
+ * Calls are synchronous and answered at once, because every change makes some; the writer decides when it writes.
+ * Without a database the calls do nothing.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Delta } from "../../core/ivm/delta/delta.ts"
@@ -19,20 +20,18 @@ import { makeWriter } from "./writer.ts"
 
 /** Counters of the writer since the process began; all but `waiting` only grow. */
 export interface EdgeCounts {
-  /** Operations that wait or are on their way. */
+  /** Operations that wait or are being written. */
   readonly waiting: number
-  /** Edges put and edges removed, refused ones left out. */
+  /** Edges put, and edges removed, without refused ones. */
   readonly puts: number
   readonly removals: number
   readonly batches: number
-  /** Batches that did not arrive and were tried again. */
+  /** Batches that failed and were tried again. */
   readonly failures: number
   readonly refused: number
   /** Views lost to another owner. */
   readonly lost: number
-  /**
-   * Views whose edges were compared with the database, the edges found there, and how many of all were to be written.
-   */
+  /** Views whose edges were compared with the database, edges found there, and edges that had to be written. */
   readonly compared: number
   readonly found: number
   readonly differences: number
@@ -41,48 +40,46 @@ export interface EdgeCounts {
 /** Edges of one view that the database has refused, one of them by name. */
 export interface RefusedEdges {
   readonly count: number
-  /** The record that the first of them shows. */
+  /** Record that the first refused edge shows. */
   readonly edge: string
   readonly reason: string
 }
 
 export interface EdgesShape {
-  /** False: there is no database, and the views need not tell anything. */
+  /** False: there is no database, and calls do nothing. */
   readonly present: boolean
-  /** Why no more changes can be taken; undefined while there is room. */
+  /** Why no more changes can be accepted; undefined while there is room. */
   readonly overloaded: () => Overloaded | undefined
-  /**
-   * Writes a registration and takes it over; answers the assignment for {@link open}. Waits for the row, not for edges.
-   */
+  /** Writes and claims a registration; answers the assignment for {@link open}. Waits for the row, not for edges. */
   readonly register: (view: StoredView) => Effect.Effect<number, UpstreamError>
   /**
-   * From here on the view's edges are kept: those that are there are compared with its result first, then its deltas
-   * follow. Said again for a key, it begins anew. Without an assignment the registration is claimed first, as soon as
-   * the database answers; one that is not there waits until it is known what becomes of the view.
+   * Starts to keep the view's edges: those in the database are compared with its result, then its deltas follow. A
+   * second call for a key starts anew. Without an assignment the registration is claimed first, once the database
+   * answers; a view whose row is missing waits until it is restored or removed.
    */
   readonly open: (view: StoredView, instance: View, assignment: number | undefined) => void
-  /** The view was registered again unchanged. */
+  /** Called when the view was registered again unchanged. */
   readonly refreshed: (view: StoredView, instance: View, assignment: number) => void
-  /** A change has had this effect on the view. */
+  /** Called with the delta of a change to the view. */
   readonly changed: (key: string, delta: Delta) => void
-  /** The view's edges are no longer kept; `remove` takes registration and edges away. */
+  /** Stops keeping the view's edges; `remove` deletes its registration and edges. */
   readonly close: (key: string, remove: boolean) => void
-  /** Edges of a view that the database has refused; undefined if it has all of them, or is being asked. */
+  /** Refused edges of a view; undefined if the database has all of them, or is being asked. */
   readonly refused: (key: string) => RefusedEdges | undefined
-  /** Has the edges that the database has refused written again, where it takes them now. */
+  /** Compares views with refused edges again, so that edges the database now accepts are written. */
   readonly heal: Effect.Effect<void>
-  /** Whether another has this view now. */
+  /** Whether another SSP has taken the view over. */
   readonly isLost: (key: string) => boolean
-  /** Called with the key of every view that turns out to be another's. */
+  /** Sets the callback for the key of every view that another SSP has taken over. */
   readonly onLost: (lost: (key: string) => void) => void
-  /** Whether the removal of this view's registration has yet to reach the database. */
+  /** Whether the removal of this view's registration is not yet in the database. */
   readonly isLeaving: (key: string) => boolean
-  /** As {@link Upstream}'s, for views of this SSP. */
+  /** {@link Upstream}'s `expire` for views of this SSP. */
   readonly expire: (
     keys: ReadonlyArray<string>,
     nowMs: number
   ) => Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
-  /** Removes every registration of this SSP, known to it or not. */
+  /** Removes every registration of this SSP from the database, also those unknown here. */
   readonly clear: Effect.Effect<void, UpstreamError>
   /**
    * Sets the condition for writing and comparing: memory that does not yet equal the database would overwrite correct
@@ -90,7 +87,7 @@ export interface EdgesShape {
    */
   readonly allowWhen: (may: () => boolean) => void
   readonly counts: () => EdgeCounts
-  /** Returns when nothing waits any more. */
+  /** Returns when no operation waits any more. */
   readonly settled: Effect.Effect<void>
 }
 

@@ -1,8 +1,8 @@
 /**
- * What the loops of the edge writer wait for: a bell that says there is something to do, and pauses after failures.
+ * A signal that wakes the edge writer's loops, and their pauses after failures.
  *
- * Why a bell and not a queue of tasks: the work stands elsewhere and changes until it is done; that
- * there is something needs to be said only once.
+ * A signal and not a queue of tasks: the work lies elsewhere and changes until it is done, so one signal for all of it
+ * is enough.
  */
 import { Effect, Queue } from "effect"
 import * as Backoff from "../../node/work/backoff.ts"
@@ -28,5 +28,5 @@ export class Bell {
 
 export const bell: Effect.Effect<Bell> = Effect.map(Queue.sliding<void>(1), (queue) => new Bell(queue))
 
-/** The pause after so many failures in a row. */
+/** Pauses after so many failures in a row. */
 export const backoff = (failures: number): Effect.Effect<void> => Backoff.pause(limits, failures)

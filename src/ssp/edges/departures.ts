@@ -1,33 +1,32 @@
 /**
- * Registrations that come and go in the database: written when a view is registered, removed some time after it was
- * taken back.
+ * Registrations in the database: written when a view is registered, deleted some time after it was unregistered.
  *
- * Why some time after: the client that took it back may still have a transaction open around it (a function of ours
- * posts to us from one), and its commit goes first. A view that is registered again meanwhile stays.
+ * The delay is for a client that unregisters inside a transaction (a function of ours calls us from one): its commit
+ * must go first. A view that is registered again meanwhile stays.
  */
 import { Effect, Either } from "effect"
 import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
 import { type Bell, backoff } from "./bell.ts"
 import type { EdgesShape } from "./EdgeWriter.ts"
 
-/** Registrations removed in one go. */
+/** Registrations deleted by one statement. */
 const size = 50
 const pauseMs = 50
 
 export class Departures {
   private readonly leaving = new Set<string>()
-  /** Keys that are being registered: they do not leave meanwhile. */
+  /** Keys that are being registered: they are not deleted meanwhile. */
   private readonly arriving = new Set<string>()
   private isPrepared = false
   private readonly departure = Effect.unsafeMakeLatch(true)
-  /** One removal at a time: two of one registration write its row, and the database refuses one of them. */
+  /** One deletion at a time: two of one registration would conflict in the database. */
   private readonly removing = Effect.unsafeMakeSemaphore(1)
 
   constructor(
     private readonly upstream: UpstreamShape,
     private readonly owner: string,
     private readonly bell: Bell,
-    /** Open while no edges are on their way: those of a view that goes arrive before it goes. */
+    /** Open while no edges are being written: a view's last edges arrive before its registration is deleted. */
     private readonly flight: Effect.Latch
   ) {}
 
@@ -44,7 +43,7 @@ export class Departures {
     this.bell.ring()
   }
 
-  /** An SSP of a cluster reads no records there, so the first registration is what first needs our tables. */
+  /** In a cluster nothing else prepares our tables: the SSP reads no records from the database. */
   private readonly prepared: Effect.Effect<void, UpstreamError> = Effect.suspend(() => {
     if (this.isPrepared) return Effect.void
     return Effect.map(this.upstream.prepare, () => void (this.isPrepared = true))
@@ -67,7 +66,7 @@ export class Departures {
       )
     })
 
-  /** Removes every registration of this owner, known or not. */
+  /** Deletes every registration of this owner, known here or not. */
   readonly clear: Effect.Effect<void, UpstreamError> = Effect.gen(this, function* () {
     const registrations = yield* this.upstream.registrations
     const keys = registrations.filter(({ owner }) => owner === this.owner).map(({ key }) => key)
@@ -75,12 +74,12 @@ export class Departures {
     for (const key of keys) this.leaving.delete(key)
   })
 
-  /** In turn, and behind the edges that are on their way. */
+  /** Deletes in turn, after the edges that are being written. */
   private remove(keys: ReadonlyArray<string>): Effect.Effect<void, UpstreamError> {
     return this.removing.withPermits(1)(Effect.zipRight(this.flight.await, this.upstream.unregister(keys, this.owner)))
   }
 
-  /** One try at all that are left, when the service stops. */
+  /** One attempt at all remaining deletions, when the service stops. */
   readonly last: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>
     this.leaving.size === 0 ? Effect.void : this.remove([...this.leaving])
   )

@@ -1,13 +1,12 @@
 /**
- * The writer of edges: loops over one queue (D21).
+ * The writer of edges: two loops over one queue (D21).
  *
- * One flushes: a batch at a time in one transaction, until it has arrived; nothing is counted as written before. One
- * compares: a view that is opened is read from the database, and from the look at its result on its deltas are kept.
- * What can fail is tried again with full jitter, and never in the way of a change.
+ * The flush loop writes a batch in one transaction and repeats it until the database confirms it; only then it counts
+ * as written. The compare loop reads an opened view's edges from the database, and from its look at the view's result
+ * on deltas are kept. Failures are retried with full jitter, and never block a change.
  *
- * Why a view that is compared keeps no deltas: the compare ends with its result as it is by then, so whatever came
- * before is in it. So a database that is away for long costs memory only for edges that changed, never for views that
- * came.
+ * A view waiting for its compare keeps no deltas: the compare uses the result at its end, which includes them. So a
+ * database that is away for long costs memory only for changed edges, not for opened views.
  */
 import { Effect, Either, type Scope, Stream } from "effect"
 import { type Batch, EdgeQueue } from "../../core/edges/edgeQueue.ts"
@@ -32,35 +31,35 @@ import type { EdgeCounts, EdgesShape, Fork, RefusedEdges } from "./EdgeWriter.ts
 
 const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
 /**
- * Operations in one transaction: the edges of one step go together up to so many, so that readers of the table see all
- * of a user's transaction or nothing. Half a second of the database's time.
+ * Operations in one transaction: the edges of one step stay together up to this number, so that readers of the table
+ * see a user's transaction whole or not at all. Half a second of the database's time.
  */
 const batchSize = 5_000
-/** The same behind an attempt that failed, as by a conflict with a registration that was refreshed meanwhile. */
+/** Batch size after a failure, as by a conflict with a registration refreshed meanwhile. */
 const carefulSize = 500
 /**
- * A flush waits until nothing has come for a millisecond, at most this many: a view's burst is one write, and the write
- * that told us has time to commit.
+ * A flush waits until no edge has come for a millisecond, and this long at most: a burst is one write, and the user's
+ * transaction behind it has time to commit.
  */
 const gatherMs = 5
-/** While nothing may be written, the look whether it may is repeated after this. */
+/** Pause between two looks whether writing is allowed. */
 const lookMs = 100
-/** Views compared at once. */
+/** Views compared at the same time. */
 const comparing = 16
-/** A view whose edges cannot be read because of what they are is looked at again after this. */
+/** Pause before a view with unreadable edges is compared again. */
 const stuckMs = 30_000
-/** A view that lacks edges which the database has refused is compared again after this, then in pauses that double. */
+/** First pause before a view with refused edges is compared again; later pauses double. */
 const healMs = 30_000
-/** The edges left when the service stops may take this long; the next start compares those not written. */
+/** Time limit of the last write at a stop; the next start compares the edges that were not written. */
 const farewellMs = 2_000
 
 interface WriterSettings {
-  /** The name under which edges are written. */
+  /** Owner under which edges are written. */
   readonly owner: string
   readonly maxPending: number
   /** Asked before each write: whether this SSP may write at all. */
   readonly held: () => boolean
-  /** Longest pause between two looks whether the database takes what it has refused. */
+  /** Longest pause between two compares of a view with refused edges. */
   readonly maxHealMs: number
 }
 
@@ -70,14 +69,14 @@ interface WrittenView {
   /** Undefined until the registration is claimed. */
   assignment: number | undefined
   readonly edges: ViewEdgeState
-  /** All edges are written, even those that seem right: the client they name is another. */
+  /** All edges are written, even equal ones, because they name another client. */
   readonly everything: boolean
-  /** False while it waits for its compare: deltas do not count yet. */
+  /** False while the view waits for its compare: deltas do not count yet. */
   live: boolean
   lost: boolean
   /** Edges that the database has refused since the last compare. */
   refused: RefusedEdges | undefined
-  /** Whether the log has named a refusal, and not yet that there is none any more. */
+  /** A refusal was logged, and its end was not yet. */
   isToldOf: boolean
 }
 
@@ -94,7 +93,7 @@ export const makeWriter = (
   Effect.gen(function* () {
     const bells = { flush: yield* bell, compare: yield* bell, leave: yield* bell, heal: yield* bell }
     const writer = new Writer(upstream, settings, bells)
-    // Behind the loops, which are gone by then.
+    // Registered before the loops are forked, so that it runs after they have ended.
     yield* Effect.addFinalizer(() => writer.farewell)
     for (const loop of writer.loops) yield* fork(loop)
     return writer
@@ -106,9 +105,9 @@ class Writer implements EdgesShape {
   private readonly queue = new EdgeQueue()
   private readonly views = new Map<string, WrittenView>()
   private readonly toCompare = new Set<string>()
-  /** Views that lack edges which the database has refused. */
+  /** Views with refused edges. */
   private readonly owing = new Set<string>()
-  /** Open while no write is on its way: work that must not be overtaken waits for it. */
+  /** Open while no batch is being written: work that must not be overtaken waits for it. */
   private readonly flight = Effect.unsafeMakeLatch(true)
   private readonly departures: Departures
   private failures = 0
@@ -217,7 +216,7 @@ class Writer implements EdgesShape {
 
   readonly onLost: EdgesShape["onLost"] = (lost) => void (this.lost = lost)
 
-  /** A view that another SSP keeps alive is lost here: where its edges do not change nothing else may ever tell. */
+  /** A view that another SSP keeps alive is noted as lost here: if its edges do not change, no write would tell. */
   readonly expire: EdgesShape["expire"] = (keys, nowMs) =>
     Effect.tap(this.upstream.expire(keys, this.settings.owner, nowMs), (left) =>
       Effect.forEach(
@@ -236,7 +235,7 @@ class Writer implements EdgesShape {
       : Effect.zipRight(Effect.sleep(2), this.settled)
   )
 
-  /** One try at the edges left. */
+  /** One attempt at the remaining edges. */
   readonly farewell: Effect.Effect<void> = Effect.suspend(() => {
     this.queue.back()
     const last: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>
@@ -262,7 +261,7 @@ class Writer implements EdgesShape {
     })
   )
 
-  /** Waits for what comes along. */
+  /** Waits until no further edges come. */
   private readonly gather: Effect.Effect<void> = Effect.gen(this, function* () {
     for (
       let ms = 0, seen = -1;
@@ -307,7 +306,7 @@ class Writer implements EdgesShape {
     )
   })
 
-  /** One batch, one transaction; it counts as written when this returns. */
+  /** Writes one batch in one transaction; it counts as written when this returns. */
   private send(batch: Batch): Effect.Effect<void, UpstreamError> {
     const parts: Array<Part> = []
     for (const { key, ops } of batch.views) {
@@ -340,8 +339,8 @@ class Writer implements EdgesShape {
   }
 
   /**
-   * Compares the views that lack refused edges with the database once more: what guarded it there may be gone. Views
-   * that lack none any more are told of.
+   * Compares views with refused edges again, since the rule that refused them may be gone, and logs views that have
+   * none any more.
    */
   readonly heal: EdgesShape["heal"] = Effect.suspend(() => {
     const healed: Array<string> = []
@@ -391,7 +390,7 @@ class Writer implements EdgesShape {
       }
       for (const key of lost) {
         const view = sent.get(key)
-        // Taken back meanwhile, or begun anew: then it is not this one that is lost.
+        // Closed or opened anew meanwhile: the lost one is not this opening.
         if (view === undefined || view !== this.views.get(key)) continue
         yield* Effect.logWarning(
           `view ${view.stored.id} has another owner or no registration in the database any more; it is no longer served here`
@@ -422,7 +421,7 @@ class Writer implements EdgesShape {
     })
   )
 
-  /** Compares a view with its edges in the database; false when the database did not answer. */
+  /** Compares a view with its edges in the database; false if the database did not answer. */
   private compare(key: string): Effect.Effect<boolean> {
     return Effect.gen(this, function* () {
       const view = this.views.get(key)
@@ -432,7 +431,7 @@ class Writer implements EdgesShape {
         if (Either.isLeft(claimed)) return yield* this.unread(view, claimed.left)
         if (!(yield* this.claimed(view, claimed.right[0]))) return this.toCompare.delete(key)
       }
-      // Waits for writes of an earlier opening, so that the read finds them done or not done.
+      // Waits for writes of an earlier opening, so that the read sees their outcome.
       yield* this.flight.await
       const there = new Map<string, { readonly op: EdgeOp }>()
       const read = yield* Effect.either(
@@ -499,7 +498,7 @@ class Writer implements EdgesShape {
     if (ops.length > 0) this.bells.flush.ring()
   }
 
-  /** The database is away: all wait. It is there and its edges make no sense: this view waits, the others go on. */
+  /** If the database is away, all compares wait; if this view's edges are unreadable, only this view waits. */
   private unread(view: WrittenView, error: UpstreamError): Effect.Effect<boolean> {
     if (error.reason !== "refused")
       return Effect.as(

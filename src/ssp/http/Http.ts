@@ -1,7 +1,7 @@
 /**
- * The routes of the SSP's endpoints, each a line or two: everything they decide lies elsewhere.
+ * The routes of the SSP's endpoints, a line or two each: decisions are made elsewhere.
  *
- * Kept uninterruptible where they write: a client that hangs up must not leave a registration half made.
+ * Routes that write are uninterruptible: a client that hangs up must not leave a registration half made.
  */
 import { Effect, LogLevel } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
@@ -126,7 +126,7 @@ const monitor = Effect.gen(function* () {
   })
 })
 
-/** The front of the SSP, and the same for whatever server serves its Api. */
+/** The front of the SSP, and the same for any server that serves its Api. */
 export const layer = Front.layer(
   Effect.gen(function* () {
     const { bodyLimitBytes, browserOrigins, corsOrigins } = yield* SspConfig

@@ -25,7 +25,7 @@ export const layerBrowsers: Layer.Layer<Browsers, never, SspConfig | Views | Ser
           views.follow(view, format, after, {
             take: (events) => take(events.map(bytesOf), isLast(events[events.length - 1]!))
           }) ??
-          // Where the reason came only in between, the client comes again.
+          // A reason that has passed meanwhile is answered with "try again".
           fromWorld(views.refusal(view) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 }))
         return followedLater(follow, take, (done) => views.whenSettled(view, done)) ?? follow()
       }

@@ -1,7 +1,7 @@
 /**
- * What goes wrong in the world, as the wire says it: the one place where the SSP's faults become codes (D6).
+ * Error codes of the SSP's services on the wire (D6), all in this file.
  *
- * Exhaustive by type: a new error of a service does not compile until it is given an answer here.
+ * Exhaustive by type: a new error of a service does not compile until it has an answer here.
  */
 import { Effect } from "effect"
 import { isoOf } from "../../core/view/viewTimes.ts"
@@ -75,10 +75,10 @@ type World =
   | ViewQuarantined
 type Mapped<E extends World> = E extends World ? ReturnType<(typeof mapping)[E["_tag"]]> : never
 
-/** The wire's word for a service's error. */
+/** The wire's error for a service's error. */
 export const fromWorld = <E extends World>(error: E): Mapped<E> =>
   (mapping[error._tag] as unknown as (error: E) => Mapped<E>)(error)
 
-/** Handlers end with this: service errors become declared ones. */
+/** Maps a handler's service errors to errors of its endpoint. */
 export const mapped = <A, E extends World, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Mapped<E>, R> =>
   Effect.mapError(effect, fromWorld)

@@ -1,4 +1,4 @@
-/** What stands in front of the routes of an SSP, by what its contract declares: bearer and readiness. */
+/** Guards of an SSP's routes, as its contract declares them: bearer and readiness. */
 import { Effect } from "effect"
 import { makeJudge } from "../../node/http/bearer.ts"
 import * as Guard from "../../node/http/guard.ts"
@@ -10,7 +10,7 @@ import { SspConfig } from "../Config.ts"
 import { Lifecycle } from "../membership/Lifecycle.ts"
 import * as Errors from "./HttpErrors.ts"
 
-/** Why this SSP does not take a call now: it is not ready, or another registration of it is meant. */
+/** Why this SSP refuses a call now: it is not ready, or the call is for another registration. */
 const notTaking = (lifecycle: Pick<Lifecycle["Type"], "isMeant" | "phase">, registration: string | undefined) => {
   const phase = lifecycle.phase()
   if (phase !== "ready") return Errors.notReady(phase)

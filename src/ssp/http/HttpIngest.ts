@@ -1,8 +1,8 @@
 /**
  * `POST /ingest`: from body to answer, by callback.
  *
- * Why no Effect inside: this is the one route whose cost per request decides how much the service can take. A fiber per
- * request alone costs more than everything that is done here.
+ * No Effect inside: the cost of this route per request limits the service, and a fiber per request alone costs more
+ * than everything done here.
  */
 import { Effect, Either, Runtime } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
@@ -29,13 +29,13 @@ const toAnswer = (answer: IngestAnswer | IngestError): Answer =>
     ? Answers.toAnswer(Errors.fromWorld(answer))
     : { status: 200, body: `{"views_affected":${answer.views_affected},"edges_updated":${answer.edges_updated}}` }
 
-/** Changes of another log than the one this SSP bootstrapped from: what it holds is of no use any more (D5). */
+/** Changes of another log than the one this SSP bootstrapped from: the data held here is void (D5). */
 const noticed = (lifecycle: Pick<typeof Lifecycle.Service, "lost">, error: IngestError): Effect.Effect<void> =>
   error._tag === "StaleEpoch" && error.otherLog
     ? lifecycle.lost(`the scheduler follows another log: ${error.message}`)
     : Effect.void
 
-/** An SSP that follows the feed (D61) is sent no events of the log. */
+/** The refusal of log events, which are not pushed to an SSP that follows the feed (D61). */
 const sent = (
   held: HeldTables | undefined,
   changes: ReadonlyArray<Change.Change>,
@@ -54,9 +54,9 @@ const isHeld = (held: HeldTables | undefined, changes: ReadonlyArray<Change.Chan
   held === undefined || held.isAll || changes.every(({ id }) => held.tables.includes(id.table))
 
 /**
- * Changes of a table that this SSP does not hold, because no view reads it, are the scheduler's, and so are a client's
- * changes of jobs: one job posted to two SSPs would be called by both. Whole bodies, so that nothing is half applied.
- * What this SSP holds of them comes back as changes of the log.
+ * Hands a body on to the scheduler: changes of a table that no view here reads, and a client's changes of jobs, since a
+ * job posted to two SSPs would be called by both. Whole bodies, so that none is half applied. The changes come back
+ * through the log.
  */
 const handOn = (
   { ingest }: Pick<typeof SchedulerClient.Service, "ingest">,
@@ -78,7 +78,7 @@ const handOn = (
           )
       })
 
-/** Why changes are the scheduler's. */
+/** Why changes are handed on. */
 const reasons = {
   jobs: "holds jobs, which all SSPs of a cluster share",
   unread: "is read by no view of this SSP (SVC_CLUSTER_FEED=pull)"
@@ -108,7 +108,7 @@ export const make = Effect.gen(function* () {
     if (unwanted !== undefined) return done(Answers.toAnswer(unwanted))
     const isJobs =
       lifecycle.mode === "scheduler" && !fromScheduler && changes.right.some(({ id }) => jobs.has(id.table))
-    // Of a scheduler that knows the specification alone all changes come without a position.
+    // A scheduler of the specification alone sends changes without positions.
     const why = isJobs && !lifecycle.writesHashes() ? "jobs" : isHeld(held, changes.right) ? undefined : "unread"
     if (why !== undefined) return void runFork(Effect.map(handOn(scheduler, JsonText.write(json), why), done))
     const traced = ChangeTraces.ofRequest(tracing, header, changes.right)

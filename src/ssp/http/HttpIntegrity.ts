@@ -1,6 +1,5 @@
 /**
- * The routes of the integrity endpoints (D41, extension): nodes of the tree, a compare with the database, and its
- * repair.
+ * Routes of the integrity endpoints (D41, extension): nodes of the tree, a compare with the database, and its repair.
  */
 import { Effect } from "effect"
 import { bucketLevel } from "../../core/integrity/merkle.ts"

@@ -1,7 +1,7 @@
 /**
- * The job endpoints (extensions): handed over by the scheduler, listed, looked at, retried and cancelled by operators.
+ * The job endpoints (extensions): handover by the scheduler; list, read, retry and cancel for operators.
  *
- * Ids come as text and are read here; what they name is the business of `jobs/Jobs.ts`.
+ * Ids come as text and are parsed here; the rest is done by `jobs/Jobs.ts`.
  */
 import { Effect } from "effect"
 import * as Job from "../../core/job/job.ts"
@@ -46,13 +46,13 @@ const notFound = (id: string) => ({
   message: `there is no job ${JSON.stringify(id.slice(0, 200))} in a job table of this SSP`
 })
 
-/** An id of one of the job tables. */
+/** Parses an id of one of the job tables. */
 const refOf = (tables: ReadonlySet<string>, id: string): RecordId | undefined => {
   const ref = Ids.parseLenient(id)
   return ref !== undefined && tables.has(ref.table) ? ref : undefined
 }
 
-/** Place in the order that `after` names: a position, or that of a job as it stands now. */
+/** The position that `after` names: a position as text, or that of a job in its current state. */
 const placeOf = (jobs: Jobs["Type"], after: string): Effect.Effect<Place | undefined, StoreFailed> => {
   const place = Order.parse(after)
   const ref = place === undefined ? refOf(jobs.tables, after) : undefined

@@ -1,8 +1,8 @@
 /**
  * `GET /view/:view_id` and `GET /view/:view_id/stream`.
  *
- * Why no Effect inside: what goes out to followers is what a live query is for, and a fiber per stream costs twenty
- * times its bytes.
+ * No Effect inside: streams to followers are the purpose of a live query, and a fiber per stream takes twenty times the
+ * stream's bytes.
  */
 import { Cause, Effect, Exit } from "effect"
 import { toAnswer } from "../../node/http/answers.ts"
@@ -39,7 +39,7 @@ export const make = Effect.gen(function* () {
     })
     if (abandon !== undefined) reply.whenGone(abandon)
   }
-  /** The headers alone, where there is a view to follow. */
+  /** Answers HEAD: the headers alone, if the view can be followed. */
   const head = ({ fail, path }: FollowCall, reply: Reply): void =>
     void views.look(path.view_id, { format: "flat", ifNoneMatch: undefined, sees: "kinds" }, (looked) => {
       if (Exit.isFailure(looked)) fail(Cause.map(looked.cause, fromWorld))
@@ -55,7 +55,7 @@ export const make = Effect.gen(function* () {
     const begin = (): void => {
       if (isGone || views.whenSettled(id, begin)) return
       if (streams.open((taker) => views.follow(id, urlParams.format, after, taker), reply, over)) return
-      // Where the reason came only in between, the client comes again.
+      // A reason that has passed meanwhile is answered with "try again".
       const refused = views.refusal(id) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 })
       if (refused._tag === "ViewQuarantined") streams.ended("quarantined", reply)
       else reply.send(toAnswer(fromWorld(refused)))

@@ -1,6 +1,5 @@
 /**
- * `POST /view/register`: a view registration from the wire, its times read (D14), the last part of a body that a schema
- * cannot word well.
+ * `POST /view/register`: decodes a view registration and its times (D14), whose faults a schema cannot word well.
  */
 import { Effect, Either, Exit } from "effect"
 import * as ViewTimes from "../../core/view/viewTimes.ts"
@@ -17,7 +16,7 @@ import { mapped } from "./HttpErrors.ts"
 
 type RegisterCall = Call & { readonly payload: typeof Wire.ViewRegistration.Type }
 
-/** `nowMs` stands in for an absent `lastActiveAt`. */
+/** `nowMs`: used if `lastActiveAt` is absent. */
 const read = (
   wire: typeof Wire.ViewRegistration.Type,
   nowMs: number
@@ -37,7 +36,7 @@ const read = (
   })
 }
 
-/** Says why a view that has just been answered does not follow each write (D57). */
+/** Adds warnings to an answer if the view does not follow each write (D57). */
 export const cautioned = Effect.map(
   Effect.all([Views, DeclaredTypes]),
   ([views, types]) =>
@@ -47,7 +46,7 @@ export const cautioned = Effect.map(
     }
 )
 
-/** The route; a registration that changes nothing is read, and is no line of the audit (D63). */
+/** The route; a registration that changes nothing is answered as a read, and not audited (D63). */
 export const make = Effect.gen(function* () {
   const views = yield* Views
   const types = yield* DeclaredTypes
@@ -90,7 +89,7 @@ export const make = Effect.gen(function* () {
           return true
         }
         const abandon = views.look(said.id, { format: undefined, ifNoneMatch: undefined, sees: "kinds" }, (looked) => {
-          // The answer about rows that are left out depends on the caller.
+          // An answer with rows left out depends on the caller, so the repeated one is not shared.
           if (Exit.isFailure(looked) || looked.value.tag === undefined) answer()
           else reply.send({ status: 200, headers: {}, pieces: looked.value.pieces ?? [] })
         })

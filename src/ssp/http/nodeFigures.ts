@@ -1,7 +1,7 @@
 /**
- * The figures of this SSP at this moment: what its parts count, and what they can be asked for (D34).
+ * Current figures of this SSP for its metrics (D34).
  *
- * From memory alone; the one thing that costs more than a look is the number of rows, a pass over the views.
+ * From memory alone; only the number of rows costs more than a look, a pass over the views.
  */
 import { Effect, Layer } from "effect"
 import * as Latency from "../../core/telemetry/latency.ts"

@@ -1,7 +1,7 @@
 /**
  * `GET /overview`: all figures of this SSP that memory gives at once, for readers that ask every second.
  *
- * Counts that only grow, and current figures. Readers derive rates themselves, so no state is kept per reader.
+ * Counters that only grow, and current figures. Readers derive rates themselves, so no state is kept per reader.
  */
 import { Effect } from "effect"
 import { warningsOf } from "../../node/database/schemaWatch.ts"

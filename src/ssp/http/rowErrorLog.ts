@@ -1,11 +1,10 @@
 /**
- * Rows that views leave out, written to the log (D79): of each kind of failure in a view one row, with its id and the
- * whole reason, and how many rows fail alike.
+ * Logs rows that views leave out (D79): for each kind of failure in a view one row, with its id and the whole reason,
+ * and how many rows fail alike.
  *
- * A line for each row would be a flood, as a type that changes makes all rows of a table fail at once. So a kind is
- * written when it comes to a view, and again when it was gone in between. Lines of all views are bounded for a minute;
- * what is beyond is counted, and `/debug/view` has it. The loop looks at the views that leave rows out, when
- * something has moved, and pauses: changes pay nothing for it.
+ * A type that changes makes all rows of a table fail at once, so a kind is logged when it first comes to a view, and
+ * again if it was gone in between. The lines of all views share a limit per minute; the rest is counted, and
+ * `/debug/view` shows it. A loop looks at the failing views when something has changed: changes pay nothing for it.
  */
 import { Duration, Effect, Layer } from "effect"
 import type { RowError, View } from "../../core/ivm/view/view.ts"
@@ -17,11 +16,11 @@ import { Views } from "../views/Views.ts"
 
 const lookMs = 1_000
 const looksAMinute = windowMs / lookMs
-/** Failing rows and views that are looked at between two turns of the event loop. */
+/** Failing rows and views visited between two turns of the event loop. */
 const perTurn = 2_000
 
 class RowErrorLog {
-  /** The kinds of failures that each view that leaves rows out had at the last look. */
+  /** Kinds of failures of each failing view at the last look. */
   private told: ReadonlyMap<View, ReadonlySet<string>> = new Map()
   private readonly budget: LineBudget
   private looks = 0
@@ -56,7 +55,7 @@ class RowErrorLog {
   private readonly pause = Effect.suspend(() => (++this.walked % perTurn === 0 ? Effect.sleep(0) : Effect.void))
 
   private line(view: string, { failure, id }: RowError, count: number): Effect.Effect<void> {
-    // Of all views together.
+    // One budget for all views.
     if (!this.budget.take("")) return Effect.void
     const rows = count === 1 ? "a row" : `${count} rows`
     return Effect.logWarning(`view ${view} leaves ${rows} out: ${failure.reason}`).pipe(

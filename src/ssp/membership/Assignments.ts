@@ -1,10 +1,10 @@
 /**
- * Which views the scheduler has placed here, and under which assignment (D21, D31).
+ * Views that the scheduler has placed here, with their assignment numbers (D21, D31).
  *
- * Assignments grow with every move of a view, and calls may arrive late or twice: a register call of an older
- * assignment, or of one already taken back, must not bring a view back that another SSP has by now; an unregister call
- * must not take away a view placed anew. Views registered directly are not in here, and stay with this SSP (D16).
- * Between the routes and the views, so that neither needs to know any of this.
+ * Numbers grow with every move of a view, and calls may arrive late or twice: a late register call must not bring back
+ * a view that another SSP has by now, and a late unregister call must not remove a view placed anew. Views registered
+ * directly are not listed here, and stay with this SSP (D16). Between routes and views, so that neither needs to know
+ * this.
  */
 import { Effect } from "effect"
 import { Recent } from "../../core/recent.ts"
@@ -12,25 +12,25 @@ import { viewKey } from "../../core/view/viewId.ts"
 import type { Views } from "../views/Views.ts"
 import { Overloaded, type ViewRegistration } from "../viewTypes.ts"
 
-/** Assignments taken back that are remembered; a call does not stay on its way for so many others. */
+/** Ended assignments that are remembered; no call is delayed by so many others. */
 const maxGone = 100_000
 
 interface Unregistration {
   readonly id: string
   readonly assignment?: number | undefined
-  /** Another SSP has it, or will: its rows in the database are not this SSP's to remove. */
+  /** Another SSP has the view or will: its rows in the database stay. */
   readonly moved?: boolean | undefined
-  /** The transaction that deletes the row in the database waits for the answer, with the row locked. */
+  /** The transaction that deletes the database row waits for the answer and holds the row's lock. */
   readonly deleted?: boolean | null | undefined
 }
 
 export class Assignments {
-  /** The highest seen of each view that is here or on its way. */
+  /** Highest number of each view that is here or being registered. */
   private readonly held = new Map<string, number>()
   private readonly gone = new Recent<string, number>(maxGone)
   private times = 0
 
-  /** Registers a view, unless the call is of an assignment that is over. */
+  /** Registers a view, unless the assignment has ended. */
   register(
     views: Pick<Views["Type"], "register">,
     registration: ViewRegistration
@@ -46,7 +46,7 @@ export class Assignments {
     })
   }
 
-  /** Unregisters a view; done, too, where the view is held under a later assignment. */
+  /** Unregisters a view; succeeds without effect if the view is held under a later assignment. */
   unregister(
     views: Pick<Views["Type"], "unregister">,
     { assignment, deleted, id, moved }: Unregistration
@@ -60,8 +60,8 @@ export class Assignments {
   }
 
   /**
-   * A register call: undefined when it is older than the known assignment; else whether it still holds, to be asked
-   * when the view is put in place.
+   * For a register call: undefined if a later assignment is known; else a function that tells whether the call still
+   * holds when the view is installed.
    */
   claim(key: string, assignment: number): (() => boolean) | undefined {
     if (assignment < (this.held.get(key) ?? 0) || assignment <= (this.gone.get(key) ?? -1)) return undefined
@@ -70,7 +70,7 @@ export class Assignments {
     return () => times === this.times
   }
 
-  /** An unregister call: whether the view goes. */
+  /** For an unregister call: whether the view must be removed. */
   takeBack(key: string, assignment: number): boolean {
     const held = this.held.get(key)
     const goes = held !== undefined && held <= assignment
@@ -79,19 +79,19 @@ export class Assignments {
     return goes
   }
 
-  /** A view that the scheduler has not placed. */
+  /** Whether the view was registered here directly. */
   isDirect(key: string): boolean {
     return !this.held.has(key)
   }
 
-  /** The view is no longer here: unregistered directly, or expired. */
+  /** Called when the view was unregistered directly, or has expired. */
   forget(key: string): void {
     this.held.delete(key)
   }
 
   /**
-   * A new registration: whatever was placed is placed anew, and calls under way are of the one before. Answers whether
-   * a view had been placed.
+   * Called at a new registration of this SSP: all assignments end, calls under way too. Answers whether a view had been
+   * placed.
    */
   clear(): (key: string) => boolean {
     const before = new Set(this.held.keys())

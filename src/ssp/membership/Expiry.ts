@@ -1,7 +1,7 @@
 /**
- * The removal of views that were not kept alive, every `TTL_CLEANUP_INTERVAL_SECS` (D14).
+ * Removes views that were not kept alive, every `TTL_CLEANUP_INTERVAL_SECS` (D14).
  *
- * A store that fails is tried again at the next turn; a defect ends the process.
+ * A store that fails is tried again in the next round; a defect ends the process.
  */
 import { Clock, Duration, Effect, Layer } from "effect"
 import { viewKey } from "../../core/view/viewId.ts"

@@ -1,9 +1,9 @@
 /**
  * Whether this SSP may act on the database now: write edges, claim jobs (D21).
  *
- * In a cluster it may while the scheduler counts on it: a process that was paused or cut off must find out by its own
- * clock that others have taken over, before it is told. Standalone it always may. A service without needs, so
- * that what reads it does not depend on what renews it.
+ * In a cluster it may while its heartbeats are answered: a process that was paused or cut off must find out by its own
+ * clock that others have taken over. Standalone it always may. A service without dependencies, so that its readers do
+ * not depend on membership.
  */
 import { Context, Effect, Layer } from "effect"
 import { steadyOf } from "../../ports/Turn.ts"
@@ -14,7 +14,7 @@ export class Lease extends Context.Tag("ssp/membership/Lease")<
   {
     /** Whether this SSP may act; to be asked right before each action. */
     readonly held: () => boolean
-    /** Milliseconds of `steadyOf`; whatever was before is forgotten. */
+    /** Steady time until which this SSP may act; replaces an earlier one. */
     readonly holdUntil: (ms: number) => void
     /** Starts no further job, for the goodbye; returns the jobs whose calls are in flight. */
     readonly end: () => ReadonlyArray<string>

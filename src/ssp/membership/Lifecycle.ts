@@ -1,8 +1,8 @@
 /**
- * Where this SSP stands (D18): the machine of `core/cluster/phase.ts`, driven by loading and, in scheduler mode, by
- * membership.
+ * The phase of this SSP (D18): the state machine of `core/cluster/phase.ts`, driven by loading and, in scheduler mode,
+ * by membership.
  *
- * The phase is also readable without an effect, for what stands before the routes.
+ * The phase can be read without an effect, by the guards before the routes.
  */
 import { Context, Effect, Layer } from "effect"
 import type * as Phase from "../../core/cluster/phase.ts"
@@ -21,9 +21,7 @@ import type { Lease } from "./Lease.ts"
 import * as Membership from "./Membership.ts"
 import * as Standalone from "./Standalone.ts"
 
-/**
- * A store that cannot be opened or read, as a reason not to start (D22): damaged or newer content is refused with 3.
- */
+/** A store that cannot be opened or read, as a start fault (D22): damaged or newer content ends with exit code 3. */
 export const fromDatabase = ({ message, reason }: DatabaseError): StartFault =>
   new StartFault({
     exitCode: exitCodeOf(reason),
@@ -38,7 +36,7 @@ const advice: { readonly [R in DatabaseError["reason"]]: string } = {
   failed: "see SVC_DATA_DIR and STORE_ADDR"
 }
 
-/** The side of an SSP that faces its scheduler; a standalone SSP has none. */
+/** Membership as other services see it; a standalone SSP has constants in its place. */
 interface ClusterSide extends Pick<Membership.Membership, "isMeant" | "lost" | "writesHashes"> {
   readonly assignments: Assignments
 }
@@ -48,18 +46,15 @@ export class Lifecycle extends Context.Tag("ssp/membership/Lifecycle")<
   ClusterSide & {
     readonly phase: () => Phase.Phase
     readonly mode: "standalone" | "scheduler"
-    /** Waits until the store is read; what changes it without asking for readiness (D6) waits here. */
+    /** Waits until the store is read, for work that changes it without asking for readiness (D6). */
     readonly loaded: Effect.Effect<void>
-    /**
-     * Runs what empties memory: where there is something to fill it from again, this SSP is not ready until that is
-     * done.
-     */
+    /** Runs work that empties memory. If records can be loaded again, this SSP is not ready until they are. */
     readonly emptying: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
   }
 >() {
   /**
    * A standalone SSP is ready once its store is loaded, and compared with the database if there is one; the server
-   * listens meanwhile, so that `/health` can say so.
+   * listens meanwhile, so that `/health` answers.
    */
   static readonly layer: Layer.Layer<
     Lifecycle,
@@ -86,7 +81,7 @@ const standalone = Effect.gen(function* () {
   }
 })
 
-/** Lifecycle in a cluster. Nothing is loaded at start: the scheduler has the records, and places the views (D20). */
+/** Lifecycle in a cluster. No records are loaded at the start: the scheduler has them, and places the views (D20). */
 const inCluster = Effect.gen(function* () {
   const assignments = new Assignments()
   const { isMeant, lost, phase, run, writesHashes } = yield* Membership.make(assignments)

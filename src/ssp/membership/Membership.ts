@@ -1,9 +1,9 @@
 /**
- * This SSP as a member of a cluster: carries out what `core/cluster/enrolment.ts` decides.
+ * This SSP as a member of a cluster: carries out the decisions of `core/cluster/enrolment.ts`.
  *
- * One attempt at a time (wait, register, pull, swap in), heartbeats beside it, a goodbye at the end. An attempt that is
- * over is interrupted wherever it stands; only the swap is always finished. The waits have full jitter, so that a
- * cluster that comes back is not met by all SSPs at once.
+ * One attempt at a time (wait, register, pull, swap in), heartbeats beside it, a deregistration at the end. An attempt
+ * that is superseded is interrupted at once; only the swap is always finished. Waits have full jitter, so that the SSPs
+ * of a restarted cluster do not all come at once.
  */
 import { Deferred, Duration, Effect, Random, Runtime } from "effect"
 import * as Enrolment from "../../core/cluster/enrolment.ts"
@@ -27,24 +27,24 @@ import { Lease } from "./Lease.ts"
 export interface Membership {
   readonly phase: () => Phase
   /**
-   * Whether a call that names this registration (undefined: none) means the data held here; a newer one makes it start
-   * over.
+   * Whether a call for this registration (undefined: names none) is for the data held here; a newer registration makes
+   * this SSP start over.
    */
   readonly isMeant: (registration: number | undefined) => boolean
-  /** Whether hashes of the records are this SSP's to write: its scheduler knows the specification alone. */
+  /** Whether this SSP writes the hashes of records: its scheduler knows the specification alone. */
   readonly writesHashes: () => boolean
-  /** The records held here are of no use any more: register and pull again. */
+  /** Called when the records held here are void: registers and pulls again. */
   readonly lost: (reason: string) => Effect.Effect<void>
-  /** Lives as a member until the process stops; fails when a newer process has its id, or without room. */
+  /** Runs the membership until the process stops; fails if a newer process has its id, or the heap has no room. */
   readonly run: Effect.Effect<void, StartFault>
 }
 
-/** A goodbye must not hold up a stop. */
+/** Time limit of the deregistration, which must not block a stop. */
 const goodbyeWithin = Duration.seconds(2)
 
 type Fault = SchedulerError | Bootstrap.SnapshotMoved | StoreFailed
 
-/** The fact that a failed attempt is; a scheduler that is not ready itself is no failure of this SSP (D18). */
+/** A failed attempt as a fact for the enrolment; a scheduler that is not ready does not count as a failure (D18). */
 const factOf = (attempt: number, error: Fault, config: SspConfigShape): Enrolment.Fact => {
   if (error._tag !== "SchedulerError")
     return { tag: "Failed", attempt, counts: true, waitMs: 0, message: error.message }
@@ -63,7 +63,7 @@ const hex = Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 16), 16),
   digits.map((digit) => digit.toString(16)).join("")
 )
 
-/** Registers and pulls, once. */
+/** One attempt: registers, pulls, swaps in. */
 const makeAttempts = (
   enrolled: Enrolled,
   identity: Heartbeats.Identity,
@@ -81,7 +81,7 @@ const makeAttempts = (
 
     const swapIn = (joined: Following.Registered, pulled: Bootstrap.Pulled) =>
       Effect.gen(function* () {
-        // First, so that a view placed before, and still filling, finds out that its placing is over.
+        // Before `replace`, so that a view placed earlier, and still filling, finds that its assignment has ended.
         const placed = assignments.clear()
         yield* views.replace({ ...pulled, stays: (key) => !placed(key), definitions: pulled.defined?.definitions })
         types.declare(pulled.defined?.tables ?? pulled.tables)
@@ -131,7 +131,7 @@ const makeAttempts = (
     })
   })
 
-/** Runs only where its owner forks {@link Membership.run}. */
+/** Forks nothing: its owner forks {@link Membership.run}. */
 export const make = (assignments: Assignments) =>
   Effect.gen(function* () {
     const config = yield* SspConfig

@@ -1,6 +1,6 @@
 /**
- * The life of an SSP without a scheduler: its store is loaded, then memory is brought to what the database beside it
- * has, if there is one, and again whenever what it held is gone (D16, D20).
+ * An SSP without a scheduler: loads its store, then brings memory to the state of the database beside it, if any, and
+ * again whenever memory was emptied (D16, D20).
  */
 import { Deferred, Effect, Queue } from "effect"
 import * as Phase from "../../core/cluster/phase.ts"
@@ -9,7 +9,7 @@ import type { StartFault } from "../../ports/StartFault.ts"
 import { Upstream } from "../../ports/Upstream.ts"
 import { Reconcile } from "../reconcile/Reconcile.ts"
 
-/** Ready once the store is loaded and compared; the server listens meanwhile, so that `/health` can say so. */
+/** Ready once the store is loaded and compared; the server listens meanwhile, so that `/health` answers. */
 export const make = (restore: Effect.Effect<void, StartFault>) =>
   Effect.gen(function* () {
     const { present } = yield* Upstream
@@ -24,7 +24,7 @@ export const make = (restore: Effect.Effect<void, StartFault>) =>
         phase = step.state
         return step.changed ? Effect.logInfo(`${from} -> ${step.state}: ${step.note}`) : Effect.void
       })
-    /** Begins again when everything is emptied under it; without a database there is nothing to bring. */
+    /** Begins again if memory is emptied meanwhile; without a database there is nothing to load. */
     const bring: Effect.Effect<void> = present
       ? Effect.raceFirst(
           Effect.as(reconcile.bootstrap(happened("AttemptsExhausted")), true),
@@ -41,10 +41,7 @@ export const make = (restore: Effect.Effect<void, StartFault>) =>
     return {
       phase: () => phase,
       loaded: Deferred.await(loaded),
-      /**
-       * Runs what empties memory; beside a database it is filled again from there, and this SSP is not ready until it
-       * is.
-       */
+      /** Runs work that empties memory; beside a database this SSP is not ready until memory is filled again. */
       emptying: <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
         present ? Effect.zipRight(happened("DataLost"), Effect.ensuring(work, Queue.offer(emptied, undefined))) : work
     }

@@ -1,7 +1,7 @@
 /**
- * The state of this SSP's membership, the waiters for its changes, and the one way to change it: telling it a fact.
+ * State of this SSP's membership, its waiters, and `tell`, the only way to change it.
  *
- * Changes are synchronous, so that a reader between two of them (of the phase, the lease) never sees half of one.
+ * Changes are synchronous, so that readers (of the phase, the lease) never see half of one.
  */
 import { Deferred, Effect, Exit, FiberId } from "effect"
 import * as Enrolment from "../../core/cluster/enrolment.ts"
@@ -17,7 +17,7 @@ const first: Begin = { tag: "Begin", attempt: Enrolment.initial.attempt, waitMs:
 
 export class Enrolled {
   state = Enrolment.initial
-  /** The attempt under way, and its callback for when it is over. */
+  /** The attempt under way, and a callback for its end. */
   attempt: { readonly begin: Begin; readonly over: Deferred.Deferred<void> } = {
     begin: first,
     over: Deferred.unsafeMake(FiberId.none)
@@ -25,9 +25,9 @@ export class Enrolled {
   /** Fails when this process must end. */
   readonly stopped = Deferred.unsafeMake<never, StartFault>(FiberId.none)
   wasRegistered = false
-  /** The scheduler has named no extension, so it is told nothing beyond the specification (D77). */
+  /** The scheduler knows the specification alone, so it is sent no extension (D77). */
   isPlain = false
-  /** A registration was sent, and may have been taken although it is not answered. */
+  /** A registration was sent, and may be accepted although it is not answered. */
   isAsking = false
   /** Resolved by the first registration. */
   readonly registered = Deferred.unsafeMake<void>(FiberId.none)
@@ -62,14 +62,14 @@ export class Enrolled {
   }
 
   /**
-   * A heartbeat was answered. What counts is when it was sent: later than that the scheduler may not have heard of us.
+   * Called when a heartbeat was answered. Its sending time counts: the scheduler may not have heard of this SSP since.
    */
   heard(sentAtMs: number): void {
     this.heardAt = Math.max(this.heardAt, sentAtMs)
     this.renewLease()
   }
 
-  /** Whether a heartbeat that was sent then, or a later one, is answered. */
+  /** Whether a heartbeat sent at that time or later is answered. */
   wasHeard(sentAtMs: number): boolean {
     return this.heardAt >= sentAtMs
   }

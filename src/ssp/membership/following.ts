@@ -1,6 +1,6 @@
 /**
- * Whether and how this SSP follows tables (D61), over its registrations: what it registers with, what it begins with,
- * and which follower has the views' questions.
+ * Whether and how this SSP follows tables (D61), across its registrations: which tables it asks for, which it begins
+ * with, and the follower that answers the views.
  */
 import { Effect } from "effect"
 import * as Interest from "../../core/surql/syntax/interest.ts"
@@ -19,15 +19,15 @@ import { TablesJoining } from "../viewTypes.ts"
 import type { Assignments } from "./Assignments.ts"
 import type { Enrolled } from "./enrolled.ts"
 
-/** `push`: nothing is followed; `every`: all tables. */
+/** `push`: this SSP follows no feed; `every`: all tables. */
 type Wanted = ReadonlySet<string> | "every" | "push"
 
-/** A registration that was accepted. `feeds`: by a scheduler whose feed this SSP follows. */
+/** An accepted registration. `feeds`: this SSP follows the scheduler's feed. */
 export interface Registered {
   readonly attempt: number
   readonly registered: typeof SspRegistered.Type
   readonly feeds: boolean
-  /** The tables that are pulled; undefined: all. */
+  /** Tables that are pulled; undefined: all. */
   readonly held: ReadonlySet<string> | undefined
 }
 
@@ -35,7 +35,7 @@ export interface Registered {
 export const asked = (wanted: Wanted): { readonly tables?: ReadonlyArray<string> } =>
   wanted === "push" ? {} : { tables: wanted === "every" ? ["*"] : [...wanted] }
 
-/** A scheduler that knows no feed sends what it has. */
+/** A scheduler without a feed pushes changes of all tables. */
 export const joinedAs = (attempt: number, registered: typeof SspRegistered.Type, wanted: Wanted): Registered => {
   const feeds = wanted !== "push" && registered.feed === true && registered.registration !== undefined
   return { attempt, registered, feeds, held: feeds && wanted !== "every" ? wanted : undefined }
@@ -51,7 +51,7 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
     const tracing = yield* Tracing
     const times = yield* IngestTimes
     const uses = new TableUses(config.jobTables.map(({ table }) => table))
-    /** `sent`: all tables are held, and changes are sent; undefined: there are no records yet. */
+    /** `sent`: all tables are held, and changes are pushed; undefined: there are no records yet. */
     let follower: TableFollower | "sent" | undefined
     const follows = config.clusterFeed === "pull" && client.feed !== undefined && client.applied !== undefined
     const pulling = Effect.fail(new TablesJoining({ message: "this SSP pulls its records", retryAfterSecs: 1 }))
@@ -79,16 +79,16 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
       lost: (reason: string) => enrolled.tell({ tag: "Lost", reason })
     })
     return {
-      /** Tables that are needed from the start, and those held before. */
+      /** Tables needed from the start, and those held before. */
       wanted: Effect.map(views.registrations, (stored): Wanted => {
         if (!follows) return "push"
         const interests = stored.filter(({ key }) => assignments.isDirect(key)).map(views.tables.interestOf)
         const before = follower instanceof TableFollower ? follower.tables : []
-        // The tables that records link to are known only once the records are there.
+        // The tables that records link to are known only when the records are there.
         if (before === undefined || interests.some(({ all, follows }) => all || follows)) return "every"
         return new Set([...uses.base, ...before, ...interests.flatMap(({ tables }) => [...tables])])
       }),
-      /** Stands on what was pulled. */
+      /** Begins at the position of the pulled records. */
       begin: (
         { attempt, feeds, held, registered }: Registered,
         { names, position, records }: Bootstrap.Pulled
@@ -114,7 +114,7 @@ export const make = (enrolled: Enrolled, assignments: Assignments, isStopping: (
           })
           return Effect.void
         }),
-      /** Follows, where there is something to follow. */
+      /** Follows the feed, if the scheduler has one. */
       run: Effect.suspend((): Effect.Effect<void> => (follower instanceof TableFollower ? follower.run : Effect.void))
     }
   })

@@ -2,9 +2,9 @@
  * Heartbeats: one every `HEARTBEAT_INTERVAL_MS` from the first registration on, in every state (D19), with figures of
  * this process (D24).
  *
- * None waits for the one before: a heartbeat that hangs must not keep the next from telling that this SSP lives. And
- * none is taken back soon: a scheduler that is slow hears it late, and that is no silence; heartbeats given up before
- * they were heard made a busy scheduler lose its SSPs, and their bootstraps made it busier.
+ * Heartbeats do not wait for each other: one that hangs must not delay the next. Their time limit is long: a slow
+ * scheduler hears them late, which is no silence; with a short one a busy scheduler lost its SSPs, and their bootstraps
+ * made it busier.
  */
 import { Deferred, Duration, Effect, FiberSet } from "effect"
 import type { HeartbeatAnswer } from "../../core/cluster/enrolment.ts"
@@ -13,7 +13,7 @@ import { type SchedulerClientShape, SchedulerError } from "../../ports/Scheduler
 import type { Views } from "../views/Views.ts"
 import type { Enrolled } from "./enrolled.ts"
 
-/** A heartbeat may take so many periods, but not less than this. */
+/** Time limit of a heartbeat: so many periods, and at least this long. */
 const periods = 3
 const shortestWaitMs = 5000
 /** Most heartbeats in flight at once. */
@@ -39,7 +39,7 @@ export interface Identity {
 /** Rounds a figure to one decimal place. */
 const round = (figure: number): number => Math.round(figure * 10) / 10
 
-/** Percent of one core since the figures before, and resident megabytes. */
+/** Percent of one core since the earlier figures, and resident megabytes. */
 const usage = (
   before: Figures | undefined,
   now: Figures | undefined,
@@ -97,7 +97,7 @@ export const loop = (
           })
         )
         if (answered.answer === "ok") enrolled.heard(sentAt)
-        // A heartbeat sent during registration concerns a registration that is over.
+        // A heartbeat sent during a registration concerns the registration before, which has ended.
         yield* enrolled.tell({ tag: "Answered", attempt: step === "registering" ? 0 : attempt, ...answered })
       })
       const every = Effect.gen(function* () {

@@ -1,27 +1,26 @@
 /**
- * The types that the database declares for the fields of its tables: what a record that comes as JSON is typed by (D1
- * rule 2).
+ * Field types that the database declares; a record that comes as JSON is typed by them (D1 rule 2).
  *
- * A holder and no more: the reader of the database fills it, the routes that take records ask it. While it is empty, as
- * it stays without a database, records are typed by their looks.
+ * A holder only: the reader of the database fills it, the routes that take records read it. While it is empty, as
+ * without a database, records are typed by their values.
  */
 import { Context, Layer } from "effect"
 import type { Types } from "../../core/record/change.ts"
 import { cautionsOf } from "../../node/database/schemaWatch.ts"
 import type { UpstreamTable } from "../../ports/Upstream.ts"
 
-/** A table of the database, or of a scheduler, which tells its types alone. */
+/** A table of the database, or of a scheduler, which sends types alone. */
 type Table = Pick<UpstreamTable, "name" | "types"> & Partial<UpstreamTable>
 
 export class DeclaredTypes extends Context.Tag("ssp/database/DeclaredTypes")<
   DeclaredTypes,
   {
-    /** Types by path; undefined for a table that nothing is known of. */
+    /** Types by path; undefined for an unknown table. */
     readonly of: (table: string) => Types | undefined
-    /** These tables and no others are known from now on. */
+    /** Replaces all known tables. */
     readonly declare: (tables: ReadonlyArray<Table>) => void
     readonly known: () => ReadonlyArray<Table>
-    /** Why views of these tables do not follow each write; empty where they do. */
+    /** Why views of these tables do not follow each write; empty if they do. */
     readonly cautions: (tables: Iterable<string>) => ReadonlyArray<string>
   }
 >() {

@@ -1,8 +1,8 @@
 /**
- * What keeps memory equal to the database beside this node: one mechanism for the first start, a restart, and the
- * compare that goes on for ever (D20, D4).
+ * Keeps memory equal to the database beside this node: one mechanism for the first start, a restart, and the recurring
+ * compare (D20, D4).
  *
- * Tables are read by stretches of keys and compared with memory; what differs is applied through the committer as
+ * Tables are read by stretches of keys and compared with memory; differences are applied through the committer as
  * ordinary changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it
  * counts by the rules of `node/database/liveCompare.ts`, which the scheduler's replica shares.
  */
@@ -44,33 +44,30 @@ import { RegistrationSync } from "./RegistrationSync.ts"
 type Failure = UpstreamError | IngestError
 type Difference = Compare.Difference<Row>
 
-/** Records read at once at most: a few milliseconds of the database's time, and of ours. */
+/** Most records in one read: a few milliseconds of work for the database and this node. */
 const chunkSize = 1_000
-/** Changes of a start applied in one go: several of these share a commit, and others have their turn between them. */
+/** Changes of a start in one step: several steps share a commit, and other work runs between them. */
 const partSize = 200
-/**
- * Compares of the whole before the node is ready: as long as the last one found something, but not for ever under heavy
- * writes.
- */
+/** Most whole compares before the node is ready; fewer if one finds no difference. */
 const maxPasses = 3
 
 export interface ReconcileShape {
   /**
-   * Brings memory to what the database has, for ever trying; done when a compare has found nothing more. `exhausted` is
-   * run when ten attempts in a row have failed (D18).
+   * Brings memory to the database's state, retried for ever; returns when a compare finds no difference. `exhausted`
+   * runs after ten failures in a row (D18).
    */
   readonly bootstrap: (exhausted: Effect.Effect<void>) => Effect.Effect<void>
-  /** One compare of everything, now; one at a time. */
+  /** Compares everything once; one compare at a time. */
   readonly now: Effect.Effect<Compared, Failure>
-  /** Rows of the change table, read and deleted by the follower of the database; ends the process where another is. */
+  /** Takes rows of the change table for its reader; ends the process if another process follows the database. */
   readonly take: Take
-  /** One compare of these tables, those that are gone among them. */
+  /** Compares these tables once, also deleted ones. */
   readonly tables: (names: ReadonlySet<string>) => Effect.Effect<Compared, Failure>
-  /** Reads these tables now and shows what differs; for those that raise no events. */
+  /** Reads these tables and applies differences, for tables that raise no events. */
   readonly refresh: (names: ReadonlySet<string>) => Effect.Effect<void, Failure>
-  /** Says that memory has the records of these tables, for the next start. */
+  /** Notes for the next start that memory has the records of these tables. */
   readonly note: ReaderLease["note"]
-  /** One compare of registrations alone. */
+  /** Compares the registrations alone. */
   readonly registrations: Effect.Effect<void, Failure>
 }
 
@@ -135,7 +132,7 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
 
 interface ReconcileDependencies {
   readonly lease: ReaderLease
-  /** Record writes that the own store has, durably. */
+  /** Number of record writes that the node's store has durably. */
   readonly writes: Effect.Effect<number, UpstreamError>
   readonly upstream: Upstream["Type"]
   readonly views: Views["Type"]
@@ -149,10 +146,7 @@ interface ReconcileDependencies {
   readonly heap: HeapShape
 }
 
-/**
- * Ends a start that has no room for more of the database, so many bytes among it, where V8 would end it without a
- * word (D43).
- */
+/** Ends a start whose heap has no room for `comingBytes` more, with a fault instead of an abort by V8 (D43). */
 const fits = (
   heap: HeapShape,
   records: Pick<Views["Type"]["records"], "tableNames" | "size">,
@@ -164,7 +158,7 @@ const fits = (
   return Effect.die(new StartFault({ exitCode: 1, message: Memory.notReadable(memory, read, "database") }))
 }
 
-/** Runs an effect until it succeeds; that it failed ten times in a row is told once. */
+/** Repeats an effect until it succeeds; runs `exhausted` once after ten failures in a row. */
 const patience = (exhausted: Effect.Effect<void>) =>
   Backoff.patiently(backoff, ({ message }: Failure, before) => {
     const failures = before + 1
@@ -265,7 +259,7 @@ class Work {
       return Effect.flatMap(taken, (read) => (read === "superseded" ? Effect.die(superseded) : Effect.succeed(read)))
     })
 
-  /** Views are filled by what the database defines; later it is followed (`schemaFollowing.ts`). */
+  /** Definitions that views need at a start; later ones are followed (`schemaFollowing.ts`). */
   private readonly defined: Effect.Effect<void, UpstreamError> = Effect.suspend(() => {
     const { upstream, views } = this.parts
     return upstream.schema === undefined
@@ -281,9 +275,8 @@ class Work {
   )
 
   /**
-   * A restart without a compare: this store took rows of the change table last and is not behind what it said then,
-   * the tables are those that it knows and each announces its writes, so each change made meanwhile has a row there.
-   * False where that is not so.
+   * Whether a restart needs no compare: this store took rows of the change table last and is not behind what it noted
+   * then, and the tables are the known ones and all announce writes, so each change since has a row there.
    */
   private caughtUp(position: number): Effect.Effect<boolean, Failure> {
     return Effect.gen(this, function* () {
@@ -306,9 +299,9 @@ class Work {
   }
 
   /**
-   * Takes what the change table holds until a read brings the last of it, so that memory is what the database was in
-   * that read. Rows that ask for a compare, calls, and rows whose record cannot be read are left to the reader. Answers
-   * the number of the others; undefined where there is no table.
+   * Takes rows of the change table until a read holds the last of them, so that memory equals the database as of that
+   * read. Leaves rows that ask for a compare, calls, and rows with unreadable records to the reader. Answers the number
+   * of rows taken; undefined if there is no table.
    */
   private readonly takeAll: Effect.Effect<{ readonly rows: number; readonly enough: boolean } | undefined, Failure> =
     Effect.gen(this, function* () {
@@ -322,7 +315,7 @@ class Work {
         const read = yield* this.take({ rows: size, bytes: Compare.stretchBytes }, done, left)
         if (read === undefined) return undefined
         if (read.records.length > 0) size = Compare.stretchSize(read.records, changesPerRead)
-        // As they were in this read, deletions too: what came later has rows of its own, and is another state.
+        // The records as of this read, deletions too: later writes have rows of their own.
         yield* this.load(
           namedIn(read)
             .map(({ found, id }) => ({ id, known: views.records.get(id), found }))
@@ -337,7 +330,7 @@ class Work {
       }
     })
 
-  /** Versions that were lost restart above the highest that a client may have seen (D4). */
+  /** Lost versions restart above the highest that a client may have seen (D4). */
   private readonly keepAboveLost: Effect.Effect<void, Failure> = Effect.suspend(() => {
     const { upstream, views } = this.parts
     if (views.records.tableNames().length > 0) return Effect.void
@@ -351,7 +344,7 @@ class Work {
     )
   })
 
-  /** Compares everything and applies what differs as it comes: for when nothing else writes. */
+  /** Compares everything and applies differences at once, while nothing else writes. */
   private pass(
     patiently: Patiently,
     step: Step
@@ -368,7 +361,7 @@ class Work {
 
   /** Writes the differences found at a start; the start ends if a further stretch has no room. */
   private load(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
-    // A start that finds everything here already is not refused: it has loaded that.
+    // A start that finds no difference is not refused: its records are loaded already.
     if (differences.length === 0) return Effect.succeed(0)
     const { heap, views } = this.parts
     return Effect.zipLeft(
@@ -397,7 +390,7 @@ class Work {
     )
   }
 
-  /** Makes memory what the database has, where memory still is what it was when the difference was seen. */
+  /** Brings records to the database's state, unless memory has changed since the difference was seen. */
   private repair(differences: ReadonlyArray<Suspect<Row, Row>>): Effect.Effect<ReadonlyArray<RecordId>, IngestError> {
     const {
       heap,
@@ -434,7 +427,7 @@ class Work {
 
   readonly followed: Effect.Effect<void, Failure> = Effect.suspend(() => this.registrations.follow)
 
-  /** Compares everything while changes flow: records, registrations, and edges that the database has refused. */
+  /** Compares everything while changes flow: records, registrations, and refused edges. */
   readonly now: Effect.Effect<Compared, Failure> = Effect.suspend(() =>
     Effect.zipLeft(this.live.now, Effect.zipRight(this.registrations.follow, this.parts.heal))
   )

@@ -1,9 +1,9 @@
 /**
- * Keeps the views of this SSP and the registrations in the database the same (D20): at start the database is right,
- * later a registration that is deleted or inserted there is followed.
+ * Keeps this SSP's views and the registrations in the database equal (D20): at a start the database wins, later
+ * registrations deleted or inserted there are followed.
  *
- * Apart from the records, because a registration has an owner: one that another SSP has taken over is that one's, and
- * the edge writer drops its view.
+ * Apart from the records, because a registration has an owner: one that another SSP has claimed stays with it, and the
+ * edge writer drops the view here.
  */
 import { Duration, Effect, Either } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
@@ -17,7 +17,7 @@ interface SyncDependencies {
   readonly views: Views["Type"]
   readonly sspId: string
   readonly momentMs: number
-  /** Whether a view's removal has yet to reach the database. */
+  /** Whether a view's removal has not yet reached the database. */
   readonly isLeaving: (key: string) => boolean
 }
 
@@ -28,14 +28,14 @@ const isParams = (value: unknown): value is JsonParams => typeof value === "obje
 const parse = (text: string): Either.Either<unknown, unknown> => Either.try(() => JsonText.parse(text))
 
 export class RegistrationSync {
-  /** Registrations that cannot be views, by key, with the query that was said so of. */
+  /** Queries of registrations that were refused, by key. */
   private readonly refused = new Map<string, string>()
 
   constructor(private readonly parts: SyncDependencies) {}
 
   /**
-   * Views without a registration go, registrations without a view come, of any owner. What is answered as
-   * registered is in the database first.
+   * Removes views without a registration and adds those of registrations of any owner: a registration is in the
+   * database before it is answered.
    */
   readonly restore: Effect.Effect<void, Failure> = Effect.gen(this, function* () {
     const { come, gone } = yield* this.differing(() => true)
@@ -43,8 +43,8 @@ export class RegistrationSync {
   })
 
   /**
-   * The same while clients come and go: what differs must differ twice, a moment apart. What another SSP owns is that
-   * one's.
+   * The same while clients come and go: a difference must last for a moment. Registrations of other SSPs are left
+   * alone.
    */
   readonly follow: Effect.Effect<void, Failure> = Effect.gen(this, function* () {
     const free = ({ key, owner, surql }: OwnedRegistration): boolean =>
@@ -68,7 +68,7 @@ export class RegistrationSync {
   > {
     return Effect.gen(this, function* () {
       const { isLeaving, upstream, views } = this.parts
-      // Ours first: a view registered between the two is in the database by then.
+      // Views are listed first: a view registered between the two reads is in the database by the second.
       const ours = new Set((yield* views.registrations).map(({ key }) => key))
       const theirs = yield* upstream.registrations
       const there = new Set(theirs.map(({ key }) => key))

@@ -1,9 +1,9 @@
 /**
- * Tells the scheduler what this SSP has applied (D61): by a line on one long request, and while none is open by a
- * request of its own, which is answered.
+ * Acknowledges applied steps to the scheduler (D61): by a line on one long request, and while none is open by a request
+ * of its own, which is answered.
  *
- * A line is not answered. So a long request is ended every ten seconds: its answer confirms the lines, and where it was
- * cut instead the position is told again.
+ * A line is not answered. So a long request is ended every ten seconds: its answer confirms the lines, and if it breaks
+ * off the position is sent again.
  */
 import { Duration, Effect, type Scope } from "effect"
 import type { AppliedWords, SchedulerClientShape } from "../../ports/SchedulerClient.ts"
@@ -16,7 +16,7 @@ const cutWaitMs = 1000
 const retryAfter = Duration.millis(100)
 
 export class Acknowledgements {
-  /** Open while a position is to be told by a request of its own. */
+  /** Open while a position must be sent by a request of its own. */
   private readonly owed = Effect.unsafeMakeLatch(true)
   private words: AppliedWords | undefined
   private wordsAfter = 0

@@ -1,9 +1,8 @@
 /**
- * The feed of a scheduler as this SSP follows it (D61): connections, tables that join and go, and word of what is
- * applied.
+ * Follows the feed of a scheduler (D61): connections, tables that join and leave, acknowledgements.
  *
- * What comes when is decided by `core/record/tableFeed.ts`; here are the deeds: opening feeds, reading pages, applying,
- * waiting. One fiber reads lines; whatever applies has the lock, so that a table joins between two steps.
+ * Decisions are made by `core/record/tableFeed.ts`; the effects are here: opening feeds, reading pages, applying,
+ * waiting. One fiber reads lines; applying needs the lock, so that a table joins between two steps.
  */
 import { Data, Deferred, Duration, Effect, Either, FiberId, FiberSet, Option, Random } from "effect"
 import * as Change from "../../core/record/change.ts"
@@ -26,21 +25,21 @@ import { Acknowledgements } from "./Acknowledgements.ts"
 import type { Reading } from "./bootstrap.ts"
 import type { TableUses } from "./TableUses.ts"
 
-/** Waits between two tries to open a feed. Short: what comes meanwhile is late here, and one try costs little. */
+/** Pauses between attempts to open a feed. Short: changes are late meanwhile, and an attempt costs little. */
 const firstWaitMs = 50
 const lastOpenMs = 250
-/** Between two tries to read a table, or to apply what cannot be. */
+/** Pause before a table is read again, or a refused step applied again. */
 const lastWaitMs = 2000
-/** Before a table for which there was no room is read again: to find that out anew fills the heap once more. */
+/** Pause before a table without room is read again: each attempt fills the heap. */
 const noRoomWaitMs = 10_000
-/** A line is an event, whose body the scheduler bounds. */
+/** Longest line: an event, whose body the scheduler bounds. */
 const maxLine = 64 * 1024 * 1024
 /** Milliseconds that a registration waits in one request for joining tables; then the client must come again. */
 const holdMs = 5000
 /** Time between two searches for tables that are no longer needed. */
 const sweepEvery = Duration.seconds(1)
 
-/** The feed says what it cannot say; it is opened anew. */
+/** The feed's content contradicts itself or this SSP's state; the feed is opened anew. */
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
 
 interface Following {
@@ -60,7 +59,7 @@ interface Following {
   readonly maxPending: number
   readonly graceMs: number
   readonly times: Pick<IngestTimesShape, "fed" | "nowMs">
-  /** This registration is over, or the process stops. */
+  /** Whether this registration has ended or the process stops. */
   readonly isOver: () => boolean
   /** Called when the data held here is void. */
   readonly lost: (reason: string) => Effect.Effect<void>
@@ -70,20 +69,20 @@ export class TableFollower {
   private readonly feed: TableFeed
   private readonly lock = Effect.unsafeMakeSemaphore(1)
   private position: Omit<StoredPosition, "writes">
-  /** Completed when the feed is to be asked anew. */
+  /** Completed when the feed must be opened with other tables. */
   private reopened = Deferred.unsafeMake<void>(FiberId.none)
   /** Completed when tables have joined. */
   private changed = Deferred.unsafeMake<void>(FiberId.none)
-  /** When the latest piece of the feed came, and that with the oldest change that waits; one clock for a piece. */
+  /** Arrival of the latest piece of the feed, and of the piece with the oldest waiting change, by the steady clock. */
   private cameAt = 0
   private waitsSince = 0
   private readonly acknowledgements: Acknowledgements
   private readonly unneeded = new Map<string, number>()
   private readonly pulling = new Set<string>()
-  /** Tables that this process had no room for when they were last read, and in which words. */
+  /** Message for each table that had no room in memory when it was last read. */
   private readonly tooLarge = new Map<string, string>()
   private isAll: boolean
-  /** Every table there was has been asked for, since all are needed. */
+  /** Every table was asked for, because all are needed. */
   private isListed: boolean
   private pull: (table: string) => void = () => {}
 
@@ -131,11 +130,11 @@ export class TableFollower {
     return isOwn(table) || this.feed.isHeld(table)
   }
 
-  /** Waits until every table of an interest, and what it leads to, is held. */
+  /** Waits until every table of an interest, and the tables its links lead to, are held. */
   hold(interest: Interest.Interest): Effect.Effect<() => void, TablesJoining | Overloaded> {
     return Effect.suspend(() => {
       const release = this.parts.uses.pin(interest)
-      // A registration as a whole is not interrupted; without this the wait would have no end.
+      // The registration around it is uninterruptible; without this the wait would have no end.
       return Effect.interruptible(this.holding).pipe(
         Effect.timeoutFail({ duration: Duration.millis(holdMs), onTimeout: () => this.late }),
         Effect.as(release),
@@ -163,7 +162,7 @@ export class TableFollower {
     })
   }
 
-  /** Where one of them has no room here, another SSP is to be asked. */
+  /** The refusal if one of these tables has no room here: another SSP must be asked. */
   private noRoom(missing: ReadonlySet<string>): Overloaded | undefined {
     for (const table of missing) {
       const message = this.tooLarge.get(table)
@@ -186,7 +185,7 @@ export class TableFollower {
     this.pull(table)
   }
 
-  /** Asks for every table there is; those that come later announce themselves. */
+  /** Asks for every existing table; later ones announce themselves by an event. */
   private readonly listing: Effect.Effect<void> = Effect.suspend(() => {
     if (this.isListed) return Effect.void
     this.isAll = true
@@ -195,7 +194,7 @@ export class TableFollower {
       Effect.flatMap(({ seq, tables }) =>
         Effect.sync(() => {
           for (const table of tables) if (!this.isHeld(table)) this.want(table, false)
-          // A table that was made between there and where the feed was opened would be in neither.
+          // A table created between this list and the feed's start would be in neither.
           this.isListed = seq >= (this.position.seq ?? 0)
           this.tell()
         })
@@ -217,7 +216,7 @@ export class TableFollower {
     Deferred.unsafeDone(changed, Effect.void)
   }
 
-  /** Opens the feed, again and again. */
+  /** Keeps the feed open. */
   private readonly connecting: Effect.Effect<never> = Effect.gen(this, function* () {
     let failures = 0
     for (;;) {
@@ -229,7 +228,7 @@ export class TableFollower {
       const why = Either.isLeft(ended) ? ended.left : new Broken({ message: "it ended" })
       if (why._tag === "SchedulerError" && (why.reason === "unknown" || why.reason === "conflict"))
         yield* this.parts.lost(`the scheduler does not go on with its feed: ${why.message}`)
-      // Told once it lasts, and then now and then.
+      // Warns after some failures, and then now and then.
       const isTold = why._tag === "Broken" || failures === 4 || failures % 40 === 0
       const log = isTold ? Effect.logWarning : Effect.logDebug
       yield* log(`the feed of the scheduler broke off and is opened again: ${why.message}`)
@@ -243,14 +242,14 @@ export class TableFollower {
       const { after, tables } = this.feed.asked
       const { client, registration } = this.parts
       this.feed.opened()
-      // Where the feed broke off, what was said last may not have come either.
+      // Acknowledgements sent before the feed broke off may be lost too.
       this.acknowledgements.again()
       const asked = { after, registration, tables: this.isAll ? ["*"] : tables }
       return Effect.scoped(Effect.flatMap(client.feed!(asked), (pieces) => this.following(pieces)))
     })
   }
 
-  /** Takes what comes until the connection ends. */
+  /** Reads the feed until the connection ends. */
   private following(pieces: Pieces<SchedulerError>): Effect.Effect<void, SchedulerError | Broken> {
     const cutter = new FeedLines.LineCutter(maxLine)
     const { times } = this.parts
@@ -280,7 +279,7 @@ export class TableFollower {
     })
   }
 
-  /** A loop, and an effect only for a line that wants one: a piece has a hundred lines. */
+  /** A loop, and an effect only for a line that needs one: a piece has a hundred lines. */
   private takenFrom(lines: ReadonlyArray<string>, from: number): Effect.Effect<void, Broken> {
     for (let i = from; i < lines.length; i++) {
       if (lines[i] === "") continue
@@ -298,7 +297,7 @@ export class TableFollower {
     return wrong
   }
 
-  /** Fails for what an older leader says; what another log says makes everything here void. Undefined: it is ours. */
+  /** Fails for a line of an older leader; a line of another log voids all data here. Undefined: the line is valid. */
   private isOurs(logId: string | undefined, epoch: number | undefined): Effect.Effect<void, Broken> | undefined {
     const { epoch: known, logId: ours } = this.position
     if (ours !== null && logId !== undefined && logId !== ours)
@@ -313,7 +312,7 @@ export class TableFollower {
     return undefined
   }
 
-  /** Takes an event in; what is to be done where something is wrong. No effect by itself: this is done for each. */
+  /** Adds an event to the feed's state; answers an effect only for a fault, because this runs for each event. */
   private event({ json, prev, seq, table }: FeedLines.FeedEvent): Effect.Effect<void, Broken> | undefined {
     const { types } = this.parts
     const decoded = Change.decodeChange(json, types.of)
@@ -322,7 +321,7 @@ export class TableFollower {
     const change = decoded.right
     const wrong = this.isOurs(change.position?.logId, change.position?.epoch)
     if (wrong !== undefined) return wrong
-    // The records behind it are typed by what it says.
+    // Definitions type the records behind them.
     const defined = Definitions.latest([change])
     if (defined !== undefined) types.declare(defined.tables)
     if (this.isAll && !isOwn(table) && !this.feed.isKnown(table)) this.want(table, true)
@@ -330,7 +329,7 @@ export class TableFollower {
     return this.feed.event(change, seq, prev) === "lost" ? this.wasLost(table, seq, prev) : undefined
   }
 
-  /** Events of ours are the scheduler's own and cannot be read anew; those of a table can. */
+  /** A lost event of a user's table is repaired by reading the table again; one of the service's own voids all data. */
   private wasLost(table: string, seq: number, prev: number | undefined): Effect.Effect<void> {
     if (isOwn(table)) return this.parts.lost(`an event of ${table} before ${seq} never came`)
     return Effect.zipLeft(
@@ -341,7 +340,7 @@ export class TableFollower {
     )
   }
 
-  /** Follows the tables that a record links to, whose records must be there before the record is shown. */
+  /** Wants the tables that a record links to: their records must be here before the record is shown. */
   private links(table: string, doc: Change.Change["doc"]): void {
     const { uses } = this.parts
     Interest.eachLink(
@@ -354,7 +353,7 @@ export class TableFollower {
     )
   }
 
-  /** Applies what is due. */
+  /** Applies all complete steps. */
   private readonly applied: Effect.Effect<void> = Effect.gen(this, function* () {
     const { maxPending, times, views } = this.parts
     for (let due = this.feed.due(maxPending); due !== undefined; due = this.feed.due(maxPending)) {
@@ -369,10 +368,10 @@ export class TableFollower {
       const changes = repairs.length === 0 ? due.changes : [...repairs, ...due.changes]
       const position = { ...this.position, seq: due.through }
       if (!(yield* this.persistently({ changes, asOne: due.asOne, position }))) return
-      // From here on it may be said to be applied.
+      // From here on the step counts as applied.
       this.position = position
       if (due.changes.length > 0) times.fed.observe(times.nowMs() - this.waitsSince)
-      // Only a step that goes on still waits: it began behind a complete one, so with the latest piece.
+      // An incomplete step may still wait: it began behind a complete one, so in the latest piece.
       this.waitsSince = this.cameAt
       if (due.joined.length > 0) this.tell()
       this.acknowledgements.tell()
@@ -383,7 +382,7 @@ export class TableFollower {
       )
   })
 
-  /** Applied, however long it takes: nothing behind it can be. False: this registration is over. */
+  /** Repeats a step until it is applied: no later step can be. False: this registration has ended. */
   private persistently(fed: Fed): Effect.Effect<boolean> {
     return Effect.gen(this, function* () {
       const traced = ChangeTraces.ofFeed(this.parts.tracing, fed.changes)
@@ -433,13 +432,13 @@ export class TableFollower {
     )
   }
 
-  /** A table could not be read. It is read again, unless no view waits for it any more. */
+  /** Reads a table again after a failure, unless no view waits for it any more. */
   private unread(table: string, { message, reason }: SchedulerError): Effect.Effect<void> {
     return Effect.gen(this, function* () {
       this.feed.again(table)
       const isFull = reason === "overloaded"
       if (isFull) {
-        // The heap that its records filled must not be why other views are refused.
+        // The table's records are released, so that the heap does not refuse other views for them.
         this.parts.heap.released()
         this.tooLarge.set(table, message)
         this.tell()
@@ -452,7 +451,7 @@ export class TableFollower {
     })
   }
 
-  /** Lets go of tables that have not been needed for a while. */
+  /** Forgets tables that have not been needed for a while. */
   private readonly sweep: Effect.Effect<void> = Effect.suspend(() => {
     const { graceMs, times, uses, views } = this.parts
     if (this.isAll) return Effect.void
@@ -472,7 +471,7 @@ export class TableFollower {
         Effect.gen(this, function* () {
           if (this.feed.isBlocked || this.feed.waitingChanges > 0) return
           for (const table of over) {
-            // A view that reads it may have come meanwhile, or not be let go yet.
+            // A view that reads the table may have come meanwhile, or not be released yet.
             if (uses.needed.has(table) || !(yield* views.tables.forget(table))) continue
             this.feed.drop(table)
             this.unneeded.delete(table)

@@ -1,13 +1,13 @@
 /**
- * Which tables this SSP needs (D61): those of its views, of registrations on their way and of its jobs, and what
- * records of these link to where a view follows links.
+ * Tables that this SSP needs (D61): those of its views, of registrations under way and of its jobs, and the tables that
+ * their records link to if a view follows links.
  *
- * Counted per table, so that a view that comes or goes costs its own tables. Links are those ever seen while a table is
+ * Counted per table, so that a view that comes or goes costs its own tables. A link counts as long as its table is
  * held: one too many costs a table, one too few a wrong result.
  */
 import type * as Interest from "../../core/surql/syntax/interest.ts"
 
-/** Link names of one SSP beyond which it holds every table: text may have the form of a link. */
+/** Link targets beyond which this SSP holds every table: any text may have the form of a link. */
 const maxLinks = 1000
 
 export class TableUses {
@@ -15,7 +15,7 @@ export class TableUses {
   private readonly counts = new Map<string, number>()
   private readonly views = new Map<string, Interest.Interest>()
   private readonly pins = new Set<Interest.Interest>()
-  /** Tables by the tables that their records link to. */
+  /** Link targets by the table that links to them. */
   private readonly links = new Map<string, Set<string>>()
   private linkCount = 0
   private following = 0
@@ -38,7 +38,7 @@ export class TableUses {
     this.count(known, -1)
   }
 
-  /** Needed until the answer is called. */
+  /** The tables are needed until the returned function is called. */
   pin(interest: Interest.Interest): () => void {
     this.pins.add(interest)
     this.count(interest, 1)
@@ -51,12 +51,12 @@ export class TableUses {
     return this.following > 0
   }
 
-  /** Every table is needed. */
+  /** Whether every table is needed. */
   get all(): boolean {
     return this.alls > 0 || (this.follows && this.linkCount > maxLinks)
   }
 
-  /** Records of `table` link to `to`; true where that is news. */
+  /** Notes that records of `table` link to `to`; true if that is new. */
   linked(table: string, to: string): boolean {
     let known = this.links.get(table)
     if (known === undefined) this.links.set(table, (known = new Set()))
@@ -68,12 +68,12 @@ export class TableUses {
     return true
   }
 
-  /** Whether it is known that records of `table` link to `to`. */
+  /** Whether records of `table` are known to link to `to`. */
   isLinked(table: string, to: string): boolean {
     return this.links.get(table)?.has(to) === true
   }
 
-  /** Its records are not held any more. */
+  /** Called when the table's records are no longer held. */
   forgotten(table: string): void {
     this.linkCount -= this.links.get(table)?.size ?? 0
     this.links.delete(table)
@@ -84,7 +84,7 @@ export class TableUses {
     this.linkCount = 0
   }
 
-  /** The tables needed now; more than these where {@link all}. */
+  /** The tables needed now; incomplete if {@link all}. */
   get needed(): ReadonlySet<string> {
     const found = new Set([...this.base, ...this.counts.keys()])
     // Iterating a set also visits the elements added meanwhile.

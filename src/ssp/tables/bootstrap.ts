@@ -1,10 +1,10 @@
 /**
- * The pull of a scheduler's snapshot (D20): every table in key order, page by page, typed once, all of one position.
+ * Reads a scheduler's snapshot (D20): every table in key order, page by page, typed once, all at one position.
  *
- * It only reads: its caller swaps in what it has gathered. A page that fails is asked for again a few times,
- * because a broken connection must not cost a bootstrap of a million records; a snapshot that moves means starting
- * over. Where the heap has no room for the rest the process ends (D43): it says what it lacks and begins again with an
- * empty heap, where V8 would end it without a word.
+ * Only reads: the caller swaps the records in. A failed page is asked for again a few times, because a broken
+ * connection must not cost a bootstrap of a million records; a snapshot that moves means starting over. If the heap has
+ * no room for the rest, the process ends with a fault (D43) and starts with an empty heap, instead of being aborted by
+ * V8.
  */
 import { Data, Effect, Schedule } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
@@ -25,35 +25,35 @@ import { type ProxyAnswer, type SchedulerClientShape, SchedulerError } from "../
 import { StartFault } from "../../ports/StartFault.ts"
 import type { SspRegistered } from "../../protocol/wire.ts"
 
-/** The snapshot is not the one the registration froze: rows of two of them would be mixed. */
+/** The snapshot is not the one that the registration froze: rows of two snapshots would be mixed. */
 export class SnapshotMoved extends Data.TaggedError("SnapshotMoved")<{ readonly message: string }> {}
 
-/** A whole snapshot, and where in the scheduler's log it stands. */
+/** A whole snapshot, and its position in the scheduler's log. */
 export interface Pulled {
   readonly records: ReadonlyArray<StoredRecord>
   /** Names of the tables that were read. */
   readonly names: ReadonlyArray<string>
   readonly position: Omit<StoredPosition, "writes">
-  /** Tables that are declared. */
+  /** Declared types of the tables. */
   readonly tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>
-  /** Definitions of the scheduler's database; undefined if the scheduler does not tell them. */
+  /** Definitions of the scheduler's database; undefined if the scheduler does not send them. */
   readonly defined: Definitions.Defined | undefined
 }
 
-/** Records asked for at once, where the scheduler does not say how many. */
+/** Records per page, unless the scheduler names another number. */
 const defaultPage = 1000
 
-/** The means of pulling: how a query is asked, and how many records at once. */
+/** How a query is asked, and how many records per page. */
 interface Pull {
   readonly ask: Ask
   readonly pageSize: number
   readonly heap: HeapShape
 }
 
-/** About what the store adds to a record that it takes over. */
+/** Estimate of the store's own bytes for a record. */
 const slotBytes = 128
 
-/** Waits between tries of one page. */
+/** Pauses between attempts at one page. */
 const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 millis")), Schedule.recurs(4))
 
 const passing = ({ reason }: SchedulerError): boolean => ["unreachable", "overloaded", "notLeader"].includes(reason)
@@ -61,7 +61,7 @@ const passing = ({ reason }: SchedulerError): boolean => ["unreachable", "overlo
 const unusable = (what: string, why = ""): SchedulerError =>
   new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed${why}` })
 
-/** The answer as values: exact ones, or JSON whose types are still to be found. */
+/** An answer: exact values, or JSON whose types are still to be found. */
 interface Read {
   readonly exact: boolean
   readonly value: Value
@@ -70,8 +70,8 @@ interface Read {
 type Ask = (query: string, params?: Obj) => Effect.Effect<Read, SchedulerError | SnapshotMoved>
 
 /**
- * The value of the one statement that was asked, where an answer lists statements as the database does: with status,
- * time and result. A record has an id.
+ * The statement's value, if the answer lists statements with status, time and result as the database does. A record
+ * differs by its id.
  */
 const resultOf = (answer: Value): Value => {
   const [only, ...others]: ReadonlyArray<Value> = Array.isArray(answer) ? answer : []
@@ -109,7 +109,7 @@ const pullDefined = (ask: Ask): Effect.Effect<Definitions.Defined | undefined, S
   })
 }
 
-/** A field as the database shows it (`DEFINE FIELD x ON t TYPE datetime ...`), or its type alone. */
+/** Type of a field, from its definition (`DEFINE FIELD x ON t TYPE datetime ...`) or from the type alone. */
 const typeOf = (definition: Value): string | undefined => {
   if (typeof definition !== "string") return undefined
   const declared =
@@ -139,7 +139,7 @@ const versionOf = (row: Obj): number => {
   return typeof version === "number" && Number.isSafeInteger(version) && version >= 0 ? version : 1
 }
 
-/** A row as a record: its version taken out (D4), and, where it came as JSON, its id and its fields typed (D1). */
+/** A row as a record: its version is taken out (D4), and JSON is typed, id and fields (D1). */
 const toRecord = (row: Value, exact: boolean, table: string, types: Types): StoredRecord | undefined => {
   if (!isObj(row)) return undefined
   const own = row["id"]
@@ -164,8 +164,8 @@ const toRecords = ({ exact, value }: Read, table: string, types: Types): Readonl
 }
 
 /**
- * The page behind a record. Exactly, its id is bound; as JSON it would be text, which compares as text, so there it is
- * written out.
+ * Query for the page behind a record. An exact id is bound; JSON would bind it as text, which compares as text, so
+ * there it is written out.
  */
 const pageAfter = (
   table: string,
@@ -202,7 +202,7 @@ const pullTable = (
     }
   })
 
-/** Everything that the snapshot frozen for this registration holds, or of these tables. */
+/** Reads the snapshot frozen for this registration: all tables, or `only` these. */
 export const pull = (
   client: SchedulerClientShape,
   { bootstrap_chunk_size: pageSize = defaultPage, epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type,
@@ -230,13 +230,13 @@ export const pull = (
     return { records, names, tables, defined, position: { seq, logId: logId ?? null, epoch: epoch ?? null } }
   })
 
-/** Tables read while the log moves on, each answer with its position (D61). */
+/** Reads tables while the log moves on; each answer has a position (D61). */
 export interface Reading {
-  /** The tables that there are. */
+  /** Names of all tables. */
   readonly tables: Effect.Effect<{ readonly seq: number; readonly tables: ReadonlyArray<string> }, SchedulerError>
   /** Declared types of a table; undefined if there are none. */
   readonly typesOf: (table: string) => Effect.Effect<Types | undefined, SchedulerError>
-  /** The pages of a table in key order. */
+  /** Reads a table page by page in key order. */
   readonly pages: (
     table: string,
     types: Types,
@@ -252,7 +252,7 @@ export const reading = (client: SchedulerClientShape, pageSize: number | undefin
   const ask = (query: string, params?: Obj) =>
     Effect.gen(function* () {
       const answer = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
-      // A scheduler that has a feed names positions.
+      // A scheduler that has a feed sends positions.
       if (answer.seq === undefined) return yield* unusable(query)
       return { seq: answer.seq, read: yield* values(query, answer) }
     })
