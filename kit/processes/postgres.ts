@@ -20,7 +20,7 @@ const answers = (): Promise<boolean> =>
       socket.destroy()
       resolve(is)
     }
-    socket.setTimeout(1_000, end(false)).once("connect", end(true)).once("error", end(false))
+    socket.setTimeout(20_000, end(false)).once("connect", end(true)).once("error", end(false))
   })
 
 const installed = await import("@effect/sql-pg/PgClient" as string).then(

@@ -229,9 +229,17 @@ export class StandbyCluster {
 
   private last = 0
 
+  /** Rows of the leader's replica, once a scheduler leads. */
   async query(query: string): Promise<ReadonlyArray<{ readonly [field: string]: unknown }>> {
-    const answer = await this.scheduler.ask({ method: "POST", path: "/proxy/query", body: { query } }, 30_000)
-    if (answer?.status !== 200) throw new Error(`${query}: ${answer?.status} ${answer?.text}`)
+    const answer = await until(
+      `an answer to ${query}`,
+      async () => {
+        const given = await this.scheduler.ask({ method: "POST", path: "/proxy/query", body: { query } }, 30_000)
+        return given === undefined || given.status === 503 ? undefined : given
+      },
+      60_000
+    )
+    if (answer.status !== 200) throw new Error(`${query}: ${answer.status} ${answer.text}`)
     return answer.json as ReadonlyArray<{ readonly [field: string]: unknown }>
   }
 

@@ -200,7 +200,11 @@ describe("POST /ingest 500 REPLICA_FAILED", () => {
   let own: Node
   let ssp: FakeSsp
   beforeAll(async () => {
-    own = await Node.start({ stores: stores(faults), env: { SVC_MAX_PENDING_CHANGES: "2" } })
+    // An SSP that answers late on a busy machine is not counted as delivered, so answers wait for it here.
+    own = await Node.start({
+      stores: stores(faults),
+      env: { SVC_MAX_PENDING_CHANGES: "2", SVC_SCHEDULER_DELIVERY_WAIT_MS: "30000" }
+    })
     ssp = await (await FakeSsp.start("a")).join(own)
   })
   afterAll(async () => {

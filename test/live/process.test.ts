@@ -23,16 +23,18 @@ describe.concurrent("signals", () => {
       const body = JSON.stringify(create("a:1"))
       // Opened ahead, as clients do that keep connections, and never asked on.
       const unused = connect(door.port, "127.0.0.1").on("error", () => {})
+      let isWritten = (): void => {}
+      const written = new Promise<void>((done) => {
+        isWritten = done
+      })
+      const socket = connect(door.port, "127.0.0.1")
       const answer = new Promise<string>((done) => {
         let text = ""
-        const socket = connect(door.port, "127.0.0.1", () => {
+        socket.on("connect", () => {
           socket.write(
             `POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 10)}`
           )
-          setTimeout(() => {
-            door.signal(signal)
-            setTimeout(() => socket.write(body.slice(10)), 200)
-          }, 200)
+          isWritten()
         })
         socket.on("data", (chunk) => {
           text += chunk.toString()
@@ -40,6 +42,16 @@ describe.concurrent("signals", () => {
         socket.on("close", () => done(text))
         socket.on("error", () => done(text))
       })
+      await written
+      // A request that comes after it is answered, so the door has read the head of the first one.
+      await send(door, { ask: "GET /debug/deps" })
+      door.signal(signal)
+      await until(
+        "the door takes no new connections",
+        async () =>
+          (await request(door.url, { path: "/health", keepAlive: false }).catch(() => undefined))?.status !== 200
+      )
+      socket.write(body.slice(10))
       expect(await door.exited).toEqual({ code: 0, signal: null })
       expect(await answer).toMatch(/^HTTP\/1\.1 200 /)
       unused.destroy()
