@@ -1,4 +1,4 @@
-/** The calls of jobs over HTTP. */
+/** Calls of jobs to backends over HTTP. */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer } from "effect"
 import { Backend, BackendFailed, type BackendShape, bodyWithinMs, keptOf, readBytes } from "../ports/Backend.ts"
@@ -34,6 +34,6 @@ export const layerOver = (exchange: Pick<Exchange.Exchange, "request">): Layer.L
 /** {@link layerOver} any HTTP client; a process that runs many jobs gives bare connections. */
 export const layer: Layer.Layer<Backend, never, HttpClient.HttpClient> = Layer.effect(
   Backend,
-  // Our own trace context is passed on as it came; a span of the client's would take its place.
+  // The job's trace context is passed on unchanged; a span of the client would replace it.
   Effect.map(HttpClient.HttpClient, (client) => make(Exchange.over(Exchange.withoutSpans(client))))
 )

@@ -1,4 +1,4 @@
-/** Word of jobs to a scheduler over HTTP. */
+/** Reports of jobs to a scheduler over HTTP. */
 import { Effect, Layer, type Redacted } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import { bearerOf } from "../node/http/bearer.ts"
@@ -10,7 +10,7 @@ const withinMs = 10_000
 
 interface Unreported {
   readonly failed: JobReportFailed
-  /** Another scheduler may take it. */
+  /** Whether another scheduler may accept the report. */
   readonly passes: boolean
   readonly refused: boolean
 }
@@ -48,7 +48,7 @@ export const layer = (
           ({ passes }) => passes
         )
       return told({ ...report, errors, ssp_id }).pipe(
-        // A scheduler that knows the specification alone may refuse a body with more than that (D77).
+        // A scheduler of the specification alone may refuse a body with extensions (D77).
         Effect.catchIf(
           ({ refused }) => refused,
           () => told(report)

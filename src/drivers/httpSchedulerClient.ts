@@ -1,9 +1,9 @@
 /**
  * Calls to the scheduler over HTTP.
  *
- * Of several schedulers any may be asked (D60). Without a schedule of its own; the caller decides when to try again.
- * Answers are told apart by status, and by the code in the body only where the specification has no status of its own:
- * a scheduler that knows nothing but the specification must do.
+ * Any of several schedulers may be asked (D60). No retries of its own; the caller decides. Answers are told apart by
+ * status, and by the code in the body only if the specification has no status of its own, so that a scheduler of the
+ * specification alone is understood.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Either, Layer, type Redacted, Runtime, Schema, type Scope } from "effect"
@@ -26,10 +26,13 @@ const timeoutMs = 10_000
 /** A page of large records from a busy scheduler takes its time. */
 const queryTimeoutMs = 60_000
 
-/** A feed on which nothing is heard for so long has broken off. */
+/** A feed that is silent for so long has broken off. */
 const silenceMs = 15_000
 
-/** A scheduler that reads words as they come says so at once; one that waits for the end of the request never does. */
+/**
+ * Time for the answer to a long request: a scheduler that reads lines as they come answers at once; one that waits for
+ * the request's end never does.
+ */
 const admissionMs = 2_000
 
 const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
@@ -64,7 +67,7 @@ const opening =
     })
   }
 
-/** Opens one long request whose body carries the acknowledgements: a JSON line for each position that was applied. */
+/** Opens one long request whose body carries acknowledgements: a JSON line for each applied position. */
 const acknowledging =
   (
     pour: NonNullable<Exchange["pour"]>,
@@ -95,7 +98,7 @@ const acknowledging =
         }
       }
     )
-    // The head of the request goes out with the first piece of its body.
+    // The head of the request is sent with the first piece of its body.
     request.write("\n")
     return {
       say: (applied) => {
@@ -117,7 +120,7 @@ interface Asked {
   readonly accept?: string
 }
 
-/** The ways in which the schedulers are asked: each in turn, while one cannot be reached or does not lead. */
+/** Calls to the schedulers: each is asked in turn, while one cannot be reached or does not lead. */
 const asking = (exchange: Exchange, list: string, secret: () => Redacted.Redacted<string> | undefined) => {
   const schedulers = new Schedulers(list)
   const passes = ({ reason }: SchedulerError): boolean => reason === "unreachable" || reason === "notLeader"
@@ -157,7 +160,7 @@ const asking = (exchange: Exchange, list: string, secret: () => Redacted.Redacte
 
 const make = ({ feed, post, postText, words }: ReturnType<typeof asking>): SchedulerClientShape => {
   return {
-    // A scheduler that knows the specification alone may refuse a body with more than that (D77).
+    // A scheduler of the specification alone may refuse a body with extensions (D77).
     register: ({ ssp_id, url, ...extensions }) =>
       post("/ssp/register", { ssp_id, url, ...extensions }).pipe(
         Effect.catchIf(
@@ -167,7 +170,7 @@ const make = ({ feed, post, postText, words }: ReturnType<typeof asking>): Sched
               second.status === 400 ? first : second
             )
         ),
-        // Neither says more here than that the registration is not taken.
+        // Both codes mean here only that the registration is refused.
         Effect.mapError((error) =>
           error.reason === "unknown" || error.reason === "conflict"
             ? new SchedulerError({ ...error, reason: "refused" })
@@ -209,7 +212,7 @@ const seqOf = (answer: Answered): number | undefined => {
 
 const isExact = (answer: Answered): boolean => headerOf(answer, "content-type")?.startsWith(exactType) ?? false
 
-/** A scheduler of another maker may give a code and nothing else. */
+/** A scheduler of another maker may answer a code and nothing else. */
 const codeIn = (body: unknown): unknown =>
   typeof body === "object" && body !== null && "code" in body ? body.code : undefined
 

@@ -1,7 +1,7 @@
 /**
- * Snapshots from the other schedulers of a log, over HTTP: `GET /replica` of those that the log's rows name.
+ * Snapshots from the other schedulers of a log, over HTTP: `GET /replica` of the members of the log.
  *
- * Schedulers that stand by are asked first, so that the leader is left to lead. Nothing is kept apart from their disks.
+ * Standbys are asked before the leader, which has other work. This source stores no snapshots.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -15,7 +15,7 @@ import * as Wire from "../protocol/replicaFile.ts"
 import { snapshotSeqHeader } from "../protocol/wire.ts"
 
 export interface PeersOptions {
-  /** Schedulers of the log that tell of themselves, this one not among them, and which of them leads. */
+  /** Other schedulers of the log that announce themselves, and which of them leads. */
   readonly members: () => ReadonlyArray<LogMember & { readonly leads: boolean }>
   /** Secret of the other schedulers, read at each call. */
   readonly secret: () => Redacted.Redacted<string> | undefined
@@ -23,7 +23,7 @@ export interface PeersOptions {
   readonly answerMs: number
 }
 
-/** An answer that sends nothing for so long has broken off. */
+/** An answer that is silent for so long has broken off. */
 const silenceMs = 30_000
 
 const failed = (message: string, reason: SnapshotFailed["reason"] = "failed"): SnapshotFailed =>

@@ -1,8 +1,8 @@
 /**
  * Calls of a scheduler to its SSPs over HTTP.
  *
- * A name is looked up once for each call: the connection goes to the address that was judged, since a name
- * server could give one address to the judge and another to the connection.
+ * A name is resolved once for each call, and the connection goes to the address that was judged: a name server could
+ * give one address to the judge and another to the connection.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
@@ -26,7 +26,7 @@ import * as SspPass from "./shared/sspPass.ts"
 /** The first time an SSP is asked for hashes it computes all of them. */
 const hashesTimeoutMs = 60_000
 
-/** An answer with the error of its body, where it has one. */
+/** An answer with the error of its body, if any. */
 interface Answered extends Pick<Exchange.Answered, "status" | "text"> {
   readonly error: WireError | undefined
 }
@@ -62,7 +62,9 @@ const endsOf = ({ details }: WireError): number =>
 const isUnauthorized = ({ error, status }: Pick<Answered, "error" | "status">): boolean =>
   status === 401 || error?.code === "SCOPE_REQUIRED"
 
-/** By the table of D26. A redirect is not followed, so it is a place that does not answer. */
+/**
+ * Outcome of a delivery, by the table of D26. A redirect is not followed; its place counts as one that does not answer.
+ */
 const toDelivery = (answer: Answered): Answer => {
   const { error, status } = answer
   if (status >= 200 && status < 300) return { kind: "applied" }
@@ -74,7 +76,7 @@ const toDelivery = (answer: Answered): Answer => {
 }
 
 const placedOf = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ tables: Schema.Array(Schema.String) })))
-/** A longer answer is the result, by which SSPs of other makers answer (D77). */
+/** A longer answer is a result, which SSPs of other makers send (D77). */
 const maxPlacedChars = 65_536
 
 const toPlaced = (answer: Answered): CallOutcome => {
@@ -83,7 +85,7 @@ const toPlaced = (answer: Answered): CallOutcome => {
   return { ...outcome, ...Option.getOrUndefined(placedOf(answer.text)) }
 }
 
-/** Of an answer that says neither yes nor no. */
+/** Outcome of an answer that is neither success nor refusal. */
 const noWord = (answer: Answered): CallOutcome =>
   isUnauthorized(answer) ? { kind: "unreachable", secret: true } : unreachable
 
@@ -100,7 +102,7 @@ const toOutcome = (answer: Answered): CallOutcome => {
     : noWord(answer)
 }
 
-/** An SSP that drops a view and one that never had it answer alike; a refusal is not asked again either. */
+/** An SSP that drops a view and one that never had it answer alike; a refused call is not repeated either. */
 const toDropped = (answer: Answered): CallOutcome =>
   answer.status < 300 || answer.status === 404 || answer.status === 400 ? { kind: "done" } : noWord(answer)
 
@@ -110,7 +112,7 @@ const toTaken = (answer: Answered): CallOutcome => {
   return status === 400 || status === 404 ? { kind: "refused", details: error ?? { status } } : noWord(answer)
 }
 
-/** Undefined: it knows no such call, as an SSP of another maker (D77). */
+/** Undefined: the SSP does not know the call, as one of another maker (D77). */
 const toExecuted = (answered: Answered): CallOutcome | undefined =>
   answered.status === 404 || answered.status === 405 ? undefined : toTaken(answered)
 
@@ -125,7 +127,7 @@ const toHealth = ({ status, text }: Answered): Health => {
       : "unreachable"
 }
 
-/** Asks SSPs at addresses that the judge lets through, and sends the secret only where it may be heard. */
+/** Asks SSPs at addresses that the judge allows, and sends the secret only where it may be read. */
 const makeAsking = (
   send: Exchange.Exchange["request"],
   judge: ReturnType<typeof makeJudge>["judge"],
@@ -198,7 +200,7 @@ const get = (url: string, withinMs: number): Exchange.Sent => ({
   withinMs
 })
 
-/** Reads what an SSP says of itself; undefined where it says nothing that can be read. */
+/** Reads an SSP's report of itself; undefined if it cannot be read. */
 const reading =
   (told: ReturnType<typeof makeAsking>["told"]) =>
   <A, I>(
@@ -280,7 +282,7 @@ export const layerOver = (exchange: Exchange.Exchange, options: Options): Layer.
     Effect.map(Names, (names) => make(exchange, names, options))
   )
 
-/** Over any HTTP client. */
+/** {@link layerOver} any HTTP client. */
 export const layer = (options: Options): Layer.Layer<SspClient, never, HttpClient.HttpClient | Names> =>
   Layer.unwrapEffect(
     Effect.map(HttpClient.HttpClient, (client) => layerOver(Exchange.over(Exchange.withoutSpans(client)), options))

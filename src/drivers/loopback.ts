@@ -1,18 +1,18 @@
 /**
- * An HTTP client whose hosts are functions in this process: how the nodes of a cluster talk in a test, without sockets.
+ * An HTTP client whose hosts are functions in this process: connects the nodes of a cluster in a test, without sockets.
  *
- * A port's layer and not a test's own, because a composer of nodes tests them the same way.
+ * A driver and not a test helper, because composers of nodes test them the same way.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Effect, Layer } from "effect"
 
-/** As `HttpApiBuilder.toWebHandler` gives it. */
+/** A handler as `HttpApiBuilder.toWebHandler` makes it. */
 export type Handler = (request: Request) => Promise<Response>
 
 /**
- * `handlers` by `host:port`, looked up at each request, so that nodes may come and go; one that is not there refuses
+ * `handlers` by `host:port`, looked up at each request, so that nodes may come and go; an absent one refuses
  * connections.
  */
 export const layer = (handlers: ReadonlyMap<string, Handler>): Layer.Layer<HttpClient.HttpClient> =>

@@ -1,10 +1,10 @@
-/** The pool of a scheduler in the process's memory and nowhere else. */
+/** The pool of a scheduler, in memory alone. */
 import { Effect, Layer } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import { PoolStore, type PoolStoreShape } from "../ports/PoolStore.ts"
 import { type Put, type Row, storeOver } from "./poolRows.ts"
 
-/** Over a map that outlives it: a test's restart. */
+/** A store over a map that outlives it, as in a test's restart. */
 export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
   const apply = ({ key, kind, under, value }: Put): void => {
     if (under === true) for (const [at, row] of rows) if (row.kind === kind && row.key.startsWith(key)) rows.delete(at)
@@ -18,5 +18,5 @@ export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
   })
 }
 
-/** One layer value, built twice, is two stores. */
+/** The layer makes a new store for each build. */
 export const layer: Layer.Layer<PoolStore> = Layer.sync(PoolStore, () => inMemory(new Map()))

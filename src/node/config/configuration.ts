@@ -1,7 +1,7 @@
 /**
- * What the configurations of both processes share: the file as read, all faults as one, secrets, made-up names (D5a).
+ * Common parts of both processes' configurations: the file, all faults as one, secrets, generated names (D5a).
  *
- * One place, so that an operator meets the same words whichever process refuses.
+ * In one place, so that an operator reads the same messages from both.
  */
 import { Effect, Random, Redacted } from "effect"
 import { type KnownSecret, oneSecret, sameAs } from "../../core/access/scopedSecrets.ts"
@@ -9,7 +9,7 @@ import * as ServiceFile from "../../core/settings/serviceFile.ts"
 import type { ConfigSourceShape } from "../../ports/ConfigSource.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 
-/** Every fault at once, as the operator reads it. */
+/** One start fault that lists all faults for the operator. */
 export const refused = (faults: ReadonlyArray<string>): StartFault =>
   new StartFault({
     exitCode: 2,
@@ -22,7 +22,7 @@ export const refused = (faults: ReadonlyArray<string>): StartFault =>
 export const redacted = (secret: string | undefined): Redacted.Redacted<string> | undefined =>
   secret === undefined ? undefined : Redacted.make(secret)
 
-/** The configuration file with its references replaced: as what it means, and as it is. Faults name the file. */
+/** The configuration file with its references replaced: decoded, and as raw content. Faults name the file. */
 export const readFile = (
   { env, file }: ConfigSourceShape,
   faults: Array<string>
@@ -37,8 +37,8 @@ export const readFile = (
 }
 
 /**
- * Secrets that are let in: the one of now, those before it, and those by name; without one of now those before it are
- * not (D15).
+ * Secrets that are accepted: the current one, earlier ones, and named ones; without a current one the earlier ones do
+ * not count (D15).
  */
 export const inForce = (
   current: string | undefined,
@@ -49,7 +49,7 @@ export const inForce = (
   ...(scoped ?? [])
 ]
 
-/** Faults of entries that have the one secret; `settings` names where that is set. */
+/** Faults of named secrets that equal an unnamed one; `settings` names where that is set. */
 export const sameSecretFaults = (
   scoped: ReadonlyArray<KnownSecret> | undefined,
   others: ReadonlyArray<string | undefined>,
@@ -60,7 +60,7 @@ export const sameSecretFaults = (
     others.filter((one) => one !== undefined)
   ).map((name) => `SVC_AUTH_SECRETS: ${name} has the secret of ${settings}, which opens everything; must be another`)
 
-/** Paths in the file are relative to it (D5a). */
+/** Resolves a path of the configuration file relative to that file (D5a). */
 export const besides = (file: string, path: string): string => {
   const slash = file.lastIndexOf("/")
   return path.startsWith("/") || slash < 0 ? path : `${file.slice(0, slash + 1)}${path}`

@@ -1,22 +1,22 @@
 /**
- * Secrets in force: read where they are used and not kept, because a reload replaces them while the process runs.
+ * Secrets in force: read where they are used and not stored, because a reload replaces them while the process runs.
  *
- * Only what comes from a file can be reloaded: a process's environment is what it was at the start. A file that cannot
- * be used leaves the old value in force and says so, since a service without its secret is down.
+ * Only a secret from a file can be reloaded: a process's environment never changes. If a file cannot be used, the old
+ * value stays in force and the fault is reported, since a service without its secret is down.
  */
 import * as Settings from "../../core/settings/settings.ts"
 
-/** Result of reading one secret, or the TLS files, anew; the value itself is never told. */
+/** Result of reloading one secret, or the TLS files; the value itself is never shown. */
 export interface Reloaded {
   readonly what: "secret" | "certificate"
-  /** Origin: a `_FILE` variable or a key of the configuration file. */
+  /** Where the value comes from: a `_FILE` variable or a key of the configuration file. */
   readonly name: string
   readonly outcome: "changed" | "unchanged" | { readonly fault: string }
-  /** About the secret in force now. */
+  /** Warnings about the secret in force now. */
   readonly warnings?: ReadonlyArray<string> | undefined
 }
 
-/** A value that was read anew, with the results to report. */
+/** A reloaded value, with warnings to report. */
 interface Reread<A> {
   readonly value: A
   readonly warnings?: ReadonlyArray<string>
@@ -28,19 +28,19 @@ export class Secrets {
 
   constructor(private readonly sources: Settings.ReadSources) {}
 
-  /** The value of a setting, as it is when it is asked for. */
+  /** Getter of a setting's current value. */
   hold<A>(knob: Settings.Knob<A>, value: A): () => A {
     return this.follow("secret", `${knob.env}_FILE`, value, (faults) => Settings.reread(knob, this.sources, faults))
   }
 
-  /** The value of a key of the configuration file that names a file; absent ones are not followed. */
+  /** Getter of a secret whose file a key of the configuration file names; an absent one is not reloaded. */
   holdFile(name: string, path: string, value: string | undefined): () => string | undefined {
     return this.follow("secret", name, value, (faults) => ({
       value: Settings.tokenFile(name, path, this.sources, faults)
     }))
   }
 
-  /** Computed now, and again after each reload. */
+  /** Getter of a value that is computed now, and again after each reload. */
   derive<A>(compute: () => A): () => A {
     let value = compute()
     this.derived.push(() => {
@@ -49,7 +49,7 @@ export class Secrets {
     return () => value
   }
 
-  /** Reads every file anew; each that can be used is in force when this returns. */
+  /** Reloads every file; each usable value is in force when this returns. */
   reload(): ReadonlyArray<Reloaded> {
     const outcomes = this.steps.flatMap((step) => step() ?? [])
     for (const refresh of this.derived) refresh()
@@ -57,7 +57,8 @@ export class Secrets {
   }
 
   /**
-   * A value that `reread` reads anew, unless it names a fault or knows nothing to read; `name`: where it comes from.
+   * Getter of a value that `reread` reloads; the old value stays if that adds a fault or has nothing to read. `name`:
+   * where the value comes from.
    */
   follow<A>(
     what: Reloaded["what"],

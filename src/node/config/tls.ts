@@ -1,8 +1,8 @@
 /**
- * The files of TLS: a server's certificate and key, and the authority that a cluster's nodes are verified against.
+ * Files of TLS: a server's certificate and key, and the authority that a cluster's nodes are verified against.
  *
- * Read as texts and judged by the runtime (`ConfigSource.judgeTls`), so that a fault is named with all
- * others at the start, and a reload takes new files only when all of them will do.
+ * Read as text and judged by the runtime (`ConfigSource.judgeTls`), so that faults are listed with all others at the
+ * start, and a reload takes new files only if all of them are usable.
  */
 import { secretFile } from "../../core/settings/settings.ts"
 import type { ConfigSourceShape, TlsMaterial } from "../../ports/ConfigSource.ts"
@@ -16,11 +16,11 @@ export interface TlsSettings {
 }
 
 export interface Tls {
-  /** Content of the files when they were last read and usable. */
+  /** Content of the files when they were last usable. */
   readonly current: () => TlsMaterial
-  /** Nodes show each other certificates of one authority. */
+  /** Whether nodes verify each other by certificates of one authority. */
   readonly isMutual: boolean
-  /** Calls `listener` after a reload that replaced something, until what it answers is called. */
+  /** Calls `listener` after a reload that replaced a file; the returned function ends that. */
   readonly onReplaced: (listener: () => void) => () => void
 }
 
@@ -61,7 +61,7 @@ const readFiles = (
   return faults.length > before ? undefined : { material, warnings: judged?.warnings ?? [] }
 }
 
-/** Undefined where no files are set, or where `faults` names their faults. */
+/** Undefined if no files are set, or if `faults` got their faults. */
 export const hold = (
   settings: TlsSettings,
   source: ConfigSourceShape,

@@ -1,15 +1,14 @@
 /**
- * The reader of the change table (D44): takes the rows that are there, has them made durable, deletes them, for ever.
+ * Reads the change table (D44): takes its rows, has them made durable, deletes them, for ever.
  *
- * A row is deleted with the read that follows, so only when what it named is durable here; a process that ends in
- * between reads it again, and content that is known already changes nothing. Order does not matter: a record that is
- * read is at least as new as the row that named it, and a later write has a row of its own. A database that is
- * away or hangs is asked again with pauses that grow; its writers never notice, their rows wait.
+ * A row is deleted with the next read, so only when its record is durable here; a process that ends in between reads
+ * the row again, and equal content changes nothing. The order of rows does not matter: a record that is read is at
+ * least as new as the row that named it, and a later write has a row of its own. A database that is away or hangs is
+ * asked again with growing pauses; its writers never notice, their rows wait.
  *
- * A live query wakes the reader from its pauses. On a table it costs the engine 0.17 ms for each row that
- * is written there, even where its condition holds for none (3.0.2: an INSERT of 500 rows takes ten times as long, and
- * 2.5 times with the event alone). So it is there only after some seconds without many rows; until then the reads
- * follow each other closely without it.
+ * A live query wakes the reader from its pauses. It costs the engine 0.17 ms for each row written to the table, even if
+ * its condition never holds (3.0.2: an INSERT of 500 rows takes ten times as long, and 2.5 times with the event alone).
+ * So the query exists only after some seconds without many rows; until then reads follow each other closely without it.
  */
 import { Duration, Effect, Either } from "effect"
 import { stretchSize } from "../../core/record/reconcile.ts"
@@ -32,18 +31,18 @@ import { type CallTrouble, ViewCalls } from "./viewCalls.ts"
 
 export interface Named {
   readonly id: RecordId
-  /** As the database has it; undefined: there is none. */
+  /** The record in the database; undefined: it does not exist. */
   readonly found: ChangesRead["records"][number] | undefined
 }
 
-/** The users' records that a read names, each once. */
+/** The users' records that a read names, without duplicates. */
 export const namedIn = ({ records, rows }: ChangesRead): ReadonlyArray<Named> => {
   const found = new Map(records.map((record) => [record.id.text, record]))
   const ids = new Map(rows.flatMap(({ record }) => (isOwn(record.table) ? [] : [[record.text, record]])))
   return [...ids.values()].map((id) => ({ id, found: found.get(id.text) }))
 }
 
-/** Reads the change table and deletes from it, for the service that follows the database. */
+/** Takes rows of the change table and deletes earlier ones, for the service that follows the database. */
 export type Take = (
   most: Portion,
   done: ReadonlyArray<RecordId>,
@@ -52,73 +51,73 @@ export type Take = (
 
 interface Sink<E extends { readonly message: string }> {
   /**
-   * Makes these durable and shows them, all in one step; answers the ids (as text) that have to be read again because
-   * they moved meanwhile.
+   * Makes these records durable and shows them, all in one step; answers ids (as text) that must be read again because
+   * they have changed meanwhile.
    */
   readonly apply: (named: ReadonlyArray<Named>) => Effect.Effect<ReadonlySet<string>, E>
-  /** Ids of the records that are here of these tables; undefined where they are more than so many. */
+  /** Ids of these tables' records that are here; undefined if there are more than `most`. */
   readonly held: (tables: ReadonlySet<string>, most: number) => Effect.Effect<ReadonlyArray<RecordId> | undefined, E>
-  /** Reads these tables and shows what differs stretch by stretch. */
+  /** Reads these tables and applies differences stretch by stretch. */
   readonly refresh: (tables: ReadonlySet<string>) => Effect.Effect<void, { readonly message: string }>
-  /** Whether anything can be taken now. */
+  /** Whether rows can be taken now. */
   readonly open: () => boolean
-  /** How much text the records of one step may have now, in bytes. */
+  /** Limit of one step's text now, in bytes. */
   readonly room: () => number
   /**
-   * Compares everything with the database, or these registrations alone; the setup and the deletion of a registration
-   * ask for it there.
+   * Compares everything with the database, or these registrations alone, as rows of the setup or of a deleted
+   * registration ask.
    */
   readonly compare: (asked: "everything" | ReadonlyArray<RecordId>) => Effect.Effect<void, { readonly message: string }>
-  /** Carries out what a client asks for; answers why that cannot be, or fails where it may be tried again. */
+  /** Carries out a client's call; answers why it is refused, or fails if it may be tried again. */
   readonly call: (call: ViewCall) => Effect.Effect<string | undefined, CallTrouble>
-  /** Runs it beside the reader, for as long as that lives. */
+  /** Forks an effect for the reader's lifetime. */
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
 }
 
 interface ReaderSettings {
-  /** Rows read at once at most; fewer where their records are large. */
+  /** Most rows in one read; fewer if their records are large. */
   readonly size: number
-  /** A warning says so when the table has not been read to its end for longer; 0: none does. */
+  /** Warns if the table's end has not been reached for this long; 0: never. */
   readonly warnMs: number
 }
 
-/** Figures of the reader that cost nothing to read. */
+/** Figures of the reader, from memory. */
 export interface ReaderFigures {
   /** Whether the database has a change table; undefined until it was asked. */
   readonly installed: boolean | undefined
-  /** Whether more is waiting than one read takes. */
+  /** Whether more rows wait than one read takes. */
   readonly catchingUp: boolean
   /** Rows read and not yet deleted. */
   readonly waiting: number
-  /** Rows that were taken since the process began, and the records they named. */
+  /** Rows taken since the process began, and the records they named. */
   readonly rows: number
   readonly records: number
   readonly failures: number
   /** Rows that name records the database cannot read. */
   readonly unreadable: number
-  /** When a read last brought all that waited, in ms since 1970; undefined until one may be made. */
+  /** When a read last reached the table's end, in ms since 1970; undefined before the first read. */
   readonly wholeAtMs: number | undefined
-  /** The warning that stands, since the table has not been read to its end for long. */
+  /** The current warning that the table's end has not been reached for long. */
   readonly behind: string | undefined
 }
 
 /**
- * Pauses between reads that find nothing: from the first to the longest, which is three reads a second. With the look
- * at definitions (`schemaWatch.ts`) and the lease, a database at rest gets less than five requests.
+ * Shortest and longest pause between reads that find nothing; the longest makes three reads a second. With the look at
+ * definitions (`schemaWatch.ts`) and the lease, a database at rest gets less than five requests a second.
  */
 const firstIdleMs = 1
 const idleMs = 300
-/** Reads that find nothing are this far apart while there is no live query, and before one is registered. */
+/** Pause between reads that find nothing while there is no live query, and before one is registered. */
 const listenMs = 8
-/** More rows in one read, or notifications within a second, cost more than reading without a live query. */
+/** Above so many rows in one read, or notifications within a second, reading without a live query is cheaper. */
 const manyRows = 100
-/** How long it is done without one after that. */
+/** How long the reader then does without a live query. */
 const calmMs = 5_000
-/** While there is no change table, or nothing may be taken. */
+/** Pauses while there is no change table, and while the sink is closed. */
 const absentMs = 1_000
 const closedMs = 50
 const failing = { baseMs: 50, capMs: 2_000 }
-/** Milliseconds after which an unreadable record is read again. */
+/** Pause before an unreadable record is read again. */
 const unreadableMs = 30_000
 const smallest = 100
 
@@ -129,11 +128,11 @@ export class ChangeReader<E extends { readonly message: string }> {
   private size: number
   private done: ReadonlyArray<RecordId> = []
   /**
-   * Rows that stay for now, by the text of their id: those that ask for a compare, calls, and those whose record cannot
-   * be read.
+   * Rows that are not deleted yet, by the text of their id: those that ask for a compare, calls, and rows with an
+   * unreadable record.
    */
   private readonly apart = new Map<string, RecordId>()
-  /** Rows that ask for a compare and have not had theirs. */
+  /** Rows whose compare has not been made. */
   private compares: ReadonlyArray<ChangeRow> = []
   private comparing = false
   private readonly calls: ViewCalls
@@ -145,7 +144,7 @@ export class ChangeReader<E extends { readonly message: string }> {
   private listening = false
   private unheard = false
   private heard = { sinceMs: 0, count: 0 }
-  /** When many rows came at once the last time. */
+  /** When a read last brought many rows. */
   private manyAtMs = -calmMs
   private wholeAtMs: number | undefined
   private behind: string | undefined
@@ -199,8 +198,8 @@ export class ChangeReader<E extends { readonly message: string }> {
   )
 
   /**
-   * Reads these tables now, whole and at one moment, and shows what differs as one step: what was committed at once is
-   * seen at once. Tables that are larger than a step of this reader may be come stretch by stretch.
+   * Reads these tables as of one moment and applies differences as one step, so that one transaction is seen as one.
+   * Tables larger than a step are read stretch by stretch.
    */
   refresh(tables: ReadonlySet<string>): Effect.Effect<void, { readonly message: string }> {
     return Effect.flatMap(this.turn.withPermits(1)(this.readWhole(tables)), (isWhole) =>
@@ -208,7 +207,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     )
   }
 
-  /** Whether it was shown; where not, they are too large, or have moved meanwhile. */
+  /** False if the tables are too large, or have changed meanwhile. */
   private readWhole(tables: ReadonlySet<string>): Effect.Effect<boolean, UpstreamError | E> {
     return Effect.gen(this, function* () {
       const held = yield* this.sink.held(tables, this.max)
@@ -221,7 +220,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     })
   }
 
-  /** One line when the end has not been reached for long, and one when it has. */
+  /** Logs one line when the table's end has not been reached for long, and one when it has again. */
   private watch(open: boolean, nowMs: number): Effect.Effect<void> {
     if (open) this.wholeAtMs ??= nowMs
     const behindMs = nowMs - (this.wholeAtMs ?? nowMs)
@@ -251,7 +250,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     const bytes = this.sink.room()
     return this.table.take({ rows: this.size, bytes }, this.done, [...this.apart.values()]).pipe(
       Effect.tap((read) => {
-        // The database answers a DELETE that is not permitted as if there were nothing to delete.
+        // The database answers a DELETE without permission as if there were no row.
         if (read?.rows.some(({ id }) => deleted.has(id.text)) === true)
           return Effect.fail(
             new UpstreamError({
@@ -276,7 +275,7 @@ export class ChangeReader<E extends { readonly message: string }> {
       yield* this.setApart(read)
       const named = namedIn(read)
       const again = named.length === 0 ? new Set<string>() : yield* this.sink.apply(named)
-      // Behind the changes written before them, and in the same transaction.
+      // A call comes behind the changes of its own transaction.
       for (const { call, id } of read.rows) if (call !== undefined) this.apart.set(id.text, id)
       yield* this.calls.take(read.rows)
       const done = read.rows.filter(({ id, record }) => !this.apart.has(id.text) && !again.has(record.text))
@@ -289,7 +288,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     })
   }
 
-  /** Resets the size of a read: changes from now on are one step again, however large the records were that waited. */
+  /** Resets the size of a read: one read is one step again, however large the waiting records were. */
   private caughtUp(): void {
     this.size = this.max
     this.step?.close(true)
@@ -306,7 +305,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     )
   }
 
-  /** Beside the reading: a compare of everything takes its time, and changes made meanwhile are shown meanwhile. */
+  /** Forked: a compare of everything takes long, and changes made meanwhile are shown meanwhile. */
   private readonly compareBeside: Effect.Effect<void> = Effect.suspend(() => {
     if (this.comparing || this.compares.length === 0) return Effect.void
     this.comparing = true
@@ -338,7 +337,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     )
   })
 
-  /** The row stays, and does not hold up the others. */
+  /** Keeps the row, so that it does not block others, and reads its record again later. */
   private unreadable({ id, reason, record }: ChangesRead["unreadable"][number]): Effect.Effect<void> {
     this.apart.set(id.text, id)
     this.counts.unreadable++
@@ -357,7 +356,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     )
   }
 
-  /** Goes on at once while there is something, and slower the longer there is nothing. */
+  /** Continues at once while there are rows, and pauses longer the longer there are none. */
   private pause(read: ChangesRead | undefined): Effect.Effect<void> {
     const recovered =
       this.failedInARow === 0
@@ -385,7 +384,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     )
   }
 
-  /** Beside the reading, which does not depend on it. */
+  /** Forked beside the reads, which do not depend on the live query. */
   private readonly listen: Effect.Effect<void> = Effect.suspend(() => {
     if (this.listening) return Effect.void
     this.listening = true
@@ -409,7 +408,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     return "enough"
   }
 
-  /** One line until something is heard again; the next read finds the writes. */
+  /** Logs one line until the live query works again; reads find the writes without it. */
   private deaf(error: UpstreamError): Effect.Effect<void> {
     const told = this.unheard
       ? Effect.void
@@ -420,7 +419,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     return Effect.zipRight(told, Effect.sleep(failing.capMs))
   }
 
-  /** One line for each time of failure, however long it lasts. */
+  /** Logs one line per outage, however long it lasts. */
   private failed(error: UpstreamError | E): Effect.Effect<void> {
     this.size = Math.max(Math.min(smallest, this.max), Math.floor(this.size / 2))
     this.counts.failures++
@@ -434,7 +433,7 @@ export class ChangeReader<E extends { readonly message: string }> {
   }
 }
 
-/** The same as metrics; nothing where there is no database to read. */
+/** The figures as metrics; empty without a database. */
 export const readings = (figures: ReaderFigures | undefined): Readings =>
   figures === undefined
     ? {}

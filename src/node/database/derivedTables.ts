@@ -1,8 +1,8 @@
 /**
- * Tables defined AS SELECT, which raise no events: read anew when a table that they come from was written (D59).
+ * Tables defined AS SELECT, which raise no events: read again when a table of their query was written (D59).
  *
- * The database keeps them in the transaction that writes their sources, so a read behind the change finds them as they
- * are. One reading at a time, and no more than half of the time: the next one finds the writes made meanwhile.
+ * The database updates them in the transaction that writes their sources, so a read behind the change sees the result.
+ * One read at a time, for at most half of the time; the next read finds the writes made meanwhile.
  */
 import { Duration, Effect, Either } from "effect"
 import { analyze } from "../../core/surql/syntax/analyze.ts"
@@ -13,7 +13,7 @@ import { steadyMs } from "../../ports/Turn.ts"
 
 type Derived = Pick<TableDefinition, "name" | "view">
 
-/** The tables that it reads; undefined where its definition is not understood: any table then. */
+/** Tables that the query reads; undefined if it cannot be parsed: any table may be one. */
 const sourcesOf = (view: string): ReadonlySet<string> | undefined => {
   const parsed = parseSelect(view.replace(/^\s*AS\s+/i, ""))
   if (Either.isLeft(parsed)) return undefined
@@ -21,7 +21,7 @@ const sourcesOf = (view: string): ReadonlySet<string> | undefined => {
   return computedSource ? undefined : new Set([...mainTables, ...referencedTables])
 }
 
-/** Shortest pause between two readings. */
+/** Shortest pause between two reads. */
 const pauseMs = 20
 
 export class DerivedTables {
@@ -31,12 +31,12 @@ export class DerivedTables {
   private readonly due = new Set<string>()
   private isFailing = false
 
-  /** `refresh` reads these tables and shows what differs. */
+  /** `refresh` reads these tables and applies differences. */
   constructor(refresh: DerivedTables["refresh"]) {
     this.refresh = refresh
   }
 
-  /** The derived tables that there are; of a new one a change may have gone by already, so it is read. */
+  /** Sets the derived tables. A new one is read at once, since a change may have passed already. */
   define(tables: ReadonlyArray<Derived>): void {
     const before = this.sources
     this.sources = new Map(
@@ -46,7 +46,7 @@ export class DerivedTables {
     if (this.due.size > 0) this.bell.unsafeOpen()
   }
 
-  /** These records were written. */
+  /** Notes that these records were written. */
   written(records: ReadonlyArray<{ readonly id: RecordId }>): void {
     if (this.sources.size === 0) return
     const tables = new Set(records.map(({ id }) => id.table))

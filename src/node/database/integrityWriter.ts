@@ -1,11 +1,11 @@
 /**
- * Roots and first-level nodes of the records' Merkle trees, written to `_svc_integrity` of the database for all its
+ * Writes roots and first-level nodes of the records' Merkle trees to `_svc_integrity` of the database, for all its
  * readers (D41).
  *
- * One writer per database: an SSP on its own writes those of its memory, in a cluster the scheduler writes those of
- * its replica. Beside a scheduler that knows the specification alone each SSP does, and all hold the same records.
- * Hashes are written when a table has been quiet for a while: under steady writes they would be old by the time they
- * arrive, and cost a hash of every bucket each time.
+ * One writer per database: a standalone SSP writes hashes of its memory, in a cluster the scheduler writes those of its
+ * replica. Under a scheduler of the specification alone each SSP does, and all hold the same records. A table's hashes
+ * are written when it has been quiet for a while: under steady writes they would be old when they arrive, and cost a
+ * hash of every bucket each time.
  */
 import { Duration, Effect } from "effect"
 import { empty } from "../../core/integrity/merkle.ts"
@@ -14,16 +14,16 @@ import { steadyMs } from "../../ports/Turn.ts"
 import type { IntegrityNode, UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
 import type * as Wire from "../../protocol/integrity.ts"
 
-/** A table that is never quiet is written this often all the same. */
+/** Longest delay of a table that is never quiet. */
 const latestMs = 300_000
 
 /** The trees whose nodes are written. */
 export interface Trees<E> {
   /** Tables that hold records. */
   readonly tables: Effect.Effect<ReadonlyArray<string>, E>
-  /** A number that is another one after every change of a table. */
+  /** A number that changes with every change of the table. */
   readonly stamp: (table: string) => number
-  /** Root of a table and the nodes below it that hold something, with the stamp of a state that is not later. */
+  /** Root of a table and its non-empty children, with the stamp of a state that is not later. */
   readonly root: (table: string) => Effect.Effect<{ readonly node: typeof Wire.Node.Type; readonly stamp: number }, E>
 }
 
@@ -36,12 +36,12 @@ const placeText = ({ index, level }: IntegrityNode): string => `${level}/${index
 
 /** Progress of the writer in a table. */
 interface Progress {
-  /** Stamp of the hashes last written, and of those seen at the last turn. */
+  /** Stamp of the hashes last written, and of the hashes seen in the last round. */
   wrote: number | undefined
   seen: number | undefined
-  /** When the hashes that are not written yet were first seen. */
+  /** When unwritten hashes were first seen. */
   sinceMs: number
-  /** Hashes as they are in the database, by place; undefined before they were read. */
+  /** Hashes in the database, by place; undefined until they are read. */
   known: Map<string, string> | undefined
 }
 
@@ -54,7 +54,7 @@ class Writer<E extends { readonly message: string }> {
     private readonly upstream: UpstreamShape
   ) {}
 
-  /** Writes the tables that have changed and are quiet now; one that fails is tried at the next turn. */
+  /** Writes the tables that have changed and are quiet; a failed one is tried in the next round. */
   readonly turn: Effect.Effect<void> = Effect.suspend(() => this.trees.tables).pipe(
     Effect.flatMap((tables) => {
       for (const table of tables)
@@ -67,7 +67,7 @@ class Writer<E extends { readonly message: string }> {
     )
   )
 
-  /** Once until something is written again: the turns are short. */
+  /** Warns once until a write succeeds: rounds are short. */
   private complain(message: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.complained) return Effect.logDebug(message)
@@ -94,7 +94,7 @@ class Writer<E extends { readonly message: string }> {
     })
   }
 
-  /** Only the nodes that are not there as they are. */
+  /** Writes only the nodes that differ from the database. */
   private write(table: string, progress: Progress): Effect.Effect<void, E | UpstreamError> {
     return Effect.gen(this, function* () {
       const known = (progress.known ??= new Map(
@@ -117,10 +117,7 @@ class Writer<E extends { readonly message: string }> {
   }
 }
 
-/**
- * Looks every `quietSecs` for tables that have changed and have been quiet since the look before; for as long as it
- * runs, while `isWriter`.
- */
+/** Looks every `quietSecs` for tables that have changed and were quiet since the last look, while `isWriter`. */
 export const loop = <E extends { readonly message: string }>(
   trees: Trees<E>,
   upstream: UpstreamShape,

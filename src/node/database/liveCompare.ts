@@ -1,11 +1,11 @@
 /**
- * The compare with the database while changes flow: which records differ, and still do a moment later, and the repair
- * of records that have not moved meanwhile (D20, D25).
+ * Compares with the database while changes flow: finds records that differ, and still do a moment later, and repairs
+ * those that have not changed meanwhile (D20, D25).
  *
- * One for the SSP's memory and the scheduler's replica, because they must never disagree about when a difference
- * counts: only when a second look, a moment after the first, shows it, and only where the record has not moved by the
- * time the repair is applied. What was repaired is looked at some more times: an event may have announced what a long
- * transaction had yet to commit.
+ * Shared by the SSP's memory and the scheduler's replica, so that both agree on when a difference counts: only if a
+ * second look, a moment after the first, shows it, and only if the record has not changed when the repair is applied.
+ * Repaired records are looked at a few more times: an event may have announced what a long transaction had yet to
+ * commit.
  */
 import { Duration, Effect, Fiber } from "effect"
 import { chunksOf } from "../../core/chunksOf.ts"
@@ -19,33 +19,36 @@ import { Progress, type Step } from "../../ports/Progress.ts"
 import { steadyMs } from "../../ports/Turn.ts"
 import type { UpstreamError, UpstreamShape, UpstreamTable } from "../../ports/Upstream.ts"
 
-/** A difference with the state the own side was in when it was seen. */
+/** A difference, with the own side's state when it was seen. */
 export interface Suspect<K extends Compare.Known, S> extends Compare.Difference<K> {
   readonly state: S | undefined
 }
 
 /**
- * One side of a compare. `K`: a record as it is known; `S`: also a record known to be deleted; `R` and `W`: errors of
- * reading and of repairing.
+ * One side of a compare. `K`: a known record; `S`: a state, which may be a deletion; `R` and `W`: errors of reading and
+ * of repairing.
  */
 export interface Side<K extends Compare.Known, S, R, W> {
-  /** Records read at once at most. */
+  /** Most records in one read. */
   readonly chunkSize: number
   /** Fails while memory has no room for a further stretch; asked before each one while the node serves. */
   readonly room: Effect.Effect<void, W>
-  /** Takes over the declarations of the database as every compare begins. */
+  /** Adopts the declarations of the database, at the start of every compare. */
   readonly declare: (tables: ReadonlyArray<UpstreamTable>) => void
   readonly names: Effect.Effect<ReadonlyArray<string>, R>
-  /** Records of the table between the ends of the stretch. */
+  /** Records of the table in this stretch of keys. */
   readonly between: (table: string, stretch: Stretch) => Effect.Effect<Iterable<K>, R>
-  /** States of the records that are known, by id text. */
+  /** States of the known records among these, by id text. */
   readonly states: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyMap<string, S>, R>
   readonly known: (state: S) => K | undefined
-  /** Whether nothing has moved from one to the other. */
+  /** Whether a record has not changed between the two. */
   readonly unmoved: (before: K | undefined, now: K | undefined) => boolean
-  /** Beyond what a record loses on its way to this side. */
+  /** Whether the difference is more than what a record loses on its way to this side. */
   readonly differs: (difference: Compare.Difference<K>) => boolean
-  /** Makes them what the database has as one step, where the state still is what it was; answers which were. */
+  /**
+   * Brings records to the database's state as one step, if they are still in the suspect's state; answers the repaired
+   * ids.
+   */
   readonly repair: (suspects: ReadonlyArray<Suspect<K, S>>) => Effect.Effect<ReadonlyArray<RecordId>, W>
 }
 
@@ -61,16 +64,16 @@ interface Failed {
   readonly message: string
 }
 
-/** How long after the first look comes the second. */
+/** Time between the first and the second look, in ms. */
 export const defaultMomentMs = 1_000
-/** Records that a second look asks the database for at once. */
+/** Records of one read in a second look. */
 const lookSize = 500
-/** How much text records may have that are repaired as one step; more are several. */
+/** Limit of text repaired as one step; more records are several steps. */
 const togetherBytes = 8 * Compare.stretchBytes
-/** Repaired records are looked at again after these many moments. */
+/** Moments after which repaired records are looked at again. */
 const laterLooks = [2, 4, 8, 16, 32]
 const maxLater = 10_000
-/** Ids that a log line names. */
+/** Most ids named in a log line. */
 const shownIds = 5
 
 const shown = (ids: ReadonlyArray<string>): string =>
@@ -87,8 +90,8 @@ export interface Stretch {
 }
 
 /**
- * Reads tables stretch by stretch, the next one while `deal` works on one; answers how many records there were. `read`
- * answers records behind a key, `size` of them unless the table ends, which is `most` or fewer where they are large.
+ * Reads tables stretch by stretch, the next one while `deal` works on one; answers the number of records. `read`
+ * answers `size` records behind a key (`most` or fewer if they are large); less than `size` ends the table.
  */
 export const eachStretch = <E, E2>(
   tables: Iterable<string>,
@@ -116,8 +119,8 @@ export const eachStretch = <E, E2>(
   })
 
 /**
- * Differences without the records that look deleted and are not: keys that the database sorts in an order of its own
- * may lie in another stretch, so these records are asked for by id.
+ * Drops differences that only look like deletions: the database sorts some keys in its own order, so these records may
+ * lie in another stretch and are asked for by id.
  */
 export const withoutStrays = <K extends Compare.Known, E>(
   differences: ReadonlyArray<Compare.Difference<K>>,
@@ -131,7 +134,7 @@ export const withoutStrays = <K extends Compare.Known, E>(
   })
 }
 
-/** About how much text these records have, here or in the database. */
+/** Approximate text size of these records, in bytes. */
 const textOf = (differences: ReadonlyArray<Compare.Difference<Compare.Known>>): number =>
   Compare.textBytes(differences.flatMap(({ found, known }) => found ?? known ?? []))
 
@@ -162,16 +165,16 @@ interface LiveCompareOptions<K extends Compare.Known, S, R, W> {
   readonly upstream: UpstreamShape
   readonly side: Side<K, S, R, W>
   readonly momentMs: number
-  /** Records that are repaired as one step at most: what was committed at once is seen at once (D76). */
+  /** Most records repaired as one step: one transaction should be seen as one (D76). */
   readonly together: number
-  /** Starts what goes on after the compare. */
+  /** Forks work that goes on after the compare. */
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
 }
 
 export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends Failed> {
   constructor(private readonly parts: LiveCompareOptions<K, S, R, W>) {}
 
-  /** Compares all tables, stretch by stretch; answers how many records the database has. */
+  /** Compares all tables, stretch by stretch; answers the database's number of records. */
   each<E, E2>(
     reading: <A>(effect: Effect.Effect<A, UpstreamError>) => Effect.Effect<A, E>,
     deal: (differences: ReadonlyArray<Compare.Difference<K>>) => Effect.Effect<void, E2>,
@@ -200,14 +203,14 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
     })
   }
 
-  /** Reads of the database while the node serves: as far as memory has room (D43). */
+  /** Reads of the database while the node serves, while memory has room (D43). */
   readonly asRoomAllows = <A>(effect: Effect.Effect<A, UpstreamError>): Effect.Effect<A, UpstreamError | W> =>
     Effect.zipRight(this.parts.side.room, effect)
 
   /** Compares everything while changes flow. */
   readonly now: Effect.Effect<Compared, UpstreamError | R | W> = Effect.suspend(() => this.some(undefined))
 
-  /** Compares these tables while changes flow, those that are gone among them; undefined: all. */
+  /** Compares these tables while changes flow, also deleted ones; undefined: all. */
   some(tables: ReadonlySet<string> | undefined): Effect.Effect<Compared, UpstreamError | R | W> {
     return Progress.during("reconcile", "the database", "records", (step) => this.compare(step, tables)).pipe(
       Effect.tap(({ repaired }) =>
@@ -239,7 +242,8 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
             suspects.push(...differences)
             bytes += textOf(differences)
             if (suspects.length >= together || bytes >= togetherBytes) yield* look
-            // No more than half of the database's time, and of ours.
+            // Pauses as long as the stretch took: a compare takes at most half of the database's time, and of this
+            // node's.
             yield* Effect.sleep(Duration.millis((yield* steadyMs) - lastMs))
             lastMs = yield* steadyMs
           }),
@@ -265,7 +269,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
       const between = new Map(
         Array.from(yield* side.between(table, stretch), (record) => [record.id.text, record] as const)
       )
-      // Keys that the database sorts otherwise are known all the same.
+      // Keys that the database sorts in another order are looked up by id.
       const others = yield* side.states(found.flatMap(({ id }) => (between.has(id.text) ? [] : [id])))
       return Compare.compare(
         found,
@@ -279,7 +283,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
     return state === undefined ? undefined : this.parts.side.known(state)
   }
 
-  /** The second look, a moment after the first; repairs what still differs and answers it. */
+  /** The second look, a moment after the first; repairs and answers records that still differ. */
   private lookAgain(
     suspects: ReadonlyArray<Compare.Difference<K>>
   ): Effect.Effect<ReadonlyArray<RecordId>, UpstreamError | R | W> {
@@ -301,7 +305,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
   private look(ids: ReadonlyArray<RecordId>): Effect.Effect<ReadonlyArray<Suspect<K, S>>, UpstreamError | R> {
     return Effect.gen(this, function* () {
       const { side, upstream } = this.parts
-      // The own side first: what moves while the database is asked shows.
+      // The own side is read first, so that a change during the read of the database is noticed.
       const states = yield* side.states(ids)
       const found = new Map((yield* upstream.find(ids)).map((record) => [record.id.text, record]))
       return ids
@@ -314,8 +318,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
   }
 
   /**
-   * Looks at the repaired records again and again, in pauses that grow. A database that does not answer is left to the
-   * next compare.
+   * Looks at repaired records again, in growing pauses. A database that does not answer is left to the next compare.
    */
   private lookLater(ids: ReadonlyArray<RecordId>): Effect.Effect<void> {
     return Effect.forEach(

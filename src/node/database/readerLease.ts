@@ -1,10 +1,10 @@
 /**
- * The right to follow a database, as a service holds it: waited for, renewed while it lives, let go at its end.
+ * The lease on following a database: waited for, renewed while the service lives, released at its end.
  *
  * Two services beside one database would take each other's rows of the change table and write the same edges, so the
- * second stands by until the first is gone. A service that has stood still for longer than its lease lasts may find
- * that another has taken over, and ends its process. The clocks of two machines are not compared: the database's own
- * time decides when a lease lapses.
+ * second stands by until the first is gone. A service that hung for longer than its lease may find that another has
+ * taken over, and ends its process. The clocks of two machines are not compared: the database's own time decides when a
+ * lease lapses.
  */
 import { Duration, Effect, Either } from "effect"
 import { atEnd } from "../../ports/Front.ts"
@@ -14,11 +14,11 @@ import { uuid } from "../config/configuration.ts"
 
 type NumberedTable = Pick<UpstreamTable, "name" | "id">
 
-/** A line, whatever the name holds. */
+/** A table as one line of text, whatever its name holds. */
 const lineOf = ({ id, name }: NumberedTable): string => JSON.stringify([name, id])
 
 interface LeaseSettings {
-  /** Its name, which services that stand by are told. */
+  /** Name of the service, which others are told while they stand by. */
   readonly name: string
   readonly ttlMs: number
   /** What the service does until it has the lease, for the log. */
@@ -27,16 +27,16 @@ interface LeaseSettings {
 
 /** Pause between two questions of a service that stands by. */
 const askMs = 500
-/** Longer is not waited for a database that is told, at the end, that the lease is free. */
+/** Time limit of the release at the end. */
 const releaseMs = 500
-/** Tokens remembered at most; more are there only when the process was killed in each start before the answer came. */
+/** Most tokens remembered; several exist only if the process was killed in each start before an answer came. */
 const maxTokens = 16
 
 export class ReaderLease {
   /** Renewals and deletions of rows write the same row of the database: one at a time, or they would conflict. */
   private readonly turn = Effect.unsafeMakeSemaphore(1)
   private token: string | undefined
-  /** The tables whose records this store has, as {@link lineOf} writes them. */
+  /** Tables whose records this store has, as {@link lineOf} writes them. */
   private known: ReadonlyArray<string> = []
 
   constructor(
@@ -45,8 +45,8 @@ export class ReaderLease {
   ) {}
 
   /**
-   * Waits until the database is this service's to follow. Answers the position that this same store had when rows were
-   * last taken; undefined where another service came between, or where it is not known.
+   * Waits for the lease. Answers the position that this store noted when rows were last taken; undefined if another
+   * service came between, or if it is unknown.
    */
   readonly hold: Effect.Effect<number | undefined, UpstreamError> = Effect.suspend(() => {
     const { lease } = this.upstream
@@ -57,7 +57,7 @@ export class ReaderLease {
     return Effect.gen(this, function* () {
       const was = yield* this.remembered
       const token = yield* uuid
-      // Before the database has it: a process killed before the answer came follows under it already.
+      // Stored before the question: a process that is killed before the answer holds the lease under this token.
       yield* this.remember([...was, token].slice(-maxTokens))
       let told: string | undefined
       for (;;) {
@@ -69,7 +69,7 @@ export class ReaderLease {
           this.token = token
           yield* this.remember([token])
           if (told !== undefined) yield* Effect.logInfo(`${told} has let the database go: this service follows it now`)
-          // A store that was emptied has forgotten what it said.
+          // A store that was emptied has lost the state of that position.
           return was.length === 0 ? undefined : answer.position
         }
         if (told !== answer.by)
@@ -82,13 +82,13 @@ export class ReaderLease {
     })
   }
 
-  /** Whether these are the tables whose records this store has: of one that was made again it has those before. */
+  /** Whether this store has the records of these tables; a table that was dropped and defined again is another one. */
   readonly knows = (tables: ReadonlyArray<NumberedTable>): boolean => {
     const known = new Set(this.known)
     return tables.every((table) => known.has(lineOf(table)))
   }
 
-  /** Says that the own store has the records of these tables, so that a restart need not compare them. */
+  /** Notes that the store has the records of these tables, so that a restart need not compare them. */
   note(tables: ReadonlyArray<NumberedTable>): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { known, token } = this
@@ -98,7 +98,7 @@ export class ReaderLease {
     })
   }
 
-  /** The tokens under which this store may be known to the database, oldest first. Its tables come behind them. */
+  /** The tokens under which this store may be known to the database, oldest first; the tables follow in the text. */
   private readonly remembered: Effect.Effect<ReadonlyArray<string>> = Effect.suspend(() =>
     (this.upstream.remembered?.load ?? Effect.succeed(undefined)).pipe(
       Effect.map((text) => {
@@ -121,7 +121,7 @@ export class ReaderLease {
     )
   }
 
-  /** Runs what deletes rows, told under which token and how far the store is; not beside a renewal. */
+  /** Runs work that deletes rows, with the token and the store's position; not beside a renewal. */
   during<A, E, E2>(
     position: Effect.Effect<number, E2>,
     work: (holding: Holding | undefined) => Effect.Effect<A, E>
@@ -133,7 +133,9 @@ export class ReaderLease {
     })
   }
 
-  /** Everything up to here is in the own store: rows not taken by then still stand in the change table. */
+  /**
+   * Notes that the store holds everything up to this position; rows not taken by then are still in the change table.
+   */
   complete(position: number): Effect.Effect<void, UpstreamError> {
     return Effect.suspend(() => {
       const { token } = this
@@ -146,7 +148,7 @@ export class ReaderLease {
   }
 
   /**
-   * Renews for ever; fails when another has taken over. A database that does not answer lets no other service in
+   * Renews for ever; fails if another service has taken over. A database that does not answer lets no other service in
    * either.
    */
   readonly keep: Effect.Effect<never, StartFault> = Effect.suspend(() => {
@@ -167,7 +169,7 @@ export class ReaderLease {
     )
   })
 
-  /** Lets others in at once; one that cannot be told waits for the lease to lapse. */
+  /** Lets others in at once; if the database cannot be reached, they wait for the lease to lapse. */
   readonly release: Effect.Effect<void> = Effect.suspend(() => {
     const { token } = this
     this.token = undefined
@@ -177,7 +179,7 @@ export class ReaderLease {
   })
 }
 
-/** Another follows the database now: what this process would still do, that one does. */
+/** Ends the process: another service follows the database now and does its work. */
 export const superseded = new StartFault({
   exitCode: 4,
   message:

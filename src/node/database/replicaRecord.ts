@@ -1,6 +1,6 @@
 /**
- * A row of the replica as the record that it keeps. The id is kept apart from the content, so that most contents are
- * plain JSON and can be handed on without being read.
+ * Converts a row of the replica to its record. The id is kept apart from the content, so that most contents are plain
+ * JSON and can be copied without being parsed.
  */
 import * as Encode from "../../core/surql/values/encode.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
@@ -16,7 +16,7 @@ export const idOf = (row: ReplicaRow): RecordId => {
   return id
 }
 
-/** The record itself, `id` included. */
+/** The record's document, `id` included. */
 export const docOf = (row: ReplicaRow, id: RecordId = idOf(row)): Obj => {
   let doc: Value
   try {
@@ -24,7 +24,7 @@ export const docOf = (row: ReplicaRow, id: RecordId = idOf(row)): Obj => {
   } catch (cause) {
     throw damaged(row, "its content does not decode", cause)
   }
-  // No other code has it yet.
+  // The document was just decoded, so no other code holds it.
   ;(doc as Record<string, Value>)["id"] = id
   return doc as Obj
 }

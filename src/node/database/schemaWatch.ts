@@ -1,11 +1,10 @@
 /**
- * Follows what the database defines while the node serves: new tables, removed ones, fields of other types.
+ * Follows the database's definitions while the node serves: new and removed tables, fields of other types.
  *
- * No event tells of a definition, so it is looked at again and again. Whatever a definition changes in records that
- * no writer touches (a table that goes, a computed field) is found by a compare of those tables alone. A table that is
- * new, or is another under a name that was known, is read as soon as it has its event.
- * A transaction that began before the event tells of nothing, and a database does not say which are open: the table is
- * compared again in pauses that grow.
+ * No event tells of a definition, so they are polled. A definition that changes records without a writer (a removed
+ * table, a computed field) is found by a compare of those tables alone. A table that is new, or replaces another of its
+ * name, is read as soon as it has its event. A transaction that began before the event announces nothing, and a
+ * database does not tell which are open: the table is compared again in growing pauses.
  */
 import { Duration, Effect, Either } from "effect"
 import type { DatabaseSchema, TableDefinition } from "../../core/surreal/databaseSchema.ts"
@@ -16,13 +15,13 @@ import type { ReaderFigures } from "./changeReader.ts"
 interface SchemaSink {
   /** Tables whose records this node has, or whose definitions it has read before. */
   readonly known: Effect.Effect<ReadonlyArray<Known>, { readonly message: string }>
-  /** Takes the definitions over. */
+  /** Adopts the definitions. */
   readonly declare: (schema: DatabaseSchema) => Effect.Effect<void, { readonly message: string }>
   /** Compares the records of these tables with the database. */
   readonly compare: (tables: ReadonlySet<string>) => Effect.Effect<unknown, { readonly message: string }>
-  /** Reads these tables and shows them at once; undefined where this node reads no change table. */
+  /** Reads these tables and shows them at once; undefined if this node reads no change table. */
   readonly refresh: ((tables: ReadonlySet<string>) => Effect.Effect<unknown, { readonly message: string }>) | undefined
-  /** Says that records here are those of these tables. */
+  /** Notes that the records here belong to these tables. */
   readonly note: (tables: ReadonlyArray<TableDefinition>) => Effect.Effect<void>
   /** Whether definitions can be followed now. */
   readonly open: () => boolean
@@ -36,22 +35,22 @@ interface SchemaWatchSettings {
   readonly defineEvents: boolean
 }
 
-/** Pause between looks while the sink is closed: the node is not ready, or takes its copy. */
+/** Pause between looks while the sink is closed: the node is not ready, or clones. */
 const closedMs = 100
-/** A table whose event is young is compared after pauses that double, from the first to the last: 511 s in all. */
+/** Pauses between compares of a table whose event is young; they double from the first to the last: 511 s in all. */
 const youngMs = { first: 1_000, last: 256_000 }
 
-/** A table as it was known; a fact that is not known has not changed. */
+/** A table as it was known; an unknown fact counts as unchanged. */
 type Known = Pick<UpstreamTable, "name"> & Partial<UpstreamTable>
 
 interface Moved {
-  /** Tables whose records may differ though nothing was announced. */
+  /** Tables whose records may differ without an event. */
   readonly changed: ReadonlyArray<string>
   /** Tables that were not known. */
   readonly fresh: ReadonlyArray<string>
-  /** Fresh tables that have come in the place of another of their name. */
+  /** Fresh tables that replace another of their name. */
   readonly replaced: ReadonlyArray<string>
-  /** Tables that have got their event. */
+  /** Tables that have just got their event. */
   readonly young: ReadonlyArray<string>
 }
 
@@ -74,7 +73,7 @@ const moved = (before: ReadonlyArray<Known>, after: ReadonlyArray<TableDefinitio
   }
 }
 
-/** Why views of a table do not follow its writes by themselves; undefined where they do. */
+/** Why views of a table do not follow its writes; undefined if they do. */
 const caution = ({ derived, name, told }: UpstreamTable): string | undefined =>
   derived
     ? `table ${name} is defined AS SELECT and raises no events: views of it follow its sources behind a read of the whole table, where the change table is read, else with the compare (SVC_RECONCILE_INTERVAL_SECS)`
@@ -82,12 +81,12 @@ const caution = ({ derived, name, told }: UpstreamTable): string | undefined =>
       ? `table ${name} has no event of --install-database-setup: views of it follow what is posted to /ingest, and the compare (SVC_RECONCILE_INTERVAL_SECS)`
       : undefined
 
-/** The same of all of these; an unknown fact of a table is no caution. */
+/** Cautions of all these tables; an unknown fact gives none. */
 export const cautionsOf = (
   tables: Iterable<Pick<UpstreamTable, "name" | "types"> & Partial<UpstreamTable>>
 ): ReadonlyArray<string> => Array.from(tables).flatMap((table) => caution({ derived: false, ...table }) ?? [])
 
-/** How many warnings an overview holds. */
+/** Most warnings in an overview. */
 const maxShown = 50
 
 /** Warnings about the database for an operator: tables whose views do not follow each write, and a reader that lags. */
@@ -105,13 +104,13 @@ export class SchemaWatch {
   private seen: DatabaseSchema | undefined
   /** Tables that are not new; undefined until this node may define events. */
   private tables: ReadonlySet<string> | undefined
-  /** Tables that have still to be compared. */
+  /** Tables that must be compared. */
   private readonly owed = new Set<string>()
-  /** Tables that have still to be read. */
+  /** Tables that must be read. */
   private readonly fresh = new Set<string>()
-  /** Tables whose event has gone with another of their name. */
+  /** Tables that were dropped and defined again, without their event. */
   private readonly replaced = new Set<string>()
-  /** Tables whose event is young: how long they have waited for their next compare, and how long they have to. */
+  /** Tables whose event is young: how long they have waited for their next compare, and how long they must. */
   private readonly young = new Map<string, { waitedMs: number; pauseMs: number }>()
   private readonly cautioned = new Set<string>()
   private isFailing = false
@@ -169,7 +168,9 @@ export class SchemaWatch {
     this.young.set(name, { waitedMs: 0, pauseMs: youngMs.first })
   }
 
-  /** The event has aged by the compare too, and one of a large table is not followed by another at once. */
+  /**
+   * Schedules the next compare. The time of this one counts twice, so that a large table is not compared again at once.
+   */
   private compared(name: string, tookMs: number): void {
     const pauseMs = ((this.young.get(name)?.pauseMs ?? 0) + tookMs) * 2
     if (pauseMs > youngMs.last) this.young.delete(name)
@@ -181,7 +182,10 @@ export class SchemaWatch {
     return installed && this.sink.refresh !== undefined && this.sink.mayDefine()
   }
 
-  /** Where changes are posted, one may be under way that is newer than what is read: then a compare looks twice. */
+  /**
+   * Reads new tables. If changes are posted, one under way may be newer than the read, so a compare looks twice
+   * instead.
+   */
   private readFresh(schema: DatabaseSchema): Effect.Effect<void, { readonly message: string }> {
     return Effect.gen(this, function* () {
       const tables = new Set(this.fresh)
@@ -192,7 +196,7 @@ export class SchemaWatch {
     })
   }
 
-  /** Gives new tables their event, before they are read, and names those that have none. */
+  /** Gives new tables their event before they are read, and logs tables that have none. */
   private follow(before: ReadonlyArray<Known>, schema: DatabaseSchema): Effect.Effect<void, UpstreamError> {
     return Effect.gen(this, function* () {
       const { tables } = schema
@@ -220,9 +224,9 @@ export class SchemaWatch {
   }
 
   /**
-   * Gives new tables their event; answers those that got it. A table is new that no service which followed this
-   * database has seen, and one that has come in the place of another; where no service has said what it saw, those that
-   * this node knew are not.
+   * Defines the event of new tables; answers those that got it. A table is new if no service that followed this
+   * database has seen it, or if it replaces another of its name; if no service has noted tables, those that this node
+   * knew are not new.
    */
   private welcome(
     before: ReadonlyArray<Known>,

@@ -1,10 +1,9 @@
 /**
- * Calls that clients make in the database (`fn::svc_register`, `fn::svc_unregister`), carried out beside the reader of
- * the change table: a view takes its time, and changes made meanwhile are shown meanwhile.
+ * Carries out view calls that clients write into the database (`fn::svc_register`, `fn::svc_unregister`), beside the
+ * reader of the change table: a view takes its time, and changes made meanwhile are shown meanwhile.
  *
- * Calls on one view are carried out in the order they were made in, those on others beside each other. A row goes when
- * its call has been carried out or refused, so a process that ends in between carries it out again: the same
- * registration twice is one.
+ * Calls on one view run in their order, calls on different views side by side. A row is deleted when its call has been
+ * carried out or refused, so a process that ends in between carries it out again: the same registration twice is one.
  */
 import { Duration, Effect, Either, Schedule } from "effect"
 import * as Json from "../../core/surql/values/json.ts"
@@ -24,24 +23,24 @@ interface Parts {
   readonly carryOut: (call: ViewCall) => Effect.Effect<string | undefined, CallTrouble>
   readonly answer: (call: ViewCall, refusal: string | undefined) => Effect.Effect<void, UpstreamError>
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
-  /** The row may be deleted. */
+  /** Called when the row may be deleted. */
   readonly finished: (id: RecordId) => void
 }
 
-/** How a node carries calls out, each with a refusal in words or undefined. */
+/** How a node carries calls out; each answers a refusal in words, or undefined. */
 interface Carrying<E> {
-  /** The client whose view it is by now. */
+  /** Client that the view belongs to now. */
   readonly ownerOf: (view: string) => unknown
-  /** Of a query and its parameters. */
+  /** Limit of a query and its parameters together. */
   readonly maxBytes: number
   readonly register: (call: ViewCall) => Effect.Effect<string | undefined, E>
   readonly unregister: (view: string) => Effect.Effect<string | undefined, E>
 }
 
 /**
- * The same as `/view/register` and `/view/unregister`, for the client whom the database has named. Whose view it is was
- * asked there when the call was made; a view that has come since is asked here, so that of two clients with one id the
- * second gets nothing.
+ * `/view/register` and `/view/unregister` for the client that the database names. The database checked the view's owner
+ * when the call was made; a view registered since is checked here, so that of two clients with one id the second gets
+ * nothing.
  */
 export const carrying =
   <E>({ maxBytes, ownerOf, register, unregister }: Carrying<E>) =>
@@ -61,23 +60,23 @@ interface Called {
   readonly call: ViewCall
 }
 
-/** Views whose calls are carried out beside each other. */
+/** Views whose calls run side by side. */
 const beside = 16
-/** More than these are waited for before more is read. */
+/** Above so many waiting calls no more rows are read. */
 const most = 1_000
-/** A call that finds the service full this often is refused: a view that does not fit now may never fit. */
+/** Attempts of a call that finds the service full: a view that does not fit now may never fit. */
 const attempts = 5
 const againMs = 1_000
 
 export class ViewCalls {
   private waiting: ReadonlyArray<Called> = []
   private running = false
-  /** Open while fewer are under way than may be. */
+  /** Open while fewer calls wait than may. */
   private readonly room = Effect.unsafeMakeLatch(true)
 
   constructor(private readonly parts: Parts) {}
 
-  /** Takes the calls among these rows; waits while there are too many. */
+  /** Takes the calls among these rows; waits while too many wait already. */
   take(rows: ReadonlyArray<ChangeRow>): Effect.Effect<void> {
     const called = rows.flatMap(({ call, id }) => (call === undefined ? [] : [{ id, call }]))
     if (called.length === 0) return Effect.void

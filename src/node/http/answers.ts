@@ -1,9 +1,8 @@
 /**
- * Error answers as both servers give them: from a code to the exact body and headers, and from whatever failed to a
- * code (D6).
+ * Error answers of both servers: from a code to body and headers, and from a failure to a code (D6).
  *
- * One place, because a client must not be able to tell from an error which of the two it talks to. What only one of
- * them can fail with is mapped in its own `HttpErrors.ts`.
+ * In one place, so that errors of both servers look alike. Errors of one of them alone are mapped in its own
+ * `HttpErrors.ts`.
  */
 import * as HttpServerError from "@effect/platform/HttpServerError"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
@@ -49,7 +48,7 @@ export const fromBody = (error: NoText, limitBytes: number) => {
       : invalidRequest([{ path: "", reason: "ended early" }])
 }
 
-/** The exact body and the headers that belong to the code. */
+/** Body, status and headers of an error. */
 export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }): Answer => {
   const { code, details, message } = error
   const body = JSON.stringify(details === undefined ? { code, message } : { code, message, details })
@@ -65,7 +64,7 @@ export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }
 /** Answer to a client for a fault of the node's own. */
 export const internal = toAnswer({ code: "INTERNAL", message: "a fault of the service itself; its log says more" })
 
-/** A value whose integers go out with all their digits. */
+/** A value as JSON whose integers keep all their digits. */
 export const json = (value: unknown): Answer => ({ status: 200, body: JsonText.write(value) })
 
 /** A value that is plain JSON. */
@@ -78,7 +77,7 @@ export const figures = (families: Parameters<typeof MetricText.render>[0]): Answ
   body: MetricText.render(families)
 })
 
-/** As {@link json}, of an endpoint's own schema; a value that breaks it is a defect. */
+/** {@link json} for an endpoint's own schema; a value that breaks it is a defect. */
 export const jsonOf = <A, I>(schema: Schema.Schema<A, I>): ((value: A) => Effect.Effect<Answer>) => {
   const encode = Schema.encodeSync(schema)
   return (value) => Effect.sync(() => json(encode(value)))
@@ -94,7 +93,7 @@ const cut = (reason: string): string => (reason.length > 300 ? `${reason.slice(0
 const dotted = (path: ReadonlyArray<PropertyKey>): string =>
   path.map((step, i) => (typeof step === "number" ? `[${step}]` : i === 0 ? String(step) : `.${String(step)}`)).join("")
 
-/** One fault a place: of the members of a union (a value, null, absent) the first is what the client meant. */
+/** One fault for each path: of a union's members (a value, null, absent) the first is what the client meant. */
 const faultsOf = (error: ParseResult.ParseError): ReadonlyArray<{ readonly path: string; readonly reason: string }> => {
   const byPath = new Map<string, string>()
   for (const issue of ParseResult.ArrayFormatter.formatErrorSync(error)) {
@@ -117,7 +116,7 @@ const decodable = (path: string): boolean => {
   }
 }
 
-/** `allow` answers the methods a path knows, in upper case. */
+/** `allow` answers the methods of a path, in upper case. */
 const noRoute = (
   request: HttpServerRequest.HttpServerRequest,
   allow: (path: string) => ReadonlyArray<string>
@@ -141,11 +140,11 @@ export const ofFailure = (cause: Cause.Cause<unknown>): Answer | undefined => {
   return isWireError(error) ? toAnswer(error) : undefined
 }
 
-/** A fault of the service goes to its log, and no further. */
+/** Logs a fault of the service, which clients are not told. */
 export const logFault = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.logError("a request met a fault of the service itself", cause)
 
-/** Last resort of the routes beside the contract: whatever failed, the client gets JSON with a code. */
+/** Last resort of the routes beside the contract: any failure is answered as JSON with a code. */
 export const answerCause = (
   cause: Cause.Cause<unknown>,
   allow: (path: string) => ReadonlyArray<string>

@@ -1,8 +1,8 @@
 /**
- * `Authorization: Bearer <secret>` as nodes send it and as both servers check it: any of several secrets, all compared,
+ * `Authorization: Bearer <secret>`, as nodes send it and both servers check it: against several secrets, all compared,
  * in constant time (D15).
  *
- * One place, because a comparison that ends early on one of two doors is a hole in both.
+ * In one place, because a comparison that ends early on one server is a hole in both.
  */
 import { Redacted } from "effect"
 import { hashOf, type KnownSecret, reserved } from "../../core/access/scopedSecrets.ts"
@@ -12,7 +12,7 @@ import type { Caller } from "../../protocol/access.ts"
 /** Value of the `Authorization` header for a secret. */
 export const bearerOf = (secret: Redacted.Redacted<string>): string => `Bearer ${Redacted.value(secret)}`
 
-/** Takes the same time wherever the first difference is; how long the wrong guess was may show. */
+/** Takes the same time wherever the first difference is; only the length of a wrong guess may show. */
 const sameText = (given: string, expected: string): boolean => {
   let difference = given.length ^ expected.length
   for (let i = 0; i < given.length; i++) difference |= given.charCodeAt(i) ^ expected.charCodeAt(i % expected.length)
@@ -28,8 +28,8 @@ export const givenIn = (authorization: string | undefined): string | undefined =
 }
 
 /**
- * The owner of the secret in `Bearer <secret>`; the scheme in any letter case, one or more blanks. Undefined: an
- * unknown secret. All secrets are compared, whichever fits. `secrets` is asked at each request.
+ * Finds the known secret in `Bearer <secret>`; the scheme in any letter case, one or more blanks. Undefined: an unknown
+ * secret. All secrets are compared, whichever fits. `secrets` is asked at each request.
  */
 export const makeHolderOf =
   (secrets: () => ReadonlyArray<KnownSecret>) =>
@@ -46,12 +46,12 @@ export const makeHolderOf =
     return found
   }
 
-/** Why a caller is not let in. */
+/** Why a caller is refused. */
 type Turned =
   | { readonly code: "UNAUTHORIZED"; readonly message: string }
   | { readonly code: "SCOPE_REQUIRED"; readonly message: string; readonly details: { readonly scope: Scope } }
 
-/** `name` is that of the secret, for the audit line. */
+/** `name`: of the secret, for the audit line. */
 export type Judged = { readonly caller: Caller["Type"] } | { readonly turned: Turned; readonly name: string }
 
 const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => ({
@@ -62,7 +62,7 @@ const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => (
 
 const anybody: Judged = { caller: { name: reserved.open, onlySsp: undefined, sees: "whole" } }
 
-/** Judges every request of a server. `secrets` undefined: no caller is asked for one. */
+/** Judges every request of a server. `secrets` undefined: callers need none. */
 export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefined, unauthorized: Turned) => {
   if (secrets === undefined) return (): Judged => anybody
   const holderOf = makeHolderOf(secrets)

@@ -1,6 +1,5 @@
 /**
- * Bodies and paths as both servers take them: JSON whatever the content type says, bounded; exact paths; every failure
- * answered.
+ * Bodies and paths of both servers: bounded JSON whatever the content type says; exact paths; every failure answered.
  */
 import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpRouter from "@effect/platform/HttpRouter"
@@ -8,7 +7,7 @@ import { Effect, Either } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
 import * as Answers from "./answers.ts"
 
-/** A body's text as JSON: its depth checked, its integers exact. */
+/** Parses a body as JSON: checks its depth, keeps integers exact. */
 export const parseJson = (text: string): Either.Either<unknown, ReturnType<typeof Answers.invalidRequest>> => {
   try {
     return Either.right(JsonText.parse(text, JsonText.maxDepth))
@@ -30,7 +29,7 @@ interface Group {
 
 const pages = ["/openapi.json", "/docs"]
 
-/** Methods a path takes, for the answer to any other; `more`: pages besides the Api's. */
+/** Methods of a path, for the answer to any other; `more`: paths of pages besides the Api's. */
 export const allowedBy = (
   api: { readonly groups: { readonly [name: string]: Group } },
   more: ReadonlyArray<string> = []
@@ -57,7 +56,7 @@ export const routing = {
 
 export const layerRouting = HttpRouter.setRouterConfig(routing)
 
-/** Catches whatever is left; see {@link Answers.answerCause}. */
+/** Answers every failure that is left; see {@link Answers.answerCause}. */
 export const answerEverything =
   (allow: (path: string) => ReadonlyArray<string>) =>
   (app: HttpApp.Default): HttpApp.Default =>

@@ -1,9 +1,9 @@
 /**
- * The one way that a request of the contract goes, on both servers and whatever is in front of them: route, caller,
- * readiness, body, shape, answer (D6).
+ * Dispatches each request of the contract, on both servers and behind any adapter: route, caller, readiness, body,
+ * shape, answer (D6).
  *
- * All of it by callback. A fiber begins where a route is answered by an effect, and only behind everything that may
- * refuse the request before.
+ * By callback. A fiber starts only for a route that is answered by an effect, behind all checks that may refuse the
+ * request.
  */
 import { Cause, Effect, Either, Exit, FiberId, type ParseResult, Runtime, type Scope } from "effect"
 import { reserved } from "../../core/access/scopedSecrets.ts"
@@ -22,11 +22,11 @@ import { type AnyApi, type Entry, type Found, Table } from "./table.ts"
 export interface DispatchParts {
   readonly api: AnyApi
   readonly routes: AnyRoutes
-  /** By the key of the middleware that an endpoint declares. */
+  /** Guards by the key of the middleware that an endpoint declares. */
   readonly guards: { readonly [check: string]: Guard }
-  /** Likewise: why the node does not take a request now. */
+  /** Gates by the same key: why the node refuses a request now. */
   readonly gates: { readonly [check: string]: (asked: Asked) => WireError | undefined }
-  /** Why the node answers nothing at this path now. Looked at before all, and again before an effect's answer. */
+  /** Why the node answers nothing at this path now. Asked before all else, and again before an effect's answer. */
   readonly silent?: (path: string) => WireError | undefined
   readonly maxBodyBytes: number
 }
@@ -43,7 +43,10 @@ const isAnswered = (answer: Given): answer is Answer | PiecesAnswer => !("flow" 
 const unjudged = (endpoint: string): Error =>
   new Error(`broken invariant: ${endpoint} asks for a secret and nothing judges it`)
 
-/** Each check that an endpoint declares is made: a node whose contract says more than it does must not start. */
+/**
+ * Throws unless every check that an endpoint declares is carried out: a node that does less than its contract must not
+ * start.
+ */
 const assertChecked = ({ entries }: Table, { gates, guards }: Pick<DispatchParts, "gates" | "guards">): void => {
   for (const { checks, endpoint, scope } of entries) {
     for (const check of checks)
@@ -53,7 +56,7 @@ const assertChecked = ({ entries }: Table, { gates, guards }: Pick<DispatchParts
   }
 }
 
-/** One request on its way. */
+/** One request and its state. */
 class Request implements Call {
   caller = nobody
   text = ""
@@ -83,7 +86,7 @@ class Request implements Call {
     return this.found.entry
   }
 
-  /** What the contract has made of the request is of the types that its route was given with. */
+  /** The request as its route's call, whose types the contract has checked. */
   private get call(): AnyCall {
     return this as unknown as AnyCall
   }
@@ -168,7 +171,7 @@ class Request implements Call {
     this.shaped()
   }
 
-  /** Decodes what stands in the target, and lets the route answer. */
+  /** Decodes path and query, and lets the route answer. */
   private shaped(): void {
     const { decodePath, decodeQuery, noQuery, route } = this.entry
     if (decodePath !== undefined) {
@@ -176,7 +179,7 @@ class Request implements Call {
       if (Either.isLeft(path)) return this.undecodable(path.left)
       this.path = path.right
     }
-    // Of faults in the body and in the query those of the body are told.
+    // The body is decoded first: of faults in both, those of the body are answered.
     if (!("attempt" in route) && !this.isPayloadTaken()) return
     if (decodeQuery !== undefined) {
       if (this.found.query === undefined && noQuery !== undefined) this.urlParams = noQuery
@@ -230,7 +233,7 @@ class Request implements Call {
   }
 
   readonly fail = (cause: Cause.Cause<unknown>): void => {
-    // The client has left, as a rule; one that has not is told to come again.
+    // Usually the client has left; one that has not gets a 503.
     if (Cause.isInterruptedOnly(cause)) return this.reply.send({ status: 503, headers: {}, pieces: [] })
     const refused = this.silenced()
     if (refused !== undefined) return this.refuse(refused)

@@ -1,8 +1,8 @@
 /**
  * The documents of an API: `GET /openapi.json` and the page of `GET /docs`.
  *
- * Each is made when it is first asked for: the page is two megabytes of text, and reading it, with the document that
- * it shows, was an eighth of what a start costs.
+ * Each is made on first use: the page is two megabytes of text, and reading it with its document took an eighth of a
+ * start.
  */
 import type * as HttpApi from "@effect/platform/HttpApi"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
@@ -10,7 +10,7 @@ import { Effect, Layer } from "effect"
 
 const { Router } = HttpApiBuilder
 
-/** A route of its own, of what `routes` serves at `path`. */
+/** A route for `path`, whose `routes` are made on first use. */
 const later = (path: `/${string}`, routes: Effect.Effect<Layer.Layer<never, never, HttpApi.Api>>) =>
   Router.use((router) =>
     Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
- * What a node gives to the servers in front of it: its front, and the same behind any server that takes `HttpApi.Api`,
- * with the pages, the documents and the routes of a composer beside it.
+ * The front of a node for its servers, and an app of the same routes for any server that takes `HttpApi.Api`, with
+ * pages, documents and a composer's routes beside it.
  */
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
@@ -25,13 +25,13 @@ type Around = (app: HttpApp.Default) => HttpApp.Default
 
 interface FrontParts extends Dispatch.DispatchParts {
   readonly origins: Cors.Origins
-  /** Which requests of the contract this process answers by itself; all of them where absent. */
+  /** Which requests of the contract this process answers by itself; absent: all of them. */
   readonly isOwn?: (asked: Pick<Asked, "headers" | "url">) => boolean
-  /** Around the router, which has what is not of the contract. */
+  /** Wraps the router, which has the routes beside the contract. */
   readonly around?: Around
 }
 
-/** Whatever the router answers: nothing where the node answers nothing. */
+/** Silences the router too while the node answers nothing. */
 const unlessSilent =
   (silent: NonNullable<Dispatch.DispatchParts["silent"]>): Around =>
   (app) =>

@@ -1,13 +1,13 @@
 /**
- * Judges a caller (D15): by a secret with the scope that the endpoint declares, or by a token or ticket for a view
- * where the endpoint takes those (D49).
+ * Judges a caller (D15): by a secret with the endpoint's scope, or by a token or ticket for a view at endpoints that
+ * accept those (D49).
  */
 import type { Scope } from "../../core/access/scopes.ts"
 import type { Asked } from "../../ports/Front.ts"
 import type { Judged, makeJudge } from "./bearer.ts"
 import { callerByTicket, callerOf, type ViewTokens } from "./viewTokens.ts"
 
-/** The part of a request at which a guard looks. */
+/** The part of a request that a guard looks at. */
 interface Wanted {
   readonly endpoint: string
   readonly scope: Scope
@@ -18,10 +18,10 @@ interface Wanted {
 
 export type Guard = (wanted: Wanted, asked: Asked) => Judged
 
-/** A browser's own `EventSource` asks for it, and can send no header. */
+/** The endpoint that accepts tickets: a browser's `EventSource` can send no header. */
 const streamOfOne = "GET /view/:view_id/stream"
 
-/** Without `tokens` none is taken. */
+/** Without `tokens` no token is accepted. */
 export const make = (judge: ReturnType<typeof makeJudge>, tokens?: ViewTokens): Guard => {
   const byToken = ({ endpoint, takesTokens, view }: Wanted, { headers, url }: Asked): Judged | undefined => {
     if (tokens === undefined || !takesTokens) return undefined

@@ -1,4 +1,4 @@
-/** `POST /ingest` of both nodes: timed, counted, by callback. A node gives what it does with a body. */
+/** `POST /ingest` of both nodes: timed, counted, by callback. A node gives the function that takes the body. */
 import { Effect, Either } from "effect"
 import type { Answer, Reply } from "../../ports/Front.ts"
 import { IngestTimes } from "../../ports/IngestTimes.ts"

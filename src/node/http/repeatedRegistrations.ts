@@ -1,6 +1,6 @@
 /**
- * Registrations that say again what is known, which most do, since a view lives on by them (D9, D63): answered by
- * callback, and written down once where several come together.
+ * Registrations that change nothing, which most are, since they keep a view alive (D9, D63): answered by callback, and
+ * carried out once if several come together.
  */
 import { Effect, type Scope } from "effect"
 import * as RepeatedRegistration from "../../core/view/repeatedRegistration.ts"
@@ -15,15 +15,15 @@ type Respond<C extends Call, E> = (call: C) => Effect.Effect<Given, E, Scope.Sco
 interface Parts<C extends Call, E> {
   readonly nowMs: () => number
   /**
-   * Answers a registration that changes nothing, or passes the effect that does, now or later; false: there is more to
-   * do, and neither is done.
+   * Answers a registration that changes nothing, or passes the effect that answers, now or later; false: the
+   * registration must be carried out.
    */
   readonly known: (said: Said, reply: Reply, pass: (respond: Respond<C, E>) => void) => boolean
   /** Carries a registration out. */
   readonly register: Respond<C, E>
 }
 
-/** A registration that is carried out, and those that say the same and wait for its end. */
+/** A registration being carried out, and equal ones that wait for its end. */
 interface UnderWay {
   readonly said: Said
   readonly waiting: Set<() => void>
@@ -31,7 +31,7 @@ interface UnderWay {
 
 /**
  * The attempt of a registration route. Clients that share a view repeat its registration together: the first is carried
- * out, and the others wait for it and are then found to change nothing (D63).
+ * out, the others wait for it and then change nothing (D63).
  */
 export const attempt = <C extends Call, E>({ known, nowMs, register }: Parts<C, E>) => {
   const underWay = new Map<string, UnderWay>()

@@ -1,8 +1,8 @@
 /**
- * What a node gives for the endpoints of its contract: a route for each, by group and name, as the contract types it.
+ * Routes that a node gives for the endpoints of its contract, by group and name, typed by the contract.
  *
- * A route is answered by an effect, in a fiber of its own, or by callback, where a fiber would cost more than the
- * answer. What stands before it (caller, readiness, body, shape) is read off the endpoint and is the same for both.
+ * A route is answered by an effect, in a fiber of its own, or by callback if a fiber would cost more than the answer.
+ * Checks before it (caller, readiness, body, shape) are read off the endpoint.
  */
 import type * as HttpApi from "@effect/platform/HttpApi"
 import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
@@ -24,39 +24,42 @@ interface FlowAnswer {
 /** A response that a handler makes itself. */
 export type Given = Answer | PiecesAnswer | FlowAnswer
 
-/** A request that was let in. */
+/** A request that has passed the checks. */
 export interface Call {
   /** Method and path as declared: `GET /view/:view_id`. */
   readonly endpoint: string
-  /** Of its audit line; undefined where the endpoint declares none. */
+  /** Name in the audit line; undefined if the endpoint is not audited. */
   readonly operation: string | undefined
   readonly asked: Asked
-  /** Of an open endpoint: a caller without a name that sees nothing. */
+  /** At an open endpoint a caller without a name that sees nothing. */
   readonly caller: Caller["Type"]
-  /** The body; empty where the endpoint takes none. */
+  /** The body; empty if the endpoint takes none. */
   readonly text: string
-  /** The same as JSON, before it is decoded. */
+  /** The body parsed as JSON, not yet decoded by the schema. */
   readonly json: unknown
-  /** Why the node takes no such request any more; undefined where it does. */
+  /** Why the node no longer accepts such requests; undefined if it does. */
   readonly away: () => WireError | undefined
-  /** Answers with a declared failure; with anything else as a fault of the node. */
+  /** Answers with a declared failure; any other cause is a fault of the node. */
   readonly fail: (cause: Cause.Cause<unknown>) => void
 }
 
-/** The same, with what the contract makes of it. */
+/** A call with path, query and body decoded by the contract. */
 interface CallOf<E extends Endpoint> extends Call {
   readonly path: HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>
   readonly urlParams: HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>
   readonly payload: HttpApiEndpoint.HttpApiEndpoint.Payload<E>
 }
 
-/** Its scope ends with the answer. `A`: what it answers; `ApiError`: what every endpoint of the Api may fail with. */
+/**
+ * Answers by an effect, whose scope ends with the answer. `A`: the answer; `ApiError`: errors that every endpoint of
+ * the Api may fail with.
+ */
 type Handler<E extends Endpoint, ApiError, A> = (
   call: CallOf<E>
 ) => Effect.Effect<A, HttpApiEndpoint.HttpApiEndpoint.Error<E> | ApiError, Scope.Scope>
 
 interface ByEffect {
-  /** A client that leaves does not interrupt it. */
+  /** The effect is not interrupted when the client leaves. */
   readonly isWhole?: boolean
 }
 
@@ -70,9 +73,9 @@ interface ByResponse<E extends Endpoint, ApiError> extends ByEffect {
   readonly response: Handler<E, ApiError, Given>
 }
 
-/** A route that answers by callback, or passes the effect that answers: one of both, once, now or later. */
+/** A route that answers by callback, or passes an effect that answers: exactly one of both, once, now or later. */
 interface ByAttempt<E extends Endpoint, ApiError> extends ByEffect {
-  /** The body is JSON and not decoded yet; it is when an effect is passed. */
+  /** The body is parsed JSON; it is decoded when an effect is passed. */
   readonly attempt: (
     call: Omit<CallOf<E>, "payload">,
     reply: Reply,
@@ -86,9 +89,9 @@ interface ByCallback<E extends Endpoint> {
   readonly isRaw?: boolean
   /** Largest body of this route; absent for the server's limit. */
   readonly maxBodyBytes?: number
-  /** Takes a body that goes on, of the media type of a feed and no length, line by line. */
+  /** Takes an endless body line by line; its media type is a feed's and it has no length. */
   readonly lines?: (call: Call) => (line: string) => boolean
-  /** Told of the status of what the route itself did not answer. */
+  /** Called with the status of an answer that the route itself did not give. */
   readonly refused?: (status: number) => void
 }
 
@@ -102,7 +105,7 @@ type Route<E extends Endpoint, ApiError> =
 /** A call of any endpoint. */
 export type AnyCall = CallOf<Endpoint>
 
-/** A route of any endpoint, as the dispatcher looks at it: its types were checked where it was given. */
+/** A route of any endpoint, as the dispatcher sees it; its types were checked by {@link group}. */
 export type AnyRoute =
   | (ByEffect & { readonly value: Handler<Endpoint, unknown, unknown> })
   | ByResponse<Endpoint, unknown>
@@ -119,7 +122,7 @@ type GroupRoutes<Groups extends HttpApiGroup.HttpApiGroup.Any, Name extends stri
   >
 }
 
-/** The routes of a group, one for each of its endpoints, whose types are checked here. */
+/** The routes of a group, one for each of its endpoints; checks their types. */
 export const group = <
   Id extends string,
   Groups extends HttpApiGroup.HttpApiGroup.Any,

@@ -1,9 +1,9 @@
 /**
- * The endpoints of a contract as a server meets them: which one a request names, which checks stand before it, how its
- * parts are decoded and its answer is written.
+ * The endpoints of a contract as a server needs them: which one a request names, its checks, its decoders and its
+ * encoder.
  *
- * Read off the contract once. Targets are matched by the very matcher that serves the routes beside the contract, so a
- * path means the same to both: exact, percent-encoding undone.
+ * Read off the contract once. Targets are matched by the matcher that serves the routes beside the contract, so a path
+ * means the same to both: exact, percent-encoding undone.
  */
 import * as HttpApi from "@effect/platform/HttpApi"
 import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
@@ -27,18 +27,18 @@ export interface Entry {
   /** Undefined: no caller is judged. */
   readonly scope: Scope | undefined
   readonly takesTokens: boolean
-  /** The operation of its audit lines; undefined where it is not audited. */
+  /** Name in audit lines; undefined if the endpoint is not audited. */
   readonly operation: string | undefined
-  /** Keys of the middlewares that it declares. */
+  /** Keys of the middlewares that the endpoint declares. */
   readonly checks: ReadonlySet<string>
   readonly readsBody: boolean
-  /** Absent where there is nothing to decode, or text is taken as it is. */
+  /** Undefined if there is nothing to decode, or text stays as it is. */
   readonly decodePath: Decode | undefined
   readonly decodeQuery: Decode | undefined
-  /** The query that is absent, decoded; undefined where it cannot be. */
+  /** An absent query, decoded; undefined if the endpoint needs one. */
   readonly noQuery: unknown
   readonly decodePayload: Decode | undefined
-  /** Throws where the value breaks the contract. */
+  /** Encodes a value; throws if the value breaks the contract. */
   readonly written: (value: unknown) => Answer
   readonly route: AnyRoute
 }
@@ -59,7 +59,7 @@ const isPlainText = (schema: Option.Option<Schema.Schema.AnyNoContext>): boolean
     ({ ast }) => ast._tag === "TypeLiteral" && ast.propertySignatures.every(({ type }) => type._tag === "StringKeyword")
   )
 
-/** By status: of several the first whose schema the value fits. */
+/** Encodes by the schemas of the statuses; the first that the value fits counts. */
 const writerOf = (successes: ReadonlyMap<number, { readonly ast: Option.Option<SchemaAST.AST> }>): Entry["written"] => {
   const ways = [...successes].map(([status, { ast }]) => ({
     status,
@@ -107,7 +107,7 @@ const entryOf = (
   }
 }
 
-/** A contract, whatever its endpoints are. */
+/** A contract with any endpoints. */
 export type AnyApi = HttpApi.HttpApi.Any & Declaring
 
 const entriesOf = (api: AnyApi, routes: AnyRoutes): ReadonlyArray<Entry> => {
@@ -124,10 +124,10 @@ const entriesOf = (api: AnyApi, routes: AnyRoutes): ReadonlyArray<Entry> => {
   return entries
 }
 
-/** All of them, found by what a request asks. */
+/** All endpoints, found by method and target. */
 export class Table {
   readonly entries: ReadonlyArray<Entry>
-  /** Endpoints whose path has no parameter, by method and target: a look-up where the matcher takes ten. */
+  /** Endpoints whose path has no parameter, by method and target: a look-up is ten times faster than the matcher. */
   private readonly exact: ReadonlyMap<string, Found>
   private readonly matcher = FindMyWay.make<Entry>(routing)
 
@@ -142,7 +142,7 @@ export class Table {
       this.matcher.on(entry.endpoint.slice(0, entry.endpoint.indexOf(" ")), entry.path as `/${string}`, entry)
   }
 
-  /** A HEAD that no endpoint has is a GET without its body. */
+  /** A HEAD without an endpoint is a GET without its body. */
   find(method: string, url: string): Found | undefined {
     const exact = this.exact.get(`${method} ${url}`)
     if (exact !== undefined) return exact

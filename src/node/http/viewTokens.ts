@@ -1,8 +1,8 @@
 /**
- * The tokens of one process: gives them, judges them, and knows which subjects' were revoked (D49).
+ * View tokens of one process: issues and judges them, and knows which subjects were revoked (D49).
  *
  * A revocation is known to this process until the last token that it concerns has expired; another process, and this
- * one after a restart, lets such a token in until then.
+ * one after a restart, accepts such a token until then.
  */
 import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import { Effect } from "effect"
@@ -64,14 +64,14 @@ export class ViewTokens {
 
   constructor(private readonly parts: ViewTokenParts) {}
 
-  /** The secrets that sign: those that may read, as far as they are known in the clear. */
+  /** Secrets that sign: those with the scope `read` whose clear text is known. */
   private get signing(): ReadonlyArray<string> {
     return this.parts
       .secrets()
       .flatMap(({ scopes, text }) => (text !== undefined && scopes.includes("read") ? [text] : []))
   }
 
-  /** A token and its time; undefined where no secret can sign it. */
+  /** A token and its lifetime; undefined if no secret can sign it. */
   give(
     views: ReadonlyArray<string>,
     { isTicket = false, subject, ttlMs = this.parts.ttlMs }: GivenFor = {}
@@ -79,7 +79,7 @@ export class ViewTokens {
     const [secret] = this.signing
     if (secret === undefined) return undefined
     const nowMs = this.parts.nowMs()
-    // Behind a revocation of the same moment, and of a later one where the clock was set back since.
+    // Later than any revocation of the subject, even if the clock was set back since.
     const issuedAtMs = Math.max(nowMs, (subject === undefined ? 0 : (this.revokedAtMs.get(subject) ?? 0)) + 1)
     if (issuedAtMs > this.lastIssuedMs) this.lastIssuedMs = issuedAtMs
     const forMs = Math.min(ttlMs, this.parts.ttlMs, isTicket ? ticketMs : Number.POSITIVE_INFINITY)
@@ -88,13 +88,13 @@ export class ViewTokens {
     return { token: ViewToken.sign(secret, grant), expires_in_ms: forMs }
   }
 
-  /** What the token opens now. */
+  /** The grant of a token, or why it is refused. */
   judge(token: string): ViewToken.ViewGrant | PermissionRefused {
     const grant = this.read(token)
     return "code" in grant || grant.nonce === undefined ? grant : onlyTicket
   }
 
-  /** What a ticket opens, this one time: the stream of a view for as long as a token is good. */
+  /** The grant of a ticket, which this call uses up: a stream of one view, for the lifetime of a token. */
   redeem(ticket: string, view: string): ViewToken.ViewGrant | PermissionRefused {
     const grant = this.read(ticket)
     if ("code" in grant) return grant
@@ -116,7 +116,7 @@ export class ViewTokens {
     return grant === undefined ? unknown : this.now(grant)
   }
 
-  /** A grant that was good when its request began, judged again. */
+  /** Judges a grant again, which was valid when its request began. */
   now(grant: ViewToken.ViewGrant): ViewToken.ViewGrant | PermissionRefused {
     const { expiresAtMs } = grant
     if (expiresAtMs <= this.parts.nowMs()) return fault("the token has expired; ask for another")
@@ -128,7 +128,7 @@ export class ViewTokens {
     return revokedAtMs !== undefined && issuedAtMs <= revokedAtMs
   }
 
-  /** Tokens given to the subject so far are let in no more. */
+  /** Refuses all tokens issued to the subject so far. */
   revoke(subject: string): void {
     const nowMs = this.parts.nowMs()
     for (const [each, atMs] of this.revokedAtMs) {
@@ -136,15 +136,15 @@ export class ViewTokens {
       this.revokedAtMs.delete(each)
     }
     this.revokedAtMs.delete(subject)
-    // What was given before the clock was set back was given before.
+    // Covers tokens that were issued before the clock was set back.
     this.revokedAtMs.set(subject, Math.max(nowMs, this.lastIssuedMs))
     for (const each of this.onRevoked) each(subject)
   }
 
-  /** Waits until what was opened with this grant is over; why it is. */
+  /** Waits until a grant expires or is revoked; answers which. */
   lapse(grant: ViewToken.ViewGrant): Effect.Effect<"unauthorized" | "revoked"> {
     const { expiresAtMs, subject } = grant
-    // Again and again: a timer for all that is left would miss that the clock is set forward.
+    // In short sleeps: one timer for the whole time would miss that the clock is set forward.
     const expired: Effect.Effect<"unauthorized"> = Effect.suspend(() => {
       const leftMs = expiresAtMs - this.parts.nowMs()
       return leftMs <= 0
@@ -152,7 +152,7 @@ export class ViewTokens {
         : Effect.zipRight(Effect.sleep(Math.min(leftMs, lookMs)), expired)
     })
     const revoked = Effect.async<"revoked">((resume) => {
-      // Or since the request was let in.
+      // The grant may have been revoked since the request was accepted.
       if (this.isRevoked(grant)) return resume(Effect.succeed("revoked"))
       const hear = (named: string): void => {
         if (named === subject) resume(Effect.succeed("revoked"))
@@ -169,7 +169,7 @@ const notNamed = fault("the token does not name this view")
 /** Whether a token's grant is for a view. */
 export const opens = ({ views }: ViewToken.ViewGrant, view: string): boolean => views.includes(view)
 
-/** The caller by a token for this view, if one is asked for; undefined where the bearer is not meant as a token. */
+/** The caller by a token for this view, if one is needed; undefined if the bearer is no token. */
 export const callerOf = (
   tokens: ViewTokens,
   authorization: string | undefined,
@@ -184,7 +184,7 @@ export const callerOf = (
     : { turned: notNamed, name: reserved.token }
 }
 
-/** The caller of a view's stream by the ticket in the request's target; undefined where there is none. */
+/** The caller of a view's stream by the ticket in the request's target; undefined if there is none. */
 export const callerByTicket = (tokens: ViewTokens, url: string, view: string | undefined): Judged | undefined => {
   const ticket = new URLSearchParams(url.slice(url.indexOf("?") + 1)).get("ticket")
   if (ticket === null || view === undefined || !url.includes("?")) return undefined
@@ -194,7 +194,7 @@ export const callerByTicket = (tokens: ViewTokens, url: string, view: string | u
     : { caller: { name: reserved.token, onlySsp: undefined, sees: "kinds", grant } }
 }
 
-/** Permission of `caller` to follow `view`, or of the bearer of `token` where one is given for this view. */
+/** Permission of `caller` to follow `view`, or of `token`'s bearer if one is given. */
 export const permissionFor = (
   tokens: ViewTokens,
   caller: ViewToken.ViewGrant | undefined,

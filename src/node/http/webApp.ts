@@ -1,7 +1,7 @@
 /**
  * A node's front behind any server that takes an `HttpApp`: the web handlers and servers of composers.
  *
- * The other adapter is `host/http/nodeExchange.ts`; from both to the routes there is one way, that of `dispatch.ts`.
+ * The other adapter is `host/http/nodeExchange.ts`; both lead to `dispatch.ts`.
  */
 import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
@@ -37,8 +37,8 @@ const streamed = (status: number, headers: Headers, body: Stream.Stream<Uint8Arr
 }
 
 /**
- * A sink whose bytes are pulled. It holds what was written since the last pull: a writer that is answered false writes
- * no more until it is drained, beyond a comment or an end.
+ * A sink whose bytes are pulled. It holds the bytes written since the last pull: a writer that is answered false writes
+ * nothing until it is drained, except a comment or an end.
  */
 class PulledSink implements Sink {
   private held: Array<Uint8Array> = []
@@ -142,7 +142,7 @@ class WebExchange implements Asked, Reply {
     this.send(answer)
   }
 
-  /** The client has left, or the answer has ended. */
+  /** Called when the client has left, or the answer has ended. */
   left(): void {
     this.isGone = true
     for (const abandon of this.onGone.splice(0)) abandon()
@@ -155,7 +155,7 @@ class WebExchange implements Asked, Reply {
   }
 }
 
-/** The front's answers, and those of `app` to what it leaves. */
+/** Answers requests of the front, and leaves the others to `app`. */
 export const make = ({ serve }: Pick<typeof Front.Service, "serve">) =>
   Effect.map(
     Effect.all([RequestBody, Effect.runtime<never>()]),

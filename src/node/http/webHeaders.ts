@@ -1,10 +1,10 @@
 /**
- * What a browser is told beside the answer: which pages may call (CORS), what a page of ours may load (CSP), and to
- * guess nothing.
+ * Headers for browsers: which pages may call (CORS), which sources a page of ours may load (CSP), and no guessing of
+ * content types.
  *
- * Around all routes and before their guards: a preflight carries no secret, and a refusal must be readable by the page
- * that met it. A page of ours runs its own scripts only, inline ones by hash, so that text from a record can never
- * become code.
+ * Around all routes and before their guards: a preflight carries no secret, and the page must be able to read a
+ * refusal. A page of ours runs its own scripts only, inline ones by hash, so that text from a record can never become
+ * code.
  */
 import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
@@ -39,7 +39,7 @@ const policy = (html: string): string =>
 
 const policies = new WeakMap<object, string>()
 
-/** Computed once for a page that is made once. */
+/** Computed once for each page body. */
 const policyOf = (body: Uint8Array): string => {
   const known = policies.get(body) ?? policy(new TextDecoder().decode(body))
   policies.set(body, known)
@@ -67,7 +67,7 @@ export const pageHeadersFor =
   (url: string, origin: string | undefined): Cors.Headers | undefined =>
     Cors.headersFor(Cors.originsFor(allowed, url.split("?", 1)[0] ?? ""), origin)
 
-/** `app` for these origins. */
+/** Adds the headers to `app`, for these origins. */
 export const around =
   (allowed: Cors.Origins) =>
   <E, R>(app: HttpApp.Default<E, R>): HttpApp.Default<E, R> =>

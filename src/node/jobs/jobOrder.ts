@@ -1,9 +1,9 @@
 /**
- * In what order jobs are listed, for every store that keeps them: those that changed last come first.
+ * The order in which every store lists jobs: last changed first.
  *
- * A page goes on behind a place, which is the moment and the id of its last job and not the id alone: that job may have
- * changed since, and then stands elsewhere. What changes meanwhile moves to the front, so no page shows a job twice for
- * it and none leaves one out that stayed as it was.
+ * A page continues behind a place, which is the time and id of its last job, not the id alone: that job may have
+ * changed since and stand elsewhere. Jobs that change meanwhile move to the front, so no page shows a job twice, and
+ * none leaves out an unchanged one.
  */
 import * as Datetimes from "../../core/surql/values/datetime.ts"
 import { compareRecords } from "../../core/surql/values/order.ts"
@@ -11,7 +11,7 @@ import * as Ids from "../../core/surql/values/recordId.ts"
 import { Datetime, type Value } from "../../core/surql/values/value.ts"
 import type { Place } from "../../ports/JobStore.ts"
 
-/** `updated_at` of a job record; anything but a datetime is none. */
+/** `updated_at` of a job record; undefined unless a datetime. */
 export const momentOf = (value: Value): Datetime | undefined => (value instanceof Datetime ? value : undefined)
 
 /** Negative: `a` is listed before `b`. */
@@ -26,7 +26,7 @@ const never = "-"
 /** A place as text, for the request of the next page. */
 export const cursor = ({ at, ref }: Place): string => `${at === undefined ? never : Datetimes.render(at)} ${ref.text}`
 
-/** Reads {@link cursor}. */
+/** Parses {@link cursor}. */
 export const parse = (text: string): Place | undefined => {
   const end = text.indexOf(" ")
   const at = end < 0 || text.slice(0, end) === never ? undefined : Datetimes.parse(text.slice(0, end))
@@ -34,7 +34,7 @@ export const parse = (text: string): Place | undefined => {
   return end < 0 || ref === undefined || (at === undefined && text.slice(0, end) !== never) ? undefined : { at, ref }
 }
 
-/** The first of those that are added, as many as a page has. O(n log size) for n, and room for two pages. */
+/** Collects the first `size` jobs in list order. O(n log size) for n jobs, and memory for two pages. */
 export class Page<A extends Place> {
   private found: Array<A> = []
 

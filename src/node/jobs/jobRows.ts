@@ -1,7 +1,7 @@
 /**
- * Job records and lease rows as values, in both directions, for every store that keeps them.
+ * Converts job records and lease rows to values and back, for every store that keeps them.
  *
- * One place, so that a job reads the same in every store. The lease row has the job's id as its key.
+ * In one place, so that a job reads the same in every store. The lease row has the job's id as its key.
  */
 import { blake3 } from "../../core/integrity/blake3.ts"
 import * as Job from "../../core/job/job.ts"
@@ -27,7 +27,7 @@ const millisOf = (value: Value): number | undefined =>
 
 const fields = ["path", "payload", "status", "max_retries", "retry_strategy", "errors", "traceparent"]
 
-/** Undefined: a record whose status is none of a job's. */
+/** Undefined: the record's status is none of a job's. */
 export const toJob = (ref: RecordId, record: Obj, lease: Lease | undefined): StoredJob | undefined => {
   const plain: { [field: string]: unknown } = {}
   for (const field of fields) if (Object.hasOwn(record, field)) plain[field] = Json.toJson(record[field])
@@ -56,5 +56,5 @@ export const toLease = (row: Value): Lease | undefined => {
 
 export const fromError = (error: Job.JobError): Obj => ({ ...error })
 
-/** Hash that tells one content of a record from another. */
+/** Hash of a record's content. */
 export const digest = (record: Obj): string => blake3(Encode.encode(record)).slice(0, 32)

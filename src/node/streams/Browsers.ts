@@ -1,7 +1,7 @@
 /**
- * What browsers get at views with, beyond the routes of a single view: tokens, and streams of several views (D49, D50).
+ * What browsers use beyond the routes of a single view: tokens, and streams of several views (D49, D50).
  *
- * Shared by both servers, which differ in where the events of a view come from.
+ * Shared by both servers, which differ in the source of a view's events.
  */
 import { Context, Effect } from "effect"
 import type { KnownSecret } from "../../core/access/scopedSecrets.ts"
@@ -12,19 +12,19 @@ import type { AskedView, MultiStreamParts } from "./multiStream.ts"
 import { OpenStreams } from "./openStreams.ts"
 import { heartbeatEvery, type StreamFormat } from "./sse.ts"
 
-/** A stream of several views that is asked for. */
+/** A request for a stream of several views. */
 interface Opening {
   readonly views: ReadonlyArray<AskedView>
   readonly format?: StreamFormat | undefined
 }
 
 interface BrowsersParts {
-  /** Secrets that sign tokens, and let a caller in. */
+  /** Secrets that sign tokens, and that callers may use. */
   readonly secrets: () => ReadonlyArray<KnownSecret>
   readonly viewTokenTtlSecs: number
   /** Most views of a stream, and of a token. */
   readonly streamViews: number
-  /** Where the events of a stream in this format come from. */
+  /** Source of the events of a stream in this format. */
   readonly source: (format: StreamFormat) => MultiStreamParts["follow"]
 }
 
@@ -32,11 +32,11 @@ export interface BrowsersShape {
   readonly tokens: ViewTokens
   readonly streams: OpenStreams
   /**
-   * Writes to the sink from now on, for a caller with this grant or a secret; answers what the sink calls. The views
-   * are ones that {@link OpenStreams.refusal} lets in.
+   * Starts a stream into the sink, for a caller with this grant or a secret; answers the callbacks for the sink. {@link
+   * OpenStreams.refusal} must accept the views first.
    */
   readonly open: (opening: Opening, grant: ViewGrant | undefined, sink: Sink) => SinkEvents
-  /** Tokens of the subject open nothing more. */
+  /** Refuses the subject's tokens, and ends its streams. */
   readonly revoke: (subject: string) => void
 }
 

@@ -27,7 +27,7 @@ const openStream = (
   { away, caller, payload }: Call & { readonly payload: typeof ViewAccess.StreamOpening.Type },
   reply: Reply
 ): void => {
-  // The server may take no stream any more since the request was let in.
+  // The server may have stopped accepting streams since the guard was passed.
   const refused = away() ?? streams.refusal(payload.views)
   if (refused !== undefined) return reply.send(Answers.toAnswer(refused))
   let writing: SinkEvents | undefined
@@ -86,9 +86,9 @@ const touch = <E>(
     return Effect.map(Effect.filter(asked, one, { concurrency }), (touched) => ({ touched }))
   })
 
-/** How a server lets views live on. */
+/** How a server keeps views alive. */
 interface Touching<E> {
-  /** Whether the view is there, and lives on. */
+  /** Refreshes a view's last activity; answers whether the view exists. */
   readonly one: (view: string) => Effect.Effect<boolean, E>
   readonly concurrency: "unbounded" | 1
 }

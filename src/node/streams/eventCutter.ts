@@ -1,14 +1,14 @@
 /**
- * Cuts the bytes of a `POST /stream` into its events, and reads of each what stands before its data.
+ * Cuts the bytes of a `POST /stream` into events, and parses the lines before each event's data.
  *
- * The data is not looked at, so that handing an event on costs its bytes. An event ends at the first empty line: its
- * data is JSON on one line.
+ * The data is not parsed, so passing an event on costs only its bytes. An event ends at the first empty line: its data
+ * is JSON on one line.
  */
 import * as Bytes from "../../core/bytes.ts"
 
 /** `bytes`: from behind the line `view: <place>` to the empty line. */
 export interface CutEvent {
-  /** Undefined for what is of no view. */
+  /** Undefined for an event of no view. */
   readonly place: number | undefined
   readonly name: string
   readonly id: string | undefined
@@ -18,7 +18,7 @@ export interface CutEvent {
 const newline = 10
 const text = new TextDecoder()
 
-/** Of bytes that begin with these letters. */
+/** Whether the bytes at `at` begin with these letters. */
 const startsWith = (bytes: Uint8Array, at: number, letters: string): boolean => {
   for (let n = 0; n < letters.length; n++) if (bytes[at + n] !== letters.charCodeAt(n)) return false
   return true
@@ -43,7 +43,7 @@ const readEvent = (bytes: Uint8Array): CutEvent => {
   return { place, name, id, bytes: from === 0 ? bytes : bytes.subarray(from) }
 }
 
-/** The data of an event, as JSON; undefined where it is none. */
+/** The data of an event, as JSON; undefined if it is none. */
 export const dataOf = ({ bytes }: CutEvent): unknown => {
   const all = text.decode(bytes)
   try {
@@ -54,13 +54,13 @@ export const dataOf = ({ bytes }: CutEvent): unknown => {
 }
 
 export class EventCutter {
-  /** The beginning of an event that is not whole yet. */
+  /** The beginning of an incomplete event. */
   private held: Array<Uint8Array> = []
   private heldBytes = 0
 
   constructor(private readonly maxBytes: number) {}
 
-  /** The events that end in this chunk, which they share memory with; undefined where one is longer than is let in. */
+  /** The events that end in this chunk, sharing its memory; undefined if one is longer than allowed. */
   push(chunk: Uint8Array): ReadonlyArray<CutEvent> | undefined {
     const events: Array<CutEvent> = []
     let at = 0
@@ -72,14 +72,14 @@ export class EventCutter {
       at = end
     }
     if (at < chunk.length) {
-      // The chunk's memory is used again.
+      // Copied: the chunk's memory is used again.
       this.held.push(chunk.slice(at))
       this.heldBytes += chunk.length - at
     }
     return this.heldBytes > this.maxBytes ? undefined : events
   }
 
-  /** Behind the next empty line. */
+  /** Position behind the next empty line. */
   private endIn(chunk: Uint8Array, from: number): number {
     const last = this.held[this.held.length - 1]
     if (from === 0 && last?.[last.length - 1] === newline && chunk[0] === newline) return 1

@@ -1,40 +1,40 @@
 /**
- * The stream of one view (D11): recent deltas kept once for all followers, and the position of each.
+ * The stream of one view (D11): recent deltas, kept once for all followers, and each follower's position.
  *
- * A feed exists from the first stream of a view on, so that views without a stream buffer nothing. A client is a
- * position in the one buffer: a change is given to those that keep up, and costs nothing for the others. A client that
- * falls out of the buffer is told `end`, `behind`; it comes back with `Last-Event-ID` and gets a snapshot.
+ * A feed exists from the view's first stream on, so that views without a stream buffer nothing. A follower is a
+ * position in the buffer: a change is given to those that keep up, and costs nothing for the others. A follower that
+ * falls out of the buffer gets `end` with `behind`; its client comes back with `Last-Event-ID` and gets a snapshot.
  */
 import { firstWhere } from "../../core/bisect.ts"
 import { bytesOf, endOf, type isLast, type ViewEvent } from "./viewEvent.ts"
 
 interface Numbered {
-  /** The number before it. */
+  /** Number of the event before this one. */
   readonly from: number
   readonly n: number
   readonly event: ViewEvent
 }
 
-/** Where a follower's events go. */
+/** Receiver of a follower's events. */
 export interface Taker {
   /**
-   * Takes some events; false: no more until {@link Follower.resume}. Followers that are at one place are given the very
-   * same list. The last event of all is one by {@link isLast}; nothing comes after it.
+   * Takes events; false: no more until {@link Follower.resume}. Followers at the same position get the same array. The
+   * last event satisfies {@link isLast}.
    */
   readonly take: (events: ReadonlyArray<ViewEvent>) => boolean
 }
 
-/** A follower in the making, or made. */
+/** A stream that is being followed, perhaps not yet begun. */
 export interface Following {
-  /** Has it take events; before the first call it takes none. */
+  /** Lets the taker get events; it gets none before the first call. */
   readonly resume: () => void
   readonly close: () => void
 }
 
-/** About as much goes out in one piece; at least one event. */
+/** Approximate size of one piece, in bytes; a piece has at least one event. */
 const pieceBytes = 32_768
 
-/** The events between two places of the buffer. */
+/** The events between two positions of the buffer. */
 interface Piece {
   readonly from: number
   readonly to: number
@@ -44,13 +44,13 @@ interface Piece {
 export class Follower {
   private told = 0
   isDone = false
-  /** Whether it takes what comes. */
+  /** Whether the taker accepts events now. */
   isReady = false
 
   constructor(
     private readonly feed: Feed,
     readonly taker: Taker,
-    /** Told before anything of the buffer, one by one: a snapshot. */
+    /** Events before those of the buffer: a snapshot. */
     private readonly first: ReadonlyArray<ViewEvent>,
     /** Number of the next delta it gets, counted from the feed's first delta. */
     public at: number
@@ -61,12 +61,12 @@ export class Follower {
     return this.first[this.told++]
   }
 
-  /** Takes events again. */
+  /** Gives the taker events again. */
   resume(): void {
     this.feed.resume(this)
   }
 
-  /** Ends the follower. */
+  /** Removes the follower from the feed. */
   close(): void {
     this.feed.drop(this)
   }
@@ -84,7 +84,7 @@ export class Feed {
 
   constructor(
     private readonly capacity: number,
-    /** Asks for a later {@link flush}. */
+    /** Requests a later {@link flush}. */
     private readonly soon: (feed: Feed) => void
   ) {}
 
@@ -92,7 +92,7 @@ export class Feed {
     return this.followers
   }
 
-  /** `from`: the number of the event before it. */
+  /** `from`: number of the event before it. */
   push(from: number, n: number, event: ViewEvent): void {
     this.recent[this.pushed % this.capacity] = { from, n, event }
     this.pushed++
@@ -100,8 +100,8 @@ export class Feed {
   }
 
   /**
-   * Where the deltas after number `n` begin, or undefined when some of them are not buffered any more, or no event had
-   * that number; `current` is that of the last.
+   * Position of the first delta after number `n`; undefined if some of them are no longer buffered, or no event had
+   * that number. `current`: number of the last event.
    */
   after(n: number, current: number): number | undefined {
     if (n === current) return this.pushed
@@ -111,7 +111,10 @@ export class Feed {
     return at < pushed && this.delta(at).from === n ? at : undefined
   }
 
-  /** Follows from here on, after `first`, or from a place that {@link after} gave. Takes nothing until it resumes. */
+  /**
+   * Adds a follower at the end, after `first`, or at a position that {@link after} gave. It gets nothing until it
+   * resumes.
+   */
   listen(taker: Taker, first: ReadonlyArray<ViewEvent>, at: number = this.pushed): Follower {
     const follower = new Follower(this, taker, first, at)
     this.followers++
@@ -132,13 +135,13 @@ export class Feed {
     this.ready.delete(follower)
   }
 
-  /** Every client is told, after its deltas in the buffer. */
+  /** Ends the feed: every follower gets its buffered deltas, then `last`. */
   end(last: ViewEvent): void {
     this.ended ??= last
     this.flush()
   }
 
-  /** Gives what there is to those that take it. */
+  /** Gives buffered events to the followers that are ready. */
   flush(): void {
     for (const follower of this.ready) this.give(follower)
     this.piece = undefined

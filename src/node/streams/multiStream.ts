@@ -1,11 +1,11 @@
 /**
- * Several views over one connection (D50): each at a place of its own, added and dropped while the stream goes on.
+ * Several views over one connection (D50): each at a place of its own, added and dropped while the stream is open.
  *
- * Events are those of the view's own stream with a line `view: <place>` in front, which clients of one view pass over.
- * What a view is refused with is an event at its place, so that one view that is gone does not end the others.
+ * Events are those of the view's own stream behind a line `view: <place>`, which clients of a single view ignore. A
+ * refused view gets an event at its place, so that it does not end the others.
  *
- * Nothing is written for a client that does not take its bytes: a view that is added then is not followed yet, and one
- * that has something to tell waits with one piece. The next of them goes on when the client has taken all, in turn.
+ * Nothing is written to a client that does not take its bytes: a view that is added then is followed later, and each
+ * view with news waits with one piece. When the client has taken all, the waiting places continue one after the other.
  */
 import type { ViewGrant } from "../../core/access/viewToken.ts"
 import * as Bytes from "../../core/bytes.ts"
@@ -20,17 +20,17 @@ export interface AskedView {
   readonly token?: string | undefined
 }
 
-/** Where the events of one view go. False: no more until it resumes. */
+/** Receives the events of one view. False: no more until it resumes. */
 export type TakePieces = (pieces: ReadonlyArray<Uint8Array>, isLast: boolean) => boolean
 
-/** A view that is followed. Takes nothing before the first `resume`. */
+/** A followed view. It gives nothing before the first `resume`. */
 export interface Followed {
   readonly resume: () => void
   readonly close: () => void
 }
 
 export interface MultiStreamParts {
-  /** Whether the view may be followed, by a token of its own or else by the caller's grant or secret. */
+  /** Whether the view may be followed: by `token`, or else by the caller's grant or secret. */
   readonly admit: (
     view: string,
     token: string | undefined,
@@ -39,10 +39,7 @@ export interface MultiStreamParts {
   readonly follow: (view: string, after: string | undefined, take: TakePieces) => Followed | WireError
 }
 
-/**
- * A view that is followed once it can be told whether it is there; undefined where that is known now, as `wait` answers
- * with false.
- */
+/** Follows a view once a registration under way has ended; undefined if none is, as `wait` answers false. */
 export const followedLater = (
   follow: () => Followed | WireError,
   take: TakePieces,
@@ -81,15 +78,15 @@ const event = (name: string, data: unknown): Uint8Array =>
 const refusal = ({ code, message }: WireError | PermissionRefused): Uint8Array => event("refused", { code, message })
 
 export class MultiStream {
-  /** Places by number; undefined where a view is over or was dropped. */
+  /** Places by number; undefined if the view has ended or was dropped. */
   private readonly places: Array<Place | undefined> = []
-  /** Whether the client has taken what it was given. */
+  /** Whether the client has taken all bytes. */
   private keepsUp = true
-  /** What places do once it has, by number; first come, first served. */
+  /** Work of the places that wait until it has, by number; first come, first served. */
   private readonly waiting = new Map<number, () => void>()
-  /** Views that are followed, or wait to be. */
+  /** Number of views that are followed, or wait to be. */
   live = 0
-  /** When the first token expires; infinity where none does. */
+  /** When the first token expires; infinity if none does. */
   private expiresAtMs = Number.POSITIVE_INFINITY
 
   constructor(
@@ -100,12 +97,12 @@ export class MultiStream {
     this.keepsUp = sink.write(event("open", { stream: id }))
   }
 
-  /** Places there have been. */
+  /** Number of places given so far. */
   get size(): number {
     return this.places.length
   }
 
-  /** Follows one more for a caller; its place. A view that is refused has one too. */
+  /** Follows one more view for a caller; answers its place. A refused view has a place too. */
   add({ after, token, view }: AskedView, grant: ViewGrant | undefined): number {
     const n = this.places.length
     const permission = this.parts.admit(view, token, grant)
@@ -149,7 +146,7 @@ export class MultiStream {
     followed.resume()
   }
 
-  /** At once, or when the client has taken what it was given. */
+  /** Runs `work` at once, or when the client has taken all bytes. */
   private inTurn(n: number, work: () => void): void {
     if (this.keepsUp) work()
     else this.waiting.set(n, work)
@@ -160,7 +157,7 @@ export class MultiStream {
     return this.places[n] !== undefined
   }
 
-  /** Takes a new token for the view at this place when it is called; undefined where that view is over. */
+  /** A function that installs a new token for the view at this place; undefined if that view has ended. */
   renewal(n: number, token: string): (() => void) | PermissionRefused | undefined {
     const place = this.places[n]
     if (place === undefined) return undefined
@@ -181,17 +178,17 @@ export class MultiStream {
     }
   }
 
-  /** The client is gone. */
+  /** Called when the client has left. */
   readonly gone = (): void => {
     for (const n of this.places.keys()) this.drop(n)
   }
 
-  /** For a client that waits for it: one that does not take its bytes needs no more behind them. */
+  /** Writes a heartbeat, unless the client still has bytes to take. */
   beat(): void {
     if (this.keepsUp) this.keepsUp = this.sink.write(heartbeat)
   }
 
-  /** Ends what was followed with a token that is not good any more. */
+  /** Ends views whose token has expired. */
   expire(nowMs: number): void {
     if (nowMs < this.expiresAtMs) return
     this.expiresAtMs = Number.POSITIVE_INFINITY
@@ -203,12 +200,12 @@ export class MultiStream {
     }
   }
 
-  /** Ends what is followed for this subject. */
+  /** Ends the views of this subject. */
   revoke(subject: string): void {
     for (const [n, place] of this.places.entries()) if (place?.permission.subject === subject) this.endOne(n, "revoked")
   }
 
-  /** The service stops. */
+  /** Ends all views when the service stops. */
   stop(): void {
     for (const [n, place] of this.places.entries()) if (place !== undefined) this.endOne(n, "shutdown")
     this.sink.end()

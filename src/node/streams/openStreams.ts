@@ -1,9 +1,9 @@
 /**
- * The streams of several views that are open on one process, by their ids (D50).
+ * The open streams of several views on one process, by id (D50).
  *
- * An id is random and told to the opener only, so that a stream is changed by those who have it and a bearer that is
- * let in. Each addition is judged by the bearer of its own request and not by that of the opening: a grant that has
- * ended opens nothing again (D49).
+ * An id is random and told to the opener only, so a stream is changed by callers who know it and pass the guard. Each
+ * addition is judged by the bearer of its own request and not by that of the opening: an ended grant opens nothing
+ * again (D49).
  */
 import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import type { ViewGrant } from "../../core/access/viewToken.ts"
@@ -27,23 +27,23 @@ export interface NoStream {
 
 export const setting = "SVC_STREAM_VIEWS"
 
-/** Places of one stream over all its time. Both sides count them, so they are never given twice. */
+/** Most places of one stream in its lifetime. Both sides count them, so they are never reused. */
 const maxPlaces = 100_000
 
 export class OpenStreams {
   private readonly all = new Map<string, MultiStream>()
 
   constructor(
-    /** Of one stream, and of one token. */
+    /** Most views of one stream, and of one token. */
     readonly maxViews: number
   ) {}
 
-  /** Why a stream with so many views is not opened. */
+  /** Why a stream of so many views is refused; undefined if it is not. */
   refusal(views: ReadonlyArray<AskedView>): Invalid | undefined {
     return views.length <= this.maxViews ? undefined : this.tooMany("views", views.length)
   }
 
-  /** Opens a stream of views that {@link refusal} lets in, for a caller with this grant or a secret. */
+  /** Opens a stream of views that {@link refusal} accepts, for a caller with this grant or a secret. */
   open(
     views: ReadonlyArray<AskedView>,
     grant: ViewGrant | undefined,
@@ -56,13 +56,13 @@ export class OpenStreams {
     return stream
   }
 
-  /** The client of a stream is gone. */
+  /** Called when the client of a stream has left. */
   gone(stream: MultiStream): void {
     this.all.delete(stream.id)
     stream.gone()
   }
 
-  /** All of a change that a caller with this grant, or a secret, asks for; or none of it with the reason. */
+  /** Applies a whole change for a caller with this grant or a secret; or none of it, and answers why. */
   change(
     id: string,
     grant: ViewGrant | undefined,

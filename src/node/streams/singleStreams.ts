@@ -1,5 +1,5 @@
 /**
- * The streams of one view each that are open on one process: a follower, and the client it writes to.
+ * The open streams of one view each on one process: a follower, and the client it writes to.
  */
 import { Effect, Runtime } from "effect"
 import { type Reply, Serving, type Sink } from "../../ports/Front.ts"
@@ -10,7 +10,7 @@ import { bytesOf, type EndReason, endOf, isLast, joined, type ViewEvent } from "
 class SingleStream implements Taker {
   private following: Following | undefined
   private sink: Sink | undefined
-  /** Whether the client has taken what it was given. */
+  /** Whether the client has taken all bytes. */
   private keepsUp = true
 
   constructor(private readonly all: Set<SingleStream>) {}
@@ -25,7 +25,7 @@ class SingleStream implements Taker {
     return true
   }
 
-  /** Ends it before its events do. */
+  /** Ends the stream before its events do. */
   cut(reason: EndReason): void {
     if (!this.all.has(this)) return
     this.sink!.write(bytesOf(endOf(reason)))
@@ -48,7 +48,7 @@ class SingleStream implements Taker {
     this.following?.close()
   }
 
-  /** For a client that waits for it: one that does not take its bytes needs no more behind them. */
+  /** Writes a heartbeat, unless the client still has bytes to take. */
   beat(): void {
     if (this.keepsUp) this.keepsUp = this.sink!.write(heartbeat)
   }
@@ -64,7 +64,7 @@ export class SingleStreams {
 
   constructor(private readonly runFork: <A>(effect: Effect.Effect<A>) => ReturnType<typeof Effect.runFork<A, never>>) {}
 
-  /** Beats for all of them, and ends them when the service stops. */
+  /** Streams with heartbeats, which end when the service stops. */
   static readonly make = Effect.gen(function* () {
     const { stopping } = yield* Serving
     const streams = new SingleStreams(Runtime.runFork(yield* Effect.runtime<never>()))
@@ -75,8 +75,8 @@ export class SingleStreams {
   })
 
   /**
-   * Answers with the events of what `follow` gives; false where that is nothing, and nothing was answered. `over`: why
-   * it ends before its events do.
+   * Answers with a stream of the events that `follow` gives; false if it gives none, and nothing was answered. `over`:
+   * a reason to end earlier.
    */
   open(
     follow: (taker: Taker) => Following | undefined,
@@ -92,7 +92,7 @@ export class SingleStreams {
     return true
   }
 
-  /** Answers with the event alone that says why there is nothing to follow. */
+  /** Answers with one `end` event that tells why there is nothing to follow. */
   ended(reason: EndReason, reply: Pick<Reply, "stream">): void {
     const sink = reply.stream(streamHeaders, { drained: () => {}, gone: () => {} })
     sink.write(opening)

@@ -19,7 +19,7 @@ export type EndReason =
   | "quarantined"
   | "tooLarge"
 
-/** One server-sent event: `data` goes out as JSON. `end` and, among several views, `refused` are the last of a view. */
+/** One server-sent event: `data` is sent as JSON. `end` and, among several views, `refused` are the last of a view. */
 export interface ViewEvent {
   readonly event: "snapshot" | "delta" | "end" | "refused"
   /** `<incarnation>.<n>`; `end` has none. */
@@ -41,7 +41,7 @@ const encoder = new TextEncoder()
 export const headOf = ({ event, id }: ViewEvent): string =>
   `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: `
 
-/** An event whose data is written by its own maker, when it is asked for. */
+/** An event whose data is written on demand. */
 export class WrittenEvent implements ViewEvent {
   constructor(
     readonly event: ViewEvent["event"],
@@ -67,11 +67,11 @@ export const bytesOf = (event: ViewEvent): Uint8Array => {
   return bytes
 }
 
-/** The event with bytes that are there already. */
+/** The event, with bytes that exist already. */
 export const withBytes = (event: ViewEvent, bytes: Uint8Array): ViewEvent => {
   made.set(event, bytes)
   return event
 }
 
-/** Several as one piece: a piece is what a client costs, not the events in it. */
+/** Joins events to one piece: a client costs per piece, not per event. */
 export const joined = (events: ReadonlyArray<ViewEvent>): Uint8Array => Bytes.joined(events.map(bytesOf))

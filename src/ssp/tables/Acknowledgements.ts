@@ -10,7 +10,7 @@ import type { AppliedWords, SchedulerClientShape } from "../../ports/SchedulerCl
 import type { SspApplied } from "../../protocol/wire.ts"
 
 const endsEvery = Duration.seconds(10)
-/** Before a long request is tried again: at a scheduler that admits none, and where one was cut. */
+/** Pauses before a long request is opened again: refused by the scheduler, or broken off. */
 const refusedWaitMs = 60_000
 const cutWaitMs = 1000
 const retryAfter = Duration.millis(100)
@@ -27,18 +27,18 @@ export class Acknowledgements {
     private readonly position: () => typeof SspApplied.Type
   ) {}
 
-  /** Tells the position as it is now. */
+  /** Sends the current position. */
   readonly tell = (): void => {
     if (!this.speak()) this.owed.unsafeOpen()
   }
 
-  /** Tells it again by a request of its own: what was said last may not have come. */
+  /** Sends the position again by a request of its own: the last lines may be lost. */
   again(): void {
     this.close()
     this.owed.unsafeOpen()
   }
 
-  /** Carries out what is owed until it is interrupted; the long request is closed with the scope. */
+  /** Sends owed positions until interrupted; closing the scope closes the long request. */
   readonly run: Effect.Effect<never, never, Scope.Scope> = Effect.gen(this, function* () {
     yield* Effect.addFinalizer(() => Effect.sync(() => this.close()))
     yield* Effect.forkScoped(
