@@ -1,8 +1,8 @@
 /**
- * `Replica` in memory: rows as text in a tree that can be copied for nothing.
+ * `Replica` in memory: rows as text in a tree that is copied at no cost.
  *
- * For tests, simulations and schedulers without a disk. It keeps the same texts as the layer on disk and nothing else,
- * so that both answer the same; a frozen state is a copy of the tree that shares everything until one side changes.
+ * For tests, simulations and schedulers without a disk. It keeps the same texts as the layer on disk, so that both
+ * answer alike; a frozen state is a copy of the tree that shares all nodes until one side changes.
  */
 import { Effect, Layer } from "effect"
 import sortedBTree from "sorted-btree"
@@ -27,18 +27,18 @@ import {
 const BTree = sortedBTree.default
 type Tree<A> = InstanceType<typeof BTree<string, A>>
 
-/** Everything of one moment. */
+/** One state of the replica. */
 interface State {
   seq: number
   whole: boolean
   tables: ReadonlyArray<ReplicaTable>
-  /** By table, then key. */
+  /** Rows by table, then key. */
   rows: Tree<StoredRecord>
   /** Edge records by direction, end, table and key. */
   ends: Tree<StoredRecord>
-  /** Deleted records by id text: they are never read in order. */
+  /** Versions of deleted records by id text: never read in order. */
   tombstones: Map<string, number>
-  /** Places of the rows of each Merkle bucket, by table; made when they are first asked for. */
+  /** Places of the rows of each Merkle bucket, by table; made on first use. */
   buckets: Map<string, Set<string>> | undefined
 }
 
@@ -101,7 +101,7 @@ const write = (state: State, { doc, id, version }: ReplicaRecord): void => {
   for (const end of endsOf(row)) state.ends.set(end, row)
 }
 
-/** The entries behind a prefix, in order. */
+/** The entries whose key begins with a prefix, in order. */
 function* under(rows: Tree<StoredRecord>, prefix: string, from: string = prefix): Iterable<StoredRecord> {
   for (const [at, row] of rows.entries(from)) {
     if (!at.startsWith(prefix)) return
@@ -200,5 +200,5 @@ const make = (): ReplicaShape => {
   }
 }
 
-/** Keeps everything in the process and nothing beyond it. */
+/** Keeps everything in memory alone. */
 export const layer: Layer.Layer<Replica> = Layer.sync(Replica, make)

@@ -1,7 +1,7 @@
 /**
- * `Upstream` in memory: a database that is always there, for tests of what stands above the port.
+ * `Upstream` in memory: a database that is always reachable, for tests above the port.
  *
- * It keeps to the same conformance suite as the real one, so that tests against it hold there too.
+ * It passes the conformance suite of the real one, so that tests against it hold there too.
  */
 import { Effect, Layer, Stream } from "effect"
 import { versionField } from "../core/record/change.ts"
@@ -19,7 +19,7 @@ import {
   type ViewEdges
 } from "../ports/Upstream.ts"
 
-/** The reserved field apart from the rest (D4). */
+/** A row as a record, with the reserved version field taken out (D4). */
 export const recordOf = (row: Obj): UpstreamRecord | undefined => {
   const { id, [versionField]: version, ...rest } = row
   if (!(id instanceof RecordId)) return undefined
@@ -39,7 +39,7 @@ interface View {
 
 const nodeText = ({ index, level, table }: IntegrityNode): string => JSON.stringify([table, level, index])
 
-/** A registration under an owner: another owner is a new assignment, and activity never goes back. */
+/** A registration under an owner: a new owner makes a new assignment, and the last activity never goes back. */
 const takenOver = (
   old: OwnedRegistration | undefined,
   view: Omit<OwnedRegistration, "owner" | "assignment">,

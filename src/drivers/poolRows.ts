@@ -1,4 +1,4 @@
-/** What a scheduler keeps of its pool, as rows by kind and key: rows of writes, and the pool read from rows. */
+/** Rows of a scheduler's pool by kind and key: rows made from writes, and the pool read from rows. */
 import { Effect, Either, Schema } from "effect"
 import type { StrayRow } from "../core/cluster/messages.ts"
 import type { Saved } from "../core/cluster/pool.ts"
@@ -11,7 +11,7 @@ import type { WalFailed } from "../ports/Wal.ts"
 
 type Kind = "member" | "view" | "quarantine" | "stray" | "job" | "result" | "meta"
 
-/** A row to put, or with `value` undefined to delete; `under` deletes all keys that begin so. */
+/** A row to put, or with `value` undefined to delete; `under` deletes all keys with this prefix. */
 export interface Put {
   readonly kind: Kind
   readonly key: string
@@ -90,26 +90,26 @@ const kept = {
     ends: Schema.Number,
     at: Schema.Number
   }),
-  /** `at` grows from one to the next, over restarts too. */
+  /** `at` grows with each result, over restarts too. */
   result: Schema.Struct({
     at: Schema.Number,
     result: Schema.Record({ key: Schema.String, value: Schema.Unknown })
   })
 } as const
 
-/** Text of rows that is read at once: while it is taken in, it is in memory beside what it comes to. */
+/** Characters read at once: while rows are decoded, their text is in memory beside the result. */
 const pageLength = 2 ** 20
 
 const lengthOf = (lengths: ReadonlyArray<number>): number => lengths.reduce((sum, length) => sum + length, 0)
 
-/** How many rows from this one on are read at once. */
+/** Number of rows from index `from` on that are read at once. */
 const pageOf = (lengths: ReadonlyArray<number>, from: number): number => {
   let count = 0
   for (let length = 0; from + count < lengths.length && length < pageLength; count++) length += lengths[from + count]!
   return count
 }
 
-/** Fails where the heap has no room for so much text and what it comes to, behind what was `read` of all. */
+/** Fails if the heap has no room for text of this length and its decoded form; `read` of `all` were read before. */
 export const roomFor = (
   heap: HeapShape,
   length: number,
@@ -122,13 +122,13 @@ export const roomFor = (
       : new DatabaseError({ reason: "failed", message: Memory.notLoadable(memory, read, all, unit) })
   })
 
-/** Before all rows. */
+/** Key before all rows. */
 const begin: Pick<Row, "kind" | "key"> = { kind: "", key: "" }
 
 /**
- * All rows, read page by page; fails where the heap has no room for them.
+ * Reads all rows page by page; fails if the heap has no room for them.
  *
- * `lengths`: of the rows' values, in the order in which they are read. `page`: so many of the rows behind one.
+ * `lengths`: of the rows' values, in reading order. `page`: the next `count` rows behind one.
  */
 export const readAll = <E>(
   heap: HeapShape,
@@ -175,7 +175,7 @@ const rowsOf = <A, I>(
     ])
 }
 
-/** Throws a {@link DatabaseError} where a row does not decode. What JSON leaves out comes back as undefined. */
+/** Throws a {@link DatabaseError} if a row does not decode. Fields that JSON leaves out come back as undefined. */
 const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
   const of = <A, I>(kind: Kind, schema: Schema.Schema<A, I>): ReadonlyArray<A> =>
     rowsOf(rows, kind, schema).map(([, row]) => row)
@@ -199,7 +199,7 @@ const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
   return { epoch: epochOf(meta.get("epoch")) + 1, saved, lastLogId }
 }
 
-/** Epochs must never be used twice (D5), so one that cannot be read is no reason to begin anew. */
+/** Epochs must never be used twice (D5), so an unreadable one is a fault and no reason to count from 0. */
 const epochOf = (value: unknown): number => {
   if (value === undefined) return 0
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value
@@ -221,14 +221,16 @@ const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyArray<Put
       ] as const))
 ]
 
-/** The results that are kept, in memory as in the rows: what makes room for another is deleted with the same write. */
+/**
+ * The stored results of jobs, in memory as in the rows: a write also deletes the results for which it leaves no room.
+ */
 class Results {
   private recent = new RecentResults()
   private at = 0
 
   /**
-   * Takes over the rows' content; throws a {@link DatabaseError} where one does not decode. Answers what is to be
-   * deleted because there is no room for it any more.
+   * Loads the rows; throws a {@link DatabaseError} if one does not decode. Answers deletions of results for which there
+   * is no room.
    */
   open(rows: ReadonlyArray<Row>, maxResults: number | undefined): ReadonlyArray<Put> {
     this.recent = new RecentResults(maxResults)
@@ -241,7 +243,7 @@ class Results {
 
   readonly of = (job: string): Result | undefined => this.recent.get(job)
 
-  /** A write that fails is asked for again; what made room meanwhile is deleted at the next start, at the latest. */
+  /** A write that fails is repeated; results dropped meanwhile are deleted at the next start at the latest. */
   readonly puts = (write: Write): ReadonlyArray<Put> => {
     if (write.tag !== "PersistResult") return putsOf(write)
     const { job, result } = write
@@ -259,13 +261,13 @@ const forgotten = (job: string): Put => ({ kind: "result", key: job, value: unde
 
 interface Engine {
   readonly rows: Effect.Effect<ReadonlyArray<Row>, DatabaseError>
-  /** All of them or none. */
+  /** Writes all puts or none. */
   readonly put: (puts: ReadonlyArray<Put>) => Effect.Effect<void, DatabaseError>
-  /** Epoch of the term, if the log has terms; else each opening counts on from the rows. */
+  /** Epoch of the term, if the log has terms; else each opening counts up from the rows. */
   readonly epoch?: number
 }
 
-/** A pool whose rows an engine keeps. */
+/** A pool whose rows an engine stores. */
 export const storeOver = ({ put, rows, ...term }: Engine): PoolStoreShape => {
   const results = new Results()
   return {
@@ -287,6 +289,6 @@ export const storeOver = ({ put, rows, ...term }: Engine): PoolStoreShape => {
   }
 }
 
-/** A failure of the log that has the pool's rows too. */
+/** A failure of the log that also holds the pool's rows. */
 export const failedWithLog = ({ message, reason }: WalFailed): DatabaseError =>
   new DatabaseError({ reason: reason === "damaged" ? "damaged" : "failed", message })

@@ -36,10 +36,13 @@ const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseEr
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 2
-/** Records in one chunk, the first and the largest; between them as many as are near {@link chunkChars}. */
+/** Records in the first chunk and in the largest; between them as many as have about {@link chunkChars}. */
 const firstChunk = 16
 const largestChunk = 2_000
-/** A start near the end of its heap must be able to hold a chunk beside what it has loaded (D43). */
+/**
+ * Characters of a chunk: a start near the end of its heap must be able to hold one beside the records it has loaded
+ * (D43).
+ */
 const chunkChars = 128 * 1024
 
 const nextChunk = (size: number, rows: ReadonlyArray<{ readonly content: string | null }>): number => {
@@ -59,8 +62,8 @@ const decodePosition = Schema.decodeUnknown(
 )
 
 /**
- * Checks the file and makes it ours. Full synchronous mode: a commit is on disk when it returns. Exclusive locking:
- * a second process on the same folder is told at once instead of writing between our reads.
+ * Checks the file and sets it up. Full synchronous mode: a commit is on disk when it returns. Exclusive locking: a
+ * second process on the same folder gets an error at once instead of writing between our reads.
  */
 const prepare = (sql: SqlClient.SqlClient): Effect.Effect<void, DatabaseError> =>
   Effect.gen(function* () {
@@ -77,7 +80,7 @@ const prepare = (sql: SqlClient.SqlClient): Effect.Effect<void, DatabaseError> =
     yield* createTables(sql, version).pipe(sql.withTransaction)
   }).pipe(Effect.mapError(failure))
 
-/** The texts of a registration that clients choose: kept so that no driver shortens them ({@link kept}). */
+/** Columns of texts that clients choose: stored so that no driver shortens them ({@link kept}). */
 const viewTexts = ["key", "id", "surql", "client_id"] as const
 
 const createTables = (sql: SqlClient.SqlClient, version: number) =>
@@ -85,7 +88,7 @@ const createTables = (sql: SqlClient.SqlClient, version: number) =>
     yield* sql`CREATE TABLE IF NOT EXISTS record (id TEXT PRIMARY KEY, version INTEGER NOT NULL, content TEXT)`
     yield* sql`CREATE TABLE IF NOT EXISTS view (key TEXT PRIMARY KEY, id TEXT NOT NULL, surql TEXT NOT NULL, client_id TEXT NOT NULL,
       ttl_ms INTEGER NOT NULL, params TEXT NOT NULL, format TEXT NOT NULL, last_active_at_ms INTEGER NOT NULL)`
-    // Layout 1 had them as they came.
+    // Layout 1 stored these texts unchanged.
     if (version === 1)
       for (const column of viewTexts)
         yield* sql.unsafe(`UPDATE view SET ${column} = json_quote(${column}) WHERE substr(${column}, 1, 1) = '"'`)
@@ -98,8 +101,8 @@ const createTables = (sql: SqlClient.SqlClient, version: number) =>
 const positionId = ""
 
 /**
- * Rows that are bound one by one, in a statement per count that stays prepared. More go as one JSON text: it is three
- * times the work per row, but a text of any length is one statement.
+ * Most rows bound one by one, in a statement per count that stays prepared. More rows go as one JSON text, which is
+ * three times the work per row, but one statement for any number.
  */
 const maxBoundRows = 100
 const upsert = "ON CONFLICT (id) DO UPDATE SET version = excluded.version, content = excluded.content"
@@ -110,7 +113,7 @@ const upserts: ReadonlyArray<string> = Array.from(
 /** `WHERE true` lets the parser see ON. */
 const upsertJson = `INSERT INTO record (id, version, content) SELECT value->>0, value->>1, value->>2 FROM json_each(?) WHERE true ${upsert}`
 
-/** One statement for any number of rows: what costs is the call, not the row. */
+/** One statement for any number of rows: the cost is per call, not per row. */
 const writeRecords = (sql: SqlClient.SqlClient, { position, records }: Commit) => {
   const rows: Array<readonly [id: string, version: number, content: string | null]> = [
     [positionId, 0, JSON.stringify(position)]

@@ -39,7 +39,7 @@ const statementOf = ({ key, kind, under, value }: Put): Statement =>
       ? ["DELETE FROM pool WHERE kind = ? AND key = ?", [kind, key]]
       : ["INSERT OR REPLACE INTO pool (kind, key, value) VALUES (?, ?, ?)", [kind, key, JsonText.write(value)]]
 
-/** Of several writes of one row the last alone: a view that is placed in the same step is written once. */
+/** Only the last of several writes of a row: a view that is placed in the same step is written once. */
 const lastOf = (puts: ReadonlyArray<Put>): ReadonlyArray<Put> => {
   if (puts.length === 1 || puts.some(({ under }) => under === true)) return puts
   const last = new Map(puts.map((each) => [`${each.kind} ${each.key}`, each]))

@@ -1,13 +1,12 @@
 /**
- * `Replica` in a SQLite file: one connection that writes, and one per state that stands still.
+ * `Replica` in a SQLite file: one connection that writes, and one for each frozen state.
  *
- * A state that stands still is a read transaction in WAL mode: it costs nothing, and commits go on beside it; SQLite's
- * own log grows meanwhile, which is why freezes have deadlines. Commits are not flushed one by one: the scheduler's log
- * is what survives a power cut, and the position is part of each commit, so that lost commits are replayed. `sync`
- * flushes. For the same reason a few records may wait in the process: written together they cost a fraction, and
- * no answer waits for it; a read writes them first. Records lie in the order of their keys, deleted ones
- * apart, so that reading a table in chunks reads each page once. The Merkle bucket of a record is found when buckets
- * are read, because hashing costs more than writing.
+ * A frozen state is a read transaction in WAL mode: it costs nothing, and commits go on beside it; SQLite's own log
+ * grows meanwhile, which is why freezes have deadlines. Commits are not flushed one by one: the scheduler's log
+ * survives a power cut, and the position is part of each commit, so lost commits are replayed. `sync` flushes. For the
+ * same reason a few records may wait in memory: written together they cost a fraction, and no answer waits for it; a
+ * read writes them first. Records lie in key order, deleted ones apart, so that reading a table in chunks reads each
+ * page once. The Merkle bucket of a record is found when buckets are read, because hashing costs more than writing.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Scope } from "effect"
@@ -28,7 +27,9 @@ import * as Shelves from "./sqliteShelf.ts"
 /** Opens another connection to the same file. */
 export type Open = Effect.Effect<SqlClient.SqlClient, ReplicaError, Scope.Scope>
 
-/** Array and object keys, whose texts have been written anew since the first layout: the key of each text. */
+/**
+ * Rewrites the texts of array and object keys, whose form has changed since layout 1; `keyOf` finds the key of a row.
+ */
 const rewritten = (table: "record" | "tombstone", keyOf: (row: ReadonlyArray<Cell>) => RecordKey | undefined) =>
   function* ({ all }: Link): Iterable<Statement> {
     const id = table === "record" ? "id" : "NULL"
@@ -39,7 +40,7 @@ const rewritten = (table: "record" | "tombstone", keyOf: (row: ReadonlyArray<Cel
     }
   }
 
-/** The text of a key ends in the whole key, as JSON. */
+/** Decodes the key of a text, which ends with the whole key as JSON. */
 const keyAtEnd = ([, text]: ReadonlyArray<Cell>): RecordKey | undefined => {
   const whole = String(text)
   for (let at = 0; at < whole.length; at++) {
@@ -61,8 +62,8 @@ const making =
     statements.map((sql): Statement => [sql])
 
 /**
- * Steps from each layout of the file to the next, from an empty file on; the number of the layout is kept in
- * `user_version`.
+ * Steps from each layout of the file to the next, starting with an empty file; `user_version` holds the number of the
+ * layout.
  */
 const layouts: ReadonlyArray<ReadonlyArray<Step>> = [
   [
@@ -79,7 +80,7 @@ const layouts: ReadonlyArray<ReadonlyArray<Step>> = [
   [rewritten("record", ([, , id]) => Ids.parse(unkept(String(id)))?.key), rewritten("tombstone", keyAtEnd)]
 ]
 
-/** The newest that is known here. */
+/** Newest layout that this version knows. */
 export const layout = layouts.length
 
 const prepare = (link: Link): void => {
@@ -122,7 +123,7 @@ const buries = repeated(
   3
 )
 const removals = repeated((marks) => `DELETE FROM record WHERE (tbl, key) IN (VALUES ${marks})`, 2)
-/** Live records, and deleted ones: a record that has come back has a grave too. */
+/** Reads live and deleted records: a record that was created again has a tombstone too. */
 const lookups = repeated(
   (marks) => `WITH wanted(t, k) AS (VALUES ${marks})
   SELECT t, k, version, id, content FROM wanted JOIN record ON tbl = t AND key = k UNION ALL SELECT t, k, version, NULL, NULL FROM wanted JOIN tombstone ON tbl = t AND key = k`,
@@ -204,8 +205,8 @@ const current = (
 const hashedAtOnce = 256
 
 /**
- * The planner takes any index that begins with the table for as good, so the queries name the one that is meant. Finds
- * the buckets of records that have none yet, some; whether there were any.
+ * Computes the buckets of some records that have none yet; false if there were none. The planner takes any index that
+ * begins with the table for as good, so the query names its index.
  */
 const hashSome = ({ all, write }: Link, table: string): boolean => {
   const rows = all("SELECT key, id FROM record INDEXED BY record_bucket WHERE tbl = ? AND bucket IS NULL LIMIT ?", [
@@ -231,8 +232,8 @@ const inBucket = ({ all }: Link, table: string, index: number): ReadonlyArray<Re
   )
 
 /**
- * On disk when it returns: a commit in full mode flushes the log that all commits before it are in. Answers whether the
- * file has everything by itself.
+ * Flushes: a commit in full mode flushes the log of all commits before it. Answers whether the file alone, without
+ * SQLite's log, holds everything.
  */
 const flush = (link: Link, inUse: boolean): boolean => {
   link.all("PRAGMA synchronous = FULL")
@@ -244,17 +245,14 @@ const flush = (link: Link, inUse: boolean): boolean => {
   return link.all(`PRAGMA wal_checkpoint(${inUse ? "PASSIVE" : "TRUNCATE"})`)[0]?.[0] === 0 && !inUse
 }
 
-/** A state that stands still, while a reader has it. */
+/** A frozen state and its number of readers. */
 interface Held {
   readonly link: Link
   readonly shelf: Shelf
   users: number
 }
 
-/**
- * States that stand still: connections are kept open when they are free, because opening one costs more than most
- * reads.
- */
+/** The frozen states. Free connections stay open, because opening one costs more than most reads. */
 type States = ReturnType<typeof makeStates>
 
 const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
@@ -262,7 +260,7 @@ const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
   const frozen = new Map<number, Held>()
   let inUse = 0
   let closed = false
-  /** `before` is done in the same turn, with nothing in between. */
+  /** `before` runs in the same turn, right before the state is frozen. */
   const holdAfter = (before: () => void): Effect.Effect<Held, ReplicaError> =>
     Effect.suspend(() => {
       const idle = free.pop()
@@ -278,7 +276,7 @@ const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
           }
           reader.all("BEGIN")
           inUse++
-          // The first read is the moment.
+          // The first read freezes the state.
           return { link: reader, shelf: Shelves.shelf(reader), users: 1 }
         })
       )
@@ -302,14 +300,12 @@ const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
 
 const recentRecords = 20_000
 const recentChars = 32_000_000
-/** Records that may wait to be written. */
+/** Most records that wait to be written. */
 const maxUnwritten = 500
 
 const attempt = <A>(body: () => A): Effect.Effect<A, ReplicaError> => Effect.try({ try: body, catch: failure })
 
-/**
- * What has been committed, written or not: where that stands, what it says of records, and how it gets into the file.
- */
+/** Committed records, written or not: their position, the latest of them, and their way into the file. */
 class Committed {
   private readonly recent = new RecentRecords(recentRecords, recentChars)
   private readonly unwritten = new Map<string, ReplicaRecord>()
@@ -337,7 +333,7 @@ class Committed {
 
   catchUp(): void {
     if (this.unwritten.size === 0 && this.written === this.applied) return
-    // Stays so when the next line throws: then nothing is taken before this has worked.
+    // Still set if the next line throws: then no record is taken until a write has worked.
     this.isFailing = true
     writeAll(this.writer, this.recent, [...this.unwritten.values()], this.applied)
     this.isFailing = false
@@ -357,7 +353,7 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
   const now = Shelves.shelf(writer)
   const committed = new Committed(writer)
   const catchUp = attempt(() => committed.catchUp())
-  /** For work that looks into the file, or reports on its content. */
+  /** Writes waiting records, then runs work that reads the file or reports its content. */
   const upToDate = <A>(body: () => A): Effect.Effect<A, ReplicaError> =>
     attempt(() => {
       committed.catchUp()
@@ -416,8 +412,8 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
 export interface Filed {
   readonly replica: ReplicaShape
   /**
-   * Holds the file itself still while the scope is open, with everything in it; answers the position. A reader that
-   * began when SQLite's own log was empty keeps every checkpoint out of the file. Fails while another state is held.
+   * Freezes the file itself, complete, while the scope is open; answers the position. A reader that began when SQLite's
+   * log was empty keeps every checkpoint out of the file. Fails while another state is frozen.
    */
   readonly still: Effect.Effect<number, ReplicaError, Scope.Scope>
 }
@@ -431,7 +427,7 @@ export const makeFiled = (open: Open): Effect.Effect<Filed, ReplicaError, Scope.
     const writer = yield* connected
     yield* attempt(() => prepare(writer))
     const states = makeStates(Effect.uninterruptible(connected))
-    // A reader that outlives this finds its connection closed.
+    // A reader that outlives the replica finds its connection closed.
     yield* Effect.addFinalizer(() => Effect.sync(states.close))
     const replica = yield* attempt(() => shapeOf(writer, states))
     const emptied = (): void => {

@@ -1,8 +1,8 @@
 /**
- * Reading one state of the replica's SQLite file: the statements behind `Shelf`.
+ * Reads one state of the replica's SQLite file: the statements behind `Shelf`.
  *
- * Every read is a range of an index, so its cost is what it takes. A filter is looked at inside SQLite, where a row
- * that fails it is not carried out; the row still counts, as its place alone.
+ * Every read is a range of an index, so its cost follows its result. A filter is applied inside SQLite: the content of
+ * a row that fails it is not transferred, but the row still counts.
  */
 import { compareStrings } from "../core/surql/values/order.ts"
 import { idOf } from "../node/database/replicaRecord.ts"
@@ -35,7 +35,8 @@ export const tablesOf = (link: Link): ReadonlyArray<ReplicaTable> => {
 const plainName = /^[A-Za-z_]\w*$/
 
 /**
- * Typed values are objects here, and a record with a field `$` is one as a whole: those are for the evaluator to judge.
+ * SQL of a filter. Typed values are objects in the text, and a record with a field `$` is one as a whole: these pass,
+ * and the evaluator decides.
  */
 const passes = (where: RowFilter): { readonly sql: string; readonly params: ReadonlyArray<Cell> } => {
   const terms = where
@@ -83,7 +84,7 @@ export const namesOf = (link: Link): ReadonlyArray<string> =>
     ...new Set([...tablesOf(link).map(({ name }) => name), ...link.all(recorded).map(([name]) => unkept(String(name)))])
   ].sort(compareStrings)
 
-/** The state that the connection sees: what it answers holds as long as the connection's read transaction. */
+/** The state that the connection sees, as long as its read transaction. */
 export const shelf = (link: Link): Shelf => {
   const { all } = link
   let tables: ReadonlyMap<string, ReplicaTable> | undefined

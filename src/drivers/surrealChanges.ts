@@ -2,7 +2,7 @@
  * `ChangeTable` on a SurrealDB: rows and the records they name, read by one statement, so in one read transaction; and
  * the lease of the one service that reads it.
  *
- * The LETs make the engine stop at the limit, and find no records in a table that is gone (3.0.2).
+ * The LETs make the engine stop at the limit, and find no records in a dropped table (3.0.2).
  */
 import { Effect, Either } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
@@ -32,38 +32,37 @@ const taken = `RETURN {
   LET $text = IF array::len($rows) > 1 { string::len(<string> $records) } ELSE { 0 };
   RETURN IF $text > $most { { text: $text, count: array::len($rows) } } ELSE { { rows: $rows, records: $records } };
 }`
-/** Most reads leave nothing out: a filter would look at each row. */
+/** Without the filter, which looks at each row: most reads leave no row out. */
 const takenAll = taken.replace(" WHERE id NOT IN $apart", "")
 
-/** Deletions, which are ours, wake no reader. */
+/** Our own deletions wake no reader. */
 const written = `LIVE SELECT id FROM ${Schema.changeTable} WHERE $event = 'CREATE'`
 
 /** Message that the deleting transaction throws if another service follows the database. */
 const superseded = "svc_superseded"
 
-/**
- * Written with the deletion, so that of two services that delete one is told: the other's token stands there by then.
- */
+/** The token is checked in the transaction that deletes, so that of two services that delete one fails. */
 const removed = `BEGIN;
   LET $mine = (UPDATE ${Schema.readerTable} SET position = $position WHERE token = $me RETURN VALUE token);
   IF array::len($mine) = 0 { THROW '${superseded}' };
   DELETE $done RETURN NONE;
   COMMIT;`
 const removedByAnyone = "DELETE $done RETURN NONE;"
-/** Behind that, so the position stands there before any row is gone. */
+/** For further parts of a deletion: the position is written by the first part, before any row is gone. */
 const removedBeside = `BEGIN;
   IF array::len(SELECT VALUE token FROM ${Schema.readerTable} WHERE token = $me) = 0 { THROW '${superseded}' };
   DELETE $done RETURN NONE;
   COMMIT;`
 
 /**
- * Rows deleted in one transaction. The engine does one thing after the other in each, and waits for every other client
- * in between: under eight writers who never pause a thousand rows took two seconds at once, and 0.4 in parts.
+ * Rows deleted in one transaction, and transactions at once. The engine runs each one's statements in order and waits
+ * for every other client in between: under eight writers without a pause a thousand rows took two seconds at once, and
+ * 0.4 in parts.
  */
 const rowsPerPart = 100
 const partsAtOnce = 8
 
-/** Rows taken at once when each record is read by itself. */
+/** Rows of a read that reads each record by itself. */
 const fewer = 100
 
 const recordsOf = (value: Value): ReadonlyArray<UpstreamRecord> => rowsOf(value).flatMap((row) => recordOf(row) ?? [])
@@ -95,7 +94,7 @@ const readOf = (answer: Value, size: number): ChangesRead => {
   }
 }
 
-/** Record by record, for when one of them makes the whole read fail: not at one moment any more, and it goes on. */
+/** Reads record by record, if one of them makes the whole read fail; the records are no longer of one moment. */
 const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.Effect<ChangesRead, SurrealError> =>
   Effect.gen(function* () {
     const answers = yield* client.query(
@@ -124,7 +123,7 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
 
 type Answers = ReadonlyArray<Either.Either<Value, SurrealError>>
 
-/** How many leading rows fit into `bytes`, by the lengths of a read that was too large. */
+/** Number of leading rows that fit into `bytes`, by the lengths of a read that was too large. */
 const rowsWithin = (answer: Answers[number] | undefined, bytes: number): number | undefined => {
   if (answer === undefined || Either.isLeft(answer) || !isObj(answer.right)) return undefined
   const { count, text } = answer.right
@@ -148,7 +147,7 @@ const readFrom = (
   if (last === undefined || Either.isRight(last)) return Effect.succeed(readOf(last?.right, size))
   if (last.left.reason === "missing") return Effect.succeed(undefined)
   if (last.left.reason !== "refused") return Effect.fail(last.left)
-  // Inside a block the engine says of a table that is missing what it says of any statement that fails (3.0.2).
+  // Inside a block the engine reports a missing table like any failed statement (3.0.2).
   return Effect.catchIf(
     oneByOne(client, apart),
     ({ reason }) => reason === "missing",
@@ -156,7 +155,7 @@ const readFrom = (
   )
 }
 
-/** The records of these tables; nothing where they are more than `$size`, or have more text than `$most`. */
+/** Query for the records of these tables; NONE if there are more than `$size`, or more text than `$most`. */
 const allOf = (tables: ReadonlyArray<string>): string => `RETURN {
   ${tables.map((name, i) => `LET $t${i} = (SELECT * FROM ${identifier(name)} LIMIT $size + 1);`).join("\n  ")}
   LET $rows = [${tables.map((_, i) => `$t${i}`).join(", ")}];
@@ -164,7 +163,7 @@ const allOf = (tables: ReadonlyArray<string>): string => `RETURN {
   RETURN IF $count > $size OR string::len(<string> $rows) > $most { NONE } ELSE { { rows: $rows } };
 }`
 
-/** The one row that says which service follows the database. */
+/** The row that names the service which follows the database. */
 const leaseRow: RecordId = Ids.make(Schema.readerTable, "changes")
 
 export const make = (client: SurrealShape, failure: (error: SurrealError) => UpstreamError): ChangeTable => ({
@@ -188,7 +187,7 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
           })
           return [...first, ...rest.flat(), ...(yield* client.ask(read, { size, most: bytes, apart }))]
         })
-    // A read that is too large says so instead of being sent: the next one is of fewer rows.
+    // A read that is too large answers its length instead of its rows; the next one reads fewer rows.
     const fewer = (answers: Answers, size: number): ReturnType<typeof readFrom> => {
       const rows = rowsWithin(answers.at(-1), bytes)
       return rows === undefined
@@ -233,7 +232,7 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
 /** How long a client can read why its call was not carried out. */
 const refusalKept = "1h"
 
-/** One row per view and client. */
+/** Writes a refusal; one row per view and client. */
 const answered = (
   client: SurrealShape,
   { clientId, op, view }: ViewCall,
@@ -247,14 +246,14 @@ const answered = (
       DELETE ${Schema.refusalTable} WHERE at < time::now() - ${refusalKept} RETURN NONE`,
       { row, view, clientId, op, reason }
     ),
-    // Old rows that stay for a conflict go with the next.
+    // Old rows that stay because of a conflict are deleted with the next.
     ([written]) => (written !== undefined && Either.isLeft(written) ? Effect.fail(written.left) : Effect.void)
   )
 }
 
 /**
- * Takes the lease (`ReaderLease`) where it may. Of two that take it at once, one transaction fails on the row both
- * write, and asks again.
+ * Takes the lease (`ReaderLease`) if it is free. Of two services that take it at once, one transaction fails on the row
+ * both write, and is repeated.
  */
 const acquire = `BEGIN;
   LET $old = (SELECT * FROM $row)[0];

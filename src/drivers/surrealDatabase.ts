@@ -1,9 +1,8 @@
 /**
- * `Database` kept in a SurrealDB: the store of a node whose database runs inside the process (`mem://`,
- * `surrealkv://`).
+ * `Database` in a SurrealDB: the store of a node whose database runs inside the process (`mem://`, `surrealkv://`).
  *
- * Records are kept in a table of ours in the service's own encoding, by the text of their id: no other process can open
- * such a database while we do, so nothing is lost by it, and every value comes back exactly. A real database has the
+ * Records are stored in a table of ours in the service's own encoding, by the text of their id: no other process can
+ * open such a database meanwhile, so no reader misses them, and every value comes back exactly. A real database has the
  * records in its own tables; there they are read (`Upstream`), never written.
  */
 import { Effect, Layer, Option, Stream } from "effect"
@@ -28,10 +27,10 @@ import {
 import { type Bindings, SurrealClient, type SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
 import * as Rows from "./shared/surrealRows.ts"
 
-/** Version of what the rows look like. */
+/** Version of the rows' form. */
 const layout = 1
 const chunkSize = 2_000
-/** Rows in one INSERT: with many the engine in memory needs time that grows with their square. */
+/** Rows in one INSERT: the engine in memory needs time that grows with their square. */
 const rowsPerInsert = 200
 const positionId = Ids.make(Schema.stateTable, "position")
 
@@ -75,7 +74,7 @@ const prepare = (client: SurrealShape): Effect.Effect<void, DatabaseError> =>
 const run = (client: SurrealShape, statements: string, bindings?: Bindings): Effect.Effect<void, DatabaseError> =>
   client.query(statements, bindings).pipe(Effect.asVoid, Effect.mapError(failure), Effect.withTracerEnabled(false))
 
-/** The rows that the last statement answers. */
+/** Rows of the last statement's answer. */
 const rowsOf = (
   client: SurrealShape,
   statements: string,
@@ -126,8 +125,8 @@ const write = (
 }
 
 /**
- * All records in the order of their keys. The LET makes the engine stop at the limit: as a statement of its own the
- * same SELECT reads everything behind the start each time, and one with `WHERE id > ..` everything before it too.
+ * Reads all records in key order. The LET makes the engine stop at the limit: without it the same SELECT reads
+ * everything behind the start each time, and with `WHERE id > ..` everything before it too.
  */
 const readRecords = (client: SurrealShape): Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError> =>
   Stream.paginateEffect(undefined as string | undefined, (after) => {

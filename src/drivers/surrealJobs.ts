@@ -1,12 +1,12 @@
 /**
- * Jobs in the tables of a SurrealDB: of many runners the database decides which one wins (D35).
+ * Jobs in the tables of a SurrealDB: the database decides which of many runners gets a job (D35).
  *
- * A claim, and every write after it, is one transaction over the job record and its lease row; two that meet make a
- * conflict, and a runner that tries again finds the other's lease. A lease binds a record that is processing: one that
- * is pending beside it was created again since, and is free. Time is the database's own, so that runners need not
- * agree on theirs. Errors are added as to a set: a write whose answer was lost can be repeated. No query orders by a
- * field or filters by two: with an index on one of them the engine (3.0.2) loses rows; and rows are read before they
- * are written, because behind the write they come without their id.
+ * A claim, and every write after it, is one transaction over the job record and its lease row; two at once conflict,
+ * and the runner that repeats finds the other's lease. A lease counts only while the record is processing: beside a
+ * pending one it belongs to a deleted job of this id. Time is the database's own, so runners' clocks need not agree.
+ * Errors are added as to a set, so a write whose answer was lost can be repeated. No query orders by a field or filters
+ * by two: with an index on one of them the engine (3.0.2) loses rows; and rows are read before they are written,
+ * because in the same transaction they would come without their id afterwards.
  */
 import { Effect, Layer } from "effect"
 import type { Holder } from "../core/job/lease.ts"
@@ -37,7 +37,7 @@ const failure = (error: SurrealError): JobStoreError =>
 
 const duration = (ms: number): Duration => new Duration(Math.floor(ms / 1000), (ms % 1000) * 1_000_000)
 
-/** The last list among the answers; a table that is gone has nothing. */
+/** The last list among the answers; empty if the table does not exist. */
 const listOf = (
   client: SurrealShape,
   statements: string,
@@ -70,7 +70,7 @@ const byTable = <A>(items: ReadonlyArray<A>, table: (item: A) => string): Readon
 const mine = "holder = $holder AND incarnation = $incarnation"
 const held = ({ holder, incarnation }: Holder): Bindings => ({ holder, incarnation })
 
-/** Leases by job, for statements that must find one without making its id. */
+/** Jobs with their leases' ids, so that statements need not make the ids. */
 const pairs = (refs: ReadonlyArray<RecordId>): ReadonlyArray<Obj> =>
   refs.map((ref) => ({ job: ref, lease: Rows.leaseId(ref) }))
 
@@ -138,10 +138,10 @@ const withLeases = (
   )
 }
 
-/** Most rows that are looked at for leases that ran out. */
+/** Most rows searched for leases that ran out. */
 const scanLimit = 50_000
 
-/** Lease ids are made here: the engine writes some ids as text otherwise than we do. */
+/** Lease ids are made here: the engine writes the text of some ids differently. */
 const open = (
   client: SurrealShape,
   table: string,
@@ -183,7 +183,7 @@ const bound = ({ error, event, ref }: JobWrite): Obj => {
   }
 }
 
-/** A write that the database does not take must not hold up the others. */
+/** A write that the database refuses must not block the others. */
 const write = (
   client: SurrealShape,
   writes: ReadonlyArray<JobWrite>,
@@ -226,9 +226,7 @@ const amend = (
   )
 }
 
-/**
- * Ordered among what the first statement answers, never by the table itself (see above); what takes longer is given up.
- */
+/** Orders the rows of the first statement, never the table itself (see above); a list that takes longer is given up. */
 const listStatements = (status: JobStatus | undefined, after: Place | undefined): string => `
   LET $all = (SELECT id, IF type::is_datetime(updated_at) { updated_at } ELSE { NONE } AS at FROM type::table($table) ${status === undefined ? "" : "WHERE status = $status"} TIMEOUT 10s);
   LET $page = (SELECT id, at FROM $all ${after === undefined ? "" : `WHERE ${after.at === undefined ? "" : "at < $at OR "}(at = $at AND id < $id)`} ORDER BY at DESC, id DESC LIMIT $limit);
@@ -272,13 +270,13 @@ const make = (client: SurrealShape): JobStoreShape => ({
   amend: (ref, event, error) => amend(client, ref, event, Rows.fromError(error))
 })
 
-/** Tables of a SurrealDB. */
+/** Jobs in the tables of a SurrealDB. */
 export const layer: Layer.Layer<JobStore, never, SurrealClient> = Layer.effect(
   JobStore,
   Effect.map(SurrealClient, make)
 )
 
-/** The same, where they are the tables beside this node. */
+/** {@link layer} for the database beside this node. */
 export const layerDatabaseJobs: Layer.Layer<DatabaseJobs, never, SurrealClient> = Layer.effect(
   DatabaseJobs,
   Effect.map(SurrealClient, make)

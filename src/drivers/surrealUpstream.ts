@@ -1,9 +1,9 @@
 /**
- * `Upstream` on a SurrealDB: the statements, and what their answers mean.
+ * `Upstream` on a SurrealDB: its statements, and the meaning of their answers.
  *
  * Two habits of the engine shape them. A SELECT over a range of ids stops at its LIMIT only inside a LET; as a
- * statement of its own it reads everything behind the start, and one with `WHERE id > ..` everything before it too. And
- * one INSERT of many rows takes the engine in memory time that grows with their square, so rows go in parts.
+ * statement of its own it reads everything behind the start, and with `WHERE id > ..` everything before it too. And the
+ * engine in memory needs time that grows with the square of an INSERT's rows, so rows go in parts.
  */
 import { Effect, Either, Layer, Option, Stream } from "effect"
 import { chunksOf } from "../core/chunksOf.ts"
@@ -53,7 +53,7 @@ const run = (
   bindings?: Bindings
 ): Effect.Effect<ReadonlyArray<Value>, UpstreamError> => Effect.mapError(client.query(statements, bindings), failure)
 
-/** The last answer that is a list; BEGIN and COMMIT answer nothing, or are not in the answer at all, by version. */
+/** The last answer that is a list; depending on the version, BEGIN and COMMIT answer nothing or are left out. */
 const listOf = (
   client: SurrealShape,
   statements: string,
@@ -64,7 +64,7 @@ const listOf = (
     (answers) => answers.findLast((answer): answer is ReadonlyArray<Value> => Array.isArray(answer)) ?? []
   )
 
-/** A table of ours that is not defined holds nothing. */
+/** A table of ours that is not defined counts as empty. */
 const unlessMissing = (
   rows: Effect.Effect<ReadonlyArray<Value>, UpstreamError>
 ): Effect.Effect<ReadonlyArray<Value>, UpstreamError> =>
@@ -74,7 +74,7 @@ const unlessMissing = (
     () => Effect.succeed([])
   )
 
-/** Rows of a table of ours; one that is not ours is refused by name, because acting on half of them would be worse. */
+/** Rows of a table of ours; a foreign row is refused by name, because acting on the other half would be worse. */
 const ownRows = <A>(
   rows: ReadonlyArray<Value>,
   read: (row: Obj) => A | undefined
@@ -88,7 +88,7 @@ const ownRows = <A>(
     )
   })
 
-/** Edges have a way of their own to meet conflicts: their writer sends fewer at once behind one. */
+/** The writer of edges handles conflicts itself: it sends smaller batches after one. */
 export const make = (given: SurrealShape): UpstreamShape => makeOver(overConflicts(given), given)
 
 const makeOver = (client: SurrealShape, edgeClient: SurrealShape): UpstreamShape => ({
@@ -129,7 +129,7 @@ const makeOver = (client: SurrealShape, edgeClient: SurrealShape): UpstreamShape
     )
 })
 
-/** Names first, then all of it in one statement; a table defined in between is met by trying again. */
+/** Reads the names first, then all definitions in one statement; repeated if a table was defined in between. */
 const wholeSchema = (client: SurrealShape): Effect.Effect<Schemas.DatabaseSchema, SurrealError> =>
   Effect.gen(function* () {
     const [db] = yield* client.query(Schemas.tableNames)
@@ -144,7 +144,7 @@ const wholeSchema = (client: SurrealShape): Effect.Effect<Schemas.DatabaseSchema
     )
   )
 
-/** The schema as it is now; `known` itself where it is still that one. */
+/** The current schema; `known` itself if nothing has changed. */
 const schemaNow = (
   client: SurrealShape,
   known: Schemas.DatabaseSchema | undefined
@@ -184,7 +184,7 @@ const find = (
   ids: ReadonlyArray<RecordId>
 ): Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError> => {
   if (ids.length === 0) return Effect.succeed([])
-  // A table that is gone fails its statement, so each table has its own.
+  // A dropped table fails its statement, so each table has its own.
   const byTable = [...new Set(ids.map(({ table }) => table))].map((table) => ids.filter((id) => id.table === table))
   const bindings = Object.fromEntries(byTable.map((list, i) => [`ids${i}`, list]))
   return client.ask(byTable.map((_, i) => `SELECT * FROM $ids${i}`).join(";"), bindings).pipe(
@@ -202,7 +202,7 @@ const find = (
   )
 }
 
-/** In two steps: an UPSERT that reads the row it replaces sees what it has just set. */
+/** In two steps: an UPSERT that reads the row it replaces sees its own new values. */
 const register = (client: SurrealShape, row: Obj, owner: string): Effect.Effect<number, UpstreamError> =>
   listOf(
     client,
@@ -227,7 +227,7 @@ const claim = (
     Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration))
   )
 
-/** Rows that lose their owner here and those that had none before are answered alike: no service keeps them alive. */
+/** Answers rows that lose their owner here and rows that had none alike: no service keeps either alive. */
 const expire = (
   client: SurrealShape,
   bindings: Bindings
@@ -309,7 +309,7 @@ const bound = ({ assignment, clientId, key, owner, puts, removals }: ViewEdges):
 const weight = (views: ReadonlyArray<ViewEdges>): number =>
   views.reduce((sum, { puts, removals }) => sum + puts.length + removals.length, 0)
 
-/** Two halves of a batch, by operations; order within a view is kept. */
+/** Two halves of a batch, by operations; the order within a view is kept. */
 const halves = (views: ReadonlyArray<ViewEdges>): readonly [ReadonlyArray<ViewEdges>, ReadonlyArray<ViewEdges>] => {
   let room = Math.floor(weight(views) / 2)
   const first: Array<ViewEdges> = [],
@@ -326,10 +326,10 @@ const halves = (views: ReadonlyArray<ViewEdges>): readonly [ReadonlyArray<ViewEd
   return [first, second]
 }
 
-/** Operations that are sent one by one, in one request, once they are refused together. */
+/** Number of refused operations that are then sent one by one, in one request. */
 const mostSingles = 100
 
-/** One operation in a transaction of its own, which answers whether the view is still the writer's. */
+/** One operation in a transaction of its own, which answers whether the writer still owns the view. */
 const singleStatement = (i: number): string => `{
   LET $view = $views[${i}];
   LET $held = (SELECT VALUE [record::id(id), owner, assignment] FROM $ids[${i}]);
@@ -339,7 +339,7 @@ const singleStatement = (i: number): string => `{
   RETURN true
 }`
 
-/** Each operation for itself: an edge that is refused holds up no other, and costs no request of its own. */
+/** Each operation in a transaction of its own: a refused edge blocks no other, and costs no request of its own. */
 const applySingly = (
   client: SurrealShape,
   views: ReadonlyArray<ViewEdges>
@@ -367,8 +367,8 @@ const applySingly = (
 }
 
 /**
- * A batch that is refused is halved until few enough are left to be sent one by one: an edge that the database does not
- * take must not hold up the others.
+ * A refused batch is halved until few enough operations are left to be sent one by one: an edge that the database
+ * refuses must not block the others.
  */
 const apply = (client: SurrealShape, views: ReadonlyArray<ViewEdges>): Effect.Effect<EdgesApplied, UpstreamError> =>
   Effect.suspend(() => {
@@ -420,7 +420,7 @@ const putNodes = (client: SurrealShape, nodes: ReadonlyArray<IntegrityNode>): Ef
     { parts: chunksOf(nodes.map(Rows.fromNode), rowsPerInsert) }
   ).pipe(Effect.asVoid)
 
-/** A SurrealDB. */
+/** The `Upstream` of a SurrealDB. */
 export const layer: Layer.Layer<Upstream, never, SurrealClient> = Layer.effect(
   Upstream,
   Effect.map(SurrealClient, make)

@@ -1,5 +1,5 @@
 /**
- * Statements to one PostgreSQL, and what their failures mean: refused for certain, or perhaps carried out.
+ * Statements to one PostgreSQL, and the meaning of their failures: refused, or with unknown outcome.
  *
  * Each is autocommitted: a client that stops in the middle of a transaction would keep its locks.
  */
@@ -20,7 +20,7 @@ const hints: { readonly [code: string]: string } = {
   "3F000": "; the schema of its user's search_path is not there, or may not be used"
 }
 
-/** The server's own word that a statement did nothing; undefined where it may have been carried out. */
+/** A failure by which the server says that the statement did nothing; undefined if it may have been carried out. */
 const refusal = (error: SqlError, shown: string): WalFailed | undefined => {
   const { code, severity } = (error.cause ?? {}) as { readonly code?: unknown; readonly severity?: unknown }
   if (severity !== "ERROR" || typeof code !== "string" || /^(08|40|57|XX)/.test(code)) return undefined
@@ -33,7 +33,7 @@ const refusal = (error: SqlError, shown: string): WalFailed | undefined => {
 
 interface LinkOptions {
   readonly shown: string
-  /** A statement without an answer by then counts as not answered; it may be carried out. */
+  /** Time limit of a statement. Its outcome is unknown afterwards: the server may have carried it out. */
   readonly answerMs: number
 }
 
@@ -54,8 +54,8 @@ export class Link {
   }
 
   /**
-   * One attempt; `unreachable` where it may have been carried out. In a fiber of its own: a statement that hangs could
-   * not be cut where its caller allows no interruption, and one that is under way goes to its end without its caller.
+   * One attempt; `unreachable` if it may have been carried out. Forked: a hanging statement must be cut even if its
+   * caller is uninterruptible, and a statement under way goes on if its caller is interrupted.
    */
   run(text: string, values: ReadonlyArray<unknown> = []): Effect.Effect<ReadonlyArray<Row>, WalFailed> {
     const timed = this.sql.unsafe<Row>(text, values).pipe(

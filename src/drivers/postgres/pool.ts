@@ -1,8 +1,8 @@
 /**
- * The pool of a scheduler in the PostgreSQL that has its log: rows by kind and key, written in one term and in order.
+ * The scheduler's pool in the PostgreSQL of its log: rows by kind and key, written in one term and in order.
  *
  * Each write moves a counter, in its own term and from the number it expects. So a write whose answer was lost is
- * either there or not, and one that arrives late changes nothing.
+ * either stored or not, and a late one changes nothing.
  */
 import { Effect, Schedule } from "effect"
 import * as JsonText from "../../core/jsonText.ts"
@@ -14,7 +14,7 @@ import type { WalFailed } from "../../ports/Wal.ts"
 import { failedWithLog, type Put, readAll, type Row as Stored, storeOver } from "../poolRows.ts"
 import type { Link } from "./link.ts"
 
-/** Keys may be longer than an index takes, so their hash is what is unique. */
+/** Keys may be longer than an index allows, so their hash is the unique part. */
 export const tables = {
   svc_log_pool_head: "log text PRIMARY KEY, epoch bigint NOT NULL, writes bigint NOT NULL",
   svc_log_pool: `log text, kind text, digest bytea, key text NOT NULL, value text NOT NULL,
@@ -29,7 +29,7 @@ const asksLengths = "SELECT octet_length(value) AS length FROM svc_log_pool WHER
 const asksRows = `SELECT kind, key, value FROM svc_log_pool
   WHERE log = $1 AND (kind, digest) > ($2, sha256(convert_to($3, 'UTF8'))) ORDER BY kind, digest LIMIT $4`
 
-/** No row is touched by two of the parts: those that are put again are not deleted with what begins as they do. */
+/** No row is changed by two of the parts: rows that are put again are not deleted with their prefix. */
 const writing = `WITH f AS (
     UPDATE svc_log_pool_head SET writes = writes + 1 WHERE log = $1 AND epoch = $2 AND writes = $3 RETURNING 1
   ), p AS (
@@ -49,7 +49,7 @@ const writing = `WITH f AS (
 
 const retryMs = 200
 
-/** A text column takes no NUL and no half of a pair; as JSON a key has neither, and keeps its beginnings. */
+/** A text column takes no NUL and no half of a surrogate pair; JSON has neither, and keeps prefixes. */
 const keyText = (key: string): string => JSON.stringify(key)
 
 /** Merges a list of puts: the last put of each row, and the key prefixes whose other rows are deleted. */
@@ -94,19 +94,19 @@ const pageOf =
         })
     )
 
-/** The pool as a term has it. */
+/** The pool of one term. */
 export const make = (link: Link, log: string, { epoch, isOver, superseded }: TermOf): PoolStoreShape => {
   const turn = Effect.unsafeMakeSemaphore(1)
   let written = 0
   const over = Effect.suspend(() => link.failed("fenced", "another scheduler leads it now, or may"))
-  /** Asked until it answers, or the term is over: what the last write came to must be known before the next. */
+  /** Retried until the server answers or the term ends: the outcome of the last write must be known before the next. */
   const head = link.run(asksHead, [log]).pipe(
     Effect.retry({ while: ({ reason }) => reason === "unreachable" && !isOver(), schedule: Schedule.spaced(retryMs) }),
     Effect.map(([row]) => ({ epoch: Number(row?.epoch), writes: Number(row?.writes) })),
     Effect.tap((now) => (now.epoch === epoch ? Effect.void : Effect.zipRight(superseded, over)))
   )
 
-  /** Undefined where there is no answer: it may be there, and may still come. */
+  /** Undefined without an answer: the write may be stored, or may still arrive. */
   const attempt = (puts: ReadonlyArray<Put>) =>
     link.run(writing, [log, epoch, written, ...valuesOf(puts)]).pipe(
       Effect.map((rows) => rows.length > 0),

@@ -1,9 +1,9 @@
 /**
- * A log in PostgreSQL: one row per record, and one row per log that says where it ends and whose it is.
+ * A log in PostgreSQL: one row per record, and one row per log with its end and its leader.
  *
  * One autocommitted statement both appends and fences: it moves the log's end only in the writer's own term and only
- * from the position it expects, so of two writers, or of two attempts of one, exactly one is accepted. The pool has a
- * row of the same kind, so that its writes and the log's do not wait for each other; a take-over moves both.
+ * from the position it expects, so of two writers, or of two attempts, exactly one is accepted. The pool has a row of
+ * the same kind, so that its writes and the log's do not wait for each other; a take-over moves both.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
@@ -16,12 +16,12 @@ import * as Pool from "./pool.ts"
 interface PostgresLogOptions {
   /** Name of the log; several clusters may share a database. */
   readonly log: string
-  /** As people are told of it. */
+  /** Name of the log for people. */
   readonly shown: string
-  /** For a log that is new. */
+  /** Id for a new log. */
   readonly newLogId: string
   readonly leaseMs: number
-  /** Takes a server too that answers before it has flushed. */
+  /** Accepts a server that answers before it has flushed. */
   readonly isRelaxed: boolean
 }
 
@@ -29,7 +29,7 @@ const layout = 1
 const oldestServer = 140_000
 const pageRecords = 1_000
 const pageBytes = 4_194_304
-/** A scheduler that has told nothing for so long is forgotten, and the log kept for it no longer. */
+/** How long a scheduler without an announcement is known, and the log kept for it. */
 const forgottenMs = 600_000
 
 const tables = {
@@ -45,7 +45,7 @@ const tables = {
 const asksServer = `SELECT current_setting('server_version_num') AS version, current_setting('fsync') AS fsync,
     current_setting('synchronous_commit') AS sync, current_setting('server_encoding') AS encoding`
 
-/** Said by the session that writes, since each may have settings of its own. */
+/** Asked in the writing session, since each session may have its own settings. */
 const flushes = "current_setting('fsync') <> 'off' AND current_setting('synchronous_commit') <> 'off' AS flushed"
 
 const asksRow = `SELECT h.*, m.url FROM svc_log_head h
@@ -126,7 +126,7 @@ interface Server {
   readonly encoding: string
 }
 
-/** Why this server cannot keep the log, if it cannot. */
+/** Why this server cannot keep the log; undefined if it can. */
 export const serverFault = (server: Server, isRelaxed: boolean): string | undefined => {
   if (!(server.version >= oldestServer))
     return `the server is PostgreSQL ${Math.trunc(server.version / 10_000)}; it must be ${oldestServer / 10_000} or later`
@@ -137,7 +137,7 @@ export const serverFault = (server: Server, isRelaxed: boolean): string | undefi
     : `the server has ${off} off, so a power failure would lose what was answered; turn it on, or set SVC_LOG_DURABILITY=relaxed to accept that`
 }
 
-/** Fails unless the first and the last record are those that the log's row says. */
+/** Fails unless the first and the last record are those in the log's row. */
 const whole = (link: Link, log: string): Effect.Effect<void, WalFailed> =>
   Effect.flatMap(link.asked(ends, [log]), ([row]) => {
     const [keptAfter, lastSeq] = [Number(row?.kept_after), Number(row?.last_seq)]
@@ -151,18 +151,18 @@ const whole = (link: Link, log: string): Effect.Effect<void, WalFailed> =>
         )
   })
 
-/** Only what is not there: the right to create may be taken from the user once the tables are. */
+/** Creates only missing tables: the right to create may be revoked once they exist. */
 const made = (link: Link): Effect.Effect<void, WalFailed> =>
   Effect.gen(function* () {
     for (const [name, columns] of Object.entries(tables)) {
       const [found] = yield* link.asked("SELECT to_regclass($1) IS NOT NULL AS is", [name])
-      // Two that create at once collide in the catalogue; the second attempt finds what the first one made.
+      // Two sessions that create at once conflict in the catalogue; the second attempt finds the table.
       if (found?.is !== true)
         yield* Effect.retry(link.asked(`CREATE TABLE IF NOT EXISTS ${name} (${columns})`), { times: 3 })
     }
   })
 
-/** A server that can keep the log, with the tables and the rows of this one; answers the log's id. */
+/** Checks the server, and creates the tables and the rows of this log; answers the log's id. */
 const prepare = (link: Link, { isRelaxed, log, newLogId }: PostgresLogOptions): Effect.Effect<string, WalFailed> =>
   Effect.gen(function* () {
     const [server] = yield* link.asked(asksServer)
@@ -191,7 +191,7 @@ const prepare = (link: Link, { isRelaxed, log, newLogId }: PostgresLogOptions): 
     return String(row.log_id)
   })
 
-/** The statements of a log that is there. */
+/** The statements of an opened log. */
 const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "shown" | "durability"> => {
   const durability = ([row]: ReadonlyArray<Row>) =>
     row === undefined ? undefined : row.flushed === true ? ("flushed" as const) : ("relaxed" as const)
@@ -210,7 +210,7 @@ const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "sh
     append: ({ count, epoch, lastSeq }: Attempt, records) =>
       Effect.map(link.run(appending, [count, log, epoch, lastSeq, records]), durability),
     page: (after, upTo) =>
-      // Bounded on both sides: a planner without statistics sorts all that is behind `after`, for each page anew.
+      // Bounded on both sides: a planner without statistics would sort everything behind `after` for each page.
       Effect.flatMap(link.run(reading, [log, after, Math.min(upTo, after + pageRecords)]), (rows) => {
         const records = rows.map(({ line, seq }) => ({ seq: Number(seq), json: String(line) }))
         if (records.length > 0 && records.every(({ seq }, i) => seq === after + 1 + i)) return Effect.succeed(records)
@@ -232,7 +232,7 @@ const statements = (link: Link, log: string): Omit<SharedLogShape, "logId" | "sh
   }
 }
 
-/** Opens the log for reading; its leader, if it has one, goes on. */
+/** Opens the log for reading; a leader is not disturbed. */
 export const open = (sql: SqlClient.SqlClient, options: PostgresLogOptions): Effect.Effect<SharedLogShape, WalFailed> =>
   Effect.gen(function* () {
     const { isRelaxed, leaseMs, log, shown } = options

@@ -1,7 +1,7 @@
 /**
- * How the calls of a node go out: one request and its answer, whole or as it comes.
+ * Outgoing calls of a node: one request and its answer, whole or as it comes.
  *
- * A seam, because a node makes thousands of them a second: over any HTTP client here, on bare connections in
+ * An interface, because a node makes thousands of calls a second: over any HTTP client here, on bare connections in
  * `host/http/exchange.ts`. Redirects are never followed.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
@@ -21,38 +21,38 @@ interface Request {
   /** JSON text. */
   readonly body: string | undefined
   /**
-   * Addresses of the name in `url`, as the caller has judged them: the connection goes to one of these, and the name is
-   * not looked up again. Empty if the name is unknown; absent if the URL holds an address, or names are not judged.
+   * Addresses of the name in `url` that the caller has judged: the connection goes to one of these, and the name is not
+   * resolved again. Empty if the name is unknown; absent if the URL holds an address, or names are not judged.
    */
   readonly addresses?: ReadonlyArray<string> | undefined
 }
 
-/** A request that is answered with its whole body in time, or not at all. */
+/** A request whose whole answer must arrive in time. */
 export interface Sent extends Request {
-  /** For all of it: connecting, the request, the answer with its body; in milliseconds. */
+  /** Time limit for everything from connecting to the end of the body, in milliseconds. */
   readonly withinMs: number
-  /** A longer answer is none; over a client that reads whole bodies it is taken. */
+  /** A longer answer is a failure; a client that reads whole bodies accepts it. */
   readonly mostBytes?: number
-  /** Present where the status is the answer, however its body ends; `withinMs` is for what comes before the status. */
+  /** Present if the status is the answer, however its body ends; `withinMs` then limits the time until the status. */
   readonly beginning?: Beginning
 }
 
-/** How much of a body is handed on, how much is read so that the connection can be used again, and for how long. */
+/** Bytes of a body that are returned, bytes that are read so that the connection can be reused, and the time for it. */
 interface Beginning {
   readonly keptBytes: number
   readonly readBytes: number
   readonly withinMs: number
 }
 
-/** A request whose answer goes on. */
+/** A request whose answer is read as it comes. */
 export interface Opening extends Request {
-  /** For what comes before the status of the answer, in milliseconds. */
+  /** Time limit until the status of the answer, in milliseconds. */
   readonly withinMs: number
-  /** An answer that sends nothing for so long has broken off, unless it is paused. */
+  /** An answer that is silent for so long has broken off, unless it is paused. */
   readonly silenceMs: number
 }
 
-/** By lower-case name. */
+/** Headers by lower-case name. */
 type Headers = Parameters<Heard["head"]>[1]
 
 export interface Answered {
@@ -61,14 +61,14 @@ export interface Answered {
   readonly text: string
 }
 
-/** There was no status, or no whole body. `late`: not within its time. */
+/** There was no status, or no whole body. `late`: not within the time limit. */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{
   readonly message: string
   readonly late: boolean
   readonly cause?: unknown
 }> {}
 
-/** A request whose body goes on, and its answer with it. */
+/** A request whose body is written bit by bit, and its answer. */
 interface Pour extends Pick<Flow, "close"> {
   readonly write: (text: string) => void
   readonly end: () => void
@@ -76,15 +76,15 @@ interface Pour extends Pick<Flow, "close"> {
 
 export interface Exchange {
   readonly request: (sent: Sent) => Effect.Effect<Answered, NoAnswer>
-  /** An answer by callback, never before this has returned. */
+  /** Opens an answer by callback, which is never called before this returns. */
   readonly open: (opening: Opening, heard: Heard) => Flow
-  /** As `open`, with a body that is written bit by bit. Absent: this client sends whole bodies. */
+  /** {@link open} with a body that is written bit by bit. Absent: this client sends whole bodies. */
   readonly pour?: (opening: Omit<Opening, "body">, heard: Heard) => Pour
-  /** A client for answers that are handed on; it connects to `addresses` only. */
+  /** A client for answers that are passed on; it connects to `addresses` only. */
   readonly clientAt: (addresses: ReadonlyArray<string> | undefined) => HttpClient.HttpClient
 }
 
-/** The hashes of a node's children are the longest answer to most calls, and far below. */
+/** Usual limit of an answer; the longest one to most calls, the hashes of a node's children, is far below. */
 export const usualMostBytes = 64 * 1024 * 1024
 
 export const json = "application/json"
@@ -99,13 +99,13 @@ export const headerOf = ({ headers }: Pick<Answered, "headers">, name: string): 
 
 export const isDone = ({ status }: Pick<Answered, "status">): boolean => status >= 200 && status < 300
 
-/** The error of a refusal; undefined where its body is none of ours. */
+/** The error of a refusal; undefined if the body is none of the contract's. */
 export const errorOf = ({ text }: Pick<Answered, "text">): WireError | undefined => {
   const body = jsonOf(text)
   return isWireError(body) ? body : undefined
 }
 
-/** The JSON of an answer; undefined where there is none. */
+/** The JSON of an answer; undefined if it is none. */
 export const jsonOf = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -114,7 +114,7 @@ export const jsonOf = (text: string): unknown => {
   }
 }
 
-/** Spans are built even when none are collected; the traces that matter are handed over by hand. */
+/** Spans are built even when none are collected; the node passes trace contexts on by itself. */
 export const withoutSpans = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
   HttpClient.withTracerPropagation(
     HttpClient.withTracerDisabledWhen(client, () => true),
@@ -122,8 +122,8 @@ export const withoutSpans = (client: HttpClient.HttpClient): HttpClient.HttpClie
   )
 
 /**
- * A client that asks the first of `addresses`, under the name it was asked for where the client lets us choose. A name
- * that is unknown is left to the client: hosts of a network in one process have no addresses.
+ * A client that connects to the first of `addresses`, with the original name as host if the client allows it. An
+ * unknown name is left to the client: hosts of a network in one process have no addresses.
  */
 const clientAt = (
   client: HttpClient.HttpClient,
@@ -140,10 +140,10 @@ const clientAt = (
       })
 }
 
-/** How answers that go on are followed: by the clock of this runtime. */
+/** Forks the reading of an answer in this runtime. */
 type Run = (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
 
-/** Over any HTTP client. */
+/** An exchange over any HTTP client. */
 export const over = (client: HttpClient.HttpClient, run: Run = Effect.runFork): Exchange => ({
   request: requestOver(client),
   open: openOver(client, run),
@@ -158,7 +158,7 @@ const started = (
   return clientAt(client, addresses)
     .execute(body === undefined ? bare : HttpClientRequest.bodyText(bare, body, json))
     .pipe(
-      // The client over `fetch` would follow redirects, and as GET; other clients ignore this option.
+      // The fetch client would follow redirects, and as GET. Other clients ignore this option.
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
       Effect.mapError(broken)
     )

@@ -1,6 +1,6 @@
 /**
- * The text of an answer that goes on: pieces are heard by callback and wait until they are taken, all of them at once.
- * Beyond a bound the connection waits too.
+ * The text of a long answer: pieces arrive by callback and wait until they are taken, all at once. Beyond a limit the
+ * connection is paused.
  */
 import { Effect, Option, type Scope } from "effect"
 import type { Pieces } from "../../ports/SchedulerClient.ts"
@@ -8,18 +8,18 @@ import type { Flow, Heard } from "../../ports/SspClient.ts"
 
 type Head = Parameters<Heard["head"]>
 
-/** Characters that wait before the connection is paused. */
+/** Waiting characters at which the connection is paused. */
 const most = 4 * 1024 * 1024
 
-/** Of a refusal, as much as is told. */
+/** Most characters of a refusal that are reported. */
 const refusalLength = 4096
 
 interface Answering<E> {
-  /** How the answer is asked for; never calls back before it has returned. */
+  /** Sends the request; never calls back before it has returned. */
   readonly open: (heard: Heard) => Flow
-  /** Fails for another status than 200, whose text it is given. */
+  /** Error for another status than 200, with the answer's text. */
   readonly refused: (status: number, headers: Head[1], text: string) => E
-  /** The error for an answer that broke off or never came. */
+  /** Error for an answer that broke off or never came. */
   readonly broken: (error: unknown) => E
 }
 
@@ -75,7 +75,7 @@ interface Begun<E> {
   readonly flow: Flow
 }
 
-/** Succeeds when the answer has begun; it is closed with the scope, or where this is interrupted. */
+/** Succeeds when the answer has begun; the answer is closed with the scope, or by an interrupt. */
 export const open = <E>(answering: Answering<E>): Effect.Effect<Pieces<E>, E, Scope.Scope> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(restore(begun(answering)), ({ flow, pieces }) =>

@@ -1,32 +1,32 @@
 /**
- * What the name in an SSP's address stands for, and what follows from it: whether it may be called, and whether a
- * secret may go there (D15).
+ * Resolves the name in an SSP's address and judges it: whether the SSP may be called, and whether a secret may be sent
+ * there (D15).
  *
- * The answer carries the addresses that were judged, because a name may resolve to others a moment later: the caller
- * connects to those addresses and does not look the name up again.
+ * The result carries the judged addresses, because a name may resolve to others a moment later: the caller connects to
+ * these and does not resolve the name again.
  */
 import { Effect } from "effect"
 import * as Hosts from "../../core/access/hosts.ts"
 import type { Names } from "../../ports/Names.ts"
 import { steadyMs } from "../../ports/Turn.ts"
 
-/** How long an answer to "what is this name" holds, and how long it holds that the name is unknown. */
+/** How long a resolved name is remembered, and an unknown one. */
 const resolvedForMs = 10_000
 const unknownForMs = 1000
 const maxResolved = 1000
 
-/** Addresses of a URL's name now, and the judgement about them. */
+/** Current addresses of a URL's name, and the judgement about them. */
 export interface Judged {
-  /** Undefined where the URL has an address. */
+  /** Undefined if the URL holds an address. */
   readonly addresses: ReadonlyArray<string> | undefined
   readonly mayHear: boolean
-  /** Why it is not called at all. */
+  /** Why the SSP is not called; undefined if it is. */
   readonly refused: string | undefined
 }
 
 export const isTls = (url: string): boolean => /^https:/i.test(url)
 
-/** Looks names up and judges what they stand for. While no name server answers, the last addresses hold. */
+/** Resolves and judges names. While no name server answers, the last addresses hold. */
 export const makeJudge = (
   names: typeof Names.Service,
   allowedHosts: ReadonlyArray<string> | undefined,
@@ -51,7 +51,7 @@ export const makeJudge = (
       ? "stands for a link-local or metadata address, which is never called"
       : undefined
   }
-  /** By URL, for as long as its name stands for the same. */
+  /** By URL, while its name has the same addresses. */
   const verdicts = new Map<string, Judged>()
   const verdict = (url: string, host: string, addresses: ReadonlyArray<string> | undefined): Judged => {
     const last = verdicts.get(url)

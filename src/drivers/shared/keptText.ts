@@ -1,8 +1,8 @@
 /**
  * Names and ids as any store keeps them, byte for byte.
  *
- * Apart from the layers, because each of them has the same trouble: UTF-8 has no half of a surrogate pair, and some
- * drivers end a text at U+0000 when they read it.
+ * In one place, because all stores have the same limits: UTF-8 has no half of a surrogate pair, and some drivers end a
+ * text at U+0000 when they read it.
  */
 
 const unkeepable = /[\u0000\ud800-\udfff]/

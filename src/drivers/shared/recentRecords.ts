@@ -1,16 +1,14 @@
 /**
- * The records that were looked up last, as they are now: what ingest asks for again and again.
+ * A cache of the records that were looked up last, which ingest asks for again and again.
  *
- * A record that changes twice mostly goes on to; looking it up in the file costs as much as half a commit. A record
- * that has only come is not kept: most are not seen again soon, and objects that live that long cost the garbage
- * collector more than a lookup. Bounded by entries and by the length of their contents; the record that has not been
- * asked for the longest time goes first.
+ * A record that has changed twice will mostly change again, and a look-up in the file costs half a commit. A record
+ * that was only created is not cached: most are not seen again soon, and long-lived objects cost the garbage collector
+ * more than a look-up. Bounded by entries and by the length of their contents; the least recently used one goes first.
  */
 import type { ReplicaRecord } from "../../ports/Replica.ts"
 
 /**
- * In the order in which they were asked for; a list of its own, because a map looks past everything it has deleted
- * whenever its oldest is wanted.
+ * Entries linked in order of use; a list of its own, because a map walks over all deleted entries to find its oldest.
  */
 interface Entry {
   record: ReplicaRecord
@@ -33,13 +31,13 @@ export class RecentRecords {
   get(id: string): ReplicaRecord | undefined {
     const found = this.entries.get(id)
     if (found === undefined) return undefined
-    // Last asked for, last to go.
+    // Moves the entry to the end: it is dropped last.
     this.take(found)
     this.append(found)
     return found.record
   }
 
-  /** The new state of a record, should it be one that is kept. */
+  /** Replaces the state of a record if it is cached. */
   renew(record: ReplicaRecord, chars: number): void {
     if (this.entries.has(record.id.text)) this.put(record, chars)
   }

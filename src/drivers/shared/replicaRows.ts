@@ -1,8 +1,8 @@
 /**
- * How records lie in the replica, and how its rows are read: what all layers of `Replica` share.
+ * Rows of records in a replica, and reads over them: common to all layers of `Replica`.
  *
- * A layer only gives pages of one state in key order; everything above that (ranges, small pages that grow, counting,
- * decoding) is the same for all, so that a query answers the same whatever the replica is kept in.
+ * A layer only gives pages of one state in key order; ranges, growing page sizes, counting and decoding are the same
+ * for all, so that a query answers the same over each.
  */
 import { contentOf } from "../../core/integrity/merkle.ts"
 import { recordOf } from "../../core/surql/evaluate/paths.ts"
@@ -34,7 +34,7 @@ export const storedRecord = (id: RecordId, version: number, doc: Obj): StoredRec
   }
 }
 
-/** Where a page begins or ends: at this text, or behind or before it. */
+/** An end of a page: at this text, or if `open` beyond it. */
 interface Edge {
   readonly text: string
   readonly open: boolean
@@ -48,11 +48,11 @@ export interface Page {
   readonly where: RowFilter
 }
 
-/** A row with its place; without a row where the filter rules it out. */
+/** A row with its key; without the row if the filter rules it out. */
 export interface Placed {
   readonly key: string
   readonly row: ReplicaRow | undefined
-  /** How long the content is that was read for it. */
+  /** Length of the content that was read for it. */
   readonly chars: number
 }
 
@@ -68,7 +68,7 @@ export interface Shelf {
 
 const smallest = 64
 const largest = 1_024
-/** A page of about this many characters is read in a few milliseconds. */
+/** Characters of a page, which then takes a few milliseconds to read. */
 const pageChars = 1_000_000
 
 const weight = (page: ReadonlyArray<Placed>): number => page.reduce((sum, { chars }) => sum + chars, 0)
@@ -85,13 +85,13 @@ const edgeOf = (bound: Range["from"], low: boolean): Edge | undefined | "none" =
   return { text: bound.inclusive === low ? first : last, open: !bound.inclusive }
 }
 
-/** A state of the replica, as those above read it. */
+/** A state of the replica, as `Replica` offers it. */
 export const snapshotOf = (shelf: Shelf): ReplicaSnapshot => {
   let read = 0
   function* rows(table: string, range: Range | undefined, atMost: number, where: RowFilter): Rows {
     const low = edgeOf(range?.from, true),
       high = edgeOf(range?.to, false)
-    // A bound that no key can be: the keys are compared with it as they come.
+    // A bound that no key can equal: each key is compared with it.
     const check = range !== undefined && (low === "none" || high === "none") ? range : undefined
     const to = high === "none" ? undefined : high
     let from = low === "none" ? undefined : low
@@ -140,7 +140,7 @@ export const chunkOf = (
   return shelf.page({ table, from, to: undefined, size, where: noFilter }).map(({ row }) => recordOfRow(row!))
 }
 
-/** Whether a content passes a filter: false only where it surely does not. */
+/** Whether a content may pass a filter: false only if it certainly does not. */
 export const mayPass = (content: string, where: RowFilter): boolean => {
   if (where.length === 0) return true
   const doc = JSON.parse(content) as { readonly [key: string]: unknown }

@@ -1,10 +1,10 @@
 /**
- * Several schedulers of one log, of which any will do: the one that answered last is asked first, and the next one
- * where it cannot be reached or knows no leader.
+ * Several schedulers of one log, any of which may be asked: first the one that answered last, then the next while one
+ * cannot be reached or knows no leader.
  */
 import { Effect } from "effect"
 
-/** Message about a scheduler that does not take the secret of an SSP. */
+/** Message about a scheduler that refuses the secret of an SSP. */
 export const whySecret = (status: number): string =>
   status === 401 || status === 403
     ? ": the scheduler does not take this SSP's SVC_SCHEDULER_AUTH_SECRET (its SVC_SCHEDULER_AUTH_SECRET or SVC_AUTH_SECRETS has another, or without the scope)"
@@ -19,7 +19,7 @@ export class Schedulers {
     this.urls = list.split(",")
   }
 
-  /** The one that is asked first. */
+  /** URL of the scheduler that is asked first. */
   get first(): string {
     return this.urls[this.at]!
   }
@@ -31,11 +31,11 @@ export class Schedulers {
       Effect.suspend(() => {
         const asked = this.at
         const next = (): void => {
-          // Another call may have found out already.
+          // Another call may have moved on already.
           if (this.at === asked) this.at = (asked + 1) % length
         }
         return call(this.urls[asked]!).pipe(
-          // Its caller has waited long enough.
+          // An interrupted caller has waited long enough.
           Effect.onInterrupt(() => Effect.sync(next)),
           Effect.catchAll((error) => {
             if (!passes(error)) return Effect.fail(error)

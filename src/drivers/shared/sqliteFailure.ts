@@ -1,7 +1,7 @@
 /**
- * What SQLite says when something fails, sorted: for every layer over an embedded SQLite file.
+ * Classifies errors of SQLite, for every layer over an embedded SQLite file.
  *
- * Why here: the driver's error hides some causes deep, and each port has an error type of its own to put them into.
+ * In one place, because the driver's error hides some causes deep, and each port has an error type of its own.
  */
 import { DatabaseError } from "../../ports/Database.ts"
 

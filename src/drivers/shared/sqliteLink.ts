@@ -1,9 +1,9 @@
 /**
- * One connection to an embedded SQLite file, used at once: a statement's answer is there when the call returns.
+ * One synchronous connection to an embedded SQLite file: a statement's answer is there when the call returns.
  *
- * Why at once: the evaluator reads records in the middle of an expression, and a commit must not be seen half-way by
- * other work. The drivers of embedded SQLite work that way underneath; one that does not fails with its
- * first statement. Errors are thrown as {@link ReplicaError}.
+ * Synchronous, because the evaluator reads records in the middle of an expression, and other work must not see half a
+ * commit. Drivers of embedded SQLite work that way underneath; another driver fails with its first statement. Errors
+ * are thrown as {@link ReplicaError}.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
@@ -16,9 +16,9 @@ export type Cell = string | number | null
 export type Statement = readonly [sql: string, params?: ReadonlyArray<Cell>]
 
 export interface Link {
-  /** Rows as lists of cells; none for a statement that answers nothing. */
+  /** Rows as arrays of cells; empty for a statement without rows. */
   readonly all: (...statement: Statement) => ReadonlyArray<ReadonlyArray<Cell>>
-  /** All of them or none. */
+  /** Runs all statements or none. */
   readonly write: (statements: ReadonlyArray<Statement>) => void
 }
 
@@ -39,7 +39,7 @@ const linkOf = (connection: Connection): Link => {
   const run = ([sql, params = []]: Statement) => connection.executeRaw(sql, params)
   const begin = run(["BEGIN IMMEDIATE"]),
     commit = run(["COMMIT"])
-  // A fault of the disk may have ended it already; what matters is why.
+  // A fault of the disk may have ended the transaction already, so the rollback may fail; its own error is ignored.
   const rollback = Effect.ignore(run(["ROLLBACK"]))
   return {
     all: (sql, params = []) => now(connection.executeValues(sql, params)) as ReadonlyArray<ReadonlyArray<Cell>>,

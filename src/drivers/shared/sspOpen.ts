@@ -1,8 +1,8 @@
 /**
- * Answers of SSPs by callback, which a scheduler asks for a client that it has let in by itself.
+ * Opens answers of SSPs by callback, for a client whose secret the scheduler has checked itself.
  *
- * So the scheduler's own secret goes along, and only where it may be heard (D15): without it the SSP would refuse, so
- * there is no call at all.
+ * The scheduler's own secret is sent, and only where it may be read (D15): without it the SSP would refuse, so there is
+ * no call at all.
  */
 import { Duration, Effect, type Redacted } from "effect"
 import { bearerOf } from "../../node/http/bearer.ts"

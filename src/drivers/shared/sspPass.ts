@@ -1,10 +1,8 @@
 /**
- * A client's request handed on to an SSP, and its answer handed back as it comes: nothing is buffered, nothing of ours
- * is added.
+ * Passes a client's request on to an SSP, and the answer back as it comes, unbuffered and unchanged.
  *
- * The caller's own credentials go along, and only where a secret may go at all (D15), because an SSP is any process
- * that has registered. Ours never do: they would give every caller of an open scheduler what only the holder of the
- * secret may see.
+ * The caller's own credentials are sent, and only where a secret may go (D15), because any process can register as an
+ * SSP. The scheduler's secret is never sent: it would give every caller of an open scheduler the rights of its holder.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
@@ -14,20 +12,20 @@ import { type Passed, type PassedAnswer, SspUnreachable } from "../../ports/SspC
 import type { Exchange } from "./exchange.ts"
 import type { Judged } from "./judge.ts"
 
-/** Streams send a comment every 15 s: an SSP that sends nothing for so long is gone. */
+/** Streams send a comment every 15 s: an SSP that is silent for so long is gone. */
 export const silence = Duration.seconds(45)
 
 const kept = ["www-authenticate", "retry-after", "cache-control", "etag", "x-accel-buffering"] as const
 
 const headersOf = ({ authorization, ifNoneMatch, lastEventId }: Passed): { readonly [name: string]: string } => ({
-  // The answer is handed on; what the client takes is seen to on the way out.
+  // The answer is passed on; the scheduler compresses it itself for the client.
   "accept-encoding": "identity",
   ...(authorization === undefined ? {} : { authorization }),
   ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
   ...(ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch })
 })
 
-/** `judge`: what the name of a URL stands for, and whether a secret may go there. */
+/** `judge`: resolves a URL's name, and decides whether a secret may go there. */
 export const make =
   (clientAt: Exchange["clientAt"], judge: (url: string) => Effect.Effect<Judged>, timeoutMs: number) =>
   (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
@@ -51,7 +49,7 @@ export const make =
             onTimeout: () => unreachable(`does not answer within ${timeoutMs} ms`)
           })
         )
-      // A redirect would lead to an address that is not checked.
+      // A redirect would lead to an address that was not judged.
       if (response.status >= 300 && response.status < 400 && response.status !== 304)
         return yield* unreachable(`answers ${response.status}, a redirect, which is not followed`)
       return {

@@ -1,8 +1,8 @@
 /**
- * What a database user who may not define our tables must find instead: them defined, and a right to write them.
+ * Checks a database user who may not define our tables: the tables must exist, and the user must be able to write them.
  *
- * Asked for before anything is written, because the database answers a write that is not permitted with an empty list
- * and no error: a service without the right would look alive and write nothing.
+ * Checked before any write, because the database answers a forbidden write with an empty list and no error: a service
+ * without the right would look alive and write nothing.
  */
 import { Effect } from "effect"
 import { definitionsOf } from "../../core/surreal/definitions.ts"
@@ -21,9 +21,7 @@ const sample: { readonly [table: string]: string } = {
 
 const thrown = "svc_rights:"
 
-/**
- * Writes each table and takes it back: what the transaction throws is how many rows were created, updated and deleted.
- */
+/** Writes each table and rolls back: the transaction throws the counts of rows created, updated and deleted. */
 const probe = (tables: ReadonlyArray<string>): string =>
   [
     "BEGIN",
@@ -76,9 +74,7 @@ const whatIsMissing = (
     return lacking(tables, answer.message.slice(at + thrown.length).split(","))
   })
 
-/**
- * Succeeds where the user who has signed in may write these tables of ours; fails with the rights it lacks, by name.
- */
+/** Succeeds if the signed-in user may write these tables; else fails with the missing rights by name. */
 const check = (client: SurrealShape, tables: ReadonlyArray<string>): Effect.Effect<void, SurrealError> =>
   Effect.flatMap(whatIsMissing(client, tables), (missing) =>
     missing.length === 0
@@ -92,7 +88,7 @@ const check = (client: SurrealShape, tables: ReadonlyArray<string>): Effect.Effe
         )
   )
 
-/** Defines our tables; a user without the right to define must find them. */
+/** Defines our tables; for a user without the right to define, checks that they exist. */
 export const defined = (
   client: SurrealShape,
   definitions: ReadonlyArray<Schema.Definition>,

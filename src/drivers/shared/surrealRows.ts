@@ -1,8 +1,8 @@
 /**
- * Rows of our tables in a SurrealDB and what they stand for: registrations, edges, integrity hashes.
+ * Converts rows of our tables in a SurrealDB to values and back: registrations, edges, integrity hashes.
  *
- * One place for both directions, so that writer and reader agree. A row that cannot be ours reads as undefined:
- * the reader decides what that means.
+ * In one place, so that writer and reader agree. A row that cannot be ours reads as undefined, and the reader decides
+ * what that means.
  */
 
 import * as Ids from "../../core/surql/values/recordId.ts"
@@ -72,7 +72,7 @@ export const toRegistration = (row: Obj): OwnedRegistration | undefined => {
     : { ...view, owner: isText(owner) ? owner : undefined, assignment: isCount(assignment) ? assignment : 0 }
 }
 
-/** Follows from what the edge says, and begins with its view: all edges of a view lie together. */
+/** Id of an edge, made from its content; it begins with the view's key, so that all edges of a view lie together. */
 export const edgeId = (key: string, { out, parent, path }: EdgePlace): RecordId =>
   Ids.make(Schema.edgeTable, parent === undefined ? [key, out] : [key, path, parent, out])
 
@@ -82,8 +82,8 @@ const storableKey = (key: Value): boolean =>
     : !isObj(key) || Object.entries(key).every(([name, value]) => name !== "" && storableKey(value))
 
 /**
- * Whether an edge can be there at all: an id with an object that has an empty field name is written by the engine
- * (3.0.2) and never read again, and from then on every scan of its table fails. Edge ids hold the ids of records.
+ * Whether an edge can be stored: an id with an object that has an empty field name is written by the engine (3.0.2) and
+ * never read again, and from then on every scan of its table fails. Edge ids hold the ids of records.
  */
 export const storable = ({ out, parent }: EdgePlace): boolean =>
   storableKey(out.key as Value) && (parent === undefined || storableKey(parent.key as Value))
@@ -106,7 +106,7 @@ export const toEdge = (row: Obj): Edge | undefined => {
     : { path: "", parent: undefined, out, version }
 }
 
-/** Every id that is an array beginning with `first`, behind the id `after`. */
+/** Range of all ids that are arrays beginning with `first`, behind the id `after`. */
 export const startingWith = (table: string, first: string, after?: RecordId): RecordRange =>
   new RecordRange(
     table,
