@@ -30,11 +30,11 @@ interface MaintainedChild extends ChildResult, ReadResult {
 export interface Page {
   readonly stratum: number
   /** Brings the page up to date. */
-  readonly turn: (turn: Turn) => void
+  readonly applyUpdate: (update: PageUpdate) => void
 }
 
 /** The records of one page that a step has touched. */
-export interface Turn {
+export interface PageUpdate {
   readonly page: Page
   readonly slots: Array<RecordSlot>
   /** Place of the first of these records in the index before the step; {@link inPlace} if the record did not move. */
@@ -43,10 +43,10 @@ export interface Turn {
 }
 
 /** A view with rows that one change had no evaluation steps left for. */
-export interface Indebted {
+export interface HasDeferredRows {
   readonly stratum: number
   /** Brings the row up to date. */
-  settleDebt(slot: RecordSlot): void
+  updateDeferred(slot: RecordSlot): void
 }
 
 /** Engine services for views of type `V`. */
@@ -75,16 +75,16 @@ export interface EngineContext<V = never> {
   /** Whether any row of this reader has noted reads. */
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
   /** Notes a row that one change had no steps left for: a later step evaluates it again. */
-  readonly owe: (view: Indebted, slot: RecordSlot) => void
+  readonly defer: (view: HasDeferredRows, slot: RecordSlot) => void
   /** Called when a step first changes the view. */
   readonly dirty: (view: V) => void
   /**
    * Called when a step first touches a page. The page is updated when its stratum is due. Answers the position of the
    * note.
    */
-  readonly turnTo: (turn: Turn) => number
+  readonly noteUpdate: (update: PageUpdate) => number
   /** The note at this position. */
-  readonly turnAt: (place: number) => Turn
+  readonly updateAt: (place: number) => PageUpdate
   /** How many records the current step writes. */
   readonly writes: () => number
   /** A record as it was before the current step. */

@@ -16,8 +16,8 @@ import { print } from "../surql/syntax/print.ts"
 import { encode } from "../surql/values/encode.ts"
 import { field, type Obj, type RecordId, setField, type Value } from "../surql/values/value.ts"
 import { noSlot } from "../view/watch.ts"
-import type { EngineContext, Turn, ViewSpec } from "./context.ts"
-import { Debts } from "./debts.ts"
+import type { EngineContext, PageUpdate, ViewSpec } from "./context.ts"
+import { DeferredWork } from "./deferredWork.ts"
 import { StepLog } from "./delta/stepLog.ts"
 import { Evaluating } from "./evaluating.ts"
 import { type Held, HeldViews } from "./heldViews.ts"
@@ -46,14 +46,11 @@ import { RecomputedViews } from "./view/recomputedView.ts"
 import { type Rerun, wholeView } from "./view/rerun.ts"
 import type { ResultView } from "./view/resultView.ts"
 import { TrackedSource } from "./view/source.ts"
-import type { Told, Touched, View } from "./view/view.ts"
+import type { ChangedViews, Touched, View } from "./view/view.ts"
 import { ViewChange } from "./view/viewChange.ts"
 import { newWorkCounters } from "./workCounters.ts"
 
-/**
- * Records and the views of them: `acquire` a view, `plan` changes, `apply` the plans; every view that changed is
- * answered with its delta.
- */
+/** Records and their views: `acquire` a view, `plan` and `apply` changes; each changed view answers its delta. */
 export class Engine {
   readonly store: Store
   private readonly source: TrackedSource
@@ -68,14 +65,14 @@ export class Engine {
   private readonly sources: RowSources
   private readonly recomputed = new RecomputedViews()
   private queries = new PreparedQueries()
-  private readonly around: EngineContext<ResultView>
+  private readonly context: EngineContext<ResultView>
   private readonly evaluating: Evaluating
   private dirty: Array<ResultView> | undefined = undefined
   /** Work left in the current step; empty between steps. */
   private readonly dirtyRows = new DirtyRows()
   private relistings: Relists = []
-  private readonly debts: Debts
-  private readonly turns: Array<Turn> = []
+  private readonly deferred: DeferredWork
+  private readonly pageUpdates: Array<PageUpdate> = []
   /** The list of idle views that `releases` works through. */
   private readonly idle: Releases["idle"]
   private highestStratum = 0
@@ -95,8 +92,8 @@ export class Engine {
       const view = this.resultOf(query, scope)
       return view && { read: view, value: () => this.source.aside(() => view.value()) }
     })
-    this.debts = new Debts(this.source, this.evaluating)
-    this.around = {
+    this.deferred = new DeferredWork(this.source, this.evaluating)
+    this.context = {
       store: this.store,
       source: this.source,
       counters: options.counters ?? newWorkCounters(),
@@ -112,16 +109,16 @@ export class Engine {
       resultOf: (query, scope) => this.resultOf(query, scope),
       watch: (reader, text, reads) => this.dependencies.watch(reader, text, reads),
       watches: (reader, row) => this.dependencies.watches(reader, row),
-      owe: (view, slot) => this.debts.owe(view, slot),
+      defer: (view, slot) => this.deferred.defer(view, slot),
       dirty: (view) => void (this.dirty = append(this.dirty, view)),
-      turnTo: (turn) => this.turns.push(turn) - 1,
-      turnAt: (place) => this.turns[place]!,
+      noteUpdate: (update) => this.pageUpdates.push(update) - 1,
+      updateAt: (place) => this.pageUpdates[place]!,
       writes: () => this.writes,
       docBefore: (slot) => this.written.before(slot),
       step: () => this.steps
     }
     this.sharing = new Sharing((plan, params) => this.lenderFor(plan, params))
-    this.sources = new RowSources(this.around, this.sharing, this.held, this.releases, this.recomputed, this.debts)
+    this.sources = new RowSources(this.context, this.sharing, this.held, this.releases, this.recomputed, this.deferred)
   }
 
   /** The writes that these changes lead to; changes nothing. */
@@ -146,7 +143,7 @@ export class Engine {
   }
 
   /** Loads a record of a table that no view reads; indexes over the table, if there are any, are updated. */
-  bring(id: RecordId, version: number, doc: Obj): void {
+  loadUnread(id: RecordId, version: number, doc: Obj): void {
     const slot = this.store.slotOf(id)
     this.move({ id, slot, before: slot.doc, after: doc, version })
   }
@@ -161,8 +158,8 @@ export class Engine {
 
   /**
    * {@link acquire} in slices of a few hundred rows; changes may be applied between them. An abandoned one leaves
-   * nothing behind. `watchSlot`: the view's watchdog slot (`Evaluating`), freed with the view, or at once if an equal
-   * view exists. `needsRoom`: ends at the first row without room ({@link noRoomFor}), with a view to be released.
+   * nothing behind. `watchSlot`: the view's watchdog slot (`Evaluating`). `needsRoom`: ends at the first row without
+   * room ({@link noRoomFor}), with a view to be released.
    */
   *acquireSliced(
     select: Select,
@@ -193,7 +190,7 @@ export class Engine {
     let finished = false
     try {
       while (made.isFilling) {
-        this.source.within(() => made.fillOn())
+        this.source.boundWork(() => made.fillOn())
         this.releases.fillOn()
         if (needsRoom && this.keptBytes.refused > refused && this.noRoomFor(made.view) !== undefined) break
         if (made.isFilling) yield
@@ -236,9 +233,9 @@ export class Engine {
     this.queries = new PreparedQueries()
     this.highestStratum = 0
     this.keptBytes.used = 0
-    this.debts.clear()
+    this.deferred.clear()
     // The log and the reads of the last step would keep what they refer to.
-    this.around.moves.clear()
+    this.context.moves.clear()
     this.source.scope({}, {}, undefined)
     this.store.clear()
   }
@@ -275,32 +272,33 @@ export class Engine {
     this.steps++
     this.writes = writes.length
     this.written.all = writes
-    this.around.moves.clear()
-    this.debts.begin()
+    this.context.moves.clear()
+    this.deferred.begin()
     // Loops by index: V8 gives empty lists another kind, and `for of` over several kinds makes an iterator for each
     // loop.
     for (let i = 0; i < writes.length; i++) this.move(writes[i]!)
     const { relistings, dirtyRows } = this
     if (!this.dependencies.empty) for (const write of writes) dirtyRows.collect(write, this.dependencies, this.store)
-    let touched: Told
+    let touched: ChangedViews
     for (let stratum = 0; stratum <= this.highestStratum; stratum++) {
       // A refiled view is not found under its old keys: it drops the rows found there and looks at the rows under its
       // new keys.
       if (relistings.length > 0)
-        for (const { view } of relistings) if (view.stratum === stratum) for (const { slot } of writes) view.letGo(slot)
+        for (const { view } of relistings)
+          if (view.stratum === stratum) for (const { slot } of writes) view.dropRow(slot)
       for (let i = 0; i < writes.length; i++) this.route(writes[i]!, stratum)
       if (relistings.length > 0) for (const { view, look } of relistings) if (view.stratum === stratum) look()
       dirtyRows.run(stratum)
-      this.debts.settle(stratum)
-      for (let i = 0; i < this.turns.length; i++) this.turnPage(this.turns[i]!, stratum)
+      this.deferred.settle(stratum)
+      for (let i = 0; i < this.pageUpdates.length; i++) this.updatePage(this.pageUpdates[i]!, stratum)
       touched = this.settle(relistings, touched)
     }
     dirtyRows.clear()
     // Pops one by one: setting `length` is a call into the runtime.
-    while (this.turns.length > 0) this.turns.pop()
+    while (this.pageUpdates.length > 0) this.pageUpdates.pop()
     if (relistings.length > 0) this.relistings = []
-    if (!this.recomputed.empty) touched = this.debts.runAgain(this.recomputed, writes, touched)
-    this.debts.end()
+    if (!this.recomputed.empty) touched = this.deferred.runAgain(this.recomputed, writes, touched)
+    this.deferred.end()
     if (this.idle.length > 0) this.releases.tidy()
     this.store.forgetDeleted()
     this.written.clear()
@@ -308,8 +306,8 @@ export class Engine {
     return touched ?? none
   }
 
-  private turnPage(turn: Turn, stratum: number): void {
-    if (turn.page.stratum === stratum) turn.page.turn(turn)
+  private updatePage(update: PageUpdate, stratum: number): void {
+    if (update.page.stratum === stratum) update.page.applyUpdate(update)
   }
 
   private move(write: Write): void {
@@ -325,7 +323,7 @@ export class Engine {
   }
 
   /** Ends the step for the views that changed: nets their deltas and tells the rows that show them. */
-  private settle(relistings: Relists, told: Told): Told {
+  private settle(relistings: Relists, told: ChangedViews): ChangedViews {
     const { dirty } = this
     if (dirty === undefined) return told
     this.dirty = undefined
@@ -460,7 +458,7 @@ export class Engine {
   }
 
   private runWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
-    const view = wholeView(original, select, params, about, this.around, this.source.runBudget)
+    const view = wholeView(original, select, params, about, this.context, this.source.runBudget)
     const held = this.sources.heldWhole(view)
     this.held.add(held)
     held.begin(false)
@@ -495,7 +493,7 @@ export class Engine {
     held.leave()
     if (router !== undefined) this.dropUnusedRouter(router)
     // The log and the reads of the last step would keep what they refer to.
-    this.around.moves.clear()
+    this.context.moves.clear()
     this.source.scope({}, {}, undefined)
   }
 

@@ -2,11 +2,11 @@
  * Options of an engine: limits, counters of its work, and the watchdog's note of what is evaluated.
  */
 import type { Evaluating } from "./evaluating.ts"
-import type { Taking } from "./releases.ts"
+import type { ReleaseOptions } from "./releases.ts"
 import { defaultSteps, type StepLimits } from "./view/source.ts"
 import type { WorkCounters } from "./workCounters.ts"
 
-export interface EngineOptions extends Partial<StepLimits>, Taking {
+export interface EngineOptions extends Partial<StepLimits>, ReleaseOptions {
   /** Receives counts of the work of steps. */
   readonly counters?: WorkCounters
   /** Notes for the watchdog which view is evaluated. */

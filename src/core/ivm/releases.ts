@@ -22,7 +22,7 @@ const atOnce = 512
 const piece = 128
 
 /** Options of the clean-up. */
-export interface Taking {
+export interface ReleaseOptions {
   /** Runs the clean-up of a large view later; if absent, all of it is done at once. */
   readonly later?: Later | undefined
   /** Rows removed at once even from a large view; 512 if absent. */
@@ -48,19 +48,19 @@ export class Releases {
   readonly idle: Array<View> = []
   private readonly departing: Array<Departing> = []
   private readonly dependencies: Dependencies
-  private readonly letGo: (view: View) => void
+  private readonly release: (view: View) => void
   private readonly later: Later | undefined
   private readonly atOnce: number
   private promised = false
   /** Rows of small views removed since the caller last went on. */
   private small = 0
 
-  /** Calls `letGo` with each idle view; it calls {@link add} for views that really have no holder. */
-  constructor(dependencies: Dependencies, letGo: (view: View) => void, taking: Taking) {
+  /** Calls `release` with each idle view; it calls {@link add} for views that really have no holder. */
+  constructor(dependencies: Dependencies, release: (view: View) => void, options: ReleaseOptions) {
     this.dependencies = dependencies
-    this.letGo = letGo
-    this.later = taking.later
-    this.atOnce = taking.later === undefined ? Infinity : (taking.atOnce ?? atOnce)
+    this.release = release
+    this.later = options.later
+    this.atOnce = options.later === undefined ? Infinity : (options.atOnce ?? atOnce)
   }
 
   /**
@@ -73,7 +73,7 @@ export class Releases {
       this.departing.push({ count, work: takenBack(view, rows, dependencies), done: 0 })
       return
     }
-    for (const row of rows) row.slot.letGo(row)
+    for (const row of rows) row.slot.removeHolding(row)
     this.small += count + 1
   }
 
@@ -137,14 +137,14 @@ export class Releases {
   }
 
   private dropIdle(): void {
-    for (let view = this.idle.pop(); view !== undefined; view = this.idle.pop()) this.letGo(view)
+    for (let view = this.idle.pop(); view !== undefined; view = this.idle.pop()) this.release(view)
   }
 }
 
 /** Removes the pointers of records to a view's rows, and the reads of the rows. */
 function* takenBack(view: Reader, rows: Iterable<ViewRow>, dependencies: Dependencies): Generator<number, void, void> {
   for (const row of rows) {
-    row.slot.letGo(row)
+    row.slot.removeHolding(row)
     yield 1
   }
   yield* dependencies.forget(view)

@@ -4,7 +4,7 @@
 import { join, leave } from "../multimap.ts"
 import type { Slices } from "../surql/evaluate/scope.ts"
 import type { EngineContext, ViewSpec } from "./context.ts"
-import type { Debts } from "./debts.ts"
+import type { DeferredWork } from "./deferredWork.ts"
 import { Held, type HeldViews } from "./heldViews.ts"
 import { OrderedIndexes } from "./index/orderedIndexes.ts"
 import type { ViewRouter } from "./index/router.ts"
@@ -121,12 +121,12 @@ class LentRows<V extends Sharer> implements RowSource<V, ViewRouter> {
 /** The query is run again when a table that it reads changes. */
 class RerunRows implements RowSource<RecomputedView, undefined> {
   private readonly recomputed: RecomputedViews
-  private readonly debts: Debts
+  private readonly deferred: DeferredWork
   private readonly steps: () => number
 
-  constructor(recomputed: RecomputedViews, debts: Debts, steps: () => number) {
+  constructor(recomputed: RecomputedViews, deferred: DeferredWork, steps: () => number) {
     this.recomputed = recomputed
-    this.debts = debts
+    this.deferred = deferred
     this.steps = steps
   }
 
@@ -139,7 +139,7 @@ class RerunRows implements RowSource<RecomputedView, undefined> {
   }
 
   leave(view: RecomputedView): void {
-    this.debts.forget(view)
+    this.deferred.forget(view)
     this.recomputed.remove(view)
   }
 }
@@ -149,7 +149,7 @@ function* nothing(): Slices<void> {}
 
 export class RowSources {
   readonly ordered: OrderedIndexes
-  private readonly around: EngineContext<ResultView>
+  private readonly context: EngineContext<ResultView>
   private readonly sharing: Sharing
   private readonly routed: RoutedRows
   private readonly paged: PagedRows
@@ -158,18 +158,18 @@ export class RowSources {
   private readonly rerun: RerunRows
 
   constructor(
-    around: EngineContext<ResultView>,
+    context: EngineContext<ResultView>,
     sharing: Sharing,
     held: HeldViews,
     releases: Releases,
     recomputed: RecomputedViews,
-    debts: Debts
+    deferred: DeferredWork
   ) {
-    this.around = around
-    this.rerun = new RerunRows(recomputed, debts, around.step)
+    this.context = context
+    this.rerun = new RerunRows(recomputed, deferred, context.step)
     this.sharing = sharing
-    this.ordered = new OrderedIndexes(around.store)
-    this.routed = new RoutedRows(around.store, sharing, releases)
+    this.ordered = new OrderedIndexes(context.store)
+    this.routed = new RoutedRows(context.store, sharing, releases)
     this.paged = new PagedRows(this.ordered, releases)
     this.lent = new LentRows(held, releases, nothing, () => {})
     this.lentToGroups = new LentRows(
@@ -182,23 +182,24 @@ export class RowSources {
 
   /** A view of a shape, with its row source. `keys`: the keys of its page, if it is one. */
   heldBy(router: ViewRouter, spec: ViewSpec, keys: PageKeys | undefined): Held {
-    const { around } = this
-    if (keys !== undefined) return new Held(this.pageOf(spec, keys), this.paged, router, around.evaluating)
+    const { context } = this
+    if (keys !== undefined) return new Held(this.pageOf(spec, keys), this.paged, router, context.evaluating)
     const lender = this.sharing.lenderOf(router, spec)
-    if (lender === undefined) return new Held(new IncrementalView(spec, around), this.routed, router, around.evaluating)
+    if (lender === undefined)
+      return new Held(new IncrementalView(spec, context), this.routed, router, context.evaluating)
     return spec.shape.groups === undefined
-      ? new Held(new SharedView(spec, around, lender), this.lent, router, around.evaluating)
-      : new Held(new GroupedView(spec, around, lender), this.lentToGroups, router, around.evaluating)
+      ? new Held(new SharedView(spec, context, lender), this.lent, router, context.evaluating)
+      : new Held(new GroupedView(spec, context, lender), this.lentToGroups, router, context.evaluating)
   }
 
   heldWhole(view: RecomputedView): Held {
-    return new Held(view, this.rerun, undefined, this.around.evaluating)
+    return new Held(view, this.rerun, undefined, this.context.evaluating)
   }
 
   private pageOf(spec: ViewSpec, keys: PageKeys): PagedView {
     const { page, table } = spec.shape
     const index = this.ordered.use(table!, page!)
-    return new PagedView(spec, this.around, index, keys, (filters) =>
+    return new PagedView(spec, this.context, index, keys, (filters) =>
       this.ordered.topRows(index, filterKey(page!, spec.params), filters)
     )
   }

@@ -11,8 +11,8 @@ import type { ViewRouter } from "./index/router.ts"
 import type { Params } from "./query/lift.ts"
 import { type MembersPlan, membersKey } from "./query/membersPlan.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
-import type { Lent, Sharer } from "./view/sharer.ts"
-import type { Told } from "./view/view.ts"
+import type { LenderStep, Sharer } from "./view/sharer.ts"
+import type { ChangedViews } from "./view/view.ts"
 
 /** The views of one filter and the same arguments that keep rows. */
 interface Keepers {
@@ -124,9 +124,14 @@ export class Sharing {
 }
 
 /** Tells the views that borrow a view's rows about its step. Answers the views changed so far in the step. */
-export const tellSharers = (sharers: ReadonlySet<Sharer>, delta: Delta, moves: DeltaBuilder, told: Told): Told => {
-  const lent: Lent = { delta, moves, brought: new Map() }
+export const tellSharers = (
+  sharers: ReadonlySet<Sharer>,
+  delta: Delta,
+  moves: DeltaBuilder,
+  told: ChangedViews
+): ChangedViews => {
+  const lent: LenderStep = { delta, moves, entryChanges: new Map() }
   let touched = told
-  for (const view of sharers) touched = view.hear(lent, touched)
+  for (const view of sharers) touched = view.lenderChanged(lent, touched)
   return touched
 }

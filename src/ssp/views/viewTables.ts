@@ -68,7 +68,7 @@ const stride = 500
 function* load(engine: Engine, records: ReadonlyArray<FedRecord>): Slices<void> {
   let n = 0
   for (const { doc, id, version } of records) {
-    if (doc !== undefined) engine.bring(id, version, doc)
+    if (doc !== undefined) engine.loadUnread(id, version, doc)
     if (++n % stride === 0) yield
   }
 }

@@ -35,7 +35,7 @@ describe("a table that is let go", () => {
     expect(engine.store.isUnread("t")).toBe(true)
     drain(engine.store.forgetTable("t"))
     expect([engine.store.size("t"), engine.store.tableNames(), engine.store.tombstones]).toEqual([0, ["u"], 0])
-    engine.bring(id("t:1"), 9, doc("t:1", 9))
+    engine.loadUnread(id("t:1"), 9, doc("t:1", 9))
     expect(engine.store.get(id("t:1"))?.version).toBe(9)
     // More deleted ones than are remembered: what was let go is not among the oldest.
     for (let n = 10; n < 30; n++) {
@@ -48,7 +48,7 @@ describe("a table that is let go", () => {
   it("D61 takes its edges along", () => {
     const engine = new Engine()
     const edge = { id: id("likes:1"), in: id("a:1"), out: id("b:1") }
-    engine.bring(edge.id, 1, edge)
+    engine.loadUnread(edge.id, 1, edge)
     const ends = () => [...engine.store.edges().edges(id("a:1"), "out", "likes")].length
     expect(ends()).toBe(1)
     drain(engine.store.forgetTable("likes"))

@@ -15,7 +15,7 @@ import { compareToProbe, leadOf, type Ordering, type Probe, sameOrder } from "..
 import { isLive, type Live, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
 import type { Store } from "../store/store.ts"
 import type { TableIndex } from "../store/table.ts"
-import { most, nowhere, OrderedRows, type RowsOf, rowsOf } from "./orderedRows.ts"
+import { maxNode, noRank, OrderedRows, type RowsOf, rowsOf } from "./orderedRows.ts"
 import { type PageReader, PageViews, type Place, tellFiltering, tellOne } from "./pageViews.ts"
 import { SortedRows, stretch } from "./sortedRows.ts"
 
@@ -44,12 +44,12 @@ class KeyRows extends OrderedRows {
    */
   collect(slot: RecordSlot, mayBeAgain: boolean): number {
     const unordered = this.unordered!
-    if (!mayBeAgain || unordered.length > most || !unordered.includes(slot)) unordered.push(slot)
+    if (!mayBeAgain || unordered.length > maxNode || !unordered.includes(slot)) unordered.push(slot)
     return (this.size = unordered.length)
   }
 
   get isFew(): boolean {
-    return this.unordered !== undefined && this.unordered.length <= most
+    return this.unordered !== undefined && this.unordered.length <= maxNode
   }
 
   /** Sorts many rows except the left-out ones, which may have changed meanwhile. Pauses. */
@@ -80,23 +80,23 @@ class KeyRows extends OrderedRows {
   take(probe: Probe): Place {
     const { unordered } = this
     if (unordered === undefined) return { lead: probe.lead, rank: this.remove(probe) }
-    const at = unordered.length > most ? -1 : unordered.indexOf(probe.slot)
+    const at = unordered.length > maxNode ? -1 : unordered.indexOf(probe.slot)
     if (at >= 0) {
       unordered[at] = unordered.at(-1)!
       unordered.pop()
       this.size--
     }
-    return { lead: probe.lead, rank: nowhere }
+    return { lead: probe.lead, rank: noRank }
   }
 
   /** Inserts the record; `probe` is its new state. */
   put(ordering: Ordering, probe: Probe): Place {
     const { unordered } = this
-    if (unordered?.includes(probe.slot) === true) return { lead: probe.lead, rank: nowhere }
-    if (unordered !== undefined && unordered.length < most) {
+    if (unordered?.includes(probe.slot) === true) return { lead: probe.lead, rank: noRank }
+    if (unordered !== undefined && unordered.length < maxNode) {
       unordered.push(probe.slot)
       this.size++
-      return { lead: probe.lead, rank: nowhere }
+      return { lead: probe.lead, rank: noRank }
     }
     this.order(ordering)
     return { lead: probe.lead, rank: this.add(probe) }
@@ -283,7 +283,7 @@ export class OrderedIndex implements TableIndex {
     if (this.passingOver.size > 0)
       for (const view of this.passingOver) if (view.passedOver(slot)) view.touch(slot, undefined, undefined)
     if (this.filtering === 0) return
-    const place: Place = { lead, rank: nowhere }
+    const place: Place = { lead, rank: noRank }
     if (views instanceof PageViews) views.tellFiltering(slot, place)
     else tellFiltering(views, slot, place)
   }
@@ -321,7 +321,7 @@ export class OrderedIndex implements TableIndex {
       if (others && changed.has(slot)) continue
       const key = keysOf(slot.doc, this.spec)
       const under = this.rowsUnder(key)
-      if (under.collect(slot, others) === most + 1) large.push([key, under])
+      if (under.collect(slot, others) === maxNode + 1) large.push([key, under])
     }
     return true
   }

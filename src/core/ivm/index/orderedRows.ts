@@ -31,13 +31,13 @@ export const rowsOf = (ordering: Ordering, table: Table): RowsOf => ({
 })
 
 /** Most rows of a leaf, and most children of an inner node. */
-export const most = 64
+export const maxNode = 64
 
 /** A node with fewer joins a neighbour that has room. */
-const scant = most / 4
+const scant = maxNode / 4
 
 /** Rows, or children, of a node that is built by appending: leaves room for later inserts. */
-const appended = (3 * most) / 4
+const appended = (3 * maxNode) / 4
 
 /** Rows, the last one first, each after its lead: a search and the rows it finds lie together. */
 type Cells = Array<Value | SlotRef>
@@ -72,7 +72,7 @@ const countOf = (node: Node): number =>
   node instanceof Inner ? node.counts.reduce((sum, count) => sum + count, 0) : node.length >> 1
 
 /** Rank of a row that does not exist. */
-export const nowhere = -1
+export const noRank = -1
 
 /** Inserts an item by moving the ones behind it: `splice` would allocate an array for its result. */
 export const insert = <A>(items: Array<A>, at: number, item: A): void => {
@@ -110,8 +110,8 @@ const before = (counts: ReadonlyArray<number>, at: number): number => {
 /** Removes the upper half of a node and answers it as a new node. */
 const split = (node: Node): Node =>
   node instanceof Inner
-    ? new Inner(node.heads.splice(most), node.children.splice(most / 2), node.counts.splice(most / 2))
-    : node.splice(most)
+    ? new Inner(node.heads.splice(maxNode), node.children.splice(maxNode / 2), node.counts.splice(maxNode / 2))
+    : node.splice(maxNode)
 
 /** Appends the content of a right neighbour to a node. */
 const append = (node: Node, right: Node): void => {
@@ -186,13 +186,13 @@ export class OrderedRows {
     this.of = of
   }
 
-  /** Inserts a record. Answers its rank; {@link nowhere} if it is there already. */
+  /** Inserts a record. Answers its rank; {@link noRank} if it is there already. */
   add(probe: Probe): number {
     const rank = this.addTo(this.root, probe, probe.slot.ref)
-    if (rank === nowhere) return nowhere
+    if (rank === noRank) return noRank
     this.size++
     const { root } = this
-    if (lengthOf(root) > most) {
+    if (lengthOf(root) > maxNode) {
       const upper = split(root)
       this.root = new Inner([], [root, upper], [countOf(root), countOf(upper)])
       renewHead(this.root, 0)
@@ -213,11 +213,11 @@ export class OrderedRows {
   }
 
   /**
-   * Removes a record, in the state it was inserted with. Answers its former rank; {@link nowhere} if it is not there.
+   * Removes a record, in the state it was inserted with. Answers its former rank; {@link noRank} if it is not there.
    */
   remove(probe: Probe): number {
     const rank = this.removeFrom(this.root, probe, probe.slot.ref)
-    if (rank === nowhere) return nowhere
+    if (rank === noRank) return noRank
     this.size--
     const { root } = this
     if (root instanceof Inner && root.children.length === 1) this.root = root.children[0]!
@@ -274,7 +274,7 @@ export class OrderedRows {
    * Compares a row with the probe; negative: the row comes first. For the probe's own record only the filed lead is
    * compared.
    */
-  private stands(cells: Cells, at: number, probe: Probe, ref: SlotRef): number {
+  private compareAt(cells: Cells, at: number, probe: Probe, ref: SlotRef): number {
     const { ordering, sign, table } = this.of
     const other = leadAt(cells, at),
       { lead } = probe
@@ -294,7 +294,7 @@ export class OrderedRows {
     let low = 0
     for (let high = cells.length >> 1; low < high; ) {
       const middle = (low + high) >> 1
-      if (this.stands(cells, middle, probe, ref) > 0) low = middle + 1
+      if (this.compareAt(cells, middle, probe, ref) > 0) low = middle + 1
       else high = middle
     }
     return low
@@ -304,11 +304,11 @@ export class OrderedRows {
   private childOf({ heads }: Inner, probe: Probe, ref: SlotRef): number {
     let high = (heads.length >> 1) - 1
     // Looks at the last child first: it has the first rows, which pages show.
-    if (this.stands(heads, high, probe, ref) >= 0) return high
+    if (this.compareAt(heads, high, probe, ref) >= 0) return high
     let low = 0
     while (low < high) {
       const middle = (low + high) >> 1
-      if (this.stands(heads, middle, probe, ref) >= 0) low = middle + 1
+      if (this.compareAt(heads, middle, probe, ref) >= 0) low = middle + 1
       else high = middle
     }
     return Math.max(0, low - 1)
@@ -317,7 +317,7 @@ export class OrderedRows {
   private addTo(node: Node, probe: Probe, ref: SlotRef): number {
     if (!(node instanceof Inner)) {
       const at = this.search(node, probe, ref)
-      if (2 * at < node.length && refAt(node, at) === ref) return nowhere
+      if (2 * at < node.length && refAt(node, at) === ref) return noRank
       insertRow(node, at, probe.lead, ref)
       return (node.length >> 1) - 1 - at
     }
@@ -325,11 +325,11 @@ export class OrderedRows {
     const at = this.childOf(node, probe, ref),
       child = children[at]!
     const within = this.addTo(child, probe, ref)
-    if (within === nowhere) return nowhere
+    if (within === noRank) return noRank
     const rank = before(counts, at) + within
     counts[at]!++
     if (refAt(cellsOf(child), 0) !== refAt(heads, at)) renewHead(node, at)
-    if (lengthOf(child) <= most) return rank
+    if (lengthOf(child) <= maxNode) return rank
     const upper = split(child)
     const moved = countOf(upper)
     counts[at]! -= moved
@@ -342,7 +342,7 @@ export class OrderedRows {
   private removeFrom(node: Node, probe: Probe, ref: SlotRef): number {
     if (!(node instanceof Inner)) {
       const at = this.search(node, probe, ref)
-      if (2 * at >= node.length || refAt(node, at) !== ref) return nowhere
+      if (2 * at >= node.length || refAt(node, at) !== ref) return noRank
       takeRowOut(node, at)
       return (node.length >> 1) - at
     }
@@ -350,7 +350,7 @@ export class OrderedRows {
     const at = this.childOf(node, probe, ref),
       child = children[at]!
     const within = this.removeFrom(child, probe, ref)
-    if (within === nowhere) return nowhere
+    if (within === noRank) return noRank
     const rank = before(counts, at) + within
     counts[at]!--
     const length = lengthOf(child)
@@ -361,7 +361,7 @@ export class OrderedRows {
     if (refAt(cellsOf(child), 0) !== refAt(heads, at)) renewHead(node, at)
     if (length < scant) {
       const left = at + 1 < children.length ? at : at - 1
-      if (left >= 0 && lengthOf(children[left]!) + lengthOf(children[left + 1]!) <= most - scant) {
+      if (left >= 0 && lengthOf(children[left]!) + lengthOf(children[left + 1]!) <= maxNode - scant) {
         append(children[left]!, children[left + 1]!)
         counts[left]! += counts[left + 1]!
         dropChild(node, left + 1)

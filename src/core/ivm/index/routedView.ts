@@ -24,11 +24,11 @@ export interface RoutedView extends CoveringView {
    */
   update(slot: RecordSlot, doc: Obj | undefined, routed: boolean): void
   /** Drops the row of this record, if the view has one. */
-  letGo(slot: RecordSlot): void
+  dropRow(slot: RecordSlot): void
   /** The slow part of ending the first fill, with pauses; comes before {@link begin}. */
   finishFill(): Slices<void>
   /** `spent`: evaluation steps of the whole engine so far. */
-  readonly around: { readonly source: { readonly spent: number } }
+  readonly context: { readonly source: { readonly spent: number } }
   /** Called once, when the view has been shown all rows of its first fill. */
   begin(): void
 }

@@ -105,7 +105,7 @@ export class ViewRouter {
 
   /** Shows a new view its candidate rows: by an index if there is one, else all rows of its sources. Pauses. */
   *fill(view: RoutedView, store: Store): Slices<void> {
-    const isDue = pacing(view.around.source)
+    const isDue = pacing(view.context.source)
     for (const candidate of this.candidates(view, store)) {
       // A subquery list may change in a pause, so the keys that led to this row may be out of date.
       if (candidate !== undefined)

@@ -33,7 +33,7 @@ export class SubqueryValues {
 
   /** `rows`: slot and value of each row. */
   constructor(rows: ReadonlyArray<readonly [slot: unknown, value: Value]>) {
-    this.turn(rows.map(([slot, value]) => [slot, { value }]))
+    this.update(rows.map(([slot, value]) => [slot, { value }]))
     this.renew()
   }
 
@@ -50,7 +50,7 @@ export class SubqueryValues {
    * Takes over the new values of changed rows; `now` undefined: the row is removed. {@link values} stay the old ones
    * until {@link renew}, so that followers can still be found by them.
    */
-  turn(rows: ReadonlyArray<readonly [slot: unknown, now: { readonly value: Value } | undefined]>): ValueSetDelta {
+  update(rows: ReadonlyArray<readonly [slot: unknown, now: { readonly value: Value } | undefined]>): ValueSetDelta {
     const before = rows.flatMap(([slot]) => (this.given.has(slot) ? [this.given.get(slot)] : []))
     const after = rows.flatMap(([, now]) => (now === undefined ? [] : [now.value]))
     for (const [slot, now] of rows) {

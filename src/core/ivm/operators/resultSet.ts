@@ -51,7 +51,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
   /** The running hash: two fields instead of an object, since a change finds each object cold. */
   high = 0
   low = 0
-  readonly around: ResultContext
+  readonly context: ResultContext
   /** Watchdog slot of the view it is evaluated for (`Evaluating`); of several views the first. */
   watchSlot = noSlot
   /** Under ONLY: the rows in the window, at most two; a single one is shown. */
@@ -63,9 +63,9 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
   private shown = 0
 
   /** `bounds` undefined: all rows are shown. */
-  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, around: ResultContext) {
+  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, context: ResultContext) {
     super(kind, only ? { start: bounds?.start ?? 0, limit: Math.min(bounds?.limit ?? Infinity, 2) } : bounds)
-    this.around = around
+    this.context = context
     this.candidates = only ? [] : undefined
   }
 
@@ -108,13 +108,13 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
 
   insert(row: T): void {
     if (!this.hasWindow) return this.show(row)
-    this.around.counters.windows++
+    this.context.counters.windows++
     this.take(row)
   }
 
   remove(row: T): void {
     if (!this.hasWindow) return this.hide(row)
-    this.around.counters.windows++
+    this.context.counters.windows++
     this.settle()
     this.drop(row)
   }
@@ -122,7 +122,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
   /** Replaces a row's old state by its new one; both have the same key. */
   replace(before: T, after: T): void {
     if (!this.hasWindow) return this.showInstead(before, after)
-    this.around.counters.windows++
+    this.context.counters.windows++
     this.settle()
     if (this.kind.compare(before, after) === 0) this.swap(before, after)
     else {
@@ -134,7 +134,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
   /** Gives a row object a new state of its record. A row that keeps its place is not searched for. */
   renew(row: T & Renewable<T>, state: T): void {
     if (this.hasWindow) {
-      this.around.counters.windows++
+      this.context.counters.windows++
       this.settle()
       if (this.kind.compare(row, state) !== 0) {
         this.drop(row)
@@ -170,7 +170,7 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     const { pending } = this
     if (pending === -1) return undefined
     this.pending = -1
-    return this.around.moves.at(pending)
+    return this.context.moves.at(pending)
   }
 
   /** Called by the window: a row is inside now. */
@@ -243,9 +243,9 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
 
   private step(): DeltaBuilder {
     if (this.pending === -1) {
-      this.pending = this.around.moves.open(this)
+      this.pending = this.context.moves.open(this)
       this.changed()
     }
-    return this.around.moves.at(this.pending)
+    return this.context.moves.at(this.pending)
   }
 }

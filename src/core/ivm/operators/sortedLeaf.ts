@@ -21,7 +21,7 @@ export interface RowOrder<T> {
 export type SortedLeaf<T> = Array<Value | T>
 
 /** Most rows of one array: an insert moves half of them. */
-export const few = 64
+export const maxLeaf = 64
 
 export const rowAt = <T>(cells: SortedLeaf<T>, position: number): T => cells[2 * position + 1] as T
 

@@ -12,9 +12,9 @@
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import type { Value } from "../../surql/values/value.ts"
 import {
-  few,
   leadOf,
   leafOf,
+  maxLeaf,
   put,
   type RowOrder,
   rowAt,
@@ -26,10 +26,10 @@ import {
 } from "./sortedLeaf.ts"
 
 /** A chunk with no more rows than this joins a neighbour that has room. */
-const scant = few / 4
+const scant = maxLeaf / 4
 
 /** Rows of a new chunk: leaves room for a third more. */
-const packed = (few * 3) / 4
+const packed = (maxLeaf * 3) / 4
 
 /** Chunks built between two pauses. */
 const chunksPerSlice = 64
@@ -78,8 +78,8 @@ export class SortedList<T> {
     if (within === 0) this.head(at, cells)
     this.size++
     if (at < this.first) this.before++
-    if (cells.length > 2 * few) {
-      const upper = cells.splice(few)
+    if (cells.length > 2 * maxLeaf) {
+      const upper = cells.splice(maxLeaf)
       chunks.splice(at + 1, 0, upper)
       heads.splice(2 * at + 2, 0, upper[0] as Value, upper[1] as T)
       this.find()

@@ -153,7 +153,7 @@ export class GroupedRow implements ViewRow {
 Object.assign(GroupedRow.prototype, shared, { shown: false, high: 0, low: 0, lead: undefined })
 
 /** The optional parts of a row. */
-interface Details {
+interface RowParts {
   readonly key: string
   readonly version: number
   readonly digest: string | undefined
@@ -166,7 +166,7 @@ interface Details {
   readonly children: ViewRow["children"]
 }
 
-export class FullRow implements ViewRow, Details {
+export class FullRow implements ViewRow, RowParts {
   // The fields that a changed child needs come first, so that less of a cold row is loaded.
   readonly owner: object
   shown = false
@@ -196,7 +196,7 @@ export class FullRow implements ViewRow, Details {
   constructor(
     owner: object,
     slot: RecordSlot,
-    { children, digest, failure, keeps, key, lead, part, sourceIndex, sort, version }: Details,
+    { children, digest, failure, keeps, key, lead, part, sourceIndex, sort, version }: RowParts,
     sums?: ReadonlyArray<Hash64>,
     step = -1
   ) {

@@ -12,7 +12,7 @@
 import { mergeSort } from "../../mergeSort.ts"
 import { drain, type Slices } from "../../surql/evaluate/scope.ts"
 import { CountsWork } from "../workCounters.ts"
-import { few, leafOf, put, type RowOrder, rowAt, rowsOf, type SortedLeaf, swap, take } from "./sortedLeaf.ts"
+import { leafOf, maxLeaf, put, type RowOrder, rowAt, rowsOf, type SortedLeaf, swap, take } from "./sortedLeaf.ts"
 import { SortedList } from "./sortedList.ts"
 
 export interface Bounds {
@@ -108,7 +108,7 @@ export abstract class Window<T> extends CountsWork {
     if (loading === undefined) return
     const count = loading.length,
       sorted = yield* mergeSort([...loading], kind.compare)
-    const list = count > few ? yield* this.listOf(sorted) : undefined
+    const list = count > maxLeaf ? yield* this.listOf(sorted) : undefined
     // A row changed or removed in a pause has already ended the fill.
     if (this.loading !== loading) return
     const later = loading.slice(count)
@@ -150,7 +150,7 @@ export abstract class Window<T> extends CountsWork {
     if (many !== undefined) return many.put(row)
     const cells = this.cells!
     const at = put(cells, row, kind)
-    if (cells.length > 2 * few) this.fill(rowsOf(cells))
+    if (cells.length > 2 * maxLeaf) this.fill(rowsOf(cells))
     return at
   }
 
@@ -158,12 +158,12 @@ export abstract class Window<T> extends CountsWork {
     const { kind, many } = this
     if (many === undefined) return take(this.cells!, row, kind)
     const at = many.take(row)
-    if (many.size <= few / 2) this.fill(many.all())
+    if (many.size <= maxLeaf / 2) this.fill(many.all())
     return at
   }
 
   private fill(rows: ReadonlyArray<T>): void {
-    this.many = rows.length > few ? drain(this.listOf(rows)) : undefined
+    this.many = rows.length > maxLeaf ? drain(this.listOf(rows)) : undefined
     this.cells = this.many === undefined ? leafOf(rows, this.kind) : []
   }
 

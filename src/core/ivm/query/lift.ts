@@ -213,14 +213,14 @@ const parametersOf = (
   }))
   const names = free.map((name) => ({ name, argument: placeOf(args, name), parent: placeOf(parents, name) }))
   return (outer) => {
-    const around = inner(outer, outer.doc)
-    const ofParents = parents.map(({ value }) => value(around))
+    const context = inner(outer, outer.doc)
+    const ofParents = parents.map(({ value }) => value(context))
     let scope: Scope | undefined
     const values: Array<Value> = []
     for (const { literal, parent, value } of known) {
       if (literal !== undefined) values.push(literal.value)
       else {
-        const found = parent >= 0 ? undefined : run(value, (scope ??= withParents(around, parents, ofParents)))
+        const found = parent >= 0 ? undefined : run(value, (scope ??= withParents(context, parents, ofParents)))
         if (found !== undefined && Either.isLeft(found)) return undefined
         const argument = found === undefined ? ofParents[parent] : found.right
         if (stays(argument)) return undefined
@@ -238,13 +238,13 @@ const parametersOf = (
   }
 }
 
-const withParents = (around: Scope, parents: ReadonlyArray<Argument>, values: ReadonlyArray<Value>): Scope => {
-  if (parents.length === 0) return around
-  const params: Record<string, Value> = { ...around.params }
+const withParents = (context: Scope, parents: ReadonlyArray<Argument>, values: ReadonlyArray<Value>): Scope => {
+  if (parents.length === 0) return context
+  const params: Record<string, Value> = { ...context.params }
   parents.forEach(({ name }, i) => {
     params[name] = values[i]
   })
-  return { ...around, params }
+  return { ...context, params }
 }
 
 const isParent = (expr: Expr): boolean => expr.kind === "param" && expr.name === "parent"

@@ -156,7 +156,7 @@ export class RecordSlot extends RecordId {
   }
 
   /** Removes the row of a released view. The list is cut to its length: the slot may never be visited again. */
-  letGo(holding: Holding): void {
+  removeHolding(holding: Holding): void {
     if (this.heldBy(holding.owner) !== holding) return
     this.exchange(holding, undefined)
     if (Array.isArray(this.held)) this.held = this.held.length === 1 ? this.held[0] : this.held.slice()

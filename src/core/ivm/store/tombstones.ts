@@ -18,40 +18,40 @@ const isTombstone = (slot: RecordSlot): boolean => slot.doc === undefined && slo
 export class Tombstones {
   /** Slots in the order of deletion. A record that came back, or was deleted again, has outdated entries here. */
   private queue: Array<RecordSlot> = []
-  private buried = 0
+  private count = 0
 
   get size(): number {
-    return this.buried
+    return this.count
   }
 
   /** Notes that a record was deleted. */
   add(slot: RecordSlot): void {
-    this.buried++
+    this.count++
     this.queue.push(slot)
-    if (this.queue.length > 2 * this.buried + slack) this.clearUp()
+    if (this.queue.length > 2 * this.count + slack) this.clearUp()
   }
 
   /** Notes that a deleted record came back. */
   remove(): void {
-    this.buried--
+    this.count--
   }
 
   /** Removes and answers the `count` records that were deleted longest ago. */
   oldest(count: number): ReadonlyArray<RecordSlot> {
     this.clearUp()
-    this.buried -= Math.min(count, this.buried)
+    this.count -= Math.min(count, this.count)
     return this.queue.splice(0, count)
   }
 
   clear(): void {
     this.queue = []
-    this.buried = 0
+    this.count = 0
   }
 
   /** Removes outdated entries: leaves the last one of each tombstone. */
   private clearUp(): void {
     // Without outdated entries nothing is walked: most deleted records never return, and a set of so many is cold.
-    if (this.queue.length === this.buried) return
+    if (this.queue.length === this.count) return
     const last = new Set<RecordSlot>()
     for (let i = this.queue.length - 1; i >= 0; i--) if (isTombstone(this.queue[i]!)) last.add(this.queue[i]!)
     this.queue = [...last].reverse()

@@ -26,7 +26,7 @@ import type { Presenter } from "./presenter.ts"
 export interface Matching {
   readonly plainShape: Shape
   readonly failsAsWhole: boolean
-  readonly around: EngineContext
+  readonly context: EngineContext
   readonly groups: Groups | undefined
   readonly presenter: Pick<Presenter<never>, "rowOf">
   readonly watchSlot: number
@@ -36,7 +36,7 @@ export interface Matching {
 
 /** The row with its entry in its group. */
 export const groupedRow = (
-  { around: { kept }, groups, plainShape: shape }: Matching,
+  { context: { kept }, groups, plainShape: shape }: Matching,
   slot: RecordSlot,
   scope: Scope,
   before: ViewRow | undefined,
@@ -61,7 +61,7 @@ export const pieceRow = (
   before: ViewRow | undefined,
   sourceIndex: number
 ): ViewRow => {
-  const { kept, source } = owner.around,
+  const { kept, source } = owner.context,
     { budget } = scope,
     { bytes } = budget
   const split = owner.plainShape.splitting!(scope, slot.id, source, owner.failsAsWhole)
@@ -83,7 +83,7 @@ export const match = (
   routed: boolean
 ): ViewRow | undefined => {
   const {
-    around: { evaluating, kept, source },
+    context: { evaluating, kept, source },
     plainShape: shape,
     failsAsWhole,
     presenter: { rowOf }
@@ -113,7 +113,7 @@ export const match = (
     // A place that depends on another record goes into the digest, like content that does.
     if (sorted > filtered) parts.push(writeOut(scope.budget, [lead, sort]))
     if (shape.children.length > 0) {
-      const made = childrenOf(shape, owner.around, failsAsWhole, scope, parts)
+      const made = childrenOf(shape, owner.context, failsAsWhole, scope, parts)
       children = made.children
       sums = made.sums
       failure ??= made.failure
@@ -148,7 +148,7 @@ export const match = (
       part: undefined
     },
     sums,
-    owner.around.step()
+    owner.context.step()
   )
   return same && before.sumHigh === after.sumHigh && before.sumLow === after.sumLow ? before : after
 }

@@ -22,8 +22,8 @@ import type { RecordSlot } from "../store/recordSlot.ts"
 import type { ReaderRow } from "./dependencies.ts"
 import type { IncrementalView } from "./incrementalView.ts"
 import { ResultView } from "./resultView.ts"
-import { type Bringing, type Lent, ownSlotOf, type Sharer } from "./sharer.ts"
-import type { RowError, Told } from "./view.ts"
+import { type EntryChange, type LenderStep, ownSlotOf, type Sharer } from "./sharer.ts"
+import type { ChangedViews, RowError } from "./view.ts"
 
 const failed = (made: Entry | Failure | undefined): made is Failure => made !== undefined && "kind" in made
 
@@ -35,8 +35,8 @@ export class GroupedView extends ResultView implements Sharer {
   /** The rows of the first fill, once it has begun. */
   private beginning: ReadonlyArray<ViewRow> | undefined = undefined
 
-  constructor(spec: ViewSpec, around: EngineContext<ResultView>, lender: IncrementalView) {
-    super(spec, around)
+  constructor(spec: ViewSpec, context: EngineContext<ResultView>, lender: IncrementalView) {
+    super(spec, context)
     this.lender = lender
   }
 
@@ -48,16 +48,16 @@ export class GroupedView extends ResultView implements Sharer {
   *fillGroups(): Slices<void> {
     const rows = (this.beginning = Array.from(this.lender.matching()))
     const missed = (this.missed = new Map<RecordSlot, Obj | undefined>())
-    const isDue = pacing(this.around.source)
+    const isDue = pacing(this.context.source)
     for (const { slot, sourceIndex } of rows) {
-      this.exchangeEntries(this.bringing(slot, sourceIndex, undefined, this.docOf(slot)))
+      this.exchangeEntries(this.entryChangeOf(slot, sourceIndex, undefined, this.docOf(slot)))
       if (isDue()) yield
     }
     yield* this.finishFill()
     this.missed = undefined
     for (const [slot, doc] of missed)
       this.exchangeEntries(
-        this.bringing(
+        this.entryChangeOf(
           slot,
           this.lender.sourceIndexOf(slot)!,
           doc,
@@ -74,32 +74,35 @@ export class GroupedView extends ResultView implements Sharer {
     return this.missed?.has(slot) === true ? this.missed.get(slot) : slot.doc
   }
 
-  hear({ brought, moves }: Lent, told: Told): Told {
+  lenderChanged({ entryChanges, moves }: LenderStep, told: ChangedViews): ChangedViews {
     if (!this.isFilled) this.note(moves)
-    else for (const one of this.broughtBy(moves, brought)) this.exchangeEntries(one)
+    else for (const one of this.entryChangesOf(moves, entryChanges)) this.exchangeEntries(one)
     return told
   }
 
-  private note({ all }: Lent["moves"]): void {
-    const { around, missed } = this
+  private note({ all }: LenderStep["moves"]): void {
+    const { context, missed } = this
     if (missed === undefined) return
     for (const { before, slot } of all) {
       const record = slot as RecordSlot
-      if (!missed.has(record)) missed.set(record, before === undefined ? undefined : around.docBefore(record))
+      if (!missed.has(record)) missed.set(record, before === undefined ? undefined : context.docBefore(record))
     }
   }
 
-  private broughtBy({ all }: Lent["moves"], brought: Lent["brought"]): ReadonlyArray<Bringing> {
-    const { around } = this
+  private entryChangesOf(
+    { all }: LenderStep["moves"],
+    brought: LenderStep["entryChanges"]
+  ): ReadonlyArray<EntryChange> {
+    const { context } = this
     const { asks } = this.plainShape.members!
     const known = asks === undefined ? undefined : brought.get(asks)
     if (known !== undefined) return known
     const made = all.map(({ after, before, slot }) => {
       const record = slot as RecordSlot
-      return this.bringing(
+      return this.entryChangeOf(
         record,
         ((after ?? before) as ViewRow).sourceIndex,
-        before === undefined ? undefined : around.docBefore(record),
+        before === undefined ? undefined : context.docBefore(record),
         after === undefined ? undefined : record.doc
       )
     })
@@ -107,10 +110,15 @@ export class GroupedView extends ResultView implements Sharer {
     return made
   }
 
-  private bringing(slot: RecordSlot, sourceIndex: number, before: Obj | undefined, after: Obj | undefined): Bringing {
-    const { around } = this
-    around.counters.rows++
-    this.count(around.step())
+  private entryChangeOf(
+    slot: RecordSlot,
+    sourceIndex: number,
+    before: Obj | undefined,
+    after: Obj | undefined
+  ): EntryChange {
+    const { context } = this
+    context.counters.rows++
+    this.count(context.step())
     const was = before === undefined ? undefined : this.entryOf(slot, sourceIndex, before, undefined)
     const old = failed(was) ? undefined : was
     const is = after === undefined ? undefined : this.entryOf(slot, sourceIndex, after, old)
@@ -124,9 +132,9 @@ export class GroupedView extends ResultView implements Sharer {
 
   /** The entry of a record state, `before` if it is the same; or why it fails. */
   private entryOf(slot: RecordSlot, sourceIndex: number, doc: Obj, before: Entry | undefined): Entry | Failure {
-    const { around, params, plainShape } = this
-    around.evaluating.begin(this.watchSlot)
-    const scope = around.source.scope(doc, params, slot.id)
+    const { context, params, plainShape } = this
+    context.evaluating.begin(this.watchSlot)
+    const scope = context.source.scope(doc, params, slot.id)
     try {
       const contribution = plainShape.groups!.grouping.of(scope)
       // Pays for the text of the key, which finds the group.
@@ -137,7 +145,7 @@ export class GroupedView extends ResultView implements Sharer {
     }
   }
 
-  private exchangeEntries({ after, before, failure, slot }: Bringing): void {
+  private exchangeEntries({ after, before, failure, slot }: EntryChange): void {
     this.groups!.move(before, after)
     this.failsWith(slot, failure)
   }

@@ -19,7 +19,7 @@ import { type Matching, match } from "./evaluate.ts"
 import type { Output } from "./output.ts"
 import { ResultView } from "./resultView.ts"
 import { rankingOf } from "./showing.ts"
-import { isBlind } from "./unread.ts"
+import { showsNothing } from "./unread.ts"
 import type { Ranking } from "./view.ts"
 import { countOf, exchanged, listOf, type ViewRows } from "./viewRows.ts"
 
@@ -37,7 +37,7 @@ export class IncrementalView extends ResultView implements Matching {
    * index has already checked the indexed conjuncts.
    */
   update(slot: RecordSlot, doc: Obj | undefined, routed: boolean): void {
-    this.around.counters.views++
+    this.context.counters.views++
     const sourceIndex = this.sourceIndexOf(slot)
     const before = slot.heldBy(this) as ViewRow | undefined
     const after =
@@ -56,11 +56,11 @@ export class IncrementalView extends ResultView implements Matching {
       if (!this.isHeldElsewhere) this.viewRows = exchanged(this.viewRows, before, after)
       this.presenter.move(this, before, after)
     }
-    if (this.failing !== undefined && isBlind(this)) this.failsOtherwise()
+    if (this.failing !== undefined && showsNothing(this)) this.failsOtherwise()
   }
 
   /** Drops the row of a record, if the view has one. */
-  letGo(slot: RecordSlot): void {
+  dropRow(slot: RecordSlot): void {
     const { id } = slot
     if (id.table === this.plainShape.table && (slot.heldBy(this) !== undefined || this.failing?.has(id.text) === true))
       this.update(slot, undefined, true)
@@ -74,11 +74,11 @@ export class IncrementalView extends ResultView implements Matching {
     if (typeof row === "string") this.groups!.reread(row)
     else if (cause !== undefined && this.refresh(row, cause)) return
     // A row that this step has already moved out of the view has no reads left, and is not evaluated.
-    else if (this.around.watches(this, row)) this.update(row, row.doc, false)
+    else if (this.context.watches(this, row)) this.update(row, row.doc, false)
   }
 
   /** Updates a row that an earlier step had no evaluation steps for. */
-  settleDebt(slot: RecordSlot): void {
+  updateDeferred(slot: RecordSlot): void {
     if (this.uses >= 0) this.update(slot, slot.doc, false)
   }
 
@@ -92,13 +92,13 @@ export class IncrementalView extends ResultView implements Matching {
   protected refresh(slot: RecordSlot, cause: ReadResult): boolean {
     const row = slot.heldBy(this),
       child = cause as ResultView,
-      step = this.around.step()
+      step = this.context.step()
     if (!(row instanceof FullRow) || !row.showsResults || child.fails()) return false
     // A row made in this step has the new child result already.
     if (row.madeIn(step)) return true
-    this.around.counters.rows++
+    this.context.counters.rows++
     this.count(step)
-    const at = this.around.childAt(this.plainShape, child.plainShape)
+    const at = this.context.childAt(this.plainShape, child.plainShape)
     const by = row.differenceBy(child, at)
     if (by.high === 0 && by.low === 0) return true
     row.add(by)
@@ -129,10 +129,10 @@ export class IncrementalView extends ResultView implements Matching {
     sourceIndex: number,
     routed: boolean
   ): ViewRow | undefined {
-    const { around, plainShape: shape } = this
-    around.counters.rows++
-    this.count(around.step())
-    const scope = around.source.scope(doc, this.params, slot.id)
+    const { context, plainShape: shape } = this
+    context.counters.rows++
+    this.count(context.step())
+    const scope = context.source.scope(doc, this.params, slot.id)
     let row: ViewRow | undefined, failure: Failure | undefined
     // Even an expression that cannot fail may run out of steps or bytes. A `try` here, because a closure for each row
     // costs more than the rest.
@@ -142,20 +142,20 @@ export class IncrementalView extends ResultView implements Matching {
       failure = failureOf(error)
     }
     if (!shape.total || failure !== undefined || this.failing !== undefined) this.judge(slot, row, failure)
-    if (shape.reaches) around.watch(this, slot, around.source.reads)
+    if (shape.reaches) context.watch(this, slot, context.source.reads)
     return row
   }
 
   /** Notes whether the row just evaluated fails. Its own function, so that V8 inlines evaluations into routing. */
   private judge(slot: RecordSlot, row: ViewRow | undefined, failure: Failure | undefined): void {
-    if (this.around.source.isOverdrawn) this.around.owe(this, slot)
+    if (this.context.source.isOverdrawn) this.context.defer(this, slot)
     this.failsWith(slot, failure ?? (this.failsAsWhole || this.plainShape.total ? undefined : row?.failure))
   }
 
   /** The row is deleted or belongs elsewhere: drops its failure and its reads. */
   private forget(slot: RecordSlot): undefined {
     if (this.failing !== undefined) this.failsWith(slot, undefined)
-    if (this.plainShape.reaches) this.around.watch(this, slot, nothing)
+    if (this.plainShape.reaches) this.context.watch(this, slot, nothing)
   }
 
   /** Number of matching rows. */

@@ -12,7 +12,7 @@ import { run } from "../../surql/evaluate/evaluate.ts"
 import type { Slices } from "../../surql/evaluate/scope.ts"
 import { isTruthy } from "../../surql/values/order.ts"
 import type { Value } from "../../surql/values/value.ts"
-import type { EngineContext, Page, Turn, ViewSpec } from "../context.ts"
+import type { EngineContext, Page, PageUpdate, ViewSpec } from "../context.ts"
 import type { OrderedIndex, PageView } from "../index/orderedIndex.ts"
 import { insert, type OrderedRows, takeOut } from "../index/orderedRows.ts"
 import { inPlace, type Place } from "../index/pageViews.ts"
@@ -42,8 +42,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   /** The rows of its key in the index; undefined before the fill and for a page with several keys. */
   private indexed: OrderedRows | undefined = undefined
   readonly interval: PageKeys["interval"]
-  /** Position of its {@link Turn} in the engine's list; -1: the current step has not touched the page. */
-  private turning = -1
+  /** Position of its {@link PageUpdate} in the engine's list; -1: the current step has not touched the page. */
+  private updateNoted = -1
   /** START and LIMIT. */
   private readonly offset: number
   private readonly length: number
@@ -70,12 +70,12 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   /** `topRows`: the shared first rows of its filter in the index. */
   constructor(
     spec: ViewSpec,
-    around: EngineContext<ResultView>,
+    context: EngineContext<ResultView>,
     index: OrderedIndex,
     keys: PageKeys,
     topRows: (filters: boolean) => TopRows
   ) {
-    super(spec, around)
+    super(spec, context)
     const { checksProjection, page, reaches, splitting } = spec.shape
     const { limit, start } = spec.bounds
     const { descending, exact } = page!
@@ -215,21 +215,21 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   }
 
   touch(slot: RecordSlot, from: Place | undefined, to: Place | undefined): void {
-    if (this.turning === -1) this.turning = this.around.turnTo({ page: this, slots: [slot], from, to })
-    else this.around.turnAt(this.turning).slots.push(slot)
+    if (this.updateNoted === -1) this.updateNoted = this.context.noteUpdate({ page: this, slots: [slot], from, to })
+    else this.context.updateAt(this.updateNoted).slots.push(slot)
   }
 
   touchInPlace(slot: RecordSlot): void {
     this.touch(slot, inPlace, inPlace)
   }
 
-  turn({ from, slots, to }: Turn): void {
-    this.turning = -1
+  applyUpdate({ from, slots, to }: PageUpdate): void {
+    this.updateNoted = -1
     if (this.uses < 0) return
-    this.around.counters.windows++
-    const move = this.top?.renew(slots, this.around.step())
+    this.context.counters.windows++
+    const move = this.top?.renew(slots, this.context.step())
     if (!this.isRead)
-      this.missed = [...(this.missed ?? []), ...slots, ...(this.around.writes() > 1 ? (this.passed ?? none) : none)]
+      this.missed = [...(this.missed ?? []), ...slots, ...(this.context.writes() > 1 ? (this.passed ?? none) : none)]
     else {
       const only = slots.length === 1 && this.passed === undefined ? slots[0]! : undefined
       const isMoved =
@@ -241,17 +241,17 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   override reread(row: ReaderRow, cause: ReadResult | undefined): void {
     if (this.uses < 0 || typeof row === "string") return
     if (cause !== undefined && this.refresh(row, cause)) return
-    if (this.around.watches(this, row)) this.touchInPlace(row)
+    if (this.context.watches(this, row)) this.touchInPlace(row)
   }
 
-  override settleDebt(slot: RecordSlot): void {
+  override updateDeferred(slot: RecordSlot): void {
     if (this.uses >= 0) this.touchInPlace(slot)
   }
 
   admits(slot: RecordSlot): boolean {
     const { plainShape: shape } = this
     if (!isLive(slot) || shape.filter === undefined) return isLive(slot)
-    const scope = this.around.source.scope(slot.doc, this.params, slot.id)
+    const scope = this.context.source.scope(slot.doc, this.params, slot.id)
     // The filter cannot fail, so steps that other rows have taken must not make it fail.
     scope.budget.floor = 0
     const found = run(shape.filter, scope)
@@ -281,10 +281,10 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   private moveOne(slot: RecordSlot, from: Place | undefined, to: Place | undefined): boolean {
     const { interval, length: limit, offset: start, page } = this
     if (!this.isRanked) return false
-    if (from === inPlace) return slot.heldBy(this) !== undefined && this.shows(slot)
+    if (from === inPlace) return slot.heldBy(this) !== undefined && this.showSlot(slot)
     if (from === undefined && to === undefined) return false
     // A page with a range is not told of writes before the range, although they shift its ranks.
-    if (interval !== undefined && this.around.writes() > 1) return false
+    if (interval !== undefined && this.context.writes() > 1) return false
     const began = firstRank(this.indexed!, this)
     const comesBefore = to !== undefined && isBeforeBegin(this, to.lead)
     // Positions of the record on the page, before and after the write; `limit`: not on it.
@@ -325,31 +325,31 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       if (next !== undefined) page.push((come = next).ref)
     }
     const isOn = is >= 0 && is < limit
-    const left = gone !== undefined && !(isOn && gone === slot.ref) ? this.hides(this.index.slotOf(gone)) : undefined
-    const pushed = last === undefined ? undefined : this.hides(this.index.slotOf(last))
+    const left = gone !== undefined && !(isOn && gone === slot.ref) ? this.hideSlot(this.index.slotOf(gone)) : undefined
+    const pushed = last === undefined ? undefined : this.hideSlot(this.index.slotOf(last))
     // Shows the record if it is on the page now, else the row that was added in its stead.
-    const isShown = isOn ? this.shows(slot) : come === undefined || this.shows(come)
+    const isShown = isOn ? this.showSlot(slot) : come === undefined || this.showSlot(come)
     // Set only now: the added row may be the one that left last, and then reuses the former spare row.
     this.spare = left ?? pushed ?? this.spare
     return isShown
   }
 
   /** Drops a row that has left the page, and answers it if it is plain. */
-  private hides(slot: RecordSlot): PlainRow | undefined {
+  private hideSlot(slot: RecordSlot): PlainRow | undefined {
     const row = slot.heldBy(this) as ViewRow | undefined
     if (row === undefined) return undefined
     if (!this.isPlain) {
       this.update(slot, undefined, true)
       return undefined
     }
-    this.around.counters.views++
+    this.context.counters.views++
     slot.exchange(row, undefined)
     this.remove(row)
     return row as PlainRow
   }
 
   /** Shows a row that was added to the page or changed on it. False if the row fails and is taken off the page. */
-  private shows(row: RecordSlot): boolean {
+  private showSlot(row: RecordSlot): boolean {
     if (this.isPlain) {
       this.showsPlain(row)
       return true
@@ -362,9 +362,9 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
 
   private showsPlain(row: RecordSlot): void {
     const before = row.heldBy(this) as ViewRow | undefined
-    this.around.counters.views++
-    this.around.counters.rows++
-    this.count(this.around.step())
+    this.context.counters.views++
+    this.context.counters.rows++
+    this.count(this.context.step())
     if (isOf(before, row)) return
     if (before !== undefined) this.renew(before as PlainRow, new PlainRow(this, row, undefined, before))
     else {
@@ -397,7 +397,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     const { length, offset: start, page: before, passed: passedBefore, top } = this
     const isTouched = isAmong(touched)
     // One of several writes may have pushed a row off the page for a while, and the row's own change was missed.
-    const several = this.around.writes() > 1
+    const several = this.context.writes() > 1
     const mayBeOther = (slot: RecordSlot, isShown: boolean): boolean =>
       isShown
         ? (several || !this.isRead) && !isOf(slot.heldBy(this) as ViewRow | undefined, slot)
@@ -427,9 +427,9 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
         if (isChanged || !isShown) this.showsPlain(slot)
         if (!isShown) budget.left--
       } else if (isChanged || (!isShown && passedBefore?.has(slot) !== true)) {
-        const { spent } = this.around.source
+        const { spent } = this.context.source
         this.update(slot, slot.doc, walk === undefined || !walk.loose)
-        if (!isShown) budget.left -= 1 + Math.floor((this.around.source.spent - spent) / rowSteps)
+        if (!isShown) budget.left -= 1 + Math.floor((this.context.source.spent - spent) / rowSteps)
       }
       if ((!isShown || isChanged) && slot.heldBy(this) === undefined) (this.passed ??= new Set()).add(slot)
       else {

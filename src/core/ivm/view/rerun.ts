@@ -93,7 +93,7 @@ export const wholeView = (
   select: Select,
   params: Params,
   { generation, key, reason, text, watchSlot }: Rerun,
-  around: Pick<EngineContext, "failing" | "kept" | "store">,
+  context: Pick<EngineContext, "failing" | "kept" | "store">,
   budgetOf: () => Budget
 ): RecomputedView => {
   const facts = analyze(original, params)
@@ -106,8 +106,13 @@ export const wholeView = (
     generation,
     readsAnyTable: facts.reaches || facts.computedSource
   }
-  const { store } = around
-  const view = new RecomputedView(about, reason, around, rerun(select, params, new StoreSource(store), store, budgetOf))
+  const { store } = context
+  const view = new RecomputedView(
+    about,
+    reason,
+    context,
+    rerun(select, params, new StoreSource(store), store, budgetOf)
+  )
   view.watchSlot = watchSlot
   return view
 }

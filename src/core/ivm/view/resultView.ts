@@ -48,7 +48,7 @@ export abstract class ResultView
   implements View, Reader, ReadResult, ChildResult, GroupOwner
 {
   // The fields that a change needs come first, so that less of a cold view is loaded.
-  declare readonly around: EngineContext<ResultView>
+  declare readonly context: EngineContext<ResultView>
   readonly plainShape: Shape
   readonly params: Params
   readonly groups: Groups | undefined
@@ -78,10 +78,10 @@ export abstract class ResultView
 
   constructor(
     { bounds, generation, key, params, shape, boundSources, failsAsWhole, paged }: ViewSpec,
-    around: EngineContext<ResultView>
+    context: EngineContext<ResultView>
   ) {
     const windowed = shape.windowed && !paged
-    super((shape.groups?.kind ?? shape.kind) as Kind<Output>, windowed ? bounds : undefined, shape.only, around)
+    super((shape.groups?.kind ?? shape.kind) as Kind<Output>, windowed ? bounds : undefined, shape.only, context)
     this.plainShape = shape
     this.params = params
     this.generation = generation
@@ -90,7 +90,7 @@ export abstract class ResultView
     this.bounds = bounds
     this.key = key
     this.presenter = presenterOf(shape)
-    this.groups = shape.groups && new Groups(shape.groups, this, around.counters, this, shape.reaches)
+    this.groups = shape.groups && new Groups(shape.groups, this, context.counters, this, shape.reaches)
   }
 
   get shape(): string {
@@ -143,7 +143,9 @@ export abstract class ResultView
     const delta = moves?.finish(this.aliases)
     const valueSetDelta =
       moves &&
-      this.list?.turn(moves.all.map(({ after, slot }) => [slot, after && { value: contentOf(this, after as Output) }]))
+      this.list?.update(
+        moves.all.map(({ after, slot }) => [slot, after && { value: contentOf(this, after as Output) }])
+      )
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
@@ -157,8 +159,8 @@ export abstract class ResultView
       before: moves
     }
     if (this.reader !== undefined) {
-      this.lastStep = this.around.step()
-      this.last = this.around.moves.end(ended)
+      this.lastStep = this.context.step()
+      this.last = this.context.moves.end(ended)
     }
     return ended
   }
@@ -251,7 +253,7 @@ export abstract class ResultView
       shown: this.size,
       groups: this.groups?.size ?? 0,
       costs: this.costs(),
-      declined: this.around.declined,
+      declined: this.context.declined,
       page: undefined,
       sharing
     }
@@ -273,12 +275,12 @@ export abstract class ResultView
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
     for (const [alias, parent, result] of this.results())
-      yield [alias, parent, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
+      yield [alias, parent, this.context.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
   }
 
   *childEntries(): Iterable<ChildEntry> {
     for (const [alias, parent, result] of this.results())
-      yield* this.around.source.aside(() => entriesNow(parent, alias, result))
+      yield* this.context.source.aside(() => entriesNow(parent, alias, result))
   }
 
   /** The child results that rows show, each with its alias and the row's key. */
@@ -307,13 +309,13 @@ export abstract class ResultView
 
   /** The effect of the current step on the view; undefined if none. */
   private lastEnd(): StepEnd | undefined {
-    return this.lastStep === this.around.step() ? this.around.moves.ended(this.last) : undefined
+    return this.lastStep === this.context.step() ? this.context.moves.ended(this.last) : undefined
   }
 
   fails(): boolean {
     const quiet =
       this.failing === undefined && this.groups === undefined && !this.plainShape.checksProjection && !this.several
-    return !quiet && this.around.source.aside(() => this.failure()) !== undefined
+    return !quiet && this.context.source.aside(() => this.failure()) !== undefined
   }
 
   /** Why a strict result fails; undefined if it does not. */
@@ -339,7 +341,7 @@ export abstract class ResultView
     if (cache.answered) return cache.answer
     const {
       plainShape: shape,
-      around: { source }
+      context: { source }
     } = this
     const rows = this.ordered().map((row) => {
       const made = madeOf(row)
@@ -365,7 +367,7 @@ export abstract class ResultView
   /** Notes that the view may leave out rows. */
   leavesOut(): void {
     // A strict result makes its parent rows fail instead.
-    if (!this.failsAsWhole) this.around.failing.add(this)
+    if (!this.failsAsWhole) this.context.failing.add(this)
   }
 
   protected failsOtherwise(): void {
@@ -378,24 +380,24 @@ export abstract class ResultView
     this.cache = undefined
     if (this.isDirty) return
     this.isDirty = true
-    this.around.dirty(this)
+    this.context.dirty(this)
   }
 
   buildScope(): Scope {
-    return this.around.source.wholeScope(this.params)
+    return this.context.source.wholeScope(this.params)
   }
 
   keep(bytes: number): void {
     this.kept += bytes
-    this.around.kept.used += bytes
+    this.context.kept.used += bytes
   }
 
   requireRoom(bytes: number): void {
-    this.around.kept.require(bytes)
+    this.context.kept.require(bytes)
   }
 
   built(name: string, gone: boolean): void {
-    this.around.watch(this, name, gone ? nothing : this.around.source.reads)
+    this.context.watch(this, name, gone ? nothing : this.context.source.reads)
   }
 
   private ordered(): ReadonlyArray<Output> {

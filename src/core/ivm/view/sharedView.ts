@@ -15,9 +15,9 @@ import { type PlanRow, planOf } from "../query/explain.ts"
 import type { Params } from "../query/lift.ts"
 import type { Shape } from "../query/shape.ts"
 import type { IncrementalView } from "./incrementalView.ts"
-import { type Lent, ownSlotOf, type Sharer } from "./sharer.ts"
+import { type LenderStep, ownSlotOf, type Sharer } from "./sharer.ts"
 import { eachShown, inOrder, inOrderSliced, rankingOf, type Showing, shownRows } from "./showing.ts"
-import type { Ranking, ResultRow, RowError, Told, View } from "./view.ts"
+import type { ChangedViews, Ranking, ResultRow, RowError, View } from "./view.ts"
 import { ViewChange } from "./viewChange.ts"
 
 export class SharedView implements View, Showing, Sharer {
@@ -32,15 +32,15 @@ export class SharedView implements View, Showing, Sharer {
   kept = 0
   readonly plainShape: Shape
   readonly params: Params
-  readonly around: EngineContext
+  readonly context: EngineContext
   readonly key: string
 
-  constructor({ generation, key, params, shape }: ViewSpec, around: EngineContext, lender: IncrementalView) {
+  constructor({ generation, key, params, shape }: ViewSpec, context: EngineContext, lender: IncrementalView) {
     this.key = key
     this.plainShape = shape
     this.params = params
     this.generation = generation
-    this.around = around
+    this.context = context
     this.lender = lender
   }
 
@@ -106,8 +106,8 @@ export class SharedView implements View, Showing, Sharer {
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    const { around, lender, plainShape } = this
-    return planOf(plainShape, { ...lender.figures(), declined: around.declined })
+    const { context, lender, plainShape } = this
+    return planOf(plainShape, { ...lender.figures(), declined: context.declined })
   }
 
   children(): Iterable<never> {
@@ -126,7 +126,7 @@ export class SharedView implements View, Showing, Sharer {
     return rankingOf(this, (slot) => this.lender.sourceIndexOf(slot)!)
   }
 
-  hear({ delta }: Lent, told: Told): Told {
+  lenderChanged({ delta }: LenderStep, told: ChangedViews): ChangedViews {
     this.generation++
     this.sorted = undefined
     return append(told, new ViewChange(this, delta))

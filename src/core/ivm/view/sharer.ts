@@ -7,10 +7,10 @@ import type { Delta, DeltaBuilder } from "../delta/delta.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import type { IncrementalView } from "./incrementalView.ts"
-import type { Told, View } from "./view.ts"
+import type { ChangedViews, View } from "./view.ts"
 
 /** The old and the new group entry of one row, or why the row fails. */
-export interface Bringing {
+export interface EntryChange {
   readonly slot: RecordSlot
   readonly before: Entry | undefined
   readonly after: Entry | undefined
@@ -18,17 +18,17 @@ export interface Bringing {
 }
 
 /** The effect of a step on a view that lends its rows. */
-export interface Lent {
+export interface LenderStep {
   readonly delta: Delta
   readonly moves: DeltaBuilder
   /** Group entries of the moved rows, by the text of the keys and columns: one evaluation for all equal texts. */
-  readonly brought: Map<string, ReadonlyArray<Bringing>>
+  readonly entryChanges: Map<string, ReadonlyArray<EntryChange>>
 }
 
 export interface Sharer extends View {
   readonly lender: IncrementalView
   /** Called once for each step that moves the lender's rows, after the lender is settled. Answers the changed views. */
-  hear(lent: Lent, told: Told): Told
+  lenderChanged(lent: LenderStep, told: ChangedViews): ChangedViews
 }
 
 /** Watchdog slot that the view frees: its own, or none if its lender has the same slot and frees that. */

@@ -21,16 +21,16 @@ import type { Ranking, ResultRow } from "./view.ts"
 export interface Showing {
   readonly plainShape: Shape
   readonly params: Params
-  readonly around: EngineContext
+  readonly context: EngineContext
 }
 
 const evaluated = (
-  { around, params }: Showing,
+  { context, params }: Showing,
   value: (scope: Scope) => Value,
   slot: RecordSlot,
   doc = slot.doc
 ): Value => {
-  const result = run(value, around.source.scope(doc!, params, slot.id))
+  const result = run(value, context.source.scope(doc!, params, slot.id))
   return Either.isRight(result) ? result.right : undefined
 }
 
@@ -65,7 +65,7 @@ export function* inOrderSliced(
   const viewRows = [...rows]
   if (shape.splitting !== undefined) return yield* mergeSort(viewRows.flatMap(piecesOf), shape.kind.compare)
   if (shape.sort.length === 0 || sorted) return yield* mergeSort(viewRows, shape.kind.compare)
-  const isDue = pacing(owner.around.source),
+  const isDue = pacing(owner.context.source),
     sortable: Array<Sortable> = []
   for (const row of viewRows) {
     const { slot, sourceIndex } = row
@@ -100,7 +100,7 @@ const shownRow = (owner: Showing, row: Output): ResultRow => {
 /** The order of a view that is sorted only when it is read. */
 export const rankingOf = (owner: Showing, sourceIndexOf: (slot: RecordSlot) => number): Ranking => ({
   of: (key) => {
-    const slot = owner.around.store.slotOf(Ids.parse(key)!)
+    const slot = owner.context.store.slotOf(Ids.parse(key)!)
     const { doc, version } = slot
     const { lead, sort } = sortValues(owner.plainShape, (value) => evaluated(owner, value, slot))
     const value = () => evaluated(owner, owner.plainShape.project, slot, doc)

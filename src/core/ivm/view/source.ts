@@ -176,7 +176,7 @@ export class TrackedSource extends StoreSource {
   }
 
   /** Runs a slice of a fill under the step limit of a change. */
-  within(work: () => void): void {
+  boundWork(work: () => void): void {
     this.bind(true)
     try {
       work()

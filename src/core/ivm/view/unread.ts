@@ -15,17 +15,17 @@ interface Windowed {
   readonly plainShape: Shape
   readonly boundSources: BoundSources | undefined
   readonly bounds: Bounds
-  readonly around: EngineContext
+  readonly context: EngineContext
 }
 
 /** LIMIT 0 behind a START: the rows before START decide where the database stops reading, but nothing is ever shown. */
-export const isBlind = ({ bounds: { limit, start }, plainShape: { windowed } }: Windowed): boolean =>
+export const showsNothing = ({ bounds: { limit, start }, plainShape: { windowed } }: Windowed): boolean =>
   windowed && limit === 0 && start > 0
 
 /** Whether a row comes after a full window, in a view whose rows are read in the order of the window. */
 export const isBehindWindow = (owner: Windowed, text: string): boolean => {
   const {
-    around: { store },
+    context: { store },
     bounds,
     plainShape: { groups, kind, readInOrder, sort, splitting, windowed },
     boundSources

@@ -87,4 +87,4 @@ export interface Touched {
 }
 
 /** The views changed so far in a step; undefined: none. */
-export type Told = Array<Touched> | undefined
+export type ChangedViews = Array<Touched> | undefined

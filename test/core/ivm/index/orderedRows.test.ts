@@ -3,7 +3,7 @@
  */
 import { expect } from "vitest"
 import { runs, seeded } from "../../../../kit/data/random.ts"
-import { nowhere, OrderedRows, rowsOf } from "../../../../src/core/ivm/index/orderedRows.ts"
+import { noRank, OrderedRows, rowsOf } from "../../../../src/core/ivm/index/orderedRows.ts"
 import { leadOf, type Ordering } from "../../../../src/core/ivm/store/ordering.ts"
 import type { RecordSlot, SlotRef } from "../../../../src/core/ivm/store/recordSlot.ts"
 import { Store } from "../../../../src/core/ivm/store/store.ts"
@@ -96,7 +96,7 @@ seeded(
       expect(leavesOf(Reflect.get(rows, "root") as Tree)).toBeLessThanOrEqual(1 + here.size / 8)
       const [any] = here
       if (any !== undefined)
-        expect(rows.add({ lead: leadOf(ordering, any.doc!), doc: any.doc!, slot: any }), "twice").toBe(nowhere)
+        expect(rows.add({ lead: leadOf(ordering, any.doc!), doc: any.doc!, slot: any }), "twice").toBe(noRank)
     }
   }
 )

@@ -3,19 +3,19 @@
  * as its limit allows.
  */
 import { addTo, append } from "../multimap.ts"
-import type { Indebted } from "./context.ts"
+import type { HasDeferredRows } from "./context.ts"
 import type { Evaluating } from "./evaluating.ts"
 import type { RecordSlot, Write } from "./store/recordSlot.ts"
 import type { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
 import type { TrackedSource } from "./view/source.ts"
-import type { Told } from "./view/view.ts"
+import type { ChangedViews } from "./view/view.ts"
 import { ViewChange } from "./view/viewChange.ts"
 
-type Rows = Map<Indebted, Set<RecordSlot>>
+type Rows = Map<HasDeferredRows, Set<RecordSlot>>
 
 const none: Rows = new Map()
 
-export class Debts {
+export class DeferredWork {
   private rows: Rows = new Map()
   /** Rows that the current step evaluates. */
   private due: Rows = none
@@ -29,7 +29,7 @@ export class Debts {
     this.evaluating = evaluating
   }
 
-  owe(view: Indebted, slot: RecordSlot): void {
+  defer(view: HasDeferredRows, slot: RecordSlot): void {
     addTo(this.rows, view, slot)
   }
 
@@ -47,13 +47,13 @@ export class Debts {
     for (const [view, slots] of this.due)
       if (view.stratum === stratum)
         for (const slot of slots) {
-          if (this.source.isSpent) this.owe(view, slot)
-          else view.settleDebt(slot)
+          if (this.source.isSpent) this.defer(view, slot)
+          else view.updateDeferred(slot)
         }
   }
 
   /** Runs the recomputed queries whose tables were written, and the ones that an earlier step could not run. */
-  runAgain(recomputed: RecomputedViews, writes: ReadonlyArray<Write>, told: Told): Told {
+  runAgain(recomputed: RecomputedViews, writes: ReadonlyArray<Write>, told: ChangedViews): ChangedViews {
     let touched = told
     const due = new Set([...recomputed.of(writes.map((write) => write.id.table)), ...this.runs])
     this.runs.clear()
