@@ -1,7 +1,7 @@
 /**
- * Configuration from the process's surroundings: environment, `svc.yml`, secret files, the machine's name.
+ * Reads the configuration: environment, `svc.yml`, secret files, the machine's name.
  *
- * Faults are handed on, not thrown: the reader of settings names them together with all others.
+ * Faults are returned, not thrown: the reader of settings lists them with all others.
  */
 
 import { existsSync, readFileSync, statSync } from "node:fs"
@@ -11,10 +11,10 @@ import { firstLineOf } from "../core/reason.ts"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { judgeTls } from "./http/tlsFiles.ts"
 
-/** A file that is larger is no configuration, and no secret either. */
+/** Largest configuration file, and largest secret file. */
 const maxConfigBytes = 1024 * 1024
 
-/** A regular file of bounded size: a device or a pipe never ends, or keeps the start waiting. */
+/** Reads a regular file of bounded size: a device or a pipe might never end, or block the start. */
 export const readText = (
   path: string,
   maxBytes = maxConfigBytes

@@ -1,10 +1,9 @@
 /**
- * An OpenAPI document from its files, references between them resolved: regular files of bounded size, below one
- * folder, never an address.
+ * Reads an OpenAPI document from its files and resolves references between them: regular files of bounded size, below
+ * one folder, never a URL.
  *
- * Why bounded here and not by the library: it reads devices and pipes to their end, which they do not have, and follows
- * every reference wherever it leads. Bundling costs it the cube of the number of references, so it is left out where
- * all of them stay within one file, and has a budget where they do not.
+ * The library itself reads devices and pipes without an end, and follows every reference. Bundling takes time with the
+ * cube of the number of references, so it is left out if all stay within one file, and has a budget if they do not.
  */
 
 import { realpathSync } from "node:fs"
@@ -15,9 +14,9 @@ import { isMapping } from "../core/typeGuards.ts"
 import { readText } from "./ConfigFile.ts"
 import { maxDepth, parseText } from "./yamlFile.ts"
 
-/** Limits of a document; one beyond them is refused by name. */
+/** Limits of a document; a document beyond one is refused with its name. */
 const limits = {
-  /** Bytes of one file, by how it is written: YAML takes several seconds per MiB to read. */
+  /** Bytes of one file, by format: YAML takes several seconds per MiB to parse. */
   jsonBytes: 8 * 1024 * 1024,
   yamlBytes: 1024 * 1024,
   /** Bytes of all files together, those of YAML counted eightfold. */
@@ -25,10 +24,10 @@ const limits = {
   files: 100,
   /** Mappings, lists and values of all files. */
   values: 1_000_000,
-  /** References where all stay in one file, and where any leads to another. */
+  /** References if all stay in one file, and if any leads to another. */
   refs: 50_000,
   refsOfSeveral: 2_000,
-  /** Steps of the library while it puts files together. */
+  /** Steps of the library while it bundles. */
   steps: 200_000
 } as const
 
@@ -54,14 +53,15 @@ class Reading {
   private values = 0
   private refs = 0
   private steps = 0
-  /** Whether a reference leads out of the file it stands in. */
+  /** Whether a reference leads out of its file. */
   private leavesFile = false
-  /** The first fault; the library wraps the errors of its readers in texts that no longer say it. */
+  /** The first fault; the library wraps errors of its readers in texts that do not name it. */
   private fault: string | undefined
   private readonly folders: ReadonlyArray<string>
 
   /**
-   * `root` is the document itself, which may lie anywhere; what it refers to lies below its folder or below `folder`.
+   * `root` is the document itself, which may lie anywhere; files it refers to must lie below its folder or below
+   * `folder`.
    */
   constructor(
     private readonly root: string,
@@ -132,7 +132,7 @@ class Reading {
     return found.text
   }
 
-  /** The file that a reference names, links followed; only what lies below the folders may be one. */
+  /** The file that a reference names, with links followed; refused unless it lies below the folders. */
   private allowed(url: string): string {
     if (/^[a-z][a-z\d+.-]*:/i.test(url) && !url.startsWith("file:"))
       this.refuse(`$ref names the address ${url}; only files are read`)
@@ -173,8 +173,5 @@ class Reading {
   }
 }
 
-/**
- * The document at `path` with references to other files made references within it. Rejects with the fault, in one
- * line.
- */
+/** The document at `path`, with other files bundled into it. Rejects with the fault, in one line. */
 export const bundled = (path: string, folder: string): Promise<unknown> => new Reading(path, folder).bundled()

@@ -1,9 +1,12 @@
-/** Loads a package that is installed only where it is needed; without it a start ends and says what to install. */
+/**
+ * Loads a package that is installed only if it is needed; without it a start ends with a fault that tells what to
+ * install.
+ */
 import { Effect } from "effect"
 import { firstLineOf } from "../core/reason.ts"
 import { StartFault } from "../ports/StartFault.ts"
 
-/** `wish`: the setting and what it asks for. `version` is the one that fits. */
+/** `wish`: the setting and what it asks for. `version`: the supported one. */
 export const load = <A>(
   wish: string,
   { name, version }: { readonly name: string; readonly version: string },

@@ -1,9 +1,8 @@
 /**
- * The files of the outbox: `svc.yml`, the OpenAPI documents its backends name, references between files resolved, and
- * the schemas of their job tables.
+ * Reads the files of the outbox: `svc.yml`, the OpenAPI documents its backends name, with references between files
+ * resolved, and the schemas of their job tables.
  *
- * Only files are read: a document that names an address is refused, because reading configuration must not open
- * connections.
+ * Only files are read: a document that names a URL is refused, because reading configuration must not open connections.
  */
 import { dirname, resolve } from "node:path"
 import { firstLineOf } from "../core/reason.ts"
@@ -50,7 +49,7 @@ const defines = (text: string, table: string): boolean =>
     ([, name = ""]) => name.replace(/^[`⟨]|[`⟩]$/g, "") === table
   )
 
-/** The schema file of each backend, and the job tables that are named without a backend, which have none. */
+/** The schema file of each backend; job tables named without a backend have none. */
 export const schemas = (path: string): Schemas => {
   const file = parse(path)
   if (file.fault !== undefined) return { faults: [`${path}: ${file.fault}`] }

@@ -2,7 +2,7 @@
  * The dashboard's files, read from beside this one, and the plot library's from its package.
  *
  * Read once at the start: they are small, and the served pages must not change while the process runs. A build without
- * them says so and serves none.
+ * them logs that and serves none.
  */
 
 import { createHash } from "node:crypto"

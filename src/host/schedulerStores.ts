@@ -1,9 +1,8 @@
 /**
- * Where a scheduler keeps its own state: the log, the replica, the pool, each in its place and held by this process
- * alone.
+ * Opens a scheduler's own state: the log, the replica, the pool, each held by this process alone.
  *
- * Here because files, folders and drivers are a runtime's. Whatever cannot be opened becomes one fault with the exit
- * code that belongs to it.
+ * In this room because files, folders and drivers belong to a runtime. A store that cannot be opened becomes one fault
+ * with its exit code.
  */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -35,7 +34,7 @@ interface SchedulerPaths {
   readonly snapshotTimeoutSecs?: number
 }
 
-/** A scheduler whose log is on a server. */
+/** Settings of a scheduler whose log is on a server. */
 interface SharedPaths extends Omit<SchedulerPaths, "walPath"> {
   readonly logUrl: Redacted.Redacted<string>
   readonly logDurability: Durability | undefined
@@ -71,7 +70,7 @@ const folderOf = (walPath: string): Effect.Effect<void, StartFault> =>
       })
   )
 
-/** The database that is cloned; the SDK is loaded only where one is named. */
+/** The database that is cloned; the SDK is loaded only if one is named. */
 const upstreamOf = (folder: string, database: SourceDatabase | undefined): Layer.Layer<Upstream> => {
   if (database === undefined) return Upstream.layerNone
   const { authLevel, name, namespace, url, username } = database
@@ -95,8 +94,8 @@ const upstreamOf = (folder: string, database: SourceDatabase | undefined): Layer
 }
 
 /**
- * A replica says which log on a server it is of: positions of another log would be taken for its own. One of the file
- * log says nothing.
+ * Checks that the replica is of this log on a server, by a mark file: positions of another log would be taken for its
+ * own. A replica of the file log has no mark.
  */
 const ofOneLog = (folder: string, logId: string | undefined): Effect.Effect<void, StartFault, Replica> =>
   Effect.gen(function* () {
@@ -112,11 +111,11 @@ const ofOneLog = (folder: string, logId: string | undefined): Effect.Effect<void
     })
   })
 
-/** The replica first: its lock keeps a second scheduler out before anything is touched. */
+/** Opened first: its lock keeps a second scheduler out before anything is touched. */
 const replicaOf = (folder: string, timeoutSecs: number): Layer.Layer<Replica | ReplicaFile, StartFault> =>
   layerReplica(folder, timeoutSecs * 1000).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
 
-/** Everything in files of this machine. */
+/** All state in files of this machine. */
 export const layer = ({
   database,
   replicaDbPath,
@@ -136,7 +135,7 @@ export const layer = ({
   )
 }
 
-/** The replica here, log and pool on a server, where other schedulers reach them too. */
+/** The replica on this machine, log and pool on a server that other schedulers reach too. */
 export const layerShared = ({
   database,
   leaseMs,

@@ -1,7 +1,7 @@
 /**
- * The database server of `STORE_ADDR` alone, without a store of the node's own: for commands that work on it and leave.
+ * The database server of `STORE_ADDR` alone, without a store of the node's own: for commands that work on it and end.
  *
- * Why apart from `stores.ts`: a command must not open the data folder, which the service beside it has locked.
+ * Apart from `stores.ts`, because a command must not open the data folder, which the running service has locked.
  */
 import { Effect, Layer } from "effect"
 import * as Address from "../core/settings/address.ts"
@@ -12,7 +12,7 @@ import { Upstream } from "../ports/Upstream.ts"
 import type { StoreSettings } from "./stores.ts"
 import type { Access } from "./surreal/SurrealLink.ts"
 
-/** Connects and gives up sooner than a service does: a person is waiting. */
+/** Shorter limits than a service's: a person is waiting. */
 const patience = { connectTimeoutMs: 5_000, requestTimeoutMs: 15_000, maxPauseMs: 1_000 }
 
 const none: Layer.Layer<SurrealClient> = Layer.sync(SurrealClient, () => {
@@ -22,7 +22,7 @@ const none: Layer.Layer<SurrealClient> = Layer.sync(SurrealClient, () => {
   return { ask: () => refusal, query: () => refusal, listen: () => refusal }
 })
 
-/** `Upstream` is absent where `STORE_ADDR` names no server; `create`: namespace and database may be created. */
+/** `Upstream` is absent if `STORE_ADDR` names no server; `create`: namespace and database may be created. */
 export const layer = (settings: StoreSettings, create: boolean): Layer.Layer<SurrealClient | Upstream, StartFault> => {
   const { storeAddr, storeAuthLevel, storeDb, storeNs, storePass, storeUser } = settings
   const address = storeAddr === undefined ? undefined : Address.store(storeAddr)

@@ -2,11 +2,11 @@
  * Drivers for the store that `STORE_ADDR` names (D22): embedded SQLite in a folder, memory, the database inside this
  * process, or a database server.
  *
- * With a server its tables are where records come from (`Upstream`), and the node's own state (versions, positions,
- * registrations, the records as it last knew them) stays in the data folder: a restart then compares instead of
- * guessing versions (D23). In a cluster the scheduler has the records and their versions, so that an SSP keeps none of
- * them; a server then takes edges and registrations only. Folders are made here, because a missing one is the most
- * common first-run fault and the easiest to fix.
+ * With a server, records come from its tables (`Upstream`), and the node's own state (versions, positions,
+ * registrations, its last known records) stays in the data folder: a restart then compares instead of guessing versions
+ * (D23). In a cluster the scheduler has the records and their versions, so an SSP stores none; a server then takes
+ * edges and registrations only. Folders are created here, because a missing one is the most common first-run fault and
+ * the easiest to fix.
  */
 
 import { join } from "node:path"
@@ -51,7 +51,7 @@ type AsFault = (error: DatabaseError) => StartFault
 
 const noUpstream = Layer.merge(Upstream.layerNone, DatabaseJobs.layerNone)
 
-/** Namespace and database that a new database has by itself. */
+/** Namespace and database of a new database. */
 const main = "main"
 
 const layerMemory: Stores = Layer.mergeAll(Database.layerNone, SavedState.layerMemory, noUpstream)
@@ -69,7 +69,7 @@ const makeFolder = (folder: string): Effect.Effect<void, StartFault> =>
 const stateIn = (folder: string): Layer.Layer<SavedState> =>
   SavedState.layerFile(join(folder, "state.json")).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
 
-/** A store in a folder that is made for it, and the saved state beside it. */
+/** A store in a folder that is created for it, and the saved state beside it. */
 const keptIn = (
   folder: string,
   database: Layer.Layer<Database, DatabaseError | StartFault>,
@@ -80,7 +80,7 @@ const keptIn = (
     stateIn(folder)
   ).pipe(Layer.provide(Layer.merge(Layer.effectDiscard(makeFolder(folder)), layerNamed)))
 
-/** A folder without a store has nothing else that keeps a second process out. */
+/** Locks a folder without a store, which nothing else protects from a second process. */
 const locked = (folder: string, asFault: AsFault): Layer.Layer<never, StartFault> =>
   Layer.scopedDiscard(
     Effect.acquireRelease(
@@ -95,7 +95,7 @@ const locked = (folder: string, asFault: AsFault): Layer.Layer<never, StartFault
     )
   )
 
-/** The password as it is at each sign-in: a reload replaces it. */
+/** Getter of the password: read at each sign-in, because a reload replaces it. */
 const accessOf = (settings: StoreSettings, namespace: string, database: string): Access => ({
   namespace,
   database,
@@ -175,7 +175,7 @@ const layerInCluster = (address: Address.Store | undefined, settings: StoreSetti
   return Layer.merge(kept, address?.kind === "server" ? upstreamOf(address, settings) : noUpstream)
 }
 
-/** The data folder, where this store keeps anything in it. */
+/** The data folder, if this store keeps anything in it. */
 export const folderOf = ({
   dataDir,
   mode,

@@ -1,4 +1,4 @@
-/** Where a node that follows a database keeps under which token it last did: a file beside what else is its own. */
+/** Stores the tokens under which a node has followed a database, in a file beside its other state. */
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
@@ -6,7 +6,7 @@ import { Effect, Layer } from "effect"
 import { inFile } from "../ports/SavedState.ts"
 import { Upstream, type UpstreamShape } from "../ports/Upstream.ts"
 
-/** A database that this node follows, with a file that says under which token it last did. */
+/** `upstream`, with a file that holds the tokens under which this node last followed it. */
 export const withTokenFile = <E, R>(
   folder: string,
   upstream: Layer.Layer<Upstream, E, R>

@@ -1,7 +1,7 @@
 /**
  * YAML as configuration: bounded in size, depth and aliases, with faults that name the line.
  *
- * Apart from `ConfigFile.ts`, which loads it where there is a file: the library takes a twentieth of a start.
+ * Apart from `ConfigFile.ts`, which loads it only if there is a file: the library takes a twentieth of a start.
  */
 import { type Document, isCollection, isScalar, parseDocument, type Range, visit } from "yaml"
 import { firstLineOf } from "../core/reason.ts"
@@ -13,8 +13,8 @@ const maxAliases = 100
 export const maxDepth = 64
 
 /**
- * Well-formed text that is still no configuration, with its place: an alias inside the node it stands for has no
- * end, thousands of them take minutes, and so do the library's own looks for keys that stand twice.
+ * Faults of parsed YAML, with their place: an alias inside its own node has no end, thousands of aliases take minutes,
+ * and so does the library's own check for duplicate keys.
  */
 const faultIn = (document: Document.Parsed): { readonly at: number; readonly what: string } | undefined => {
   let aliases = 0
@@ -49,7 +49,7 @@ const faultIn = (document: Document.Parsed): { readonly at: number; readonly wha
   return fault
 }
 
-/** YAML within the bounds above; the fault names the line. */
+/** Parses YAML within the limits above; the fault names the line. */
 export const parseText = (text: string): { readonly content: unknown; readonly fault: string | undefined } => {
   const lineOf = (offset: number): number => text.slice(0, offset).split("\n").length
   try {

@@ -1,5 +1,5 @@
 /**
- * What `--check-config` reads beside the settings: the OpenAPI documents and schema files that the backends of
+ * The part of `--check-config` beyond the settings: reads the OpenAPI documents and schema files that the backends of
  * `svc.yml` name.
  */
 import { Effect, Layer } from "effect"

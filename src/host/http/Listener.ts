@@ -1,8 +1,8 @@
 /**
- * The socket that a process listens on, for as long as it lives, and the node that answers there: one after another.
+ * The listening socket of a process, for its whole life, and the node that answers on it: one after another.
  *
- * A scheduler that stands by and then leads is two nodes in turn. Connections are the listener's, so that the second
- * node takes them over as they are: none is refused or cut for it.
+ * A scheduler that stands by and then leads is two nodes in turn. Connections belong to the listener, so the second
+ * node takes them over: none is refused or cut.
  */
 import { createServer, type RequestListener, type Server } from "node:http"
 import { Effect, type Scope } from "effect"
@@ -21,58 +21,58 @@ export interface ListenOptions {
   /** Undefined for all interfaces. */
   readonly host: string | undefined
   readonly port: number
-  /** Setting to name when the address cannot be had. */
+  /** Setting to name if the address cannot be bound. */
   readonly setting: string
   readonly maxConnections: number
-  /** Most of them from one address; 0 or absent: half. */
+  /** Most connections from one address; 0 or absent: half. */
   readonly maxConnectionsPerAddress?: number
   /** Most bytes of unfinished bodies, and of one body; 64 MiB and 2 MiB when absent. */
   readonly maxBodyBytesTotal?: number
   readonly maxBodyBytes?: number
   /** Time for a request to arrive whole, and for a client to take some of its answer; 120 s when absent. */
   readonly requestTimeoutSecs?: number
-  /** Requests per second and client address; 0 or absent: any number. */
+  /** Requests per second and client address; 0 or absent: unlimited. */
   readonly rateLimit?: number
-  /** Origins whose pages may call a server that asks for no secret; the node says which may read its answers. */
+  /** Origins whose pages may call a server that asks for no secret; the node decides which may read its answers. */
   readonly corsOrigins?: ReadonlyArray<string>
   /** Origins whose pages may read views. */
   readonly browserOrigins?: ReadonlyArray<string>
-  /** Whether no caller is asked for a secret; false when absent. */
+  /** Whether the server asks for no secret; false when absent. */
   readonly isOpen?: boolean
   /** Whether an open server answers any address under any name; false when absent. */
   readonly answersAnybody?: boolean
-  /** Names under which an open server may be asked, beside addresses and reserved names. */
+  /** Host names under which an open server may be asked, beside addresses and reserved names. */
   readonly hosts?: ReadonlyArray<string> | undefined
-  /** TLS and nothing else, where set. */
+  /** If set, the server speaks TLS only. */
   readonly tls?: Tls | undefined
-  /** Paths that need a client certificate where nodes show each other theirs. */
+  /** Paths that need a client certificate if nodes verify each other. */
   readonly nodePaths?: ReadonlyArray<string>
-  /** The code of the answer to a request that comes while the process stops; an SSP's when absent. */
+  /** Code of the answer to a request that comes while the process stops; an SSP's when absent. */
   readonly stoppingCode?: "SSP_NOT_READY" | "OVERLOADED"
 }
 
-/** In-flight requests get this long to finish after a stop; the process gives up at 10 s. */
+/** Time for requests in flight after a stop; the process gives up at 10 s. */
 const drainMs = 8000
 
 /** Node looks for late requests at intervals; a short limit must not be overrun many times. */
 const checkEveryMs = (limitMs: number): number => Math.min(30_000, Math.max(100, limitMs / 4))
 
 const serverOptions = (limitMs: number) => ({
-  /** Longer than the usual pool's, so that the client closes first. */
+  /** Longer than that of usual client pools, so that the client closes first. */
   keepAliveTimeout: 65_000,
   headersTimeout: Math.min(66_000, limitMs),
   requestTimeout: limitMs,
   connectionsCheckingInterval: checkEveryMs(limitMs),
-  /** Seen to here, where the answer is JSON. */
+  /** Checked in `Server.ts`, which answers in JSON. */
   requireHostHeader: false
 })
 
 const defaultLimitSecs = 120
 
-/** Time for a request to arrive whole, and for a client to take some of its answer. */
+/** Time for a request to arrive whole, and for a client to take some of its answer, in ms. */
 export const limitOf = ({ requestTimeoutSecs = defaultLimitSecs }: ListenOptions): number => requestTimeoutSecs * 1000
 
-/** A server with its bounds: connections, bytes of unfinished bodies. */
+/** A server with its limits: connections, bytes of unfinished bodies. */
 const makeServer = (options: ListenOptions) => {
   const limitMs = limitOf(options)
   const { isOpen = false, maxConnections, tls } = options
@@ -116,7 +116,7 @@ const listen = (server: Server, { host, port, setting }: ListenOptions): Effect.
     })
   })
 
-/** New files of TLS are in force for connections that begin after a reload. */
+/** Lets new TLS files count for connections that begin after a reload. */
 const followFiles = (server: Server, tls: Tls) =>
   Effect.flatMap(Effect.runtime(), (runtime) => {
     const onFailure = (error: unknown): void =>
@@ -129,23 +129,23 @@ const followFiles = (server: Server, tls: Tls) =>
     )
   })
 
-/** A node, as its listener has it. */
+/** A node on a listener. */
 interface Served {
   /** Answers each request. */
   readonly answer: RequestListener
   readonly serving: Pick<typeof Serving.Service, "listening" | "stop">
-  /** Requests whose bodies go on. */
+  /** Requests with endless bodies. */
   readonly bodies: Pick<OpenBodies, "end">
 }
 
 export class Listener {
   readonly limits: ConnectionLimits
-  /** Of all nodes together: a client's requests are counted across a take-over. */
+  /** Shared by all nodes: a client's requests are counted across a take-over. */
   readonly rate: RateLimit | undefined
   private readonly server: Server
   private readonly connections: Connections
   private served: Served | undefined
-  /** How the requests of a node end that another one has followed. */
+  /** How requests of earlier nodes end. */
   private readonly finishing = new WeakMap<Served, Finishing>()
   private port: number | undefined
   private stopped = false
@@ -162,7 +162,7 @@ export class Listener {
     server.on("checkExpectation", answer)
   }
 
-  /** It listens once there is a node to answer. */
+  /** The listener binds its address when the first node is served. */
   static readonly make = (options: ListenOptions): Effect.Effect<Listener, never, Scope.Scope> =>
     Effect.gen(function* () {
       const listener = new Listener(options)
@@ -173,8 +173,8 @@ export class Listener {
   readonly isStopping = (): boolean => this.stopped
 
   /**
-   * Has a node answer from now on, in the place of the one before, until the scope closes. The node that answers then
-   * takes the listener down with it; one that another has followed waits for its own requests alone.
+   * Lets a node answer in place of the earlier one, until the scope closes. The current node closes the listener with
+   * itself; an earlier one waits for its own requests only.
    */
   serve(served: Served): Effect.Effect<void, StartFault, Scope.Scope> {
     return Effect.flatMap(

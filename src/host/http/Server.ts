@@ -1,8 +1,8 @@
 /**
- * The Node HTTP server in front of a node: admits requests, and hands them to the node's front; what that leaves
- * (pages, documents, a composer's routes) goes to the router.
+ * The Node HTTP server in front of a node: admits requests and passes them to the node's front; the router answers the
+ * others (pages, documents, a composer's routes).
  *
- * Built last and torn down first: while it waits for requests in flight, everything the handlers use is still there.
+ * Built last and torn down first: while it waits for requests in flight, everything the handlers use still exists.
  */
 
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
@@ -22,7 +22,7 @@ import { NodeExchange } from "./nodeExchange.ts"
 import { OpenBodies } from "./openBodies.ts"
 import * as TlsServer from "./tlsServer.ts"
 
-/** Beside the dashboard's files: what describes the service and holds no data. */
+/** Pages without data that need no secret, beside the dashboard's files. */
 const openPages = ["/docs", "/openapi.json"]
 
 /** Answer to a request that arrives while the process stops. */
@@ -42,7 +42,7 @@ const noHost: Answer = {
   })
 }
 
-/** A target that is neither a path nor a whole address (RFC 9112, 3.2), which the router takes for the root. */
+/** 404 for a target that is neither a path nor a URL (RFC 9112, 3.2), which the router would take for the root. */
 const noPath = ({ method = "", url = "" }: IncomingMessage): Answer | undefined =>
   url.startsWith("/") || /^https?:\/\//i.test(url)
     ? undefined
@@ -66,8 +66,8 @@ const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): 
 })
 
 /**
- * Admission of requests, before any route: refuses while the process stops, at a limit, and requests that name no host
- * or whose caller may not ask.
+ * Admission of requests, before any route: refuses while the process stops, above a rate limit, without a host name,
+ * and callers that may not ask.
  */
 const makeAdmission = (
   { isStopping, limits, options, rate }: Pick<Listener, "isStopping" | "limits" | "options" | "rate">,
@@ -110,7 +110,7 @@ const makeAdmission = (
   }
 }
 
-/** `rest`: what answers requests that the front leaves. */
+/** `rest`: answers requests that the front leaves. */
 const makeListener =
   (
     { serve }: Pick<typeof Front.Service, "serve">,

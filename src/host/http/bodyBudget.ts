@@ -1,10 +1,9 @@
 /**
- * How many bytes of unfinished request bodies a server holds: in all, and for one address where no caller is asked for
- * a secret.
+ * Limits the bytes of unfinished request bodies on a server: in all, and for one address if callers need no secret.
  *
- * Each body is bounded by itself, but many at once are not: a client that begins a body and does not end it makes the
- * server hold its bytes until the time-out. So received bytes are counted until the body is whole or its connection
- * is gone; bytes only announced cost nothing and are not. Cost: two additions per chunk, nothing per request without
+ * Each body is bounded by itself, but many at once are not: a client that begins a body and never ends it makes the
+ * server hold its bytes until the time-out. So received bytes are counted until the body is whole or its connection is
+ * gone; announced bytes cost nothing and are not counted. Cost: two additions per chunk, nothing per request without
  * one.
  */
 import type { IncomingMessage, Server } from "node:http"
@@ -18,14 +17,14 @@ const chunkOverhead = 128
 interface BodyBounds {
   /** Most bytes of unfinished bodies, at least those of one body. */
   readonly total: number
-  /** Most of them for one client address; undefined where every caller has shown a secret. */
+  /** Most bytes for one client address; undefined if every caller needs a secret. */
   readonly perAddress: number | undefined
 }
 
-/** Bytes that an SSP holds beyond its largest body and an eighth for the overhead of chunks: one body always fits. */
+/** Bytes that an SSP allows beyond its largest body; with an eighth for the overhead of chunks one body always fits. */
 const envelopeBytes = 65_536
 
-/** Parts of the bound that one address gets before it has shown a secret. */
+/** One address without a secret gets one part in so many of the total. */
 const shareOfStranger = 4
 
 export const boundsOf = (total: number, maxBodyBytes: number, isOpen: boolean): BodyBounds => {
@@ -38,7 +37,7 @@ export const boundsOf = (total: number, maxBodyBytes: number, isOpen: boolean): 
 
 const accounts = new WeakMap<Socket, Account>()
 
-/** Account of the connection of a request; undefined if its server counts nothing. */
+/** Account of the request's connection; undefined if its server counts nothing. */
 export const accountOf = ({ socket }: IncomingMessage): Account | undefined => accounts.get(socket)
 
 /** Bytes that one connection holds. */
@@ -51,7 +50,7 @@ class Account {
     private readonly client: string
   ) {}
 
-  /** Counts a chunk, or says which limit it would break. */
+  /** Counts a chunk, or answers which limit it would exceed. */
   take(chunk: number): string | undefined {
     const bytes = chunk + chunkOverhead
     const refused = this.closed ? undefined : this.budget.take(this.client, bytes)
@@ -59,7 +58,7 @@ class Account {
     return refused
   }
 
-  /** Gives back what {@link take} reserved for `chunks` chunks of `bytes` bytes together. */
+  /** Gives back the bytes that {@link take} counted for `chunks` chunks of `bytes` bytes together. */
   giveBack(bytes: number, chunks: number): void {
     const freed = Math.min(this.held, bytes + chunks * chunkOverhead)
     this.held -= freed

@@ -1,8 +1,9 @@
 /**
- * Answers to reads of views as gzip, for clients that take it: an SSP's own, and those that a scheduler hands on.
+ * Compresses results of views with gzip, for clients that accept it: an SSP's own, and those that a scheduler passes
+ * on.
  *
- * What is written goes through zlib's threads piece by piece, so that a large result neither holds up other work nor is
- * kept whole. Nothing is kept for the next reader: one that reads again has the tag, and is answered 304.
+ * Bytes go through zlib's threads piece by piece, so that a large result neither blocks other work nor is held whole.
+ * Compressed bytes are not cached: a client that reads again has the tag, and is answered 304.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { createGzip } from "node:zlib"
@@ -10,12 +11,12 @@ import { createGzip } from "node:zlib"
 /** An answer shorter than this is one packet either way. */
 const minBytes = 1024
 
-/** A third of the time of the level that zlib takes by itself, for a tenth more bytes. */
+/** A third of the time of zlib's default level, for a tenth more bytes. */
 const level = 1
 
 const path = /^\/view\/[^/?#]+(?:\?|$)/
 
-/** Whether `Accept-Encoding` names gzip, or any, and does not refuse it (RFC 9110, 12.5.3). */
+/** Whether `Accept-Encoding` names gzip or `*` without refusing it (RFC 9110, 12.5.3). */
 const takesGzip = (acceptEncoding: string | ReadonlyArray<string> | undefined): boolean => {
   if (typeof acceptEncoding !== "string") return false
   const codings = acceptEncoding.split(",").map((coding) =>
@@ -36,7 +37,7 @@ const weakened = ({ etag, ...headers }: Headers): Headers =>
 
 type Call<A> = (...args: ReadonlyArray<unknown>) => A
 
-/** Compresses all that is written to the response from now on. */
+/** Compresses everything written to the response from now on. */
 const compress = (response: ServerResponse): void => {
   const write = response.write.bind(response) as Call<boolean>
   const end = response.end.bind(response) as Call<ServerResponse>
@@ -59,8 +60,8 @@ const compress = (response: ServerResponse): void => {
 }
 
 /**
- * Has the answer to a read of a view compressed on its way out, where the client takes that and it is long enough. A
- * connection on which nothing moves for `silenceMs` meanwhile is closed.
+ * Compresses the answer to a read of a view if the client accepts that and the answer is long enough. A connection that
+ * is idle for `silenceMs` meanwhile is closed.
  */
 export const offer = (request: IncomingMessage, response: ServerResponse, silenceMs: number): void => {
   if (!path.test(request.url ?? "")) return

@@ -1,18 +1,17 @@
 /**
- * How many connections there may be, in all and from one address, and the few beyond that are kept for probes.
+ * Limits connections, in all and from one address, and keeps a few more for probes.
  *
- * Node's own limit closes what comes beyond it without a word, probes included: a client that fills it makes a healthy
- * process look dead. Here a connection beyond a limit is lent for one request: a probe is answered, anything else is
- * told which limit it met, and the connection closes. When all that are lent are taken, the oldest makes room, so a
- * probe that asks as soon as it is connected gets through however many others only wait. Cost: O(1) per connection,
- * none per request.
+ * Node's own limit silently closes connections beyond it, probes included: a client that fills it makes a healthy
+ * process look dead. Here a connection beyond a limit is lent for one request: a probe is answered, any other request
+ * is told the limit, and the connection closes. When all lent connections are taken, the oldest is closed, so a probe
+ * that asks at once gets through however many others wait. Cost: O(1) per connection, none per request.
  */
 import type { Server } from "node:http"
 import { Socket } from "node:net"
 import { clientOf } from "../../core/access/rateLimit.ts"
 import { rawOf } from "./tlsServer.ts"
 
-/** Connections beyond the limits that are open at once, and how long each has to ask. */
+/** Most connections beyond the limits, and the time each has to ask. */
 const lentConnections = 32
 const lentMs = 5000
 
@@ -27,7 +26,7 @@ export class ConnectionLimits {
   private readonly share: number
   private open = 0
   private readonly byClient = new Map<string, number>()
-  /** Connections beyond a limit, oldest first, each with what it met. */
+  /** Lent connections, oldest first, each with the limit it exceeded. */
   private readonly lent = new Map<object, string>()
 
   constructor(server: Server, { maxConnections, maxConnectionsPerAddress }: ConnectionBounds) {
@@ -36,7 +35,7 @@ export class ConnectionLimits {
     server.on("connection", (socket: Socket) => this.connected(socket))
   }
 
-  /** Why this connection may only carry a probe; undefined: it may carry anything. */
+  /** Why this connection may only carry a probe; undefined: it may carry any request. */
   refusal(socket: Socket): string | undefined {
     return this.lent.size === 0 ? undefined : this.lent.get(rawOf(socket))
   }

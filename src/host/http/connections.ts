@@ -1,5 +1,5 @@
 /**
- * What the HTTP parser itself refuses, and how connections end: the parts of a server below its routes.
+ * Answers to requests that the HTTP parser refuses, and the end of connections: the parts of a server below its routes.
  *
  * Node answers a broken request with an empty body or a closed socket; here every client gets JSON with a code.
  */
@@ -13,7 +13,7 @@ import { plainSide, rawOf } from "./tlsServer.ts"
 /** How long a refused connection may go on sending before it is cut. */
 const lingerMs = 1000
 
-/** A whole response as text, for a connection that has no parser any more. */
+/** A whole response as text, for a connection without a parser. */
 const rawResponse = ({ body, headers, status }: Answer): string => {
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
@@ -40,8 +40,8 @@ const byParser = (code: string, detail: string): Answer => {
 }
 
 /**
- * Has `end` call back when the connection is gone, too. Node calls back when an answer is written, and never when its
- * client has left before: the fiber that waits for it would stay for ever, and the request's body with it.
+ * Lets `end` call back when the connection is gone, too. Node calls back only when an answer is written, never when its
+ * client has left before: the waiting fiber would stay for ever, and the request's body with it.
  */
 export const endsWithConnection = (response: ServerResponse): void => {
   const end = response.end.bind(response) as (...args: ReadonlyArray<unknown>) => ServerResponse
@@ -61,13 +61,13 @@ export const endsWithConnection = (response: ServerResponse): void => {
   }
 }
 
-/** Whether an answer is already on its way on this connection. */
+/** Whether an answer has begun on this connection. */
 const answering = (socket: Duplex): boolean => {
   const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined
   return typeof message === "object" && message !== null && "headersSent" in message && message.headersSent === true
 }
 
-/** Answers what the parser refuses, once a connection, then closes it without a reset. */
+/** Answers requests that the parser refuses, one per connection, and closes the connection without a reset. */
 export const answerBrokenRequests = (server: Server): void => {
   const refused = new WeakSet<Duplex>()
   server.on("clientError", (error: Error & { readonly code?: string; readonly reason?: string }, socket) => {
@@ -81,7 +81,7 @@ export const answerBrokenRequests = (server: Server): void => {
         ? byParser(error.code ?? "", error.reason ?? "it could not be read")
         : refusal(400, "is plain HTTP, and this port speaks TLS: ask https://")
     ;(plain ?? socket).end(rawResponse(answer))
-    // A timer that outlives the connection would keep it, and the body that came on it, in memory.
+    // A timer that outlives the connection would keep it, and the body received on it, in memory.
     const cut = setTimeout(() => socket.destroy(), lingerMs).unref()
     socket.once("close", () => clearTimeout(cut))
   })
@@ -99,7 +99,7 @@ export const answerBrokenRequests = (server: Server): void => {
   })
 }
 
-/** How often connections are looked at while stopping, and how long idle ones may stay. */
+/** Interval of looks at connections while stopping, and how long idle ones may stay. */
 const sweepMs = 25
 const graceMs = 150
 
@@ -109,16 +109,16 @@ const stopAccepting = (server: Server, done: () => void): void => {
   else (server as Server).close(done)
 }
 
-/** Waits for requests at most so long; `done` gets the number of those that were cut then. */
+/** Waits for requests until a deadline; `done` gets the number of requests cut then. */
 export type Finishing = (deadlineMs: number, done: (cut: number) => void) => void
 
 /** Follows requests in flight, so that a stop can be clean. */
 export class Connections {
-  /** Open connections, each with its latest response: remembering costs a request nothing to clean up. */
+  /** Open connections, each with its latest response, so that a request needs no clean-up. */
   private readonly sockets = new Map<Socket, ServerResponse | undefined>()
-  /** Responses that came behind others on their connection. */
+  /** Responses that wait behind others on their connection. */
   private readonly queued = new WeakMap<Socket, Array<ServerResponse>>()
-  /** Connections whose TLS has not begun. */
+  /** Connections whose TLS handshake is not finished. */
   private readonly shaking = new Set<Socket>()
 
   constructor(readonly server: Server) {
@@ -135,8 +135,8 @@ export class Connections {
   }
 
   /**
-   * A response behind another on one connection has no socket yet, and Node never tells it that the connection is gone:
-   * a stream that waits there would be served, and counted, for ever.
+   * Follows a response that waits behind another on its connection: it has no socket yet, and Node never tells it that
+   * the connection is gone, so a stream that waits there would be served and counted for ever.
    */
   private follow(socket: Socket, response: ServerResponse): void {
     const waiting = this.queued.get(socket)
@@ -170,7 +170,7 @@ export class Connections {
     )
   }
 
-  /** For requests that are in flight now, while later ones are none of the caller's. */
+  /** Waits for the requests that are in flight now, not for later ones. */
   finishing(): Finishing {
     const open = new Set(this.inFlight())
     let onEnd = (): void => undefined
@@ -194,16 +194,16 @@ export class Connections {
     }
   }
 
-  /** Clients open connections ahead of a request; Node takes one on which nothing has come for a request under way. */
+  /** Clients open connections ahead of a request; Node counts one without any bytes as a request under way. */
   private closeUnused(): void {
     for (const [socket, response] of this.sockets)
       if (response === undefined && socket.bytesRead === 0) socket.destroy()
   }
 
   /**
-   * Stops accepting, lets requests in flight finish, closes connections as they fall idle, and cuts the rest after
-   * `deadlineMs`. `done` gets the number of connections cut. For a moment idle connections stay, so that a request
-   * already on its way is answered (the server says 503 and closes) and not met by a reset.
+   * Stops accepting, lets requests in flight finish, closes connections as they become idle, and cuts the rest after
+   * `deadlineMs`. `done` gets the number of connections cut. Idle connections stay for a moment, so that a request
+   * already sent gets a 503 and not a reset.
    */
   close(deadlineMs: number, done: (cut: number) => void): void {
     let cut = 0

@@ -1,8 +1,8 @@
 /**
  * One HTTP request and its answer on a bare connection, for the calls a node makes a thousand times a second.
  *
- * Why beside the general client: there, with its fibers, streams and abort signals per request, the call cost more than
- * everything else that is done for a job or a delivery. Redirects are not followed; connections are kept.
+ * The general client, with its fibers, streams and abort signals per request, cost more than everything else done for a
+ * job or a delivery. Redirects are not followed; connections are kept.
  */
 import { Readable } from "node:stream"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -17,7 +17,7 @@ import { Flowing } from "./flowing.ts"
 import { JudgedPools } from "./judgedPools.ts"
 import { connectorOf } from "./tlsClient.ts"
 
-/** Settles once. */
+/** Handles one answer; settles once. */
 class Answering implements Dispatcher.DispatchHandler {
   private timer: ReturnType<typeof setTimeout>
   private controller: Dispatcher.DispatchController | undefined
@@ -53,7 +53,7 @@ class Answering implements Dispatcher.DispatchHandler {
   onResponseData(_: Dispatcher.DispatchController, chunk: Uint8Array): void {
     const { beginning, mostBytes = Http.usualMostBytes } = this.sent
     const { keptBytes, readBytes } = beginning ?? { keptBytes: mostBytes, readBytes: mostBytes }
-    // The chunk is a view of a buffer that is used again.
+    // Copied: the chunk is a view of a buffer that is used again.
     if (this.size < keptBytes) this.kept.push(chunk.slice(0, keptBytes - this.size))
     this.size += chunk.length
     if (this.size >= readBytes) this.cut()
@@ -67,7 +67,7 @@ class Answering implements Dispatcher.DispatchHandler {
     this.finish(new Http.NoAnswer({ message: reasonOf(error), late: false, cause: error }), false)
   }
 
-  /** Cuts the connection: the rest of the answer would stand in the way of the next request. */
+  /** Cuts the connection: the rest of the answer would block the next request. */
   cut(): void {
     if (this.over) return
     this.finish(undefined, false)
@@ -87,14 +87,14 @@ class Answering implements Dispatcher.DispatchHandler {
 }
 
 /**
- * A request has bounds of its own, and connecting is part of them; a connection attempt that outlives its request must
- * end too.
+ * Requests have limits of their own, which include connecting; an attempt to connect must not outlive its request for
+ * long.
  */
 const unbounded = { headersTimeout: 0, bodyTimeout: 0 }
 const connectTimeout = { timeout: 60_000 }
 
 /**
- * Connections, which end with the scope: to what names stand for at that moment, and to addresses that were judged
+ * Connections, which end with the scope: to names as they resolve at that moment, and to addresses that were judged
  * before.
  */
 const connections = (tls: Tls | undefined) =>
@@ -119,11 +119,11 @@ const requestOn =
       )
       const dispatcher = addresses === undefined ? agent : judged.at(origin, addresses)
       dispatcher.dispatch({ origin, path: `${pathname}${search}`, method, headers, body }, running)
-      // No request waits any more.
+      // The request was interrupted.
       return Effect.sync(() => running.cut())
     })
 
-/** On connections of its own, which end with the scope; nodes may know each other by certificate. */
+/** An exchange on connections of its own, which end with the scope; nodes may verify each other by certificate. */
 export const make = (tls: Tls | undefined): Effect.Effect<Http.Exchange, never, Scope.Scope> =>
   Effect.map(connections(tls), (open) => ({
     request: requestOn(open),
@@ -135,7 +135,7 @@ export const make = (tls: Tls | undefined): Effect.Effect<Http.Exchange, never, 
       )
   }))
 
-/** Answers that go on, each on a connection of its own. */
+/** Long answers, each on a connection of its own. */
 const openOn =
   (connections: Connections): Http.Exchange["open"] =>
   ({ body, ...opening }, heard) =>
@@ -145,7 +145,7 @@ const pourOn =
   (connections: Connections): NonNullable<Http.Exchange["pour"]> =>
   (opening, heard) => {
     const body = new Readable({ read: () => {} })
-    // The client below bounds the time to a status only once the body has been written.
+    // The HTTP client limits the time to a status only once the body has been written.
     const late = setTimeout(() => {
       flow.close()
       heard.end(Http.lateAfter(opening.withinMs))

@@ -1,6 +1,6 @@
 /**
- * An answer that goes on, on a bare connection, by callback: what clients of a scheduler follow goes through here byte
- * for byte, and a stream with a fiber of its own costs many times as much.
+ * A long answer on a bare connection, by callback: streams of a scheduler's clients pass through here byte for byte,
+ * and a fiber for each would cost many times as much.
  */
 import type { Dispatcher } from "@effect/platform-node/Undici"
 import type { Flow, Heard } from "../../ports/SspClient.ts"

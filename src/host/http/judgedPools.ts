@@ -1,14 +1,14 @@
 /**
- * Connections to addresses that were judged under a name (`drivers/shared/judge.ts`): the name is not looked up again.
+ * Connections to addresses that were judged under a name (`drivers/shared/judge.ts`): the name is not resolved again.
  *
- * A pool for each origin, and another as soon as its name stands for other addresses: a kept connection must never
- * carry what only its name's new addresses may hear.
+ * A pool for each origin, and a new one when its name gets other addresses: a kept connection must never carry requests
+ * meant for the new addresses.
  */
 
 import { isIPv6, type LookupFunction } from "node:net"
 import { Dispatcher, Pool } from "@effect/platform-node/Undici"
 
-/** Answers addresses known already; in both forms that a connection may ask in. */
+/** A look-up that answers known addresses, in both forms that a connection may ask for. */
 const lookupOf =
   (addresses: ReadonlyArray<string>): LookupFunction =>
   (hostname, { all }, done) => {
@@ -19,7 +19,7 @@ const lookupOf =
     else done(null, first.address, first.family)
   }
 
-/** Origins with kept connections; those of SSPs that came and went make room. */
+/** Most origins with kept connections; the oldest make room. */
 const maxOrigins = 1000
 
 interface OriginPool {
@@ -29,7 +29,7 @@ interface OriginPool {
 
 export class JudgedPools {
   private readonly byOrigin = new Map<string, OriginPool>()
-  /** Replaced ones that still have something to finish. */
+  /** Replaced pools whose requests have not ended. */
   private readonly leaving = new Set<Pool>()
 
   constructor(private readonly optionsWith: (lookup: LookupFunction) => Pool.Options) {}
@@ -48,7 +48,7 @@ export class JudgedPools {
     return pool
   }
 
-  /** For a client that goes to `judged` only. */
+  /** A dispatcher for a client that connects to `judged` only. */
   dispatcher(judged: ReadonlyArray<string>): Dispatcher {
     const at = (origin: string): Pool => this.at(origin, judged)
     return new (class extends Dispatcher {

@@ -1,5 +1,5 @@
 /**
- * Host names as this machine resolves them, for `ports/Names`.
+ * Resolves host names as this machine does, for `ports/Names`.
  *
  * The same question that connecting will ask, hosts file included: the judged address must be the called one.
  */

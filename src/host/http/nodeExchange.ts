@@ -1,9 +1,9 @@
 /**
- * Node's request and response as what `ports/Front` asks of a server.
+ * Adapts Node's request and response to `ports/Front`.
  *
- * A connection on which nothing moves for `silenceMs` is closed. The timer is set where an answer takes its time: a
- * stream, a fiber that has not ended, a client that does not take its bytes. A body on its way is bounded by the
- * server's own limit, and a timer per request is a tenth of the cost of a short one.
+ * A connection that is idle for `silenceMs` is closed. The timer is set only for slow answers: a stream, a running
+ * fiber, a client that does not take its bytes. A request body is bounded by the server's own limit, and a timer per
+ * request would be a tenth of the cost of a short one.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Chunk, Effect, Stream } from "effect"
@@ -33,7 +33,7 @@ export class NodeExchange implements Asked, Reply {
     return this.request.url ?? ""
   }
 
-  /** Only `set-cookie` may be a list, and no request is judged by it. */
+  /** Only `set-cookie` may be an array, and no request is judged by it. */
   get headers(): Asked["headers"] {
     return this.request.headers as Asked["headers"]
   }
@@ -117,7 +117,7 @@ export class NodeExchange implements Asked, Reply {
     else this.send(answer)
   }
 
-  /** A response behind another on its connection does not know when that is gone. */
+  /** A response that waits behind another on its connection is not told when the connection is gone. */
   private get isGone(): boolean {
     return this.response.destroyed || this.request.socket.destroyed
   }

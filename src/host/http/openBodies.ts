@@ -1,19 +1,19 @@
 /**
- * A `POST` whose body goes on, taken line by line.
+ * Takes a `POST` with an endless body line by line.
  *
- * The status is sent before the body has come: its client learns that lines are read as they are sent, by nothing that
- * stands between and waits for a whole body. What is wrong with a line is not answered here; the connection is cut, and
- * the client asks again by a request of its own.
+ * The status is sent before the body: it tells the client that lines are read as they are sent, and that no proxy waits
+ * for a whole body. A wrong line is not answered; the connection is cut, and the client asks again by a request of its
+ * own.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { StringDecoder } from "node:string_decoder"
 import { LineCutter } from "../../core/record/feedLines.ts"
 
-/** The requests of a server whose bodies go on. */
+/** The requests of a server with endless bodies. */
 export class OpenBodies {
   private readonly open = new Set<ServerResponse>()
 
-  /** Takes lines that are not empty until `take` answers false, one has over `most` characters, or {@link end}. */
+  /** Takes non-empty lines until `take` answers false, a line has more than `most` characters, or {@link end}. */
   take(
     request: IncomingMessage,
     response: ServerResponse,
@@ -36,7 +36,7 @@ export class OpenBodies {
     request.on("end", () => response.end())
   }
 
-  /** The process stops: requests that would go on are not waited for. */
+  /** Cuts these requests when the process stops, since they have no end to wait for. */
   end(): void {
     for (const { req } of this.open) req.destroy()
   }

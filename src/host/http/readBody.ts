@@ -1,9 +1,9 @@
 /**
  * Reads request bodies from Node's own messages: bounded, by callback, and so that a refusal reaches the client.
  *
- * Beyond the bound nothing is kept, but reading goes on: a connection that is closed with unread bytes in it is reset,
- * and the client would see that instead of the 413. How long it may go on is bounded by the server's request time-out;
- * where the server holds too many unfinished bodies already, by a second.
+ * Beyond the limit bytes are read and dropped: a connection closed with unread bytes is reset, and the client would not
+ * see the 413. The server's request time-out ends such a read; if the server holds too many unfinished bodies already,
+ * a second does.
  */
 
 import { isUtf8 } from "node:buffer"
@@ -22,8 +22,8 @@ const lingerMs = 1000
 const notUtf8: NoText = { reason: "not utf-8" }
 
 /**
- * `done` is called once, with the text or why there is none; not at all when the client goes away before the end: there
- * is no client to answer. Returns how to stop listening.
+ * `done` is called once, with the text or why there is none; never if the client leaves before the end. Returns a
+ * function that stops the read.
  */
 export const readBody = (
   message: IncomingMessage,
@@ -33,7 +33,7 @@ export const readBody = (
   let first: Buffer | undefined
   let chunks: Array<Buffer> | undefined
   let size = 0
-  // Listeners are never taken off: that costs more than the one comparison they make once they are done.
+  // Listeners are never removed: that costs more than the one comparison each makes afterwards.
   let finished = false
   let taken = 0
   let pieces = 0
@@ -88,7 +88,7 @@ export const layerNode: Layer.Layer<RequestBody> = Layer.succeed(RequestBody, {
       const stop = readBody(message, maxBytes, (body) =>
         resume(typeof body === "string" ? Effect.succeed(body) : Effect.fail(new BodyRefused(body)))
       )
-      // Comes after every end too; the first answer is the one that counts.
+      // Also emitted after every end; only the first answer counts.
       message.on("close", () => resume(Effect.failSync(() => new BodyRefused({ reason: "aborted" }))))
       return Effect.sync(stop)
     })

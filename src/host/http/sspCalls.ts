@@ -1,7 +1,7 @@
 /**
- * The scheduler's calls to SSPs on bare connections; `ports/SspClient.ts` says what they are.
+ * The scheduler's calls to SSPs (`ports/SspClient.ts`) on bare connections.
  *
- * Why bare: see `exchange.ts`; there is a delivery to each SSP for every event that comes alone.
+ * Bare as in `exchange.ts`: each event that comes alone is a delivery to each SSP.
  */
 import { Effect, Layer } from "effect"
 import * as HttpSspClient from "../../drivers/httpSspClient.ts"
@@ -10,7 +10,7 @@ import type { Names } from "../../ports/Names.ts"
 import type { Options, SspClient } from "../../ports/SspClient.ts"
 import * as Exchange from "./exchange.ts"
 
-/** With an authority of the cluster only over TLS. */
+/** With an authority of the cluster SSPs are called over TLS only. */
 export const layer = ({
   tls,
   ...options

@@ -1,9 +1,9 @@
 /**
- * How a node connects to others over TLS: with its own certificate and against the authority of the cluster, where
- * there is one.
+ * Connections of a node to others over TLS: with its own certificate and against the cluster's authority, if there is
+ * one.
  *
- * The files are looked at for each connection, because a reload replaces them. No session is resumed: on one that is,
- * the host name of the certificate is not checked again.
+ * The files are read for each connection, because a reload replaces them. No session is resumed: a resumed one does not
+ * check the certificate's host name again.
  */
 
 import { X509Certificate } from "node:crypto"
@@ -21,11 +21,11 @@ import { contextOf, minVersion } from "./tlsFiles.ts"
 interface ConnectOptions {
   /** In milliseconds. */
   readonly timeout?: number
-  /** Instead of the machine's own. */
+  /** Replaces the machine's own resolver. */
   readonly lookup?: LookupFunction
 }
 
-/** Without an authority: against those that the machine trusts, and with no certificate. */
+/** Without an authority: against those that the machine trusts, and without a certificate. */
 export const connectorOf = (tls: Tls | undefined, options: ConnectOptions): buildConnector.connector => {
   const plain = { minVersion, maxCachedSessions: 0, ...options } as const
   if (tls?.isMutual !== true) return buildConnector(plain)
@@ -53,8 +53,8 @@ const isOwn = (socket: TLSSocket, { cert }: TlsMaterial): boolean =>
   socket.getPeerX509Certificate()?.fingerprint256 === new X509Certificate(cert).fingerprint256
 
 /**
- * For commands that ask the process with the same settings, at an address its certificate need not be for: a server
- * that shows that very certificate has its key, so it is this process. Any other server is verified as usual.
+ * A client for commands that ask the process with the same settings, at an address that its certificate need not name:
+ * a server that shows this very certificate has its key, so it is that process. Any other server is verified as usual.
  */
 export const layerOwn = (tls: Tls | undefined): Layer.Layer<HttpClient.HttpClient> => {
   if (tls === undefined) return FetchHttpClient.layer

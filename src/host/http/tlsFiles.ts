@@ -1,14 +1,14 @@
 /**
- * Whether the files of TLS can be used, in words that the operator can act on.
+ * Judges the files of TLS, with faults that the operator can act on.
  *
- * Before a server is made with them, because OpenSSL's own words name neither the file nor the setting.
+ * Before a server is made with them, because OpenSSL's messages name neither the file nor the setting.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto"
 import { createSecureContext } from "node:tls"
 import { reasonOf } from "../../core/reason.ts"
 import type { ConfigSourceShape, TlsMaterial } from "../../ports/ConfigSource.ts"
 
-/** Said and not left to a default that the runtime's options may lower. */
+/** Set explicitly: options of the runtime may lower its default. */
 export const minVersion = "TLSv1.2"
 
 const block = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
@@ -48,7 +48,7 @@ const timeOf = (certificate: X509Certificate, name: string, now: number): Readon
     : []
 }
 
-/** Whether one of `authorities` stands at the end of `chain`, or in it. */
+/** Whether one of `authorities` has issued a certificate of `chain`, or is in it. */
 const isIssuedBy = (chain: ReadonlyArray<X509Certificate>, authorities: ReadonlyArray<X509Certificate>): boolean =>
   chain.some((each) =>
     authorities.some(

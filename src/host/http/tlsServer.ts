@@ -1,9 +1,9 @@
 /**
- * An HTTP server over TLS: reads its files again when they change, tells which clients have shown a certificate, and
+ * An HTTP server over TLS: reads its files again when they change, knows which clients have shown a certificate, and
  * answers clients that speak plain HTTP.
  *
- * The handshake asks for a certificate and does not demand one, because probes, browsers and a database's events have
- * none; which requests need one is decided per request (`core/access/callers.ts`).
+ * The handshake asks for a certificate without demanding one, because probes, browsers and a database's events have
+ * none; `core/access/callers.ts` decides which requests need one.
  */
 import type { Server as HttpServer, ServerOptions } from "node:http"
 import { createServer } from "node:https"
@@ -12,17 +12,17 @@ import { TLSSocket } from "node:tls"
 import type { Tls } from "../../node/config/tls.ts"
 import { contextOf } from "./tlsFiles.ts"
 
-/** A client that connects and begins no handshake holds a connection no longer than this. */
+/** Longest time of a connection whose client begins no handshake. */
 const handshakeMs = 10_000
 
 const proven = new WeakSet<Socket>()
 
-/** Whether the other side has shown a certificate of the authority. */
+/** Whether the client has shown a certificate of the authority. */
 export const isProven = (socket: Socket): boolean => proven.has(socket)
 
 /**
- * The connection below TLS, which is what a server counts. Node documents no way there; where it has none the
- * connection itself is all there is.
+ * The TCP connection below TLS, which the server counts. Node documents no way to it; if none is found, the connection
+ * itself.
  */
 export const rawOf = (socket: object): object =>
   "_parent" in socket && socket._parent instanceof Socket ? socket._parent : socket
@@ -35,7 +35,7 @@ export const createTlsServer = (options: ServerOptions & { readonly requestTimeo
     rejectUnauthorized: false,
     handshakeTimeout: Math.min(handshakeMs, options.requestTimeout)
   })
-  // A session that is resumed counts as authorized even where no certificate was ever shown.
+  // A resumed session counts as authorized even if no certificate was ever shown.
   server.on("secureConnection", (socket) => {
     if (socket.authorized && socket.getPeerX509Certificate() !== undefined) proven.add(socket)
   })
@@ -43,8 +43,8 @@ export const createTlsServer = (options: ServerOptions & { readonly requestTimeo
 }
 
 /**
- * Puts new files in force for new connections, which resume no session of before; answers what ends that. `onFailure`:
- * the old ones stay.
+ * Lets new files count for new connections, which resume no earlier session; the returned function ends that.
+ * `onFailure`: the old files stay.
  */
 export const followFiles = (server: HttpServer, tls: Tls, onFailure: (error: unknown) => void): (() => void) =>
   tls.onReplaced(() => {
@@ -56,7 +56,7 @@ export const followFiles = (server: HttpServer, tls: Tls, onFailure: (error: unk
     }
   })
 
-/** Below TLS, for an answer to a client that speaks plain HTTP; undefined where it cannot be given. */
+/** The TCP connection, for an answer to a client that speaks plain HTTP; undefined if none can be given. */
 export const plainSide = (socket: object, code: string | undefined): Socket | undefined => {
   const raw = socket instanceof TLSSocket && code === "ERR_SSL_HTTP_REQUEST" ? rawOf(socket) : undefined
   return raw instanceof Socket && raw !== socket && raw.writable ? raw : undefined

@@ -1,9 +1,9 @@
 /**
- * A program as an operating system process: signals, the time limit of a stop, exit codes.
+ * A program as a process of the operating system: signals, the time limit of a stop, exit codes.
  *
- * Our own and not the platform's runner: a second signal must end at once, a stop must end within 10 s whatever hangs,
- * and a fault must leave with its own code. 0 clean stop, 2 configuration, 3 damaged data, 1 anything else; 5 comes
- * from the watchdog.
+ * Not the platform's runner: a second signal must end at once, a stop must end within 10 s whatever hangs, and a fault
+ * must end with its own code. 0 clean stop, 2 configuration, 3 damaged data, 1 anything else; 5 comes from the
+ * watchdog.
  */
 import { Cause, Effect, Exit, RuntimeFlags, RuntimeFlagsPatch } from "effect"
 import { StartFault } from "../../ports/StartFault.ts"
@@ -14,13 +14,13 @@ const stopWithinMs = 10_000
 
 const complain = (text: string): void => void process.stderr.write(`${text}\n`)
 
-/** Leaves once the text written to standard output and standard error is out of our hands. */
+/** Exits once standard output and standard error are written. */
 const leave = (code: number): void => {
   process.exitCode = code
   process.stdout.write("", () => process.stderr.write("", () => process.exit(code)))
 }
 
-/** Set by {@link endWithin}: a stop that was asked for before it is not clean any more. */
+/** Set by {@link endWithin}: a stop asked for before it is not clean any more. */
 let ending: StartFault | undefined
 
 const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
@@ -35,14 +35,14 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return 1
 }
 
-/** The runtime counts its fibers: five figures for each one, which nothing shows and every small work would pay for. */
+/** Effect counts its fibers: five figures for each, which are shown nowhere and cost every small piece of work. */
 const withoutCounts = RuntimeFlagsPatch.disable(RuntimeFlags.RuntimeMetrics)
 
 /** Runs `program`; a first SIGTERM or SIGINT (on a terminal SIGHUP too) interrupts it, a second ends the process. */
 export const run = (program: Effect.Effect<unknown, unknown>): void => {
   youngFirst()
   closeToOthers()
-  // The reader of our output may end before us; that must not take the service down.
+  // The reader of our output may end before us; that must not end the service.
   for (const output of [process.stdout, process.stderr]) output.on("error", () => {})
   const fiber = Effect.runFork(Effect.withRuntimeFlagsPatch(program, withoutCounts))
   let signalled = false
@@ -57,15 +57,15 @@ export const run = (program: Effect.Effect<unknown, unknown>): void => {
   }
   process.on("SIGTERM", onSignal)
   process.on("SIGINT", onSignal)
-  // The terminal is gone; elsewhere it asks for a reload (`reload.ts`), and must not end a process that has nothing to
-  // reload.
+  // On a terminal SIGHUP means that it is gone; elsewhere it asks for a reload (`reload.ts`), and must not end a
+  // process without one.
   process.on("SIGHUP", process.stdout.isTTY ? onSignal : () => {})
   fiber.addObserver((exit) => leave(codeOf(exit)))
 }
 
 /**
- * Ends the process with a fault, after `ms` where it has not ended by then: what it still waits for may never come.
- * Also a process that was told to stop before: how it ends must not depend on which comes first.
+ * Ends the process with a fault; after `ms` even if it still waits for something. Also a process that was told to stop
+ * before: its exit code must not depend on which comes first.
  */
 export const endWithin = (fault: StartFault, ms: number): Effect.Effect<void> =>
   Effect.sync(() => {

@@ -2,10 +2,10 @@
  * A lock that one process holds and that ends with it, however it ends: a socket that listens under a name in the file
  * system.
  *
- * Why a socket: `node:fs` has no flock, and a file with a process id lies after a crash (ids are used again, in a
- * container it is 1 each time). A process that wants the lock connects: an answer means it is held, also by a process
- * that is stopped; a refusal means that its holder is gone. The holder can also ask whether the name still is its own,
- * so that two that took over at once find out.
+ * A socket, because `node:fs` has no flock, and a file with a process id stays after a crash (ids are used again, in a
+ * container it is 1 each time). A process that wants the lock connects: an answer means it is held, also by a suspended
+ * process; a refusal means that its holder is gone. The holder can also check that the name is still its own, so that
+ * two that took over at once find out.
  */
 import { randomBytes } from "node:crypto"
 import { statSync } from "node:fs"
@@ -22,10 +22,10 @@ export interface FileLock {
 const maxAddressBytes = 90
 const attempts = 5
 
-/** The system's own name of an error, `ENOENT`. */
+/** The system's code of an error, such as `ENOENT`. */
 export const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
 
-/** Whether a process listens; undefined when the name is gone. */
+/** Whether a process listens; undefined if the name is gone. */
 const answers = (address: string): Promise<boolean | undefined> =>
   new Promise((done, failed) => {
     const socket = connect(address)
@@ -42,7 +42,7 @@ const answers = (address: string): Promise<boolean | undefined> =>
     })
   })
 
-/** Undefined when the name is taken. */
+/** Undefined if the name is taken. */
 const listen = (address: string): Promise<Server | undefined> =>
   new Promise((done, failed) => {
     const server = createServer((socket) => socket.destroy())
@@ -53,7 +53,7 @@ const listen = (address: string): Promise<Server | undefined> =>
     })
   })
 
-/** A name of any length as an address: a long one through an open handle of its folder, which Linux has as a path. */
+/** A path of any length as an address: a long one through an open handle of its folder, which Linux has as a path. */
 const addressOf = async (path: string): Promise<{ readonly address: string; readonly close: () => Promise<void> }> => {
   if (Buffer.byteLength(path) <= maxAddressBytes) return { address: path, close: async () => {} }
   const folder = await fs.open(dirname(path), "r")
@@ -63,9 +63,9 @@ const addressOf = async (path: string): Promise<{ readonly address: string; read
 const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino
 
 /**
- * Takes the name from a holder that is gone; false when it is not. Renamed first, because between the question and the
- * answer another process may have taken over: the renamed file's owner is asked again, and the file gets its name back
- * if that process lives.
+ * Takes the name from a holder that is gone; false if it is not. Renames first, because another process may have taken
+ * over since the last question: the renamed file's owner is asked again, and the file gets its name back if that
+ * process lives.
  */
 const takeOver = async (path: string, address: string): Promise<boolean> => {
   const suffix = `.${randomBytes(3).toString("hex")}`
@@ -85,7 +85,7 @@ const takeOver = async (path: string, address: string): Promise<boolean> => {
   return !alive
 }
 
-/** Takes the lock `path`; undefined when another process, or another part of this one, holds it. */
+/** Takes the lock `path`; undefined if another process, or another part of this one, holds it. */
 export const lockFile = async (path: string): Promise<FileLock | undefined> => {
   const { address, close } = await addressOf(path)
   for (let attempt = 0; attempt < attempts; attempt++) {
@@ -97,7 +97,7 @@ export const lockFile = async (path: string): Promise<FileLock | undefined> => {
     const inode = inodeOf(path)
     const held = (): boolean => inode !== undefined && inodeOf(path) === inode
     const release = async (): Promise<void> => {
-      // Closing removes the name. A name that is another's by now is left alone: our socket has no name any more and
+      // Closing removes the name. A name that another process has taken is left alone: our socket then has no name and
       // ends with the process.
       if (held()) await new Promise<void>((done) => server.close(() => done()))
       await close()

@@ -1,7 +1,7 @@
 /**
  * Asks the process that listens with the same configuration whether it lives, for health checks of containers.
  *
- * A command of the door and not a shell with curl: images without a shell have neither. Liveness and not readiness,
+ * A command of the program and not a shell with curl: images without a shell have neither. Liveness and not readiness,
  * because a supervisor that restarts unhealthy processes must not restart one that bootstraps.
  */
 
@@ -15,8 +15,8 @@ import { StartFault } from "../../ports/StartFault.ts"
 const withinMs = 4000
 
 /**
- * Fails unless `path` answers 200 in time. No secret is sent, and only liveness is asked for: its
- * certificate, which need not name this address, is not looked at.
+ * Fails unless `path` answers 200 in time. The certificate, which need not name this address, is not verified: no
+ * secret is sent, and only liveness is asked for.
  */
 export const check = (
   { listen, tls }: { readonly listen: HostPort; readonly tls: Tls | undefined },

@@ -1,14 +1,14 @@
 /**
- * The heap of this process: what it may hold, and what a full collection has left of it (D43).
+ * The heap of this process: its limit, and its use after a full collection (D43).
  *
- * The collector tells when it is done; nothing is counted per change. While the heap is full a collection is asked for
- * now and then, because a service that takes nothing makes hardly anything that would start one; pauses are long beside
- * what the collection takes.
+ * The collector reports when it is done; nothing is counted per change. While the heap is full a collection is forced
+ * now and then, because a service that refuses work makes hardly any garbage to start one; the pauses are long beside a
+ * collection's time.
  *
- * What lies free between objects and fits none counts as used: of texts of 85 to 128 KB two fill one of V8's pages of
- * 256 KiB, and nothing else of their size goes into the rest. How much that is shows when the heap takes another page
- * though parts of those it has are free, and for certain when its pages are about to reach the limit: V8 would collect
- * then by itself, and abort where that frees no page, so a collection is asked for, and what it leaves free is unfit.
+ * Free space between objects that fits no object counts as used: two texts of 85 to 128 KB fill one of V8's pages of
+ * 256 KiB, and the rest fits no other of that size. How much that is shows when the heap adds a page though others have
+ * free space, and for certain when its pages are about to reach the limit: V8 would then collect by itself, and abort
+ * if that frees no page, so a collection is forced, and the space it leaves free counts as unfit.
  */
 import { readFileSync } from "node:fs"
 import { totalmem } from "node:os"
@@ -23,20 +23,20 @@ import { Heap, unwatchedHeap } from "../../ports/ProcessFigures.ts"
 const mebibyte = 2 ** 20
 /** Bytes that V8 adds to `--max-old-space-size` for young objects: three halves of the largest size. */
 const youngBytes = 48 * mebibyte
-/** Between two collections that are asked for while the heap is full, and how many times as long as the last took. */
+/** Pause between two forced collections while the heap is full, and its least ratio to the last one's time. */
 const pauseMs = 1_000
 const pauseFactor = 20
-/** Between two looks at the pages, whether anything is asked of the process or not; one takes some 20 µs. */
+/** Interval of looks at the pages, in an idle process too; one takes some 20 µs. */
 const lookMs = 250
-/** So long at least between two looks at how near the limit is while much is asked: 100 MB come in 250 ms. */
+/** Least pause between two looks at the limit under load: 100 MB come in 250 ms. */
 const lookAgainMs = 5
 /** The pages are near the limit when less than this, or this share of it, is left: a large request takes as much. */
 const nearBytes = 6 * mebibyte
 const nearShare = 0.03
-/** A start looks again when it has made so much of the limit since the last collection. */
+/** A start measures again when it has allocated this share of the limit since the last collection. */
 const worthACollection = 0.01
 
-/** The memory limits of the container; none where there is no such file. */
+/** Memory limits of the container; empty if there is no such file. */
 const containerLimits = (): ReadonlyArray<string> =>
   ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"].flatMap((path) => {
     try {
@@ -49,13 +49,13 @@ const containerLimits = (): ReadonlyArray<string> =>
 interface Pages {
   /** Bytes of objects. */
   readonly used: number
-  /** Bytes that can be given to objects, without another page. */
+  /** Bytes that objects can take without another page. */
   readonly free: number
   /** All bytes. */
   readonly all: number
 }
 
-/** Pages of old objects: young ones are garbage for the most part, and have room of their own. */
+/** Pages of old objects: young ones are mostly garbage, and have pages of their own. */
 const oldPages = (): Pages => {
   let used = 0
   let free = 0
@@ -69,21 +69,21 @@ const oldPages = (): Pages => {
   return { used, free, all }
 }
 
-/** Bytes of young objects that are too large for a page: what a start loads of long texts is among them for a while. */
+/** Bytes of young objects too large for a page: long texts that a start loads are among them for a while. */
 const youngLargeBytes = (): number =>
   getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_large_object_space")?.space_used_size ?? 0
 
 /** Looks at the pages often enough to see them grow between two collections. */
 class OldSpace {
   private before = oldPages()
-  /** Free bytes that the objects which come do not fit into. */
+  /** Free bytes that fit no new object. */
   private unfit = 0
   private isCollected = false
   private nearAt = 0
 
   look(): void {
     const now = oldPages()
-    // Memory that a collection has just freed is free by chance.
+    // Right after a collection free memory says nothing about what fits.
     if (!this.isCollected && now.all > this.before.all) this.unfit = now.free
     this.isCollected = false
     this.before = now
@@ -93,7 +93,7 @@ class OldSpace {
     this.isCollected = true
   }
 
-  /** A full collection, which was asked for, has given back every page that it could. */
+  /** Called after a forced collection, which has returned every page that it could. */
   emptied(): void {
     this.collected()
     this.before = oldPages()
@@ -107,7 +107,7 @@ class OldSpace {
     return oldPages().all > limitBytes - Math.max(nearBytes, limitBytes * nearShare)
   }
 
-  /** Bytes of objects, and those between them that fit none. */
+  /** Bytes of objects, and of unfit space between them. */
   get bytes(): number {
     const { all, used } = oldPages()
     return used + Math.min(this.unfit, all - used)
@@ -120,8 +120,8 @@ const collector = (): (() => void) => {
 }
 
 const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
-  // Four collections in a row that free little end the process before its heap is full. Here they are no fault: they
-  // are how a full heap is known, and the requests refused then keep it from filling up.
+  // By default V8 ends the process after four collections in a row that free little. Here they are how a full heap is
+  // detected, and the requests refused then keep it from filling up.
   setFlagsFromString("--no-detect-ineffective-gcs-near-heap-limit")
   const machineBytes = machineBytesOf(containerLimits, totalmem())
   const heapBytes = getHeapStatistics().heap_size_limit - youngBytes
@@ -130,7 +130,7 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
   let memory: Memory = { usedBytes: space.bytes, limitBytes, isFull: false }
   let gc: (() => void) | undefined
   let timer: NodeJS.Timeout | undefined
-  /** When another collection may be asked for because the pages are near the limit. */
+  /** Earliest time of another collection because the pages are near the limit. */
   let mayCollectAt = 0
   const collect = (): number => {
     const begun = performance.now()
@@ -144,7 +144,7 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
   }
   const again = (ms: number): void => {
     timer = setTimeout(() => {
-      // Cleared behind the collection only: what that finds would begin a second row of timers, and those would double.
+      // Cleared only after the collection: its report would start a second chain of timers, and those would double.
       const pause = memory.isFull ? Math.max(pauseMs, pauseFactor * collect()) : undefined
       timer = undefined
       if (pause !== undefined) again(pause)
@@ -177,13 +177,13 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
         return memory
       },
       released: () => {
-        // The first collection finds what is garbage; the pages that it leaves almost empty are given back by the next.
-        // A heap that is not full yet may be by a hair: it must not count what is gone either.
+        // The first collection finds the garbage; the second returns the pages left almost empty. A heap that is nearly
+        // full must not count garbage either.
         collect()
         collect()
       }
     },
-    // On a machine without a container the rest is for others.
+    // On a machine without a container the rest is for other programs.
     warning: machineBytes < totalmem() ? unusedMemory(heapBytes, machineBytes, percent) : undefined,
     close: () => {
       observer.disconnect()
@@ -194,8 +194,8 @@ const watch = (percent: number, containerLimits: ReadonlyArray<string>) => {
 }
 
 /**
- * The heap may take so much of the machine's memory, in percent, and a container may take less: `limits`, texts of
- * limit files. Deno tells nothing of its collections.
+ * `percent`: share of the machine's memory that the heap may take. `limits`: content of the container's limit files,
+ * which may be lower. Deno does not report collections.
  */
 export const layer = (percent: number, limits = containerLimits()): Layer.Layer<Heap> =>
   Layer.scoped(

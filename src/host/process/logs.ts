@@ -1,8 +1,8 @@
 /**
  * Log lines on standard output: JSON for machines, text for people.
  *
- * One line a record either way, so that a line-wise collector keeps records whole; several lines only where a person
- * reads a cause on a terminal.
+ * One line a record either way, so that a line-wise collector keeps records whole; several lines only if a person reads
+ * a cause on a terminal.
  */
 import { Cause, HashMap, Inspectable, Layer, Logger, LogLevel, Option } from "effect"
 import { terminal } from "./terminalBar.ts"
@@ -41,7 +41,7 @@ const json = Logger.make<unknown, string>(({ annotations, cause, date, logLevel,
 /** Control characters would let a logged text pretend to be another line. */
 const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f]/g, (c) => JSON.stringify(c).slice(1, -1))
 
-/** A value that could pass for the next key is quoted. */
+/** Quotes a value that could pass for the next key. */
 const valueOf = (value: unknown): string => {
   const shown = Inspectable.toStringUnknown(value, 0)
   return (typeof value === "string" && /[\s"=]/.test(shown)) || shown === "" ? JSON.stringify(shown) : oneLine(shown)
@@ -58,7 +58,7 @@ const text = Logger.make<unknown, string>(({ annotations, cause, date, logLevel,
 /** A record as one line. */
 export const lines: { readonly [F in Format]: Logger.Logger<unknown, string> } = { json, text }
 
-/** `format` undefined: by whether standard output is a terminal. */
+/** `format` undefined: text if standard output is a terminal, else JSON. */
 export const layer = (format: Format | undefined, level: Level): Layer.Layer<never> => {
   const chosen = lines[format ?? (process.stdout.isTTY ? "text" : "json")]
   const written = Logger.map(chosen, (line) => terminal.above(() => void process.stdout.write(`${line}\n`)))

@@ -1,9 +1,9 @@
 /**
  * Sends spans, log records and figures over OTLP/HTTP, as JSON or protobuf, through Effect's OpenTelemetry module.
  *
- * A collector must never disturb the service: requests have an end, few are under way at once, further ones are
- * dropped, and a collector that does not take them is left alone for a minute. Only spans that are begun by hand are
- * sent, so no library decides what leaves the process.
+ * A collector must never disturb the service: requests have a time limit, few run at once, further ones are dropped,
+ * and a collector that refuses them is left alone for a minute. Only spans begun by the node's own code are sent, so no
+ * library decides what leaves the process.
  */
 import * as OtlpLogger from "@effect/opentelemetry/OtlpLogger"
 import * as OtlpResource from "@effect/opentelemetry/OtlpResource"
@@ -27,9 +27,9 @@ import { Tracing, type TracingShape } from "../../ports/Tracing.ts"
 import { steadyOf } from "../../ports/Turn.ts"
 import type { Identity } from "./telemetry.ts"
 
-/** At a stop the rest is sent within this time. */
+/** Time limit of the last requests at a stop. */
 const farewell = Duration.seconds(1)
-/** A collector that does not answer is spoken of this often. */
+/** Interval of warnings about a collector that does not answer. */
 const complainMs = 60_000
 
 const serviceNameOf = ({ serviceName }: OtelSettings, { server }: Identity): string =>
@@ -41,11 +41,11 @@ const resourceOf = (settings: OtelSettings, identity: Identity, serviceVersion: 
   attributes: { "service.instance.id": identity.id, ...settings.attributes }
 })
 
-/** An error that the exporter does not try again: it drops the batch and keeps still for a minute. */
+/** An error that the exporter does not retry: it drops the batch and pauses for a minute. */
 const given = (request: HttpClientRequest.HttpClientRequest, description: string) =>
   new HttpClientError.RequestError({ request, reason: "Encode", description })
 
-/** Prints what would be sent, one line a request. */
+/** Prints each request as one line instead of sending it. */
 const toConsole = HttpClient.make((request) =>
   Effect.sync(() => {
     if (request.body._tag === "Uint8Array") process.stdout.write(`${new TextDecoder().decode(request.body.body)}\n`)
@@ -53,7 +53,7 @@ const toConsole = HttpClient.make((request) =>
   })
 )
 
-/** The client of one signal: bounded in time and number, and heard of when it fails. */
+/** The client of one signal: bounded in time and number; failures are counted and logged. */
 const clientOf = (signal: Signal, { maxBatches, to }: Sending) =>
   Effect.gen(function* () {
     const { exportFailures } = yield* Meters
@@ -108,7 +108,7 @@ const withClient = <A, E, R>(signal: Signal, sending: Sending, effect: Effect.Ef
 const place = (sending: Sending) =>
   sending.to.kind === "otlp" ? { url: sending.to.url, headers: sending.to.headers } : { url: "console://" }
 
-/** Whether a trace is sampled: decided by chance where it begins, later as its first service decided. */
+/** Whether a trace is sampled: by chance if it begins here, else as its first service decided. */
 const isSampled = ({ parentBased, ratio }: Sampler, parent: Trace.TraceContext | undefined): boolean =>
   parent !== undefined && parentBased
     ? parent.sampled
@@ -193,7 +193,7 @@ export const layerOuter = (settings: OtelSettings, identity: Identity) => {
   )
 }
 
-/** Figures are read when they are sent; one that cannot be sent is followed by the next. */
+/** Figures are read when they are sent; a request that fails is not repeated. */
 export const layerMetrics = ({ sending: { metrics: sending }, ...rest }: OtelSettings, identity: Identity) =>
   sending === undefined
     ? Layer.empty

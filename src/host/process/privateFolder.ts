@@ -1,9 +1,9 @@
 /**
- * Folders for data, which only the service's own user may open.
+ * Data folders that only the service's own user may open.
  *
- * The records of all clients are kept there in the clear. A process mask sees to the files, because SQLite and the log
- * make theirs by themselves; a folder that was there before keeps its mode, since its owner may have meant it, and is
- * warned about.
+ * The records of all clients are stored there in the clear. A process mask covers the files, because SQLite and the log
+ * create theirs by themselves; an existing folder keeps its mode, since its owner may have meant it, and causes a
+ * warning.
  */
 
 import { mkdirSync, statSync } from "node:fs"
@@ -11,15 +11,12 @@ import { Effect } from "effect"
 
 const others = 0o077
 
-/** Files that this process makes from now on are its user's alone (0600, folders 0700). */
+/** Makes all files that this process creates from now on private (0600, folders 0700). */
 export const closeToOthers = (): void => {
   if (process.platform !== "win32") process.umask(others)
 }
 
-/**
- * Makes the folder if it is missing; throws the file system's error. Answers a warning about its mode, if
- * anything.
- */
+/** Creates the folder if it is missing; throws the file system's error. Answers a warning about its mode, if any. */
 const make = (folder: string): string | undefined => {
   if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) return undefined
   const mode = statSync(folder).mode & 0o777
@@ -27,7 +24,7 @@ const make = (folder: string): string | undefined => {
   return `the data folder ${folder} is open to other users of this machine (mode 0${mode.toString(8)}); chmod 700 closes it`
 }
 
-/** Makes the folder if it is missing and warns about one that others may open. */
+/** Creates the folder if it is missing, and warns about one that others may open. */
 export const privateFolder = <E>(folder: string, asFault: (reason: string) => E): Effect.Effect<void, E> =>
   Effect.flatMap(
     Effect.try({

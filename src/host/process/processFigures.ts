@@ -1,9 +1,8 @@
 /**
- * What this process uses, as Node and Deno tell it.
+ * Resource use of this process, from Node or Deno.
  *
- * A layer of its own, so that a composed node can leave it out. The event loop is watched by
- * the runtime itself, from the first look on that asks for it; of two windows of time the worse one is told, so that a
- * look right behind another still sees what was.
+ * A layer of its own, so that a composed node can leave it out. The runtime measures the event loop's lag from the
+ * first look on; the worse of two windows of time is reported, so that two readers in a row see the same lag.
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks"
@@ -14,8 +13,8 @@ import * as Heap from "./heap.ts"
 
 const windowMs = 10_000
 /**
- * How often the runtime looks; a sleep that long is not a delay. Each look wakes the process: at 10 ms they are most of
- * what an idle one spends, and a delay shorter than this does not trouble a service that answers over a network.
+ * Interval of the runtime's measurements; a delay counts beyond it. Each one wakes the process: at 10 ms they are most
+ * of an idle process's work, and a shorter delay does not matter over a network.
  */
 const resolutionMs = 50
 
@@ -27,7 +26,7 @@ const lagOf = (histogram: IntervalHistogram): Lag => {
   return { p99Secs: seconds(histogram.percentile(99)), maxSecs: seconds(histogram.max) }
 }
 
-/** Undefined where the runtime does not watch its loop. */
+/** Undefined if the runtime does not measure its loop. */
 const watchLoop = (): IntervalHistogram | undefined => {
   try {
     const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
@@ -78,5 +77,5 @@ const layer = Layer.scoped(
   })
 )
 
-/** With the heap and its room, as a server needs them. */
+/** Process figures, and the heap with its limit, as a server needs them. */
 export const layers = ({ maxMemory }: { readonly maxMemory: number }) => Layer.merge(layer, Heap.layer(maxMemory))

@@ -1,8 +1,8 @@
 /**
  * A first run without any set-up: a secret for this run, and commands that work as they are printed.
  *
- * Only on request: a secret that appears in a log must never be one that a person chose. Such a one is lent to the
- * commands by a file instead.
+ * Only on request: a secret that a person chose must never appear in a log. Such a secret is given to the commands by a
+ * file instead.
  */
 
 import { randomBytes, X509Certificate } from "node:crypto"
@@ -18,7 +18,7 @@ import { Serving } from "../../ports/Front.ts"
 const isSet = (source: ConfigSourceShape): boolean =>
   ["SVC_AUTH_SECRET", "SVC_AUTH_SECRET_FILE"].some((name) => source.env[name] !== undefined && source.env[name] !== "")
 
-/** The source as it is, with a made-up secret where there is none. */
+/** The configuration with a generated secret if it has none. */
 export const layerSecret: Layer.Layer<ConfigSource, never, ConfigSource> = Layer.effect(
   ConfigSource,
   Effect.map(ConfigSource, (source) =>
@@ -28,7 +28,7 @@ export const layerSecret: Layer.Layer<ConfigSource, never, ConfigSource> = Layer
   )
 )
 
-/** A file for this user alone, as long as the process lives. */
+/** Writes a private file, which is removed when the process ends. */
 const lent = (name: string, text: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -41,8 +41,8 @@ const lent = (name: string, text: string): Effect.Effect<string, never, Scope.Sc
   ).pipe(Effect.map(({ path }) => path))
 
 /**
- * How curl is given the secret: as it is where this run made it up, else by a file with the header. A secret that a
- * person chose is never printed, and no other terminal knows it.
+ * The option by which curl gets the secret: in clear text if this run generated it, else by a file with the header. A
+ * secret that a person chose is never printed, and no other terminal has it in its environment.
  */
 const bearerOf = (secret: string, made: boolean): Effect.Effect<string, never, Scope.Scope> =>
   made
@@ -58,7 +58,7 @@ interface Told {
   readonly store: string
 }
 
-/** The address under a name that the certificate has, and what makes curl trust it and find it. */
+/** URL with a name of the certificate, and options that make curl trust and resolve it. */
 const addressOf = (
   listen: HostPort,
   port: number,
@@ -95,7 +95,7 @@ const lines = ({ bearer, options, secret, store, url }: Told): ReadonlyArray<str
   ]
 }
 
-/** Prints once the server listens. `secret` is shown only when this run made it up. */
+/** Prints once the server listens. `secret` is shown only if this run generated it. */
 export const layerGreeting = (
   listen: HostPort,
   tls: Tls | undefined,

@@ -1,5 +1,5 @@
 /**
- * SIGHUP: the files that hold secrets and certificates are read anew, while everything goes on.
+ * Reloads files with secrets and certificates on SIGHUP, while everything goes on.
  *
  * Not on a terminal: there the signal means that the terminal is gone, and the process stops as on SIGTERM (`Process`).
  */
@@ -10,7 +10,7 @@ const outcomeOf = ({ name, outcome, what }: Reloaded): Effect.Effect<void> => {
   if (typeof outcome !== "object")
     return Effect.logInfo(`SIGHUP: the ${what} of ${name} is ${outcome === "changed" ? "replaced" : "what it was"}`)
   const text = `SIGHUP: the ${what} of ${name} stays what it was: ${outcome.fault}`
-  // A certificate expires by itself, and may be unread until then.
+  // An error, because the old certificate will expire.
   return what === "certificate" ? Effect.logError(text) : Effect.logWarning(text)
 }
 

@@ -1,8 +1,7 @@
 /**
- * OpenTelemetry by the standard variables of the environment: spans, figures and log records to a collector, or nothing
- * at all.
+ * OpenTelemetry by the standard environment variables: spans, figures and log records to a collector, if one is set.
  *
- * What sends is loaded only by a process that sends: the others do not wait for it, and their hot path finds no tracer.
+ * The exporter is loaded only by a process that sends: others do not wait for it, and find no tracer.
  */
 import { Effect, Layer } from "effect"
 import { signals } from "../../core/telemetry/metrics.ts"
@@ -21,8 +20,8 @@ export interface Identity {
 
 export interface Layers {
   /**
-   * The log, on a terminal the bar, and spans (`ports/Tracing`) and log records to the collector; outside of everything
-   * that makes them.
+   * The log, the bar on a terminal, and the exporters of spans (`ports/Tracing`) and log records; provided to
+   * everything that makes these.
    */
   readonly around: Layer.Layer<never>
   /** The figures of the node. */
@@ -44,7 +43,7 @@ export const layers = (
   )
   if (signals.every((signal) => settings.sending[signal] === undefined)) return { around: own, metrics: Layer.empty }
   const loaded = Effect.promise(() => import("./otlp.ts"))
-  // The node's own counters: the same layer, so the same ones.
+  // The same layer as the node's, so its counters are the same.
   const outer = Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerOuter(settings, identity))).pipe(
     Layer.provide([Release.layer, Meters.layer])
   )

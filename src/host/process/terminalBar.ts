@@ -1,7 +1,7 @@
 /**
- * One line at the bottom of a terminal that shows how far long work is, and gives way to the lines of the log.
+ * One line at the bottom of a terminal that shows the progress of long work; log lines are printed above it.
  *
- * Only where standard error is a terminal: elsewhere the log has a line every few seconds (`ports/Progress`). One per
+ * Only if standard error is a terminal: elsewhere the log has a line every few seconds (`ports/Progress`). One per
  * process, as there is one terminal.
  */
 import { Effect, Layer } from "effect"
@@ -9,7 +9,7 @@ import { bar, type Task } from "../../core/telemetry/progress.ts"
 import { type Display, ProgressDisplay } from "../../ports/Progress.ts"
 
 const everyMs = 200
-/** Back to the beginning of the line, and all of it away. */
+/** Moves to the beginning of the line and erases it. */
 const wipe = "\r\u001b[K"
 
 export class TerminalBar {
@@ -20,7 +20,7 @@ export class TerminalBar {
     private readonly columns: () => number
   ) {}
 
-  /** The oldest task, and how many there are besides. */
+  /** Shows the oldest task, and the number of others. */
   show(tasks: ReadonlyArray<Task>): void {
     const [task, ...others] = tasks
     const more = others.length === 0 ? "" : ` (+${others.length})`
@@ -29,7 +29,7 @@ export class TerminalBar {
     this.text = text
   }
 
-  /** Writes something else above it. */
+  /** Prints above the bar. */
   above(print: () => void): void {
     if (this.text === "") return print()
     this.write(wipe)
@@ -43,7 +43,7 @@ export const terminal = new TerminalBar(
   () => process.stderr.columns ?? 80
 )
 
-/** A bar on a terminal; the log's lines elsewhere. */
+/** A bar on a terminal; log lines elsewhere. */
 export const layer = (format: "json" | "text" | undefined): Layer.Layer<never> => {
   const display: Display = { everyMs, show: (tasks) => Effect.sync(() => terminal.show(tasks)) }
   return process.stderr.isTTY && format !== "json" ? Layer.succeed(ProgressDisplay, display) : Layer.empty

@@ -1,7 +1,7 @@
 /**
- * The runtime's own turn of the event loop, for `ports/Turn`.
+ * The runtime's turn of the event loop, for `ports/Turn`.
  *
- * `setImmediate` runs right behind the poll phase, in Node and in Deno: everything that had arrived has been read.
+ * `setImmediate` runs right behind the poll phase, in Node and in Deno: all input that had arrived has been read.
  */
 import { Layer } from "effect"
 import { Turn } from "../../ports/Turn.ts"

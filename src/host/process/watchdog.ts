@@ -1,8 +1,8 @@
 /**
- * The watchdog of this process: the memory it is told through, its thread, and what it keeps in the data folder (D48).
+ * The watchdog of this process: its shared memory, its thread, and its file in the data folder (D48).
  *
- * Built behind whatever locks the folder: what lies there is about the process before this one, and no other may be
- * about to write it. Without a folder it still ends a turn that is too long, and remembers nothing.
+ * Built behind the layer that locks the folder: its file is about the process before this one, and no other process may
+ * be about to write it. Without a folder the watchdog still ends a turn that is too long, and remembers nothing.
  */
 
 import { createHash } from "node:crypto"
@@ -22,21 +22,21 @@ import { type Unfinished, Watchdog, type WatchdogShape } from "../../ports/Watch
 import type { ThreadData } from "./watchdogThread.ts"
 
 interface Options extends Bounds {
-  /** Views that may be there at once. */
+  /** Most views at a time. */
   readonly maxViews: number
-  /** The data folder; undefined where nothing is kept. */
+  /** The data folder; undefined: nothing is stored. */
   readonly folder: string | undefined
   readonly logFormat: "json" | "text" | undefined
 }
 
-/** Between two beats of the main thread. */
+/** Interval of the main thread's beats. */
 const beatMs = 100
-/** Views at most that each have a place of their own; of more the newest are not named. */
+/** Most views with a slot of their own; beyond that the newest are not named. */
 const mostSlots = 1_000_000
-/** Besides those that are registered: those on their way, and those that were given back lately. */
+/** Slots besides those of registered views: for registrations under way, and for views released lately. */
 const spare = 1024
 
-/** Reads the file of the process before this one, which exists if it ended in the middle of an evaluation. */
+/** Reads the file of the previous process, which exists if that process ended during an evaluation. */
 const readUnfinished = (path: string): Unfinished | undefined => {
   if (!existsSync(path)) return undefined
   const left = JSON.parse(readFileSync(path, "utf8")) as {
@@ -53,13 +53,13 @@ const readUnfinished = (path: string): Unfinished | undefined => {
 
 const digest = (params: string, surql: string) => createHash("sha256").update(`${params}\n${surql}`)
 
-/** Beats while the scope is open; a thread that cannot be started is warned about and not missed otherwise. */
+/** Beats while the scope is open; a thread that cannot be started only causes a warning. */
 const watched = (data: ThreadData) =>
   Effect.acquireRelease(
     Effect.try(() => {
       const memory = new Int32Array(data.memory)
       const file = new URL(`./watchdogThread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url)
-      // Small: it holds nothing, and is there in every process.
+      // A small heap: the thread stores nothing, and every process has one.
       const thread = new Worker(file, {
         workerData: data,
         name: "watchdog",
@@ -77,7 +77,7 @@ const watched = (data: ThreadData) =>
       Effect.promise(async () => {
         clearInterval(beats)
         await thread.terminate()
-        // A process that stops in order has not ended in an evaluation.
+        // A process that stops in order has not ended during an evaluation.
         if (data.file !== undefined) rmSync(data.file, { force: true })
       })
   ).pipe(Effect.catchAll((error) => Effect.logWarning(`no watchdog: ${reasonOf(error)}`)))
@@ -136,6 +136,6 @@ const make = (options: Options) =>
 export const layer = (options: Options): Layer.Layer<Watchdog> =>
   Layer.scoped(Watchdog, make(options)).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
 
-/** Stores, and behind them a watchdog: they lock the folder in which it keeps what it knows. */
+/** The stores, and behind them a watchdog, since they lock the folder in which it stores its file. */
 export const behind = <A, E, R>(stores: Layer.Layer<A, E, R>, options: Options): Layer.Layer<A | Watchdog, E, R> =>
   Layer.flatMap(stores, (context) => Layer.merge(Layer.succeedContext(context), layer(options)))

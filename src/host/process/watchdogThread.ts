@@ -1,10 +1,10 @@
 /**
- * The watchdog's own thread: looks at what the main thread writes into shared memory, and acts without it.
+ * The watchdog's thread: reads the shared memory that the main thread writes, and acts without it.
  *
- * It loads next to nothing, because it must work when the rest of the process does not. A slow step is written down at
- * once and synchronously: the file is there when the process is killed or aborts in the next moment. A thread cannot
- * end the process with a code of its own; the inspector interrupts the main thread, also in the middle of a loop, and
- * has it leave. Where that does not help (in one long call into native code, or on a runtime without it) the process is
+ * Loads next to nothing, because it must work when the rest of the process does not. A slow evaluation is written to
+ * the file at once and synchronously: the file exists when the process is killed or aborts a moment later. A thread
+ * cannot end the process with a code of its own; the inspector interrupts the main thread, even in the middle of a
+ * loop, and makes it exit. If that fails (in one long native call, or on a runtime without an inspector) the process is
  * killed.
  */
 import { renameSync, rmSync, writeFileSync, writeSync } from "node:fs"
@@ -16,15 +16,15 @@ export interface ThreadData {
   readonly memory: SharedArrayBuffer
   readonly labels: SharedArrayBuffer
   readonly bounds: Bounds
-  /** Where an evaluation that is slow is written down; undefined where nothing is kept. */
+  /** File for a slow evaluation; undefined: nothing is stored. */
   readonly file: string | undefined
   readonly logFormat: "json" | "text"
   readonly exitCode: number
 }
 
-/** Between two looks: as often as the main thread beats, since an idle process pays for each of them. */
+/** Interval of looks: that of the beats, since each one costs an idle process. */
 const everyMs = 100
-/** How long the main thread has to leave when it is told to. */
+/** Time for the main thread to exit when it is told to. */
 const leaveWithinMs = 1000
 
 const { bounds, exitCode, file, labels, logFormat, memory } = workerData as ThreadData
@@ -38,7 +38,7 @@ const log = (level: "warn" | "error", message: string): void => {
     logFormat === "json"
       ? JSON.stringify({ time: now.toISOString(), level, message })
       : `${now.toTimeString().slice(0, 8)} ${level.padEnd(5)} ${message}`
-  // The reader of the output may be gone, or slower than a pipe is long.
+  // The reader of the output may be gone, or the pipe full.
   for (const output of [1, 2]) {
     try {
       return void writeSync(output, `${line}\n`)
@@ -95,7 +95,7 @@ const act = (finding: Finding): void => {
   }
   if (isLeaving) return
   isLeaving = true
-  // A turn of many evaluations is too long though none of them was slow.
+  // A turn of many evaluations may be too long though none of them was slow.
   if (label !== undefined && file !== undefined) writeDown(file, label, finding.computedMs)
   log(
     "error",

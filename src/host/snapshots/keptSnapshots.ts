@@ -1,10 +1,10 @@
 /**
- * Snapshots that are kept apart from the schedulers' disks, wherever that is: copies that outlive them.
+ * Snapshots in a store apart from the schedulers' disks, so that they outlive these.
  *
- * A snapshot's name says log, position and SHA-256; whether it is what its name says is found out by reading it. The
- * leader writes one when it wants to cut the log and the newest is old, reads it back, and only then says that it is
- * there. The newest two stay. Each writes under a name of its own and takes away only what is older than its own, so
- * one that leads no more harms nothing of the next.
+ * A snapshot's name holds log, position and SHA-256; only reading it proves them. The leader writes one when it wants
+ * to cut the log and the newest is old, reads it back, and only then counts it. The newest two stay. Each scheduler
+ * writes under a name of its own and removes only snapshots older than its own, so a former leader harms none of its
+ * successor's.
  */
 import { Clock, Effect } from "effect"
 import {
@@ -21,14 +21,14 @@ import * as Files from "./snapshotFiles.ts"
 
 interface KeptOptions {
   readonly logId: string
-  /** Age at which the newest one is replaced, where the log is to be cut. */
+  /** Age at which the newest snapshot is replaced when the log is to be cut. */
   readonly intervalMs: number
 }
 
 const keptSnapshots = 2
 
 class KeptSnapshots implements SnapshotsShape {
-  /** The newest that has been read back, and when it was written. */
+  /** The newest snapshot that was read back, and when it was written. */
   private proven: (KeptSnapshot & { readonly writtenAt: number }) | undefined
 
   constructor(
@@ -70,7 +70,7 @@ class KeptSnapshots implements SnapshotsShape {
     )
   }
 
-  /** The newest that is what its name says; what is not is left where it is, for its owner to look at. */
+  /** The newest snapshot whose content matches its name; others are left for the operator. */
   private readonly newest = Effect.suspend(() =>
     Effect.gen(this, function* () {
       for (const each of yield* this.listed) {
@@ -115,9 +115,9 @@ class KeptSnapshots implements SnapshotsShape {
     Effect.gen(this, function* () {
       const found = yield* this.newest
       const now = yield* Clock.currentTimeMillis
-      // One from a time to come was written before the clock was set back.
+      // A snapshot from the future was written before the clock was set back.
       const isDue = found === undefined || Math.abs(now - found.writtenAt) >= this.options.intervalMs
-      // While an SSP loads the replica's file is busy: then the log waits, too.
+      // While an SSP loads, the replica's file is busy; then cutting the log waits too.
       if (isDue && (found?.seq ?? 0) + 1 < wanted)
         yield* Effect.catchIf(
           this.write(own),

@@ -1,6 +1,6 @@
 /**
- * Files as streams of bytes with their SHA-256, read and written in pieces, so that neither memory nor the event loop
- * knows how large they are.
+ * Files as streams of bytes with their SHA-256, read and written in pieces, so that their size affects neither memory
+ * nor the event loop.
  */
 import { createHash } from "node:crypto"
 import * as fs from "node:fs/promises"
@@ -38,7 +38,7 @@ export const read = (what: string, handle: fs.FileHandle, bytes: number): Stream
         })
   )
 
-/** In hexadecimal. */
+/** SHA-256 of the content, in hexadecimal. */
 export const sha256Of = (content: Stream.Stream<Uint8Array, SnapshotFailed>): Effect.Effect<string, SnapshotFailed> =>
   Effect.suspend(() => {
     const hash = createHash("sha256")
@@ -48,10 +48,7 @@ export const sha256Of = (content: Stream.Stream<Uint8Array, SnapshotFailed>): Ef
     )
   }).pipe(Effect.map((hash) => Encoding.encodeHex(hash.digest())))
 
-/**
- * Writes a file anew, flushed when it returns, and answers the SHA-256 of what was written. A file that did not come to
- * its end is gone.
- */
+/** Writes a file anew and flushes it; answers the SHA-256 of its content. An incomplete file is removed. */
 export const write = (
   path: string,
   content: Stream.Stream<Uint8Array, SnapshotFailed>
@@ -69,7 +66,7 @@ export const write = (
       })
   )
 
-/** The names in a folder are on disk when it returns. */
+/** Flushes the names in a folder to disk. */
 export const syncFolder = (folder: string): Effect.Effect<void, SnapshotFailed> =>
   Effect.acquireUseRelease(
     trying(folder, () => fs.open(folder, "r")),

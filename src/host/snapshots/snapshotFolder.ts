@@ -1,7 +1,7 @@
 /**
  * Snapshots in a folder that every scheduler of a log reaches, a shared volume.
  *
- * One file is one snapshot. It gets its name once all of it is flushed, so what was written by halves has another.
+ * One file is one snapshot. It is named once all of it is flushed, so an incomplete file has another name.
  */
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
@@ -16,7 +16,7 @@ interface SnapshotFolderOptions {
   readonly name: string
 }
 
-/** A file on its way that has not been touched for so long is of a scheduler that is gone. */
+/** Age of an incomplete file at which its scheduler counts as gone. */
 const abandonedMs = 86_400_000
 
 class SnapshotFolder implements SnapshotStore {
@@ -73,7 +73,7 @@ class SnapshotFolder implements SnapshotStore {
   )
 }
 
-/** Makes the folder, if it is missing. */
+/** Creates the folder if it is missing. */
 export const make = (options: SnapshotFolderOptions): Effect.Effect<SnapshotStore, SnapshotFailed> =>
   Effect.as(
     Files.trying(`${options.folder} (SVC_SNAPSHOT_URL)`, async () => {

@@ -1,6 +1,6 @@
 /**
- * Where a scheduler of a shared log gets snapshots: from a folder or beside the log where that is set, else from the
- * other schedulers.
+ * Sources of snapshots for a scheduler of a shared log: a folder or the log's servers if configured, else the other
+ * schedulers.
  */
 import type * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, type Redacted } from "effect"

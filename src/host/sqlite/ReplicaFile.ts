@@ -1,9 +1,9 @@
 /**
- * The replica's file: `replica.db` in the folder that `replica_db_path` names, held by one process, given to others as
- * it stands, and replaced by one of theirs (D64).
+ * The replica's file: `replica.db` in the folder `replica_db_path`, locked by one process, offered to others as a
+ * snapshot, and replaced by one of theirs (D64).
  *
- * Here because files and drivers are a runtime's. A lock beside the file and not SQLite's own, because that one would
- * keep out our own connections that read.
+ * In this room because files and drivers belong to a runtime. A lock beside the file and not SQLite's own, because that
+ * one would keep out our own reading connections.
  */
 
 import * as fs from "node:fs/promises"
@@ -20,10 +20,10 @@ import * as Files from "../snapshots/snapshotFiles.ts"
 import { layerSqlite } from "./Sqlite.ts"
 
 export const fileName = "replica.db"
-/** A snapshot on its way in. */
+/** A snapshot being received. */
 const partName = `${fileName}.part`
 
-/** For how long a snapshot is asked for that cannot be had because another state is held. */
+/** How long a snapshot is tried for while another state is frozen. */
 const busyMs = 5000
 const busyRetryMs = 50
 
@@ -58,7 +58,7 @@ const openIn = (file: string): SqliteReplica.Open =>
     Effect.mapError(({ cause, message, reason }) => new ReplicaError({ reason, message, cause }))
   )
 
-/** Whether bytes begin as an SQLite file that this version reads does. */
+/** Why bytes are not the beginning of an SQLite file that this version reads. */
 const faultOf = (head: Uint8Array): string | undefined => {
   if (new TextDecoder().decode(head.subarray(0, 15)) !== "SQLite format 3") return "it is no SQLite file"
   // `user_version`, by the file format.
@@ -66,7 +66,7 @@ const faultOf = (head: Uint8Array): string | undefined => {
   return Layout.tooNew(layout, SqliteReplica.layout)?.message
 }
 
-/** The replica as it is now, under one name: a restored one takes its place. */
+/** A replica that forwards to the current one, so that a restored replica can replace it. */
 const through = (now: () => ReplicaShape): ReplicaShape => ({
   applied: Effect.suspend(() => now().applied),
   current: (ids) => Effect.suspend(() => now().current(ids)),
@@ -86,7 +86,7 @@ const through = (now: () => ReplicaShape): ReplicaShape => ({
   clear: Effect.suspend(() => now().clear)
 })
 
-/** Open handles of the file: connections, and one beside them. */
+/** Connections to the file, and a handle of it. */
 interface Opened extends SqliteReplica.Filed {
   readonly scope: Scope.CloseableScope
   readonly handle: fs.FileHandle
@@ -109,13 +109,13 @@ const opened = (file: string): Effect.Effect<Opened, ReplicaError> =>
     return yield* Scope.extend(inScope, scope).pipe(Effect.tapError((error) => Scope.close(scope, Exit.fail(error))))
   })
 
-/** The position of a replica in a file that is open nowhere, by opening it as one. */
+/** Position of a replica in a file that no other code has open. */
 const appliedIn = (file: string): Effect.Effect<number, SnapshotFailed> =>
   Effect.scoped(Effect.flatMap(SqliteReplica.make(openIn(file)), ({ applied }) => applied)).pipe(
     Effect.mapError(({ message, reason }) => failedBy(reason, message, "damaged"))
   )
 
-/** Removes a file of SQLite's, and what lies beside it while it is open or after a kill. */
+/** Removes a SQLite file, and the files beside it while it is open or after a kill. */
 const removed = async (file: string): Promise<void> => {
   for (const end of ["", "-wal", "-shm"]) await fs.rm(file + end, { force: true })
 }
@@ -147,7 +147,7 @@ class FiledReplica {
 
   readonly close = Effect.suspend(() => Scope.close(this.now.scope, Exit.void))
 
-  /** Waits a little for other readers. */
+  /** Freezes the file; waits a little for other readers. */
   private still({ still }: Opened): Effect.Effect<number, SnapshotFailed, Scope.Scope> {
     return still.pipe(
       Effect.retry({
@@ -161,7 +161,7 @@ class FiledReplica {
   readonly snapshot: ReplicaFileShape["snapshot"] = (logId) =>
     Effect.gen(this, function* () {
       const { now: from, holdMs } = this
-      // A scope of its own: a taker that stands still must not let SQLite's log grow for ever.
+      // A scope of its own with a time limit: a reader that hangs must not let SQLite's log grow for ever.
       const hold = yield* Scope.make()
       let isLate = false
       yield* Effect.addFinalizer((exit) => Scope.close(hold, exit))
@@ -190,7 +190,7 @@ class FiledReplica {
     return join(this.folder, partName)
   }
 
-  /** Brings a snapshot here, whole and as it should be. */
+  /** Receives a snapshot into a file and checks its length and SHA-256. */
   private fetched(snapshot: Snapshot): Effect.Effect<void, SnapshotFailed> {
     const { bytes, sha256 } = snapshot
     const damaged = (message: string): SnapshotFailed => new SnapshotFailed({ reason: "damaged", message })
@@ -212,8 +212,8 @@ class FiledReplica {
   }
 
   /**
-   * In an order that a kill leaves no harm in: SQLite drops a log that has no file beside it, and what has not got its
-   * name is swept away at the next start.
+   * Replaces the file in an order in which a kill does no harm: SQLite drops a log without its file, and the next start
+   * removes a snapshot that was not renamed.
    */
   private readonly swap: Effect.Effect<void, SnapshotFailed> = Effect.gen(this, function* () {
     yield* Scope.close(this.now.scope, Exit.void)
@@ -243,7 +243,7 @@ const withPath = (folder: string, { cause, message, reason }: ReplicaError): Rep
     cause
   })
 
-/** `holdMs`: how long a snapshot of it may be read. Fails as {@link ReplicaError} that names the file. */
+/** `holdMs`: how long a snapshot may be read. Fails with a {@link ReplicaError} that names the file. */
 export const layerReplica = (folder: string, holdMs = 3_600_000): Layer.Layer<Replica | ReplicaFile, ReplicaError> =>
   Layer.scopedContext(
     Effect.gen(function* () {

@@ -1,9 +1,9 @@
 /**
- * The SQLite driver: a `SqlClient` over one file, for whichever runtime this is.
+ * The SQLite driver: a `SqlClient` over one file, for any runtime.
  *
- * better-sqlite3 where it loads, which is in the Node it was built for; else what the runtime brings along. Here
- * because drivers are a runtime's business; `ports/` only knows the generic client. Opening a file can fail with a
- * defect inside a driver (a folder that is missing, a file that is no database): those become errors here.
+ * better-sqlite3 if it loads, which is in the Node it was built for; else the runtime's own SQLite. In this room
+ * because drivers belong to a runtime; `ports/` only knows the generic client. Opening a file can fail with a defect
+ * inside a driver (a missing folder, a file that is no database): those become errors here.
  */
 import type { SqlClient } from "@effect/sql"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
@@ -17,7 +17,7 @@ class Unloadable extends Data.TaggedError("Unloadable")<{ readonly message: stri
 
 type Client = Layer.Layer<SqlClient.SqlClient, unknown>
 
-/** The message about an addon that is not there, or not for this runtime. */
+/** Whether an error means that the addon is missing or not for this runtime. */
 const isUnloadable = (error: unknown): boolean =>
   error instanceof Error &&
   (/bindings file/.test(error.message) ||
@@ -45,7 +45,7 @@ const builtin = (filename: string): Client => {
     : Builtin.layer(module, filename)
 }
 
-/** In this order. */
+/** Tried in this order. */
 const drivers = { "better-sqlite3": addon, "node:sqlite": builtin }
 
 type Driver = keyof typeof drivers
@@ -55,7 +55,9 @@ interface Opened {
   readonly context: Context.Context<SqlClient.SqlClient>
 }
 
-/** Without a pause: a caller that opens a second connection to read one state notes that state just before. */
+/**
+ * Opens without a pause, because a caller that opens a second connection for one state notes that state just before.
+ */
 const open = (filename: string): Effect.Effect<Opened, DatabaseError, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
@@ -86,8 +88,8 @@ export const driver: Effect.Effect<Driver, DatabaseError> = Effect.scoped(
 )
 
 /**
- * Says which driver it is, for a start: aloud where it is not the usual one. Where none loads, the opening of a file
- * says so.
+ * Logs the driver at a start: at level info if it is not the usual one. If none loads, opening a file fails with the
+ * reason.
  */
 export const layerNamed: Layer.Layer<never> = Layer.effectDiscard(
   driver.pipe(
@@ -98,6 +100,6 @@ export const layerNamed: Layer.Layer<never> = Layer.effectDiscard(
   )
 )
 
-/** `filename` in WAL mode. Fails as {@link DatabaseError} naming the file. */
+/** `filename` in WAL mode. Fails with a {@link DatabaseError} that names the file. */
 export const layerSqlite = (filename: string): Layer.Layer<SqlClient.SqlClient, DatabaseError> =>
   Layer.scopedContext(Effect.map(open(filename), ({ context }) => context))

@@ -1,9 +1,9 @@
 /**
- * The embedded store of a node that has a database server to rebuild it from (D23): damaged, it is set aside and begun
+ * The embedded store of a node that can rebuild it from a database server (D23): if damaged, it is moved away and begun
  * anew.
  *
- * Apart from the plain store, because there damage is refused: nothing else has its records. Here the file is only what
- * was last known, and a node that stays down over it would be worse than one that reads everything again.
+ * Apart from the plain store, which refuses damage: no other place has its records. Here the file is a copy, and a node
+ * that stays down over it would be worse than one that reads everything again.
  */
 
 import { existsSync, renameSync } from "node:fs"
@@ -12,10 +12,10 @@ import * as SqliteDatabase from "../../drivers/sqliteDatabase.ts"
 import { Database, DatabaseError, type DatabaseShape } from "../../ports/Database.ts"
 import { layerSqlite } from "./Sqlite.ts"
 
-/** The database's file and what SQLite keeps beside it. */
+/** Suffixes of the database's file and of SQLite's files beside it. */
 const suffixes = ["", "-wal", "-shm"]
 
-/** Out of the way, in the place of the file set aside before. */
+/** Moves the files away, over those moved away before. */
 const moveAway = (file: string): Effect.Effect<string, DatabaseError> =>
   Effect.try({
     try: () => {
@@ -45,7 +45,7 @@ const open = (file: string): Effect.Effect<Opened, DatabaseError> =>
   })
 
 /**
- * The store in `file`. Damage found on opening is dealt with here; damage found later is up to the reader:
+ * The store in `file`. Damage found on opening is handled here; damage found later is handled by the reader through
  * `setAside`.
  */
 export const layerRebuildable = (file: string): Layer.Layer<Database, DatabaseError> =>

@@ -1,11 +1,10 @@
 /**
- * SQLite as the runtime brings it along (`node:sqlite`, in Deno and in newer versions of Node), as the generic
- * `SqlClient`.
+ * The runtime's own SQLite (`node:sqlite`, in Deno and in newer versions of Node), as the generic `SqlClient`.
  *
- * For where better-sqlite3 does not load: Deno takes no addons of its kind, and one that was built for another Node
- * does not fit. What a layer above sees is the same: rows as objects or as lists, errors with SQLite's own names as
- * codes, and one connection that answers at once. These runtimes end a text that is read at U+0000, so a kept text
- * must not hold any (`drivers/shared/keptText.ts`).
+ * For runtimes in which better-sqlite3 does not load: Deno takes no such addons, and one built for another Node does
+ * not fit. Layers above see the same: rows as objects or as arrays, errors with SQLite's own names as codes, and one
+ * synchronous connection. These runtimes end a text at U+0000 when they read it, so a stored text must not hold any
+ * (`drivers/shared/keptText.ts`).
  */
 
 import * as Reactivity from "@effect/experimental/Reactivity"
@@ -34,14 +33,14 @@ interface Builtin {
   readonly StatementSync: { readonly prototype: object }
 }
 
-/** The module; undefined where the runtime has none, or one that is too old to give rows as lists. */
+/** The module; undefined if the runtime has none, or one that is too old to return rows as arrays. */
 export const builtin = (): Builtin | undefined => {
   const host: { readonly getBuiltinModule?: (name: string) => unknown } = process
   const found = host.getBuiltinModule?.("node:sqlite") as Builtin | undefined
   return found !== undefined && "setReturnArrays" in found.StatementSync.prototype ? found : undefined
 }
 
-/** Primary result codes, by number, that callers ask for. */
+/** Names of primary result codes that callers ask for, by number. */
 const names: { readonly [code: number]: string } = {
   1: "SQLITE_ERROR",
   5: "SQLITE_BUSY",
@@ -55,7 +54,7 @@ const names: { readonly [code: number]: string } = {
   26: "SQLITE_NOTADB"
 }
 
-/** Where a runtime leaves the number out (Deno does for some calls), SQLite's own words say it. */
+/** Result codes by SQLite's messages, for calls where a runtime leaves the number out (Deno does for some). */
 const words: ReadonlyArray<readonly [RegExp, string]> = [
   [/is malformed/, "SQLITE_CORRUPT"],
   [/not a database/, "SQLITE_NOTADB"],
@@ -81,7 +80,7 @@ export const withCode = (error: unknown): Error => {
 const attempt = <A>(message: string, body: () => A): Effect.Effect<A, SqlError> =>
   Effect.try({ try: body, catch: (error) => new SqlError({ cause: withCode(error), message }) })
 
-/** Statements stay prepared, those that were used last; each remembers how its rows are read. */
+/** The statements used last stay prepared; each remembers how its rows are read. */
 const keptStatements = 200
 
 interface Ready {
@@ -130,8 +129,7 @@ const connectionOf = (database: Opened): Connection => {
 }
 
 /**
- * What better-sqlite3 starts a connection with, so that both behave alike: time to wait for a lock, room for pages,
- * WAL.
+ * The settings with which better-sqlite3 opens a connection, so that both behave alike: lock time-out, cache size, WAL.
  */
 const opening = ["PRAGMA busy_timeout = 5000", "PRAGMA cache_size = -16000", "PRAGMA journal_mode = WAL"]
 
@@ -154,7 +152,7 @@ const make = (
 ): Effect.Effect<Client.SqlClient, SqlError, Scope.Scope | Reactivity.Reactivity> =>
   Effect.gen(function* () {
     const connection = yield* open(module, filename)
-    // One at a time: a transaction has the connection for itself.
+    // One caller at a time: a transaction has the connection for itself.
     const turn = yield* Effect.makeSemaphore(1)
     return yield* Client.make({
       acquirer: turn.withPermits(1)(Effect.succeed(connection)),

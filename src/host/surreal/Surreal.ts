@@ -1,11 +1,11 @@
 /**
  * The drivers of `SurrealClient`: a server through the official SDK, or the database inside this process.
  *
- * A lost connection is replaced with a pause that grows and is drawn at random; requests wait meanwhile, up to the
- * time-out. An attempt belongs to no request that waits for it: it goes on when they give up, or it might never come to
- * an end. Sent again is only what the server refused unread because the session had expired. A request without an
- * answer in time gives up the whole connection: the server drops what it still does for it, so that nothing of it is
- * applied behind a request sent later.
+ * A lost connection is replaced after a growing random pause; requests wait meanwhile, up to their time-out. An attempt
+ * to connect does not belong to the requests that wait for it: it goes on when they give up, or it might never succeed.
+ * Only a request that the server refused unread, because the session had expired, is sent again. A request without an
+ * answer in time gives up the whole connection: the server then drops it, so that it is not applied behind a request
+ * sent later.
  */
 import { Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
 import { ceilingMs } from "../../core/backoff.ts"
@@ -54,7 +54,7 @@ const hear = (link: SurrealLink, query: string, heard: () => "more" | "enough"):
     return Effect.sync(stop)
   })
 
-/** The one connection all share: made when it is needed, replaced when it broke. */
+/** The one connection shared by all: made when it is needed, replaced when it breaks. */
 class Line {
   private link: SurrealLink | undefined
   private level: AuthLevel | undefined
@@ -63,7 +63,7 @@ class Line {
   private notBeforeMs = 0
   /** The attempt under way. */
   private attempt: Deferred.Deferred<SurrealLink, SurrealError> | undefined
-  /** Why the last attempt failed: the message for requests that have waited in vain. */
+  /** Why the last attempt failed, for the errors of requests that have waited in vain. */
   lastFailure = "no attempt was made yet"
 
   constructor(
@@ -122,9 +122,9 @@ class Line {
   }
 
   /**
-   * Version, namespace and database must be right when a service first comes to them. A service that had them waits:
-   * they may come back, and what it knows of them is of use meanwhile. Credentials that are not taken are tried again
-   * from the start: an owner of the database may define the user only then.
+   * At the first connection a wrong version, namespace or database is a fault. A service that was connected before
+   * waits instead: they may come back, and its state is of use meanwhile. Refused credentials are retried even at the
+   * first: an owner of the database may define the user only then.
    */
   private unusable(fault: StartFault): Effect.Effect<never, SurrealError> {
     return this.wasMade
@@ -217,7 +217,7 @@ export const layerServer = (
 
 const loadNode = () => import("@surrealdb/node")
 
-/** The database inside this process, opened at once: a folder that is locked or damaged is a reason not to start. */
+/** The database inside this process, opened at once: a locked or damaged folder is a start fault. */
 export const layerEmbedded = (
   address: EmbeddedStore,
   access: Access,
@@ -228,8 +228,7 @@ export const layerEmbedded = (
     Effect.gen(function* () {
       const engines = yield* embeddedEngines(address, load)
       const open = SurrealLink.inProcess(address, access, engines, defaultPatience).pipe(
-        // An engine lets go of its folder a moment after it is closed, and so does a process that has just been
-        // replaced.
+        // An engine releases its folder a moment after it is closed, and so does a process that was just replaced.
         Effect.retry({
           while: (error) => error.reason === "locked",
           schedule: Schedule.spaced("50 millis").pipe(Schedule.upTo("1 second"))

@@ -1,9 +1,9 @@
 /**
- * One connection to a SurrealDB, signed in, until it breaks: never mended, always replaced.
+ * One signed-in connection to a SurrealDB: never repaired, always replaced.
  *
- * Why the SDK may not reconnect by itself: it would send again the requests in flight, writes included, and restore
- * sessions by rules of its own. A broken link fails its requests in flight and is thrown away; the next one signs in
- * afresh, which is also how an expired session is renewed.
+ * The SDK may not reconnect by itself: it would send requests in flight again, writes included, and restore sessions by
+ * rules of its own. A broken link fails its requests in flight and is dropped; the next one signs in anew, which also
+ * renews an expired session.
  */
 import { Effect, Redacted } from "effect"
 import { type Engines, Surreal, type SystemAuth } from "surrealdb"
@@ -27,7 +27,7 @@ export interface Access {
   readonly pass: Redacted.Redacted<string> | undefined
   /** Undefined: tried in the order root, namespace, database. */
   readonly authLevel: AuthLevel | undefined
-  /** Where one of them does not exist: it is created, or a fault names the setting that has its name. */
+  /** If namespace or database does not exist: it is created, or a fault names the setting that has its name. */
   readonly absent: "create" | { readonly namespace: string; readonly database: string }
 }
 
@@ -46,7 +46,7 @@ const credentials = ({ database, namespace, pass, user }: Access, level: AuthLev
 
 type Selected = "namespace" | "database"
 
-/** A name that is misspelt would otherwise put a service beside an empty database. */
+/** A fault, because a misspelt name would otherwise give the service an empty database. */
 const absentFault = ({ absent, database, namespace }: Access, what: Selected): StartFault => {
   const missing =
     what === "namespace" ? `no namespace ${namespace}` : `no database ${database} in the namespace ${namespace}`
@@ -57,7 +57,7 @@ const absentFault = ({ absent, database, namespace }: Access, what: Selected): S
   })
 }
 
-/** Checked at each connection, before anybody signs in: a server of another version may understand nothing else. */
+/** Checked at each connection, before signing in: a server of another version may not understand the rest. */
 const ofVersion = (address: ServerStore, version: string): void => {
   if (/^(?:surrealdb-)?3\./.test(version)) return
   const found = version.replace(/^surrealdb-/, "").slice(0, 40)
@@ -77,11 +77,13 @@ export class SurrealLink {
   readonly #pending = new Set<Promise<unknown>>()
   #wire: Wire | undefined
   #token = ""
-  /** Namespaces not known to exist: over HTTP each request selects the one its headers name. */
+  /**
+   * Namespace or database whose existence is being checked: over HTTP each request selects the one its headers name.
+   */
   #looking: Selected | undefined
   /** By the text of a live query's id. */
   readonly #listeners = new Map<string, (ended: boolean) => void>()
-  /** Why the connection attempt failed, where only the engine knows. */
+  /** Why the connection attempt failed, if only the engine knows. */
   #reason: unknown
 
   private constructor(
@@ -116,7 +118,7 @@ export class SurrealLink {
     return this.#broken
   }
 
-  /** Sends statements; an answer per statement. */
+  /** Sends statements; answers one result per statement. */
   query(statements: string, bindings: Bindings): ReturnType<ReturnType<Surreal["query"]>["responses"]> {
     return this.#watched(this.db.query(statements, bindings).responses())
   }
@@ -126,7 +128,9 @@ export class SurrealLink {
     return this.#wire !== undefined
   }
 
-  /** Tells of the notifications of a live query, and once that it has ended; the answer stops that. */
+  /**
+   * Calls `heard` for each notification of a live query, and once when it has ended; the returned function stops that.
+   */
   hear(query: string, heard: (ended: boolean) => void): () => void {
     this.#listeners.set(query, heard)
     const watched = this.db.subscribe("disconnected", () => heard(true))
@@ -136,14 +140,14 @@ export class SurrealLink {
     }
   }
 
-  /** Ends it at once: requests in flight fail, nothing is waited for. Not for the engine in this process. */
+  /** Ends the connection at once: requests in flight fail. Not for the engine in this process. */
   cut(): void {
     this.#broken = true
     if (this.#wire === undefined) void this.db.close().catch(() => undefined)
     else this.#wire.terminate()
   }
 
-  /** Ends it in order; a server that does not answer is not waited for. */
+  /** Ends the connection in order; does not wait for a server that does not answer. */
   readonly close: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#broken) return Effect.void
     return Effect.promise(() => this.db.close().catch(() => undefined)).pipe(
@@ -153,14 +157,14 @@ export class SurrealLink {
     )
   })
 
-  /** As `close`, for the engine in this process: behind its last answer. */
+  /** {@link close} for the engine in this process, after its last answer. */
   readonly closeBehind: Effect.Effect<void> = Effect.suspend(() =>
     Effect.promise(() => Promise.allSettled(this.#pending)).pipe(Effect.zipRight(this.close))
   )
 
   /**
-   * Selects namespace and database. The server creates what any user tells it to select, hence the look before. A user
-   * who has signed in at a level proves that this level exists.
+   * Selects namespace and database. The server creates any name that a user selects, hence the check before. A user who
+   * has signed in at a level proves that this level exists.
    */
   async #select(access: Access, level: AuthLevel): Promise<void> {
     const { absent, database, namespace } = access
@@ -172,7 +176,7 @@ export class SurrealLink {
       if (!there.some(({ name }) => name === access[what])) throw absentFault(access, what)
       this.#looking = undefined
     }
-    // Over HTTP the SDK asks nothing before it knows both names, and sends no request for this.
+    // Over HTTP the SDK only stores both names, which it needs before its first request.
     if (!this.notifies) await this.db.use({ namespace, database })
     if (absent !== "create" && level !== "database") {
       if (level === "root") await look("namespace")
@@ -190,8 +194,8 @@ export class SurrealLink {
   }
 
   /**
-   * A connection to a server. The error says `unauthorized` when the credentials are not those of this level; the fault
-   * is that there is no such namespace or database, or that the server's version is none that this service works with.
+   * A connection to a server. Error `unauthorized`: the credentials are not those of this level. Fault: there is no
+   * such namespace or database, or the server's version is not supported.
    */
   static readonly toServer = (
     address: ServerStore,
@@ -204,8 +208,8 @@ export class SurrealLink {
         failed: () => undefined,
         answered: (version) => ofVersion(address, version)
       })
-      // A refused connection never settles the SDK's promise, it only ends; where the promise does settle, it says
-      // more.
+      // A refused connection only ends and never settles the SDK's promise; if the promise settles, its reason is
+      // better.
       link.db.subscribe(
         "disconnected",
         () =>
@@ -256,7 +260,7 @@ export class SurrealLink {
     })
 }
 
-/** The optional package's engines, or what to install. */
+/** The optional package's engines; a fault tells what to install. */
 export const embeddedEngines = (
   address: EmbeddedStore,
   load: () => Promise<{ readonly createNodeEngines: () => Engines }>

@@ -1,10 +1,10 @@
 /**
- * The SDK's engines with the edges taken off that hurt a service that runs for months.
+ * The SDK's engines with changes for a service that runs for months.
  *
- * The changes, each found by running it: a failed connection attempt is reported instead of never settling; a
- * session's token stays here instead of with the SDK, which renews it in a busy loop when it is good for more than 24
- * days; a ping that is in flight when its connection ends fails unheard instead of ending the process; a folder's name
- * reaches the embedded engine as it was written, not percent-encoded. Values pass through our own codec.
+ * Each was found by running it: a failed connection attempt is reported instead of never settling; a session's token
+ * stays here instead of with the SDK, which renews it in a busy loop if it is valid for more than 24 days; a ping in
+ * flight when its connection ends is ignored instead of ending the process; a folder's name reaches the embedded engine
+ * unchanged, not percent-encoded. Values pass through our own codec.
  */
 import {
   type ConnectionState,
@@ -20,16 +20,16 @@ import { isObj, Uuid, type Value } from "../../core/surql/values/value.ts"
 /** Callbacks of an engine to its connection. */
 export interface Watch {
   readonly failed: (error: unknown) => void
-  /** Throws where the server's version is none that this service works with. */
+  /** Throws if the server's version is not supported. */
   readonly answered: (version: string) => void
   readonly signedIn: (token: string) => void
 }
 
-/** Told of a notification: the text of its live query's id, and whether that has ended. */
+/** Called for a notification: the text of its live query's id, and whether that has ended. */
 type Heard = (query: string, ended: boolean) => void
 
 /**
- * The SDK takes notifications by its own types only; so they are taken out, and it is handed an answer without a
+ * The SDK accepts notifications of its own types only; so they are taken out here, and the SDK gets an answer without a
  * request.
  */
 const decode = (bytes: Uint8Array, heard: Heard): Value => {
@@ -52,10 +52,7 @@ type Factory = Engines[string]
 
 type Send = (request: { readonly method: string }) => Promise<unknown>
 
-/**
- * The engine sends pings by itself and listens to none of their answers; a later request hears of a
- * broken connection too.
- */
+/** The engine sends pings and handles none of their failures; a later request reports a broken connection too. */
 const withQuietPings = (engine: SurrealEngine & { send?: Send }): void => {
   const send = engine.send?.bind(engine)
   if (send === undefined) return
@@ -86,7 +83,7 @@ const watched =
     return engine
   }
 
-/** The state the embedded engine opens with: the same, but its address is the text the operator wrote. */
+/** The state with which the embedded engine opens, except that its address is the operator's text. */
 const addressedBy = (text: string, state: ConnectionState): ConnectionState => {
   const url = new URL(state.url)
   url.toString = () => text

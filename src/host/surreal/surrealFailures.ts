@@ -1,8 +1,8 @@
 /**
- * What went wrong with the database, read from the many shapes the SDK, its transports and its engines fail in.
+ * Classifies failures of the database, from the many forms of the SDK, its transports and its engines.
  *
- * Here and nowhere else, because the rest of the service decides by `reason` alone. Messages pass through as the
- * database words them; credentials are in none of them.
+ * Only here, because the rest of the service decides by `reason` alone. Messages pass through as the database words
+ * them; credentials are in none of them.
  */
 import {
   CallTerminatedError,
@@ -84,7 +84,7 @@ export const failureOf = (error: unknown): SurrealError => {
     return new SurrealError({ reason: "unreachable", message, uncertain: false, cause: error })
   if (error instanceof DOMException && error.name === "TimeoutError")
     return new SurrealError({ reason: "timeout", message: "no answer in time", uncertain: true, cause: error })
-  // The engine in this process says so of what it cannot do; over a wire there is no such error.
+  // Raised by the engine in this process for operations it does not support; over a wire there is no such error.
   const refusedHere = typeof error === "object" && error !== null && "code" in error && error.code === "GenericFailure"
   if (error instanceof Unsendable || refusedHere)
     return new SurrealError({ reason: "refused", message, uncertain: false, cause: error })

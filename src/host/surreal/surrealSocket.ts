@@ -1,13 +1,13 @@
 /**
- * The WebSocket the SDK speaks through, on every runtime the same one.
+ * The WebSocket that the SDK uses, the same on every runtime.
  *
  * Not the runtime's own: Node 20 has none, and with the others the SDK loses one of two frames that arrive in one tick.
- * This one hands over a frame at a time, gives up a handshake that is not answered, and can be cut without a farewell:
- * a server that hangs would not answer one.
+ * This one delivers one frame at a time, gives up an unanswered handshake, and can be cut without a closing handshake,
+ * which a server that hangs would not answer.
  */
 import { createRequire } from "node:module"
 
-/** An open or opening connection, as far as we deal with it ourselves. */
+/** An open or opening connection, the part used here. */
 export interface Wire {
   readonly terminate: () => void
 }
@@ -26,10 +26,10 @@ const { WebSocket: Ws } = createRequire(import.meta.url)("ws") as {
   ) => Wire
 }
 
-/** One answer may be this large; chunks and batches stay far below it. */
+/** Largest answer; chunks and batches stay far below it. */
 const maxPayload = 512 * 1024 * 1024
 
-/** A WebSocket class for the SDK; every socket it makes is shown to `made`. */
+/** A WebSocket class for the SDK; `made` is called with every socket. */
 export const socketClass = (handshakeTimeoutMs: number, made: (wire: Wire) => void): typeof WebSocket => {
   class Socket extends Ws {
     constructor(url: string, protocols: string | Array<string>) {

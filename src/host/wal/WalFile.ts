@@ -1,8 +1,7 @@
 /**
- * The WAL over files, as a layer, and the check of one that a person asks for.
+ * The WAL over files, as a layer, and its check on request.
  *
- * Thin on purpose: the decisions live in `core/wal/walFormat.ts`, the work in `walLog.ts`; here they become
- * effects.
+ * Thin on purpose: decisions are in `core/wal/walFormat.ts`, the work in `walLog.ts`; here they become effects.
  */
 
 import { randomUUID } from "node:crypto"
@@ -15,7 +14,7 @@ import { type Cursor, defaultSegmentBytes, WalLog } from "./walLog.ts"
 import * as Segments from "./walSegments.ts"
 
 export interface WalFileOptions {
-  /** A file that has grown beyond it is complete and the next one is begun, in bytes. */
+  /** Size at which a file is complete and the next one begins, in bytes. */
   readonly segmentBytes?: number
   readonly disk?: WalDisk
 }
@@ -57,7 +56,7 @@ const shapeOf = (path: string, log: WalLog, disk: WalDisk): WalShape => ({
   )
 })
 
-/** The log at `path`, with its complete files beside it; made where there is none. Closing it ends what waits first. */
+/** The log at `path`, with its complete files beside it; created if missing. Closing it first ends waiting work. */
 export const layerFile = (path: string, options: WalFileOptions = {}): Layer.Layer<Wal, WalFailed> =>
   Layer.scoped(
     Wal,
@@ -76,7 +75,7 @@ export const layerFile = (path: string, options: WalFileOptions = {}): Layer.Lay
 const lineOf = ({ after, last, path, size }: Segments.Segment): string =>
   `${path}: ${last === after ? `no records behind seq ${after}` : `seq ${after + 1} to ${last}`}, ${size} bytes`
 
-/** Names change while a log is in use: what does not fit together is read again when they have. */
+/** Names change while a log is in use: after a fault the files are read again if their names have changed. */
 const loadInUse = async (path: string, disk: WalDisk): Promise<Segments.Loaded | undefined> => {
   for (;;) {
     const names = await Segments.namesOf(disk, path)
@@ -89,7 +88,7 @@ const loadInUse = async (path: string, disk: WalDisk): Promise<Segments.Loaded |
 }
 
 /**
- * Reads every line of the log at `path`, also while it is in use, and changes nothing; answers what it found, line by
+ * Reads every line of the log at `path`, also while it is in use, and changes nothing; answers its findings, line by
  * line.
  */
 export const verify = (path: string, disk: WalDisk = nodeDisk): Effect.Effect<ReadonlyArray<string>, WalFailed> =>

@@ -1,8 +1,8 @@
 /**
- * The log on NATS, as a layer over the optional client, which is loaded only where a log's address is set.
+ * The log on NATS, as a layer over the optional client, which is loaded only if a log's address is set.
  *
- * The client's types are not asked of who has not installed it, hence what is used of it is declared here. It connects
- * again by itself, to any server of the cluster, for as long as the process lives.
+ * The client's types are declared here, because a user need not have installed it. It reconnects by itself, to any
+ * server of the cluster, for as long as the process lives.
  */
 import { randomUUID } from "node:crypto"
 import { Effect, Layer } from "effect"
@@ -43,7 +43,7 @@ const client = (from: () => Promise<Client>): Effect.Effect<Client, StartFault> 
 const loginOf = ([first, second]: NatsUrl["credentials"]): object =>
   first === undefined ? {} : second === undefined ? { token: first } : { user: first, pass: second }
 
-/** Why there is no connection, with what to change where the server's or the runtime's own word does not say it. */
+/** Why there is no connection, with advice if the message does not give any. */
 const reasonOf = (error: unknown): string => {
   const said = firstLineOf(error)
   if ((error as { readonly name?: unknown }).name === "AuthorizationError")
@@ -61,7 +61,7 @@ const listen = async (connection: Closable, link: Link): Promise<void> => {
     else if (type === "reconnect") link.reconnected()
 }
 
-/** Opens the log for reading; its leader, if it has one, goes on. */
+/** Opens the log for reading; a leader is not disturbed. */
 export const layerNats = (
   { address, durability, leaseMs, replicas }: NatsLogAddress,
   from: () => Promise<Client> = load
@@ -79,14 +79,15 @@ export const layerNats = (
               ...loginOf(credentials),
               ...(isTls ? { tls: {} } : {}),
               name: "scheduler",
-              // Of this log alone: under a name that all clusters share, each user could read what others are answered.
+              // An inbox of this log alone: under a name that all clusters share, each user could read the answers of
+              // others.
               inboxPrefix: inboxOf(log),
               timeout: 5_000,
               maxReconnectAttempts: -1,
               reconnectTimeWait: 100,
               reconnectJitter: 50,
               ignoreAuthErrorAbort: true,
-              // A server that stands still is left before the lease is over.
+              // Pings, so that a server that hangs is left before the lease ends.
               pingInterval: Math.max(250, leaseMs / 6),
               maxPingOut: 2
             }),

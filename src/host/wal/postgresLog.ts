@@ -1,7 +1,7 @@
 /**
- * The log in PostgreSQL, as a layer over the optional driver, which is loaded only where a log's address is set.
+ * The log in PostgreSQL, as a layer over the optional driver, which is loaded only if a log's address is set.
  *
- * The driver's types are not asked of who has not installed it, hence its one function is declared here.
+ * The driver's one function is declared here, because a user need not have installed it.
  */
 
 import { randomUUID } from "node:crypto"
@@ -38,7 +38,7 @@ const load = (): Promise<Driver> => import(/* @vite-ignore */ optional)
 const driver = (from: () => Promise<Driver>): Effect.Effect<Driver, StartFault> =>
   OptionalPackage.load("SVC_LOG_URL asks for a log in PostgreSQL", { name: "@effect/sql-pg", version: "0.53.0" }, from)
 
-/** Opens the log for reading; its leader, if it has one, goes on. */
+/** Opens the log for reading; a leader is not disturbed. */
 export const layerPostgres = (
   { address, isRelaxed, leaseMs }: PostgresLogAddress,
   from: () => Promise<Driver> = load

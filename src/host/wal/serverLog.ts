@@ -1,7 +1,7 @@
 /**
- * The log on a server, by its address: which engine keeps it, and what is asked of that one.
+ * The log on a server: chooses the engine by the address, with its settings.
  *
- * Each engine's driver is loaded only where its address is set.
+ * Each engine's driver is loaded only if its address is set.
  */
 import { Effect, Layer, Redacted } from "effect"
 import * as LogUrl from "../../core/settings/logUrl.ts"
@@ -11,13 +11,13 @@ import { StartFault } from "../../ports/StartFault.ts"
 interface LogAddress {
   readonly url: Redacted.Redacted<string>
   readonly leaseMs: number
-  /** Undefined: what the engine keeps by itself. */
+  /** Undefined: the engine's default. */
   readonly durability: Durability | undefined
-  /** Of an engine that copies by itself. */
+  /** Copies, for an engine that replicates by itself. */
   readonly replicas: number
 }
 
-/** Opens the log for reading; its leader, if it has one, goes on. */
+/** Opens the log for reading; a leader is not disturbed. */
 export const layerLog = ({ durability, leaseMs, replicas, url }: LogAddress): Layer.Layer<SharedLog, StartFault> => {
   const parsed = LogUrl.parse(Redacted.value(url))
   if (parsed === undefined)

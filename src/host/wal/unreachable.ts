@@ -1,4 +1,4 @@
-/** What a start says of a log's server that it cannot reach, whichever the engine. */
+/** The start fault for a log's server that cannot be reached, for every engine. */
 import { StartFault } from "../../ports/StartFault.ts"
 
 export const unreachable = (shown: string, why: string): StartFault =>

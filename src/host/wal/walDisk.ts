@@ -1,8 +1,8 @@
 /**
- * What the WAL needs of a disk, and the disk of this machine through `node:fs`, which Node and Deno both have.
+ * The disk operations of the WAL, and this machine's disk through `node:fs`, which Node and Deno both have.
  *
- * A seam, because what matters about a log is what it does when a disk is full, fails or loses power, and no real disk
- * does that on request: tests put one here that does.
+ * An interface, because a log matters when a disk is full, fails or loses power, and no real disk does that on request:
+ * tests use a disk that does.
  */
 
 import { renameSync, writeSync } from "node:fs"
@@ -12,7 +12,7 @@ import { type FileLock, lockFile } from "../process/fileLock.ts"
 export interface WalHandle {
   /** At most `length` bytes from `at` on, fewer only at the end of the file. */
   readonly read: (at: number, length: number) => Promise<Uint8Array>
-  /** All of `bytes` at `at`; when it fails, some of them may be there. */
+  /** Writes all of `bytes` at `at`; after a failure some of them may be written. */
   readonly write: (bytes: Uint8Array, at: number) => Promise<void>
   /**
    * fdatasync: written bytes are on the disk when it is done. After it failed, nothing about those bytes is
@@ -30,20 +30,20 @@ export interface WalDisk {
   readonly list: (folder: string) => Promise<ReadonlyArray<string>>
   /** `create` makes the file or empties it. */
   readonly open: (path: string, how: "read" | "write" | "create") => Promise<WalHandle>
-  /** At once, so that no reader opens the old name for the new file. */
+  /** Synchronous, so that no reader opens the old name for the new file. */
   readonly rename: (from: string, to: string) => void
   readonly remove: (path: string) => Promise<void>
-  /** Names made, changed and removed in a folder are on the disk when it is done. */
+  /** Flushes names made, changed and removed in a folder. */
   readonly syncFolder: (folder: string) => Promise<void>
-  /** Bytes that may still be written below a folder; absent where it is unknown. */
+  /** Free bytes below a folder; absent if unknown. */
   readonly free?: (folder: string) => Promise<number>
-  /** undefined when another process has it. */
+  /** Undefined if another process has the lock. */
   readonly lock: (path: string) => Promise<FileLock | undefined>
 }
 
 /**
- * Up to this length a write is a copy into the machine's memory, done at once: a thread for it takes longer, and
- * every caller whose event is in it waits for that.
+ * Longest synchronous write: a copy into the machine's memory; a thread for it takes longer, and every caller whose
+ * event is in it waits.
  */
 const inPlace = 256 * 1024
 

@@ -2,11 +2,11 @@
  * One open WAL: the only writer of its files, which makes many waiting appends durable with one write and one
  * fdatasync.
  *
- * Everything that changes a file is a turn of one queue, so orders cannot differ: write -> fdatasync -> positions move
- * -> answer. When a write or a flush fails, all that waited for it fail, and the handle is never trusted again: the
- * operating system may have forgotten what it could not write. The file is opened anew, its end checked and what was
- * not flushed cut off, at once if that works, else before the next append; until then every append fails. Nothing runs
- * by timer: each append tries, so the log works as soon as the disk does.
+ * Every change of a file is an entry of one queue, so their order is fixed: write -> fdatasync -> positions move ->
+ * answer. When a write or a flush fails, all appends in it fail, and the handle is never used again: the operating
+ * system may have forgotten bytes that it could not write. The file is opened anew, its end checked and unflushed bytes
+ * cut off, at once if that works, else before the next append; until then every append fails. No timers: each append
+ * tries, so the log works as soon as the disk does.
  */
 
 import { dirname } from "node:path"
@@ -19,7 +19,7 @@ import type { FileLock } from "../process/fileLock.ts"
 import type { WalDisk, WalHandle } from "./walDisk.ts"
 import * as Segments from "./walSegments.ts"
 
-/** A file that has grown beyond it is complete, in bytes. */
+/** Size at which a file is complete, in bytes. */
 export const defaultSegmentBytes = 32 * 1024 * 1024
 /** Text taken into one write, and text that may wait, in UTF-16 units. */
 const maxBatchLength = 4 * 1024 * 1024
@@ -36,9 +36,9 @@ interface Append {
   readonly done: Done<number>
 }
 
-/** Where a reader stands. */
+/** Position of a reader. */
 export interface Cursor {
-  /** The records behind `from` up to `upTo` are wanted. */
+  /** The reader wants the records behind `from` up to `upTo`. */
   readonly from: number
   readonly upTo: number
   /** The position last read, at most `from` at first, and the offset behind it in file number `segment`. */
@@ -48,9 +48,9 @@ export interface Cursor {
 export class WalLog {
   readonly logId: string
   private readonly segments: Array<Segments.Segment>
-  /** undefined: the file must be opened and its end checked before anything is written. */
+  /** Undefined: the file must be opened and its end checked before the next write. */
   private handle: WalHandle | undefined
-  /** Names have changed and are not known to be on the disk. */
+  /** Set if names have changed and may not be on the disk. */
   private unsyncedFolder = true
   /** Appends that arrive in one turn of the event loop share a flush. */
   private readonly group = new GroupCommit<Append>({
@@ -74,7 +74,7 @@ export class WalLog {
     this.segments = [...loaded.segments]
   }
 
-  /** Takes the lock, checks everything there is, cuts a torn tail, makes a new log where there is none. */
+  /** Takes the lock, checks all files, cuts a torn tail; creates a log if there is none. */
   static async open(
     disk: WalDisk,
     path: string,
@@ -113,7 +113,7 @@ export class WalLog {
     return this.segments[0]!.after
   }
 
-  /** Of all files. */
+  /** Size of all files. */
   get bytes(): number {
     return this.segments.reduce((sum, { size }) => sum + size, 0)
   }
@@ -138,7 +138,7 @@ export class WalLog {
     return this.alone(() => this.drop(seq))
   }
 
-  /** Ends what waits, then lets go of the files. */
+  /** Ends waiting work, then closes the files. */
   async close(): Promise<void> {
     if (this.closed) return
     const closing = this.alone(() => this.letGo())
@@ -197,7 +197,7 @@ export class WalLog {
         throw error
       }
       try {
-        // It may have got its number, and another file its name, before it was opened.
+        // The file may have been renamed before it was opened, and another may have its name.
         if (segment.path === path) return await handle.read(offset, length)
       } finally {
         await handle.close()
@@ -255,8 +255,8 @@ export class WalLog {
   }
 
   /**
-   * After a fault: cuts off records that their callers are told were not written. If that fails too, the next append
-   * tries again.
+   * After a fault: cuts off records whose callers were told that they are not written. If that fails too, the next
+   * append tries again.
    */
   private async mend(): Promise<void> {
     await this.letGo()
@@ -264,14 +264,14 @@ export class WalLog {
     if (this.lock.held()) await this.ready().catch(() => {})
   }
 
-  /** Closes a handle; whether that works changes nothing for flushed bytes. */
+  /** Closes a handle; a failure does not affect flushed bytes. */
   private async letGo(): Promise<void> {
     const { handle } = this
     this.handle = undefined
     await handle?.close().catch(() => {})
   }
 
-  /** Makes sure that the file that grows is there, ends with the flushed bytes, and that its name is on the disk. */
+  /** Makes sure that the growing file exists, ends with the flushed bytes, and that its name is on the disk. */
   private async ready(): Promise<void> {
     if (this.segments.length === 0 || this.active.path !== this.path) await this.begin()
     if (this.handle === undefined) this.handle = await this.reopen()
@@ -302,7 +302,7 @@ export class WalLog {
     }
   }
 
-  /** Begins the next file where none has the name. */
+  /** Creates the next growing file if there is none. */
   private async begin(): Promise<void> {
     const before = this.segments.at(-1)
     const next = await Segments.make(this.disk, this.path, this.logId, (before?.number ?? 0) + 1, before?.last ?? 0)
@@ -311,7 +311,7 @@ export class WalLog {
     this.segments.push(next)
   }
 
-  /** Gives the file that grows its number and begins the next one. */
+  /** Gives the growing file its number and begins the next one. */
   private async roll(): Promise<void> {
     const { active } = this
     const next = await Segments.make(this.disk, this.path, this.logId, active.number + 1, active.last)
@@ -325,7 +325,10 @@ export class WalLog {
     await this.ready()
   }
 
-  /** Oldest first, each gone for good before the next, so that the rest has no gap whenever the process ends. */
+  /**
+   * Drops files from the oldest on, each durably before the next, so that the rest has no gap whenever the process
+   * ends.
+   */
   private async drop(seq: number): Promise<void> {
     this.checkLock()
     await this.dropSealed(seq)
@@ -345,7 +348,7 @@ export class WalLog {
   }
 }
 
-/** A place at a line at or before the one behind `after`, and the position before it. */
+/** A known line at or before the one behind `after`: its offset, and the position before it. */
 const placeOf = (segment: Segments.Segment, after: number): { readonly offset: number; readonly after: number } => {
   const { marks } = segment
   const mark = marks[firstWhere(marks.length, (at) => marks[at]!.seq > after) - 1] ?? marks[0]

@@ -1,9 +1,9 @@
 /**
- * The files of a WAL: their names, how one is made, and how all of them are read and checked when the log is opened or
- * verified.
+ * The files of a WAL: their names, how one is created, and how all of them are read and checked when the log is opened
+ * or verified.
  *
- * `<name>` is the file that grows; `<name>.<n>` are complete ones, in order. Every header names the log, the number of
- * its file and the position before it, so that a file that is missing, foreign or in the wrong place shows.
+ * `<name>` is the growing file; `<name>.<n>` are complete ones, in order. Every header names the log, the number of its
+ * file and the position before it, so that a missing, foreign or misplaced file is noticed.
  */
 
 import { basename, dirname } from "node:path"
@@ -18,7 +18,7 @@ export interface Segment {
   /** Changes once, when the file is complete and gets its number. */
   path: string
   readonly after: number
-  /** Position of its last record that is flushed, and the offset behind it. */
+  /** Position of the last flushed record, and the offset behind it. */
   last: number
   size: number
   readonly marks: Array<Format.Mark>
@@ -34,7 +34,7 @@ export interface Tail {
 export interface Loaded {
   readonly logId: string
   /**
-   * In order. The last one is the one that grows, unless a crash came between its making and the naming of the one
+   * In order. The last one is the growing one, unless the process crashed between creating it and naming the one
    * before.
    */
   readonly segments: ReadonlyArray<Segment>
@@ -45,7 +45,7 @@ const describe = (error: unknown): string => (error instanceof Error ? error.mes
 
 const noRoom: ReadonlyArray<unknown> = ["ENOSPC", "EDQUOT", "EFBIG"]
 
-/** Any error as one of the log. */
+/** Any error as an error of the log. */
 export const failure = (file: string, error: unknown): WalFailed => {
   if (error instanceof WalFailed) return error
   const full = noRoom.includes(codeOf(error))
@@ -62,7 +62,7 @@ export const faultIn = (file: string, { offset, reason, seq }: Format.WalFault):
   located("damaged", file, offset, seq, `the WAL is damaged: ${reason}`)
 
 export const sealedPath = (path: string, number: number): string => `${path}.${number}`
-/** Where a file is made before it gets its name; whatever a crash left there holds no record. */
+/** Name under which a file is created; a file that a crash left there holds no record. */
 export const newPath = (path: string): string => `${path}.new`
 
 /** Reads a whole file. */
@@ -75,7 +75,7 @@ const readAll = async (disk: WalDisk, path: string): Promise<Uint8Array> => {
   }
 }
 
-/** Makes an empty file with its header, flushed, where {@link newPath} says. */
+/** Creates an empty file with its header under {@link newPath}, flushed. */
 export const make = async (
   disk: WalDisk,
   path: string,
@@ -94,7 +94,7 @@ export const make = async (
   return { number, path, after, last: after, size: header.length, marks: [] }
 }
 
-/** Numbers of the complete files, in order, and whether the one that grows is there. */
+/** Numbers of the complete files, in order, and whether there is a growing one. */
 export const namesOf = async (
   disk: WalDisk,
   path: string
@@ -151,8 +151,7 @@ const loadOne = async (
 }
 
 /**
- * Reads and checks all files, changing none; undefined when there is no log. Throws {@link WalFailed} at the first
- * fault.
+ * Reads and checks all files, changing none; undefined if there is no log. Throws {@link WalFailed} at the first fault.
  */
 export const load = async (disk: WalDisk, path: string): Promise<Loaded | undefined> => {
   const { active, numbers } = await namesOf(disk, path)

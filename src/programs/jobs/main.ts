@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The door of jobs: `node dist/jobs.js <command>`. Reads the command, then loads the module that runs it.
+ * The jobs program: `node dist/jobs.js <command>`. Reads the command, then loads the module that runs it.
  *
- * Beside the SSP's door, because none of it serves.
+ * Apart from the SSP's program, because it serves nothing.
  */
 import { Console, Effect, Layer } from "effect"
 import * as ConfigFile from "../../host/ConfigFile.ts"

@@ -1,6 +1,5 @@
 /**
- * What the jobs door loads to do what it was asked: files for the generators, drivers for the runner, a client for
- * questions.
+ * Commands of the jobs program: files for the generators, drivers for the runner, a client for questions.
  */
 import { Effect, Layer } from "effect"
 import * as SurrealJobs from "../../drivers/surrealJobs.ts"

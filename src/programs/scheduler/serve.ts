@@ -1,7 +1,7 @@
 /**
- * What the door of the scheduler loads to serve: the drivers, and the composition on them.
+ * Serves as a scheduler: the drivers, and the composition on them.
  *
- * The program loads this only to serve: help, version and faults of the configuration are answered without it.
+ * Loaded only to serve: help, version and faults of the configuration are answered without it.
  */
 import { Effect, Layer } from "effect"
 import * as Telemetry from "../../host/process/telemetry.ts"

@@ -1,5 +1,5 @@
 /**
- * The parts of a scheduler's process: the drivers below its composition, and the listener in front of it.
+ * Parts of a scheduler's process: the drivers below its composition, and the listener in front of it.
  */
 import { Effect, Layer } from "effect"
 import { Listener } from "../../host/http/Listener.ts"
@@ -19,10 +19,10 @@ import { nodePaths } from "../../protocol/SchedulerApi.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../../scheduler/Config.ts"
 import * as Scheduler from "../../scheduler/Scheduler.ts"
 
-/** A call to an SSP that takes longer has failed; below the time-out after which the SSP itself is given up. */
+/** Time limit of a call to an SSP; at most the time after which a silent SSP is given up. */
 const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => Math.min(10_000, heartbeatTimeoutMs)
 
-/** All but what keeps its state. */
+/** All drivers but the stores of its state. */
 export const drivers = (config: SchedulerConfigShape) =>
   Layer.mergeAll(
     Watchdog.layer({ ...config, maxViews: 0, slowMs: 0, folder: undefined }),
@@ -54,7 +54,7 @@ export const listenerOf = (config: SchedulerConfigShape) =>
     answersAnybody: config.openTo === "anybody"
   })
 
-/** Serves over stores and drivers until the process is told to stop; `begun` is done once it answers. */
+/** Serves over stores and drivers until the process is told to stop; `begun` runs once it answers. */
 export const serveOn = (
   config: SchedulerConfigShape,
   metrics: Telemetry.Layers["metrics"],

@@ -1,5 +1,5 @@
 /**
- * The door of a scheduler whose log others reach too: the take-over on the drivers of this process.
+ * Serves as one of several schedulers over a shared log: the take-over on the drivers of this process.
  */
 import { Effect, Layer } from "effect"
 import * as Exchange from "../../host/http/exchange.ts"
@@ -11,7 +11,10 @@ import type { SchedulerConfigShape } from "../../scheduler/Config.ts"
 import * as TakeOver from "../../scheduler/standby/takeOver.ts"
 import { listenerOf, serveOn } from "./serveOn.ts"
 
-/** A term that is over has nothing to finish, and calls to a server that does not answer would keep the process. */
+/**
+ * Time to end after a lost term: it has nothing to finish, and calls to a server that does not answer would keep the
+ * process.
+ */
 const endMs = 1000
 
 /** Serves over a shared log and drivers until the process is told to stop. */

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The door of the SSP: `node dist/ssp.js`. Reads the configuration, then loads what serves.
+ * The SSP's program: `node dist/ssp.js`. Reads the configuration, then loads the server.
  *
- * A deployment with other drivers has a door of its own; no code below knows that this one exists.
+ * A deployment with other drivers has a program of its own; no code below knows this one.
  */
 import { Effect, Layer } from "effect"
 import * as ConfigFile from "../../host/ConfigFile.ts"

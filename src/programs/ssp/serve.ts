@@ -1,7 +1,7 @@
 /**
- * What the door of the SSP loads to serve: the drivers, and the composition on them.
+ * Serves as an SSP: the drivers, and the composition on them.
  *
- * The program loads this only to serve: help, version and faults of the configuration are answered without it.
+ * Loaded only to serve: help, version and faults of the configuration are answered without it.
  */
 import { Effect, Layer, Redacted } from "effect"
 import * as HttpSchedulerClient from "../../drivers/httpSchedulerClient.ts"
@@ -50,7 +50,7 @@ const drivers = (config: SspConfigShape) =>
     config.schedulerUrl === undefined ? SchedulerClient.layerNone : schedulerClient(config.schedulerUrl, config)
   )
 
-/** Serves until the process is told to stop; with `quickstart` it greets with commands to try. */
+/** Serves until the process is told to stop; `quickstart`: prints commands to try. */
 export const serve = (config: SspConfigShape, quickstart: boolean) => {
   const server = Server.layer({
     ...config,

@@ -1,5 +1,5 @@
 /**
- * What the door of the SSP loads for commands that work on a database and leave: its setup, and the compare with it.
+ * Commands of the SSP's program that work on a database and end: its setup, and the compare with it.
  */
 import { Effect, Logger } from "effect"
 import * as TlsClient from "../../host/http/tlsClient.ts"
@@ -8,7 +8,7 @@ import type { SspConfigShape } from "../../ssp/Config.ts"
 import * as CheckIntegrity from "../../ssp/commands/checkIntegrity.ts"
 import * as DatabaseSetup from "../../ssp/commands/DatabaseSetup.ts"
 
-/** What a command prints may be read by a program, so what it logs goes where faults go. */
+/** Logs go to standard error, since a program may read a command's output. */
 const logs = Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger))
 
 export const run = (
