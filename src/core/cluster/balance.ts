@@ -2,16 +2,16 @@
  * Which SSP gets a view, and which views move (specification, load balancing; D31, D32): three strategies, ties by
  * fewest views, then by id.
  *
- * A strategy chooses the SSP of a view and says by which measure SSPs are compared; when views move is decided here,
- * alike for all of them, from that measure alone: what `choose` would put back at once must not be moved. Deterministic
- * in what it is given, so that a trace explains every choice. O(SSPs).
+ * A strategy chooses the SSP of a view and measures SSPs; `moves` decides from that measure alone when views move,
+ * alike for all strategies: a view that `choose` would put back at once must not be moved. Deterministic, so that a
+ * trace explains every choice. O(SSPs).
  */
 
 export interface Candidate {
   readonly id: string
-  /** Views the scheduler has assigned to it. */
+  /** Number of views that the scheduler has assigned to the SSP. */
   readonly views: number
-  /** Percent, and megabytes, as of its last heartbeat. */
+  /** Percent of the CPU and megabytes, by the last heartbeat; undefined if not reported. */
   readonly cpu: number | undefined
   readonly memory: number | undefined
 }
@@ -20,15 +20,9 @@ export interface Strategy {
   readonly name: string
   /** The id chosen for a view; `last` is the one chosen before. Undefined when there is none to choose. */
   readonly choose: (candidates: ReadonlyArray<Candidate>, last: string | undefined) => string | undefined
-  /**
-   * How much is on each, by id, in the strategy's own unit: views go from where this is more to where it is less, never
-   * the other way.
-   */
+  /** Load of each SSP by id, in the strategy's own unit: views move only from a higher load to a lower one. */
   readonly measure: (candidates: ReadonlyArray<Candidate>) => ReadonlyMap<string, number>
-  /**
-   * Up to which part of an equal number of views an SSP is given views of others: 1 for all of it, 0 where nothing
-   * shall move.
-   */
+  /** The part of an equal share of views up to which an SSP is given views of others: 0 to 1; 0 moves nothing. */
   readonly share: number
 }
 
@@ -38,7 +32,9 @@ const mean = (values: ReadonlyArray<number>): number =>
 const reported = (values: ReadonlyArray<number | undefined>): ReadonlyArray<number> =>
   values.filter((value) => value !== undefined)
 
-/** Share of a CPU plus share of the largest memory; what an SSP does not report counts as the others' average. */
+/**
+ * Load of each SSP: share of a CPU plus share of the largest memory; the others' average for an SSP without a report.
+ */
 export const loads = (candidates: ReadonlyArray<Candidate>): ReadonlyMap<string, number> => {
   const memories = reported(candidates.map((candidate) => candidate.memory))
   const largest = Math.max(0, ...memories)
@@ -59,7 +55,7 @@ const counts = (candidates: ReadonlyArray<Candidate>): ReadonlyMap<string, numbe
 
 const byId = (a: Candidate, b: Candidate): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
 
-/** From the least by a measure to the most; ties by fewest views, then by id. */
+/** Ascending by a measure; ties by fewest views, then by id. */
 const ordered = (
   candidates: ReadonlyArray<Candidate>,
   measure: ReadonlyMap<string, number>
@@ -77,8 +73,8 @@ const next: Strategy["choose"] = (candidates, last) => {
 }
 
 /**
- * Load is no count of views: SSPs without a report are compared by views, and the SSP with less load gets up to half
- * an equal share moved to it, the rest as views are registered.
+ * The load is not the number of views: SSPs without a report are compared by views, and the SSP with less load gets up
+ * to half an equal share moved to it; the rest comes with new registrations.
  */
 const loadOrCounts: Strategy["measure"] = (candidates) =>
   candidates.every(({ cpu, memory }) => cpu === undefined && memory === undefined)
@@ -96,16 +92,16 @@ export const strategyNames = ["round_robin", "least_queries", "least_load"] as c
 >
 export const defaultStrategy = "least_queries" satisfies keyof typeof strategies
 
-/** How far above the mean an SSP may be that gets a view, or keeps it, for the tables that it has (D65). */
+/** How far above the mean an SSP may be and still get, or keep, a view because it has the view's tables (D65). */
 const tolerance = 0.25
 
 const bound = (measure: ReadonlyMap<string, number>): number => mean([...measure.values()]) * (1 + tolerance)
 
-/** Candidates that lack the fewest tables of a view, of all that are not too far above the mean; one at least. */
+/** The candidates, among those not too far above the mean, that lack the fewest tables of a view; at least one. */
 export const nearest = (
   { measure }: Pick<Strategy, "measure">,
   candidates: ReadonlyArray<Candidate>,
-  /** How many tables each lacks, by id. */
+  /** Number of the view's tables that each candidate lacks, by id. */
   lacks: ReadonlyMap<string, number>
 ): ReadonlyArray<Candidate> => {
   if (new Set(lacks.values()).size <= 1) return candidates
@@ -116,21 +112,21 @@ export const nearest = (
   return roomy.filter(({ id }) => lacks.get(id) === fewest)
 }
 
-/** By how much the load of the SSP that gives a view must exceed the load of the SSP that gets it. */
+/** Least difference in load between the SSP that gives a view and the one that takes it. */
 const margin = 0.1
 
 export interface Moves {
   readonly from: string
   readonly to: string
   readonly count: number
-  /** The giver is not too far above the mean: only views move whose tables the taker has (D65). */
+  /** The giver is not far above the mean: only views whose tables the taker has may move (D65). */
   readonly onlyNear: boolean
 }
 
 /**
- * The views that shall move: to the SSP with the least by the measure among those that lack views, from the one with
- * most views among those with more by the margin. Undefined where that is good for nothing. Behind the moves the giver
- * still has as many views as the taker, and the taker no more than its share: so the next moves do not go back.
+ * The views to move: to the SSP with the least load among those that lack views, from the SSP with most views among
+ * those whose load is higher by the margin. Undefined if no move helps. After the moves the giver has at least as many
+ * views as the taker, and the taker at most its share, so the next moves do not go back.
  */
 export const moves = ({ measure, share }: Strategy, candidates: ReadonlyArray<Candidate>): Moves | undefined => {
   const of = measure(candidates)

@@ -1,9 +1,10 @@
 /**
- * How far a shared log may be cut: below what enough copies hold, and never below what a scheduler still has to read.
+ * How far a shared log may be cut: enough copies must hold the cut records, and no scheduler may still have to read
+ * them.
  *
- * A copy is a replica on a scheduler's disk, or a snapshot in a folder apart from those that has been read back. A cut
- * that only the leader's replica covers would leave the only copy of a cluster's records on one disk. Where snapshots
- * are kept apart, nothing is cut that the newest of them lacks: with it and the log, all disks may be lost.
+ * A copy is a replica on a scheduler's disk, or a snapshot apart from those disks that has been read back. A cut that
+ * only the leader's replica covers would leave the only copy of a cluster's records on one disk. If snapshots are kept
+ * apart, no record is cut that the newest one lacks: that snapshot and the log survive the loss of all disks.
  */
 
 /** Another scheduler of the log. */

@@ -2,8 +2,8 @@
  * Events that wait for one SSP, as positions in the log (D5, D26): everything after `acked`, in order, one delivery in
  * flight.
  *
- * Events are not copied here: the log holds them, so that replay and live delivery are one queue without a seam, and
- * the buffer of an SSP costs the same whether one event waits or ten thousand. O(1) for everything.
+ * The log holds the events and nothing is copied, so that replay and live delivery are one queue, and the buffer of an
+ * SSP costs the same for one waiting event and for ten thousand. O(1) for everything.
  */
 
 interface Range {
@@ -96,7 +96,7 @@ export const launched = (queue: DeliveryQueue, flight: Range): DeliveryQueue => 
 export const backoffMs = (failures: number, jitter: number, limits: Limits): number =>
   Math.ceil(Math.min(limits.retryMaxMs, limits.retryBaseMs * 2 ** Math.min(failures, 30)) * (0.5 + jitter / 2))
 
-/** The queue once everything up to `acked` is applied, however that was learnt. */
+/** The queue after the SSP has applied everything up to `acked`. */
 export const advanced = (queue: DeliveryQueue, acked: number, log: Log): DeliveryQueue => ({
   ...queue,
   acked,

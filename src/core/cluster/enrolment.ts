@@ -1,10 +1,10 @@
 /**
- * An SSP's own side of membership: when it registers, pulls, is a member, starts over, gives up hope, stops (D18, D19,
+ * An SSP's own side of membership: registering, pulling, being a member, starting over, giving up, stopping (D18, D19,
  * D20).
  *
- * Pure, because endless 409 loops, a first failure that is final and a process that fights its own successor are what
- * goes wrong here. Everything that happens is told as a fact; an attempt is one registration and what it leads to, and
- * what belongs to an older attempt is void. The shell carries out the orders; it has no opinion.
+ * Pure, because endless 409 loops, a first failure that is final and a process that fights its own successor are the
+ * faults to test for here. Every event is a fact. An attempt is one registration and what follows from it; facts of an
+ * older attempt are ignored. The shell carries out the orders and decides nothing.
  */
 import { type Backoff, ceilingMs } from "../backoff.ts"
 import * as Phase from "./phase.ts"
@@ -142,7 +142,7 @@ const answered = (
 ): Decision => {
   if (answer === "fenced") return fenced(state, message)
   if (answer === "none") return [state, [log("warn", `heartbeat failed: ${message}; going on`)]]
-  // An answer about a registration that is over, or none yet, says nothing about this one.
+  // An answer about an earlier registration, or before the first one, says nothing about this one.
   if (answer === "ok" || attempt !== state.attempt || state.step === "registering") return [state, []]
   const reason =
     answer === "unknown"
@@ -182,7 +182,7 @@ export const decide = (state: Enrolment, now: number, fact: Fact): Decision => {
           )
         : [state, []]
     }
-    // An SSP that registers or pulls gets all its data anew anyway.
+    // An SSP that registers or pulls gets all its data again anyway.
     case "Lost":
       return state.step === "member" ? startOver(state, now, fact.reason) : [state, []]
     case "Fenced":

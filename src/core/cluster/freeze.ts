@@ -11,7 +11,7 @@ export interface Freeze {
   /** The position the snapshot shows. */
   readonly seq: number
   readonly at: number
-  /** SSP id -> when its share ends at the latest. */
+  /** SSP id to the deadline of its share. */
   readonly owners: ReadonlyMap<string, number>
 }
 

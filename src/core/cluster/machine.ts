@@ -5,7 +5,8 @@
  */
 
 /**
- * `to`: move on; `ignore`: nothing to do, on purpose; `refuse`: must not happen here. `emit`: obligations, in order.
+ * `to`: the next state; `ignore`: nothing to do, on purpose; `refuse`: must not happen in this state. `emit`: effects,
+ * in order.
  */
 type Cell<S extends string, F extends string = never> =
   | { readonly kind: "to"; readonly state: S; readonly note: string; readonly emit: ReadonlyArray<F> }

@@ -2,8 +2,8 @@
  * An SSP as the scheduler sees it: its lifecycle as a total table (specification, states and transitions; D18, D27,
  * D29, D30, D31).
  *
- * Guards are not here: the caller has already checked that a poll is of this registration, that a buffer is too long,
- * that a deadline has passed. So the table says all there is to say about the order of things.
+ * Guards are not here: the caller has already checked that a poll belongs to this registration, that a buffer is too
+ * long, that a deadline has passed. So the table alone defines the order of states.
  */
 import { ignore, refuse, type Step, step, type Table, to } from "./machine.ts"
 
@@ -161,7 +161,7 @@ export const table = {
 export const next = (member: Member, event: MemberEvent): Step<Member, MemberEffect> =>
   step<Member, MemberEvent, MemberEffect>(table, member, event)
 
-/** How `/info` shows it (D30). */
+/** The state as `/info` shows it (D30). */
 export const shown = {
   Absent: "absent",
   Bootstrapping: "bootstrapping",
@@ -171,6 +171,6 @@ export const shown = {
   Overflowed: "bootstrapping"
 } as const satisfies { readonly [member in Member]: string }
 
-/** Whether deliveries go to it; to a suspect too, because one that arrives says that it is there. */
+/** Whether the SSP is sent deliveries; a suspect is too, because a successful one shows that it lives. */
 export const receives = (member: Member): boolean =>
   member === "Replaying" || member === "Ready" || member === "Suspect"

@@ -1,12 +1,11 @@
 /**
  * Commands that the pool is given and actions that it asks for, as data.
  *
- * For the author of a shell. Decide one command at a time; carry out the actions in their order, and everything up to
- * the next command without letting the replica move on: `Freeze` means the replica as it stands at the position last
- * `Appended`. Persist actions come before the actions that depend on them: wait for those (one batch) before sending.
- * Everything else (`Poll`, `Deliver`, the calls) is started, not awaited; its end comes back as a command. A call that
- * never ends must come back as `unavailable` or `unreachable` by a time-out. `ref` is the shell's own handle of a
- * request.
+ * For the author of a shell. Decide one command at a time and carry out its actions in their order. The replica must
+ * not advance before the actions are done: `Freeze` means the replica at the position last `Appended`. Persist actions
+ * come before the actions that depend on them: wait for those (one batch) before sending. All other actions (`Poll`,
+ * `Deliver`, the calls) are started, not awaited; their end comes back as a command. A call that never ends must come
+ * back as `unavailable` or `unreachable` by a time-out. `ref` is the shell's own handle of a request.
  */
 import type { Answer } from "./deliveryQueue.ts"
 
@@ -104,7 +103,7 @@ export type Command =
     }
   /** SSPs that follow the feed have applied what they were sent (D61). */
   | { readonly tag: "Applied"; readonly positions: ReadonlyArray<AppliedPosition> }
-  /** An SSP follows these tables from now on. */
+  /** An SSP has begun to follow these tables. */
   | ({ readonly tag: "Followed"; readonly tables: ReadonlyArray<string> } & Home)
   /** A request that was forwarded to an SSP failed: the connection was refused. */
   | { readonly tag: "Refused"; readonly ssp: string; readonly registration: number }
@@ -118,12 +117,12 @@ export type Command =
   /** The SSP's root differs from the replica's at the same position (D41). */
   | { readonly tag: "Compared"; readonly ssp: string; readonly registration: number; readonly equal: boolean }
   | { readonly tag: "RegisterView"; readonly ref: number; readonly view: string; readonly spec: ViewSpec }
-  /** The view's client is there: as if it had been registered again as it is. */
+  /** The view's client is active: counts like a registration that repeats the present one. */
   | { readonly tag: "TouchView"; readonly ref: number; readonly view: string }
   | { readonly tag: "UnregisterView"; readonly ref: number; readonly view: string }
-  /** An operator frees the query of a view that is set aside (D48). */
+  /** An operator frees the query of a view from quarantine (D48). */
   | { readonly tag: "FreeView"; readonly ref: number; readonly view: string }
-  /** The database holds nothing of the view any more. */
+  /** The database has no rows of the view any more. */
   | { readonly tag: "ViewCleared"; readonly op: number; readonly view: string }
   | {
       readonly tag: "ViewCalled"
@@ -136,9 +135,10 @@ export type Command =
   /** Last activity of a view: the later of the stored time and the one found in the database (D14). */
   | { readonly tag: "ActivityFound"; readonly view: string; readonly lastActiveAt: number }
   /**
-   * A pending job in the ingest path, before its change is logged, which will name the SSP that runs it; `ref` when it
-   * was dispatched by request. `stands`: its record is there already and no change will come, so its SSP must be
-   * called. `created`: where the change will stand in the log; `isNew`: the record was no open job before it.
+   * A pending job in the ingest path, before its change is logged; the logged change will name the SSP that runs it.
+   * `ref`: set if the job was dispatched by request. `stands`: its record exists already and no change will come, so
+   * its SSP must be called. `created`: position the change will have in the log; `isNew`: the record was no open job
+   * before it.
    */
   | {
       readonly tag: "JobArrived"
@@ -152,11 +152,9 @@ export type Command =
   | { readonly tag: "JobCalled"; readonly op: number; readonly job: string; readonly outcome: CallOutcome }
   /** If `created` is given, only the job created at this position is done, not a later one with the same id. */
   | { readonly tag: "JobDone"; readonly job: string; readonly created?: number | undefined }
-  /** The SSP that ran the job puts it back. */
+  /** The SSP that was to run the job gives it back. */
   | { readonly tag: "JobReleased"; readonly job: string }
-  /**
-   * The kept part of a job's answer; undefined once nothing is kept any more. `ref` is answered when that is on disk.
-   */
+  /** The stored part of a job's answer; undefined to delete it. `ref` is answered when the change is on disk. */
   | {
       readonly tag: "JobAnswered"
       readonly job: string
@@ -175,7 +173,7 @@ export type Reply =
   /** 404 `SSP_NOT_REGISTERED`, 409 `BUFFER_OVERFLOW`. */
   | { readonly kind: "unknownSsp" }
   | { readonly kind: "conflict" }
-  /** A newer process holds this id: this one must stop. */
+  /** A newer process has this id: the older one must stop. */
   | { readonly kind: "fenced"; readonly url: string }
   | { readonly kind: "assigned"; readonly ssp: string; readonly url: string; readonly assignedAt: number }
   /** 400 of the SSP, passed on. */
@@ -197,25 +195,25 @@ export interface ViewRow {
   readonly assignment: number
   readonly assignedAt: number
   readonly home: Home | undefined
-  /** The SSP has taken it; false while that is unknown. */
+  /** The SSP has taken the view; false while that is unknown. */
   readonly placed: boolean
-  /** The view is gone; its row is kept until no SSP and no database holds anything of it. */
+  /** The view was removed; its row is kept until no SSP and no database holds anything of it. */
   readonly gone: boolean
 }
 
-/** A query that is set aside (D48). */
+/** A quarantined query (D48). */
 export interface QuarantineRow {
-  /** Parameters and text. */
+  /** Parameters as JSON and text of the query. */
   readonly query: string
-  /** The view it was last. */
+  /** The view that last had the query. */
   readonly view: string
-  /** SSPs that ended in it. */
+  /** Number of SSPs that ended while they evaluated the query. */
   readonly ends: number
   /** Unix milliseconds. */
   readonly at: number
 }
 
-/** An SSP in one registration: after it registers again, what it held is gone. */
+/** An SSP in one of its registrations: a later registration begins without views and jobs. */
 export interface Home {
   readonly ssp: string
   readonly registration: number
@@ -231,21 +229,21 @@ export interface JobRow {
   readonly job: string
   readonly table: string
   readonly home: Home | undefined
-  /** The SSP has been told: by the change, or by a call. */
+  /** The SSP has been told of the job, by the change or by a call. */
   readonly told: boolean
-  /** Position in the log of the change that made it a job, which tells it from others of its id; absent: unknown. */
+  /** Position in the log of the change that made the record a job; tells jobs of one id apart; absent: unknown. */
   readonly created?: number | undefined
 }
 
 export interface ToSsp extends Home {
   readonly url: string
-  /** The SSP knows the specification alone, so that it is sent no extensions (D77). */
+  /** The SSP implements the specification only, so it is sent no extensions (D77). */
   readonly plain: boolean
 }
 
 export type Action =
   | { readonly tag: "PersistMember"; readonly row: MemberRow }
-  /** With the strays of this SSP. */
+  /** Delete the SSP's row and its strays. */
   | { readonly tag: "ForgetMember"; readonly ssp: string }
   | { readonly tag: "PersistView"; readonly row: ViewRow }
   | { readonly tag: "ForgetView"; readonly view: string }
@@ -255,7 +253,7 @@ export type Action =
   | { readonly tag: "ForgetStray"; readonly row: StrayRow }
   | { readonly tag: "PersistJob"; readonly row: JobRow }
   | { readonly tag: "ForgetJob"; readonly job: string }
-  /** Outlives the tracking, as long as there is room; undefined: it is forgotten. */
+  /** Store the answer of a job, which outlives the tracking as long as there is room; undefined: delete it. */
   | { readonly tag: "PersistResult"; readonly job: string; readonly result: JobResult | undefined }
   /** Take, or give up, a read snapshot of the replica. */
   | { readonly tag: "Freeze"; readonly id: number; readonly seq: number }
@@ -273,8 +271,8 @@ export type Action =
       readonly spec: ViewSpec
     } & ToSsp)
   /**
-   * `gone`: the view was unregistered or has expired; else another SSP has it, or will, and its rows in the database
-   * stay.
+   * `gone`: the view was unregistered or has expired; otherwise another SSP has it or will get it, and its rows in the
+   * database stay.
    */
   | ({
       readonly tag: "CallUnregister"
@@ -291,11 +289,11 @@ export type Action =
       readonly created: number | undefined
     } & ToSsp)
   /**
-   * Remove all rows that a database holds of the view, of every writer; answer with `ViewCleared` when that is done,
-   * however long it takes.
+   * Delete all rows that a database holds of the view, of every writer. Answer with `ViewCleared` once done, however
+   * long it takes.
    */
   | { readonly tag: "ClearView"; readonly op: number; readonly view: string }
-  /** Answer with `ActivityFound`; without a database, with the time given. */
+  /** Find the last activity of a view and answer with `ActivityFound`; without a database, with the time given. */
   | { readonly tag: "AskActivity"; readonly view: string; readonly lastActiveAt: number }
   | { readonly tag: "Reply"; readonly ref: number; readonly reply: Reply }
   | { readonly tag: "Log"; readonly level: "info" | "warn" | "error"; readonly message: string }

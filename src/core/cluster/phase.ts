@@ -7,7 +7,7 @@ import { ignore, type Step, step, type Table, to } from "./machine.ts"
 
 export type Phase = "bootstrapping" | "ready" | "failed"
 
-/** `Loaded`: all data is there. `AttemptsExhausted`: too many failures in a row. `DataLost`: must be pulled (again). */
+/** `Loaded`: all data is there. `AttemptsExhausted`: too many failures in a row. `DataLost`: pull the data again. */
 export type PhaseEvent = "Loaded" | "AttemptsExhausted" | "DataLost"
 
 export const table = {

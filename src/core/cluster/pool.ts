@@ -96,7 +96,7 @@ const jobCalled = (turn: Turn, command: Command & { readonly tag: "JobCalled" })
   if (home !== undefined) heard(turn, home, command.outcome)
 }
 
-/** Behind what becomes of the call, which lets the SSP rest for a shorter time. */
+/** Called after the outcome is applied, because the outcome may give the SSP a shorter pause. */
 const heard = (turn: Turn, home: Home, outcome: CallOutcome): void => {
   if (outcome.kind !== "unreachable") Members.tookSecret(turn, home, true)
   else if (outcome.secret === true) Members.tookSecret(turn, home, false)
@@ -204,8 +204,8 @@ const restoreMember = (turn: Turn, row: MemberRow): void => {
 }
 
 /**
- * The pool after a restart (D31): SSPs with one heartbeat time-out of grace, replayed from where they stood; views and
- * jobs with their holders, or waiting. `state` is an `initial` one with the recovered log.
+ * The pool after a restart (D31): SSPs get one heartbeat time-out of grace and are replayed from their saved positions;
+ * views and jobs keep their SSPs, or wait. `state`: an `initial` one with the recovered log.
  */
 export const restore = (state: State.State, now: number, saved: Saved): Decision => {
   const turn: Turn = { state: { ...state, tickedAt: now }, now, actions: [] }

@@ -1,5 +1,6 @@
 /**
- * Events on their way: the head of the log moves, every SSP gets what it lacks, in order, one delivery at a time (D26).
+ * Delivery of events: when the head of the log advances, every SSP gets the events that it lacks, in order, one
+ * delivery at a time (D26).
  *
  * O(SSPs) per append, O(1) per answer; no SSP waits for another.
  */
@@ -26,9 +27,9 @@ export const deliver = (turn: Turn, ssp: string): void => {
 }
 
 /**
- * Up to where waiting events do not count against an SSP (D55). Once sent back for too many, it is not sent back for
- * what comes while it pulls, whose time its deadline bounds, nor for what it then has to replay: under steady load it
- * would never become Ready.
+ * Position up to which waiting events do not count against an SSP (D55). An SSP sent back for too many is not sent back
+ * again for events that arrive while it pulls, which its deadline bounds, nor for those it must then replay: under
+ * steady load it would never become Ready.
  */
 const excused = (turn: Turn, { sentBack, state, target }: State.SspMember): number => {
   if (!sentBack || state === "Ready") return 0
@@ -41,7 +42,7 @@ const check = (turn: Turn, member: State.SspMember): void => {
   if (reason !== undefined) apply(turn, member.ssp, "BufferExceeded", reason)
 }
 
-/** After the log has changed at either end. */
+/** Applies a change of either end of the log. */
 export const logMoved = (turn: Turn, change: Partial<DeliveryQueue.Log>): void => {
   set(turn, { log: { ...turn.state.log, ...change } })
   for (const member of HashMap.values(turn.state.members)) {
@@ -76,19 +77,19 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
   else if (outcome.unauthorized) tookSecret(turn, command, false)
 }
 
-/** Takes over where an SSP stands now. */
+/** Stores a member's new delivery queue. */
 const stands = (turn: Turn, member: State.SspMember, queue: DeliveryQueue.DeliveryQueue): void => {
-  // An SSP that applies events is alive, so that its health need not be asked for.
+  // An SSP that applies events is alive, so its health need not be polled.
   const polledAt = queue.acked > member.queue.acked ? turn.now : member.polledAt
   setMember(turn, { ...member, queue, polledAt })
-  // Ticks save positions; under a flood they would lag so far that a restart alone looked like an overflow.
+  // Ticks save positions; under a flood these would lag so far that a restart alone looked like an overflow.
   if (queue.acked - queue.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
   deliver(turn, member.ssp)
 }
 
 /**
- * SSPs that follow the feed say what they have applied (D61). The first that one says tells that it has its data, and
- * is heard before the next poll would find out.
+ * SSPs that follow the feed report the positions that they have applied (D61). The first report shows that the SSP has
+ * its data, earlier than the next poll would.
  */
 export const applied = (turn: Turn, { positions }: Command & { readonly tag: "Applied" }): void => {
   for (const position of positions) {

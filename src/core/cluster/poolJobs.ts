@@ -1,8 +1,8 @@
 /**
- * Jobs and the one SSP that runs each (D35): assigned as they arrive, handed on when their SSP goes, waiting while none
- * is there.
+ * Jobs and the one SSP that runs each (D35): assigned on arrival, passed to another SSP when theirs leaves, waiting
+ * while there is none.
  *
- * The assignment travels with the change that announces the job; only a job that changes hands later is told by a call.
+ * The logged change of a job carries its assignment; an SSP that gets the job later is told by a call.
  */
 import { HashMap, HashSet } from "effect"
 import type { Command } from "./messages.ts"
@@ -13,7 +13,7 @@ import * as Waiting from "./waiting.ts"
 const takes = (member: State.SspMember, table: string): boolean =>
   member.jobTables === undefined || member.jobTables.includes(table)
 
-/** Fewest unfinished jobs, then id. */
+/** The SSP with the fewest unfinished jobs, then by id. */
 const pick = (members: ReadonlyArray<State.SspMember>, table: string): State.SspMember | undefined => {
   let best: State.SspMember | undefined
   for (const member of members) {
@@ -31,7 +31,7 @@ const persist = (turn: Turn, job: State.Job): void => {
 export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArrived" }): void => {
   const { created, isNew = false, job: id, ref, stands = false, table } = command
   const before = State.job(turn.state, id)
-  // Its id was another job's until now.
+  // The id belonged to another job until now.
   const isOther = isNew && before?.created !== undefined && before.created !== created
   if (isOther) done(turn, id)
   const known = isOther ? undefined : before
@@ -60,7 +60,7 @@ export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArriv
     )
 }
 
-/** `created`: of which one of this id; undefined: whichever it is. */
+/** `created`: only the job created at this position; undefined: any job with the id. */
 export const done = (turn: Turn, id: string, created?: number): void => {
   const job = State.job(turn.state, id)
   if (job === undefined || (created !== undefined && job.created !== created)) return
@@ -96,8 +96,8 @@ export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled
 }
 
 /**
- * An SSP says goodbye that is calling these: given to another at once they would be called twice at the same time, so
- * their reports are waited for.
+ * A leaving SSP is still calling these jobs. Given to another SSP at once they would be called twice at the same time,
+ * so their reports are awaited first.
  */
 export const ending = (turn: Turn, member: State.SspMember, calling: ReadonlyArray<string>): void => {
   const its = calling.filter((id) => HashSet.has(member.jobs, id))
@@ -107,7 +107,7 @@ export const ending = (turn: Turn, member: State.SspMember, calling: ReadonlyArr
   updateAt(turn, member, (leaving) => ({ ...leaving, jobs: HashSet.difference(leaving.jobs, its) }))
 }
 
-/** Its call is over without an end: it waits for another SSP. */
+/** The SSP's call ended without a final outcome: the job waits for another SSP. */
 export const released = (turn: Turn, id: string): void => {
   if (!HashMap.has(turn.state.endingJobs, id)) return
   set(turn, {
@@ -116,12 +116,12 @@ export const released = (turn: Turn, id: string): void => {
   })
 }
 
-/** Reports that have not come in time are not waited for any more. */
+/** Stops waiting for reports that have not come in time. */
 export const expire = (turn: Turn): void => {
   for (const [id, until] of turn.state.endingJobs) if (until <= turn.now) released(turn, id)
 }
 
-/** Hands waiting jobs to SSPs with room. O(calls allowed). */
+/** Assigns waiting jobs to SSPs with room. O(calls allowed). */
 export const pump = (turn: Turn): void => {
   if (turn.state.waitingJobs.length === 0) return
   for (const id of Waiting.peek(turn.state.waitingJobs, 2 * turn.state.config.maxCalls)) {

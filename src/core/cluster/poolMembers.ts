@@ -1,8 +1,7 @@
 /**
- * SSPs coming, going and being heard of: registration with its fence and its share of the snapshot, heartbeats, polls,
- * deadlines.
+ * Membership of SSPs: registration with its fence and its share of the snapshot, heartbeats, polls, deadlines.
  *
- * Facts are found here, what follows from them stands in the lifecycle table; this file carries out the table's
+ * This file finds facts; the lifecycle table says what follows from them, and this file carries out the table's
  * effects.
  */
 import { HashMap, HashSet } from "effect"
@@ -25,7 +24,7 @@ export const phase = (turn: Turn, event: SchedulerPhase.SchedulerEvent): void =>
 
 const noHistory: State.History = { fenced: [], rebootstraps: 0, rebootstrappedAt: 0 }
 
-/** Ids may be drawn anew at every start, so the memory of former members is bounded. */
+/** An SSP may draw a new id at every start, so the memory of former members is bounded. */
 const maxHistories = 1000
 const maxFenced = 8
 const dayMs = 86_400_000
@@ -55,7 +54,7 @@ const fence = (turn: Turn, older: SspIdentity, newer: SspIdentity): void => {
   log(turn, "warn", `another process registered as ${newer.ssp}; the older one is told to stop`)
 }
 
-/** Counts how often an SSP had to start over; loud when it happens again and again. */
+/** Counts the rebootstraps of an SSP; logs an error if they repeat. */
 const countRebootstrap = (turn: Turn, ssp: string, reason: string): void => {
   const known = history(turn, ssp)
   const rebootstraps = turn.now - known.rebootstrappedAt > dayMs ? 1 : known.rebootstraps + 1
@@ -104,8 +103,8 @@ const releaseShare = (turn: Turn, ssp: string): void => {
 }
 
 /**
- * Releases the views and jobs of an SSP, which wait for other SSPs; its calls in flight belong to a registration that
- * is over.
+ * Releases the views and jobs of an SSP, which then wait for other SSPs. Its calls in flight belong to the old
+ * registration.
  */
 const hand = (turn: Turn, member: State.SspMember): void => {
   act(turn, { tag: "ForgetMember", ssp: member.ssp })
@@ -151,8 +150,8 @@ const effects = (
 }
 
 /**
- * Applies a fact to an SSP; what the table refuses is a broken invariant. Answers the effects that only a caller can
- * carry out.
+ * Applies an event to an SSP; an event that the table refuses is a broken invariant. Answers the effects that only a
+ * caller can carry out.
  */
 export const apply = (
   turn: Turn,
@@ -203,10 +202,10 @@ export const heartbeat = (turn: Turn, command: Command & { readonly tag: "Heartb
   const { cpu, from, memory, ref, views } = command
   const member = State.member(turn.state, from.ssp)
   if (isFenced(turn, from)) return reply(turn, ref, { kind: "fenced", url: member?.url ?? "" })
-  // A process that has not registered yet does so on 404, and then it is the newest.
+  // A process that has not registered yet registers on 404, and then is the newest.
   if (member !== undefined && !sameProcess(member, from)) return reply(turn, ref, { kind: "unknownSsp" })
-  // A registration repeated on the way made a newer one that the SSP never heard of: its data may be older than the
-  // snapshot counted for it.
+  // A registration request that was repeated on the way made a newer one that the SSP never heard of: its data may be
+  // older than the snapshot counted for that one.
   const outdated =
     command.registration !== undefined &&
     member !== undefined &&
@@ -221,7 +220,7 @@ export const heartbeat = (turn: Turn, command: Command & { readonly tag: "Heartb
 const sameProcess = (member: SspIdentity, from: SspIdentity): boolean =>
   member.incarnation === undefined || from.incarnation === undefined || member.incarnation === from.incarnation
 
-/** A goodbye of an older process must not take the newer one along. */
+/** The goodbye of an older process must not remove the newer one. */
 export const deregister = (turn: Turn, command: Command & { readonly tag: "Deregister" }): void => {
   const member = State.member(turn.state, command.from.ssp)
   if (member !== undefined && sameProcess(member, command.from)) {
@@ -240,7 +239,7 @@ export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }
     polling: false,
     heardAt: answers && member.state === "Bootstrapping" ? turn.now : member.heardAt
   })
-  // A request sent before the first refusal confirms nothing.
+  // A health call sent before the first refusal confirms nothing.
   if (command.health === "refused")
     return refused(turn, member.ssp, member.state === "Suspect" && member.polledAt > member.since)
   if (answers) reached(turn, member.ssp)
@@ -249,8 +248,8 @@ export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }
 }
 
 /**
- * A connection to the SSP was refused: a process that is only slow, stopped or cut off does not refuse, so no process
- * listens there. One more refusal must confirm it.
+ * A connection to the SSP was refused: no process listens there, because a slow, stopped or cut-off process does not
+ * refuse. One more refusal must confirm it.
  */
 export const refused = (turn: Turn, ssp: string, again: boolean): void =>
   void apply(
@@ -260,7 +259,7 @@ export const refused = (turn: Turn, ssp: string, again: boolean): void =>
     again ? "connections to it are refused, its process is gone" : "a connection to it is refused"
   )
 
-/** A call was answered: whether it takes the scheduler's secret. An SSP that does not is called again after a while. */
+/** A call was answered: notes whether the SSP takes the scheduler's secret; if not, its calls pause. */
 export const tookSecret = (turn: Turn, home: Home, takes: boolean): void => {
   const member = State.at(turn.state, home)
   if (member === undefined || (takes && !member.refusesSecret)) return
@@ -272,7 +271,7 @@ export const tookSecret = (turn: Turn, home: Home, takes: boolean): void => {
   }))
 }
 
-/** As {@link tookSecret} for a call that gives the SSP no work: the next call that does decides whether it rests. */
+/** As {@link tookSecret} for a call that gives the SSP no work: only the next call with work starts a pause. */
 export const refusedSecret = (turn: Turn, ssp: string): void => {
   const member = State.member(turn.state, ssp)
   if (member === undefined || member.refusesSecret) return
@@ -280,12 +279,12 @@ export const refusedSecret = (turn: Turn, ssp: string): void => {
   setMember(turn, { ...member, refusesSecret: true })
 }
 
-/** An SSP that was suspected has answered. */
+/** A suspected SSP has answered. */
 export const reached = (turn: Turn, ssp: string): void => {
   if (State.member(turn.state, ssp)?.state === "Suspect") apply(turn, ssp, "Reached", "it answers")
 }
 
-/** A diverged SSP starts over, but not in a loop: each time the next is twice as far away. */
+/** A diverged SSP bootstraps again, but not in a loop: each time it waits twice as long. */
 export const compared = (turn: Turn, command: Command & { readonly tag: "Compared" }): void => {
   const member = State.at(turn.state, command)
   if (member === undefined || command.equal) return
@@ -308,8 +307,8 @@ export const savePosition = (turn: Turn, ssp: string): void => {
 }
 
 /**
- * A pull is watched for its end, a suspect for its life; of a Ready SSP only a call finds out early that its process
- * is gone, where no events come.
+ * When to poll the SSP next. A pull is polled to find its end, a suspect to find out whether it lives, and a Ready SSP
+ * because without events only a call shows that its process is gone.
  */
 const pollDueAt = (
   { confirmMs, pollIntervalMs, probeIntervalMs }: State.Config,

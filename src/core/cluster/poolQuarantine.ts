@@ -1,9 +1,9 @@
 /**
- * Queries that are not carried to another SSP, because two have died of them (D48): counted, set aside, freed.
+ * Queries that are given to no further SSP, because two have died of them (D48): counted, quarantined, freed.
  *
- * An SSP that dies during a registration may have died of it, or of another that was under way beside it. So
- * every view that was is a suspect, and of suspects an SSP gets one at a time: the second death says which it was. One
- * that is taken is none.
+ * An SSP that dies during a registration may have died of that one, or of another in flight beside it. So every view in
+ * flight becomes a suspect, and an SSP gets one suspect at a time: the second death names the culprit. A view that an
+ * SSP has taken is no suspect any more.
  */
 import { HashMap } from "effect"
 import * as JsonText from "../jsonText.ts"
@@ -21,7 +21,7 @@ export const queryOf = ({ body }: ViewSpec): string => {
   return `${JsonText.write(params ?? null)}\n${typeof surql === "string" ? surql : ""}`
 }
 
-/** JSON has no line breaks of its own. */
+/** JSON has no line breaks, so the first one ends the parameters. */
 export const partsOf = (query: string): { readonly params: unknown; readonly surql: string } => {
   const end = query.indexOf("\n")
   return { params: JsonText.parse(query.slice(0, end)) as unknown, surql: query.slice(end + 1) }
@@ -33,7 +33,7 @@ const rowsOf = (state: State.State, key: string): ReadonlyArray<QuarantineRow> =
   return [...HashMap.values(state.quarantined)].filter((row) => row.view === key || row.query === own)
 }
 
-/** Views set aside, by key. */
+/** Quarantined views, by key of the query. */
 export const under = (
   state: State.State,
   key: string
@@ -47,25 +47,25 @@ export const of = (state: State.State, spec: ViewSpec): QuarantineRow | undefine
   return found._tag === "Some" ? found.value : undefined
 }
 
-/** How many SSPs may have died of a view. */
+/** Number of SSPs that may have died of a view. */
 export const deathsOf = (state: State.State, key: string): number => {
   const found = HashMap.get(state.struck, key)
   return found._tag === "Some" ? found.value : 0
 }
 
-/** An SSP died while it had this view on its way; answers how many that makes. */
+/** Counts one more SSP that died while it had this view in flight; answers the count. */
 export const strike = (turn: Turn, key: string): number => {
   const deaths = deathsOf(turn.state, key) + 1
   set(turn, { struck: HashMap.set(turn.state.struck, key, deaths) })
   return deaths
 }
 
-/** Forgets the strikes of a view, once an SSP has taken it or the view is gone. */
+/** Forgets the deaths counted for a view, once an SSP has taken it or the view is removed. */
 export const cleared = (turn: Turn, key: string): void => {
   if (HashMap.has(turn.state.struck, key)) set(turn, { struck: HashMap.remove(turn.state.struck, key) })
 }
 
-/** Whether another suspect is on its way to this SSP. */
+/** Whether another suspect is in flight to this SSP. */
 export const isTrying = (state: State.State, ssp: string, key: string): boolean => {
   for (const suspect of HashMap.keys(state.struck)) {
     const op = suspect === key ? undefined : State.view(state, suspect)?.op
@@ -74,7 +74,7 @@ export const isTrying = (state: State.State, ssp: string, key: string): boolean 
   return false
 }
 
-/** Sets a query aside, for good until {@link free}. */
+/** Quarantines a query until {@link free}. */
 export const put = (turn: Turn, key: string, spec: ViewSpec, ends: number): QuarantineRow => {
   const row: QuarantineRow = { query: queryOf(spec), view: key, ends, at: turn.now }
   cleared(turn, key)
@@ -88,7 +88,7 @@ export const put = (turn: Turn, key: string, spec: ViewSpec, ends: number): Quar
   return row
 }
 
-/** Frees the query of a view, or that which was set aside under its key; answers which those were. */
+/** Frees the query of a view, or the query quarantined under its key; answers the freed queries. */
 export const free = (turn: Turn, key: string): ReadonlySet<string> => {
   const freed = new Set<string>()
   for (const row of rowsOf(turn.state, key)) {

@@ -1,9 +1,9 @@
 /**
- * Which SSPs have the tables of a view already (D65): those that follow some tables hold no others, and each that a
- * view adds costs its SSP the records and the changes of a whole table.
+ * Which SSPs have the tables of a view already (D65): an SSP that follows single tables holds only those, and each
+ * further table costs it the records and the changes of that table.
  *
- * An SSP that is given a view counts as having its tables from then on, until it says what it follows (`Followed`):
- * views of one table that come together go to one SSP. O(tables of the view) each.
+ * An SSP that is given a view counts as having its tables from then on, until it reports what it follows (`Followed`):
+ * views of one table that are registered together go to one SSP. O(tables of the view) each.
  */
 import type { ViewSpec } from "./messages.ts"
 import type * as State from "./state.ts"
@@ -19,7 +19,7 @@ const setOf = (tables: ReadonlyArray<string>): ReadonlySet<string> => {
   return made
 }
 
-/** Tables that a view reads and an SSP has not: none where that is unknown, `*` where the view may read any table. */
+/** Tables that a view reads and an SSP lacks: empty if unknown, `*` if the view may read any table. */
 export const missing = (
   { readsOf }: Pick<State.Config, "readsOf">,
   { tables }: Pick<State.SspMember, "tables">,
@@ -32,7 +32,7 @@ export const missing = (
   return reads === "all" ? ["*"] : [...reads].filter((table) => !held.has(table))
 }
 
-/** The SSP is given the view. */
+/** Notes that the SSP is given the view, and with it the view's tables. */
 export const given = (turn: Turn, member: State.SspMember, spec: ViewSpec): void => {
   const added = missing(turn.state.config, member, spec)
   if (added.length > 0) updateAt(turn, member, (now) => ({ ...now, tables: [...(now.tables ?? []), ...added] }))

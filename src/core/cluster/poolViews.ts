@@ -1,10 +1,10 @@
 /**
  * Views and the one SSP that holds each (D31, D33): registering, refreshing, moving, unregistering, expiring.
  *
- * One call per view at a time, requests behind it in a queue, so that what a client asked last is what holds. An
- * assignment is persisted before the SSP hears of it and its number is never used twice: an SSP that writes with a
- * lower one has lost (D21). What an SSP may still hold though it should not is a stray, and is unregistered until it
- * is.
+ * One call per view at a time, with a queue of requests behind it, so that a client's last request is the one that
+ * counts. An assignment is persisted before the SSP hears of it and its number is never used twice: an SSP that writes
+ * with a lower one has lost (D21). A view that an SSP may still hold though it should not is a stray: it is
+ * unregistered there until the SSP confirms.
  */
 import { HashMap } from "effect"
 import * as ViewTimes from "../view/viewTimes.ts"
@@ -28,7 +28,7 @@ const persist = (turn: Turn, view: State.View): void => {
 const wait = (turn: Turn, key: string): void =>
   set(turn, { waitingViews: Waiting.add(Waiting.remove(turn.state.waitingViews, key), key) })
 
-/** Marks that an SSP must not hold the view. It gets the view again only when it has said so. */
+/** Marks that an SSP must not hold the view. The SSP may get the view again only after it has confirmed that. */
 const addStray = (turn: Turn, home: Home, view: State.View, op: number | undefined): void => {
   if (State.at(turn.state, home) === undefined) return
   const row = { ssp: home.ssp, registration: home.registration, view: view.view, assignment: view.assignment }
@@ -44,9 +44,8 @@ const endCall = (turn: Turn, home: Home, answered: boolean, own: boolean): void 
   }))
 
 /**
- * Views that are given to an SSP together fill side by side and are done together: when that takes longer than a call
- * may, none is in time, and as many again are not either. So an SSP that does not answer gets fewer at once, down to
- * one.
+ * Views given to an SSP together fill side by side and end together: if that takes longer than a call may, all of them
+ * time out, and so would as many again. So an SSP that did not answer gets fewer calls at once, down to one.
  */
 const learn = (turn: Turn, home: Home, answered: boolean): void =>
   updateAt(turn, home, (member) => {
@@ -76,17 +75,14 @@ const choose = (
   return free.find((member) => member.ssp === id)
 }
 
-/**
- * Where a view that was moved goes, as long as that is Ready: there and nowhere else, or its move could be undone by
- * the strategy's next choice.
- */
+/** The SSP that a moving view goes to, as long as that SSP is Ready; any other choice could undo the move. */
 const destination = (turn: Turn, key: string): State.SspMember | undefined => {
   const to = HashMap.get(turn.state.moving, key)
   const member = to._tag === "Some" ? State.member(turn.state, to.value) : undefined
   return member?.state === "Ready" && !HashMap.has(member.strays, key) ? member : undefined
 }
 
-/** Registers the view on `target`; a change of hands is persisted first. */
+/** Registers the view on `target`; a change of owner is persisted first. */
 const start = (
   turn: Turn,
   view: State.View,
@@ -129,8 +125,8 @@ const forget = (turn: Turn, view: State.View, traces: boolean, answered?: () => 
 }
 
 /**
- * Deletes all rows that the database holds of a view, of every writer. Requests for this view wait meanwhile: its next
- * owner must not be taken for the last one.
+ * Deletes all rows that the database holds of a view, of every writer. Requests for this view wait meanwhile: rows that
+ * its next owner writes must not be deleted as old ones.
  */
 export const clear = (turn: Turn, key: string): void => {
   const view = State.view(turn.state, key)
@@ -149,7 +145,7 @@ export const clear = (turn: Turn, key: string): void => {
   act(turn, { tag: "ClearView", op: op.id, view: key })
 }
 
-/** An SSP that might have written of a view will do so no more: what it wrote after the view was cleared goes too. */
+/** An SSP that might write rows of a view is done: rows that it wrote after the view was cleared are deleted too. */
 export const traced = (turn: Turn, key: string): void => {
   const view = State.view(turn.state, key)
   if (!turn.state.config.database || (view !== undefined && view.op?.kind !== "clear")) return
@@ -178,15 +174,15 @@ export const cleared = (turn: Turn, command: Command & { readonly tag: "ViewClea
   if (view?.op?.id === command.op) forget(turn, view, false)
 }
 
-/** Takes the view out for good; requests that waited for it begin anew, as for a view that is not known. */
+/** Removes the view for good; requests that waited for it start again, as for an unknown view. */
 const takeOut = (turn: Turn, view: State.View): void => {
   dropView(turn, view)
   for (const request of view.queue) requested(turn, view.view, request)
 }
 
 /**
- * For a client: its SSP while that is there, else the next that has not been tried; 503 when none is left. An SSP that
- * refuses the scheduler's secret is asked last, and once in each time that it rests.
+ * Registers a view for a client: on its present SSP if that is Ready, else on the next one that has not been tried; 503
+ * when none is left. An SSP that refuses the scheduler's secret is tried last, and once per pause.
  */
 const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried: ReadonlyArray<string>): void => {
   const ready = State.ready(turn.state)
@@ -236,7 +232,7 @@ const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, from: State.
     ...State.callee(from)
   })
 
-/** The view is no longer the scheduler's. A registration that comes while its SSP is being told waits for that. */
+/** Removes the view. A registration that comes while its SSP is being told waits for the SSP's answer. */
 const remove = (turn: Turn, view: State.View): void => {
   const from = State.at(turn.state, view.home)
   if (from === undefined) return forget(turn, view, true)
@@ -272,7 +268,7 @@ export const requested = (turn: Turn, key: string, request: State.Request): void
   startFor(turn, view ?? fresh, request, [])
 }
 
-/** Its time begins again here and, by a registration as it stands, at its SSP, where that is worth a write (D63). */
+/** Extends the view's expiry here and at its SSP, if the gain is worth a write (D63). */
 const touched = (turn: Turn, key: string, ref: number): void => {
   const known = State.view(turn.state, key)
   if (known !== undefined && ViewTimes.isWithinGrace(State.timesOf(known.spec), turn.now)) {
@@ -307,8 +303,8 @@ const refused = (turn: Turn, view: State.View, op: State.ViewOp, details: unknow
 }
 
 /**
- * No SSP is given the query any more: what asked for it is told, the view waits for an operator. `stays`: its SSP has
- * it still, with the query it had.
+ * Quarantines the query: its waiting requests are answered so, and the view waits for an operator. `stays`: its SSP
+ * still holds the view with the earlier query.
  */
 const setAside = (turn: Turn, view: State.View, op: State.ViewOp, ends: number, stays: boolean): void => {
   const { at } = Quarantine.put(turn, view.view, op.request?.spec ?? view.spec, ends)
@@ -323,9 +319,9 @@ const setAside = (turn: Turn, view: State.View, op: State.ViewOp, ends: number, 
 }
 
 /**
- * Whether an SSP that did not answer has died of the call, for all that is known: its connection broke off, or it has
- * not been heard since. A call that had just begun is not why: views that are on their way when an operator kills SSPs
- * one after the other must not be set aside.
+ * Whether an SSP that did not answer seems to have died of the call: its connection broke off, or it has been silent
+ * since. A call that had just begun does not count: views in flight while an operator kills SSPs one after the other
+ * must not be quarantined.
  */
 const hasDied = (turn: Turn, op: State.ViewOp, { outcome }: Command & { readonly tag: "ViewCalled" }): boolean => {
   if (outcome.kind !== "unreachable" || turn.now - op.at < turn.state.config.slowCallMs) return false
@@ -334,8 +330,8 @@ const hasDied = (turn: Turn, op: State.ViewOp, { outcome }: Command & { readonly
 }
 
 /**
- * No answer: it may hold the view or not, so it is a stray there, unless it was certainly not taken (`isHeldNot`). The
- * next SSP is asked, as long as not two have died of it.
+ * The SSP did not answer and may hold the view, so the view is a stray there, unless it was certainly not taken
+ * (`isHeldNot`). The next SSP is tried, unless two have died of the query.
  */
 const unanswered = (turn: Turn, view: State.View, op: State.ViewOp, died: boolean, isHeldNot = false): void => {
   if (!isHeldNot) addStray(turn, op, view, undefined)
@@ -348,8 +344,8 @@ const unanswered = (turn: Turn, view: State.View, op: State.ViewOp, died: boolea
 }
 
 /**
- * Tables that the view reads are on their way to the SSP, which is asked again: another one would begin with them from
- * the start. Once that has taken as long as a bootstrap may, another one is asked.
+ * The SSP is still loading the tables that the view reads, and is asked again: another SSP would have to load them from
+ * the start. After the time of a bootstrap another one is asked.
  */
 const joining = (turn: Turn, view: State.View, op: State.ViewOp): void => {
   const target = State.at(turn.state, op)
@@ -361,7 +357,7 @@ const joining = (turn: Turn, view: State.View, op: State.ViewOp): void => {
   if (again?.op !== undefined) setView(turn, { ...again, op: { ...again.op, since } })
 }
 
-/** An unregistering has ended; one without an answer is tried again. */
+/** An unregister call has ended; one without an answer is tried again. */
 const left = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
   const member = State.at(turn.state, command)
   const found = member === undefined ? undefined : HashMap.get(member.strays, command.view)
@@ -403,7 +399,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
   return command.outcome.kind === "done" ? taken(turn, view, op) : refused(turn, view, op, command.outcome.details)
 }
 
-/** Takes a view from its SSP; when that has answered, or cannot, the view waits for another. */
+/** Takes a view from its SSP; after the answer, or if none can come, the view waits for another SSP. */
 const leave = (turn: Turn, view: State.View, from: State.SspMember): void => {
   const op = recall(turn, view, from)
   persist(turn, { ...view, home: undefined, placed: false, op })
@@ -461,7 +457,7 @@ export const pump = (turn: Turn): void => {
   }
 }
 
-/** An operator's word (D48): every view that has the query, and no SSP, waits for one again. */
+/** An operator's command (D48): every view with this query and without an SSP waits for one again. */
 export const freed = (turn: Turn, key: string, ref: number): void => {
   const queries = Quarantine.free(turn, key)
   if (queries.size === 0) return reply(turn, ref, { kind: "unknownView" })
@@ -470,7 +466,7 @@ export const freed = (turn: Turn, key: string, ref: number): void => {
   reply(turn, ref, { kind: "ok" })
 }
 
-/** The moves that are due: what the strategy wants, has wanted for a while, and may at the configured rate. */
+/** The moves that are due: the strategy has wanted them for long enough, and the configured rate allows them. */
 const dueMoves = (turn: Turn): Balance.Moves | undefined => {
   const {
     config: { movesPerSecond, strategy, unevenMs },
@@ -479,7 +475,7 @@ const dueMoves = (turn: Turn): Balance.Moves | undefined => {
     uneven,
     waitingViews
   } = turn.state
-  // While views wait or move, it is unknown which SSP will have the least.
+  // While views wait or move, it is unknown which SSP will have the fewest.
   if (waitingViews.length > 0 || HashMap.size(moving) > 0) return undefined
   const moves = Balance.moves(strategy, State.ready(turn.state).map(State.candidate))
   const since = moves === undefined ? turn.now : uneven?.taker === moves.to ? uneven.since : turn.now
@@ -513,7 +509,7 @@ export const rebalance = (turn: Turn): void => {
   }
 }
 
-/** Asks for the last activity of views whose time seems over (D14); oldest first, so many per tick. */
+/** Asks for the last activity of views that seem to have expired (D14); oldest first, a bounded number per tick. */
 export const expire = (turn: Turn): void => {
   let asked = 0
   for (const [expiry] of turn.state.expiries) {
@@ -524,7 +520,7 @@ export const expire = (turn: Turn): void => {
   }
 }
 
-/** Judged by the state now, so that a refresh on the way wins over the sweep. */
+/** Decides by the present state, so that a refresh that came meanwhile wins over the sweep. */
 export const activityFound = (turn: Turn, command: Command & { readonly tag: "ActivityFound" }): void => {
   const view = State.view(turn.state, command.view)
   if (view === undefined || view.op !== undefined) return

@@ -1,8 +1,8 @@
 /**
  * The scheduler's own states (D30): cloning, ready, frozen while an SSP pulls, updating while a checkpoint runs.
  *
- * What they are for: only `Cloning` refuses anything; the others tell an operator what the node is about, and keep a
- * checkpoint from beginning while a snapshot is held.
+ * Only `Cloning` refuses requests; the other states tell an operator what the node is doing, and keep a checkpoint from
+ * beginning while a snapshot is held.
  */
 import { ignore, refuse, type Step, step, type Table, to } from "./machine.ts"
 

@@ -2,8 +2,8 @@
  * The pool's state: members, log, freeze, views, jobs; immutable, so that a decision is a value and an old state stays
  * what it was.
  *
- * Large collections are persistent maps (a change costs the logarithm, not the number of views); state per SSP hangs
- * on its member, so that an SSP that goes takes or leaves everything in one step.
+ * Large collections are persistent maps (a change costs the logarithm, not the number of views); state per SSP is part
+ * of its member, so that a leaving SSP is removed in one step.
  */
 import { HashMap, HashSet, Order, SortedMap } from "effect"
 import * as ViewTimes from "../view/viewTimes.ts"
@@ -30,14 +30,15 @@ export interface Config extends DeliveryQueue.Limits {
   /** The tables that a view reads; undefined where that is unknown. */
   readonly readsOf: (spec: ViewSpec) => ReadonlySet<string> | "all" | undefined
   /**
-   * SSPs write registrations and edges into a database that the scheduler reaches too: what an SSP leaves there is
-   * removed when its view is gone (D16, D21).
+   * Whether SSPs write registrations and edges into a database that the scheduler reaches too: then rows of a removed
+   * view are deleted there (D16, D21).
    */
   readonly database: boolean
   readonly heartbeatTimeoutMs: number
   readonly bootstrapTimeoutMs: number
   /**
-   * Most milliseconds between two ticks that count as silence of an SSP: a scheduler that stood still has heard no SSP.
+   * Longest time between two ticks, in milliseconds, that counts as silence of SSPs: a scheduler that stood still heard
+   * none.
    */
   readonly maxSilenceMs: number
   readonly pollIntervalMs: number
@@ -50,21 +51,22 @@ export interface Config extends DeliveryQueue.Limits {
   readonly confirmMs: number
   /** Events in one delivery to an SSP that takes arrays. */
   readonly maxBatch: number
-  /** Calls of the scheduler's own accord in flight per SSP: placing, moving, clearing views, handing over jobs. */
+  /** Calls in flight per SSP that no client asked for: placing, moving, clearing views, assigning jobs. */
   readonly maxCalls: number
-  /** Views moved per second to an SSP that has less than its share. */
+  /** Views moved per second to an SSP with less than its share. */
   readonly movesPerSecond: number
   /**
-   * Milliseconds for which an SSP must have had too few views: short differences are evened out by new registrations.
+   * Milliseconds for which an SSP must have too few views before some are moved: new registrations even out short
+   * differences.
    */
   readonly unevenMs: number
-  /** Milliseconds after an unanswered call in which the SSP gets no other call of the scheduler's own accord. */
+  /** Milliseconds after an unanswered call in which the SSP gets only calls that clients ask for. */
   readonly coolMs: number
-  /** Milliseconds after which all calls of an SSP that stops are over: longer than a stop takes. */
+  /** Milliseconds after which all calls of a stopping SSP have ended: longer than a stop takes. */
   readonly callsEndMs: number
-  /** Least milliseconds for which a registration that an SSP dies of has been in flight (D48). */
+  /** Least age in milliseconds of a registration in flight to count as the cause of an SSP's death (D48). */
   readonly slowCallMs: number
-  /** Requests waiting per view. */
+  /** Most requests waiting per view. */
   readonly maxQueue: number
   /** Expired views looked at per tick. */
   readonly maxExpiries: number
@@ -130,17 +132,17 @@ export interface SspMember extends SspRegistration {
   /** Whether the SSP refused the scheduler's secret at its last call. */
   readonly refusesSecret: boolean
   /**
-   * Number of calls the SSP can answer in time, as far as it has shown: halved after a view that it did not take in
-   * time, one more after each view taken, so doubled by a round of successes.
+   * Number of calls that the SSP can answer in time, as far as is known: halved after a view not taken in time, one
+   * more after each view taken, so doubled by a round of successes.
    */
   readonly window: number
 }
 
-/** The memory of an SSP id over its registrations; bounded per id. */
+/** The memory of an SSP id across its registrations; bounded per id. */
 export interface History {
   /** Incarnations that a newer process has replaced, the latest last. */
   readonly fenced: ReadonlyArray<string>
-  /** Times the SSP was told to bootstrap again, since its last day without. */
+  /** Number of forced bootstraps since the last day without one. */
   readonly rebootstraps: number
   readonly rebootstrappedAt: number
 }
@@ -162,7 +164,7 @@ export interface ViewOp extends Home {
   readonly tried: ReadonlyArray<string>
   /** When the call was sent. */
   readonly at: number
-  /** When the SSP was first asked; it has said since that the view's tables are on their way to it. */
+  /** When the SSP was first asked, if it has answered since that it is loading the view's tables. */
   readonly since?: number
 }
 
@@ -178,7 +180,7 @@ export interface Job extends JobRow {
 }
 
 /**
- * Expiry times as text of one width and the view behind it: the sorted map tells keys apart by `===`, so a pair would
+ * Expiry times are texts of fixed width followed by the view: the sorted map compares keys with `===`, so a pair would
  * not do.
  */
 const width = 16
@@ -209,21 +211,21 @@ export interface State {
   readonly views: HashMap.HashMap<string, View>
   readonly expiries: SortedMap.SortedMap<string, true>
   readonly waitingViews: Waiting.Waiting
-  /** Queries that no SSP is given (D48), by parameters and text. */
+  /** Quarantined queries (D48), by parameters and text. */
   readonly quarantined: HashMap.HashMap<string, QuarantineRow>
   /** Views that SSPs may have died of, with the number of those SSPs. */
   readonly struck: HashMap.HashMap<string, number>
   readonly jobs: HashMap.HashMap<string, Job>
   readonly waitingJobs: Waiting.Waiting
-  /** Jobs that an SSP was calling when it said goodbye, and until when their reports are waited for. */
+  /** Jobs that a leaving SSP was calling, with the time until which its reports are awaited. */
   readonly endingJobs: HashMap.HashMap<string, number>
-  /** Registrations, assignments, freezes and calls are numbered by one counter that grows over restarts. */
+  /** Last number given: registrations, assignments, freezes and calls share one counter that grows over restarts. */
   readonly serial: number
   readonly lastPicked: string | undefined
   readonly movedAt: number
-  /** SSPs with too few views, and since when without a pause. */
+  /** The SSP with too few views, and since when without interruption. */
   readonly uneven: { readonly taker: string; readonly since: number } | undefined
-  /** Views that are moving, and to which SSP. */
+  /** Moving views, with the SSP that each goes to. */
   readonly moving: HashMap.HashMap<string, string>
   /** Time of the last tick, or of the start. */
   readonly tickedAt: number | undefined
@@ -232,7 +234,7 @@ export interface State {
 /** Numbers of one epoch do not reach those of the next. */
 const perEpoch = 2 ** 32
 
-/** A pool that knows nothing yet. `cloned`: the replica is whole already (D25). */
+/** An empty pool. `cloned`: the replica is complete already (D25). */
 export const initial = (config: Config, epoch: number, log: DeliveryQueue.Log, cloned: boolean): State => ({
   config,
   log,
@@ -278,10 +280,10 @@ export const at = (state: State, home: Home | undefined): SspMember | undefined 
   return found?.registration === home?.registration ? found : undefined
 }
 
-/** The SSP that has a view now; undefined while the view waits. */
+/** The SSP that holds a view now; undefined while the view waits. */
 export const ownerOf = (state: State, key: string): SspMember | undefined => at(state, view(state, key)?.home)
 
-/** The SSP that shall run the job (D35); undefined while it waits: its change then names no SSP. */
+/** The SSP that is to run the job (D35); undefined while the job waits: its logged change then names no SSP. */
 export const assigneeOf = (state: State, id: string): string | undefined => at(state, job(state, id)?.home)?.ssp
 
 /** The member with a registration number. */
@@ -290,7 +292,7 @@ export const inRegistration = (state: State, registration: number): SspMember | 
   return undefined
 }
 
-/** Memo of {@link ready}, which is asked for each waiting answer, by the members. */
+/** Cache of {@link ready} by the map of members, since every waiting answer asks for it. */
 const readyOf = new WeakMap<State["members"], ReadonlyArray<SspMember>>()
 
 /** Ready SSPs in the order of their ids. */
@@ -375,18 +377,18 @@ export const jobRow = (of: Job): JobRow => ({
   created: of.created
 })
 
-/** Ready SSPs that may be asked one thing more of the scheduler's own accord. */
+/** Ready SSPs that may get one more call that no client asked for. */
 export const roomy = (state: State, now: number): ReadonlyArray<SspMember> =>
   ready(state).filter((each) => roomOf(state, each) > 0 && each.coolUntil <= now)
 
-/** Calls of the scheduler's own accord that an SSP may still get. */
+/** Number of further calls, asked for by no client, that an SSP may get. */
 export const roomOf = ({ config }: State, { calls, window }: SspMember): number =>
   Math.min(config.maxCalls, window) - calls
 
-/** Calls an SSP gets at once before it has shown what it can do. */
+/** Calls in flight allowed to an SSP before any has succeeded or failed. */
 const firstWindow = 16
 
-/** Fields of a member that holds nothing yet. */
+/** Fields of a new member, which holds nothing yet. */
 export const nothingHeld = {
   heartbeat: { views: 0, cpu: undefined, memory: undefined },
   views: HashSet.empty<string>(),

@@ -2,44 +2,44 @@
  * Leadership of a log that several schedulers can reach: what each one does, decided from the log's own row.
  *
  * Safety rests neither on this file nor on a clock: a take-over is a conditional write that expects the row as it was
- * read last, and every append expects epoch and position, so the engine refuses a process that lags or stood still.
- * Decided here is when to try, when to stop answering, when to give up or end, and what an attempt has come to whose
+ * last read, and every append expects epoch and position, so the engine refuses a process that lags or stood still.
+ * This file decides when to try, when to stop answering, when to give up or end, and the outcome of an attempt whose
  * answer was lost. A clock is a process's own, only grows, and is never compared with another's.
  */
 
-/** The log's row: whose term it is, how far the log goes, and a number that grows while the leader lives. */
+/** The log's row: its leader, its end, and a number that grows while the leader lives. */
 export interface Frame {
   readonly epoch: number
   readonly lastSeq: number
   readonly beat: number
-  /** The process that leads, by a name that no other start has; undefined: it has handed over, or there was none. */
+  /** The leading process, by a name that no other start has; undefined: it has handed over, or there was none. */
   readonly leader: string | undefined
 }
 
-/** The ways of a follower to the other schedulers, as it says itself. */
+/** Connections of a follower to the other schedulers, as it reports them. */
 export interface Ways {
   readonly self: string
-  /** Processes that have answered it within a lease. */
+  /** Processes that have answered the follower within a lease. */
   readonly reaches: ReadonlyArray<string>
-  /** The leader's process, where that has answered nothing for a lease. */
+  /** The leader's process, if it has answered nothing for a lease. */
   readonly misses: string | undefined
-  /** SSPs or clients have asked it within two leases, since it reaches the leader no more. */
+  /** SSPs or clients have called the follower within two leases, since it lost the leader. */
   readonly isAsked: boolean
 }
 
 /**
- * How a follower stands with the world, where it knows of other schedulers: `near`: one of them answers it; `asked`:
- * none does, and SSPs or clients ask it; `apart`: neither.
+ * A follower's contact with other processes: `near`: another scheduler answers it; `asked`: none does, but SSPs or
+ * clients call it; `apart`: neither.
  */
 export type Contact = "near" | "asked" | "apart"
 
-/** Of a scheduler that says nothing of them. */
+/** Ways of a scheduler that reports none. */
 export const noWays: Omit<Ways, "self"> = { reaches: [], misses: undefined, isAsked: false }
 
 export interface Rules {
-  /** The name of this process, as {@link Frame} has it. */
+  /** Name of this process, as in {@link Frame}. */
   readonly self: string
-  /** Silence of a leader after which another takes over. */
+  /** Silence of a leader in milliseconds after which another takes over. */
   readonly leaseMs: number
 }
 
@@ -48,46 +48,46 @@ interface Follower {
   /** The row as it was last read. */
   readonly frame: Frame | undefined
   readonly lookedAt: number
-  /** How long the row has been seen to stand still. */
+  /** For how long the row has not changed. */
   readonly silentMs: number
-  /** A take-over is on its way. */
+  /** A take-over of this process is in flight. */
   readonly claims: boolean
 }
 
 interface Leader {
   readonly role: "leader"
   readonly epoch: number
-  /** When the last write was begun that the engine has accepted in this term. */
+  /** When the last accepted write of this term was begun. */
   readonly heardAt: number
   readonly beatAt: number
-  /** When an SSP spoke last that hears its answers; when the term began, before there was one. */
+  /** When an SSP that hears the answers last called; before the first call, when the term began. */
   readonly spokenAt: number
   /** A scheduler or an SSP has reached this process in this term. */
   readonly wasReached: boolean
 }
 
-/** `fenced`: another leads, or may; `stopped`: told to. Neither comes back in this process. */
+/** `fenced`: another process leads, or may; `stopped`: told to stop. Both are final. */
 export type Term =
   | Follower
   | Leader
   | { readonly role: "fenced"; readonly message: string }
   | { readonly role: "stopped" }
 
-/** Times are of this process's clock, in milliseconds; `sentAt` is when the call was begun that the fact answers. */
+/** Times are milliseconds of this process's clock; `sentAt`: begin of the call that the fact is the answer to. */
 export type Fact =
   /** The row was read. */
   | { readonly tag: "Looked"; readonly sentAt: number; readonly frame: Frame; readonly standing?: Contact }
-  /** A take-over was answered: the row as it made it, or undefined where it was refused. */
+  /** A take-over was answered: the row it wrote, or undefined if it was refused. */
   | { readonly tag: "Claimed"; readonly sentAt: number; readonly frame: Frame | undefined }
   /** A take-over may have been carried out. */
   | { readonly tag: "ClaimUnknown" }
   /** An append or a beat of this term was accepted. */
   | { readonly tag: "Accepted"; readonly sentAt: number }
-  /** A write was refused, because the epoch is that of another scheduler. */
+  /** A write was refused, because another scheduler has a later epoch. */
   | { readonly tag: "Superseded" }
-  /** An SSP speaks that hears its answers. */
+  /** An SSP that hears this process's answers has called. */
   | { readonly tag: "Spoken" }
-  /** The followers that have spoken within a lease. */
+  /** Reports of the followers that have called within a lease. */
   | { readonly tag: "Told"; readonly ways: ReadonlyArray<Ways> }
   | { readonly tag: "Tick" }
   | { readonly tag: "Stopped" }
@@ -98,9 +98,9 @@ export type Order =
   /** Begin the term: read the rest of the log, through `frame.lastSeq`, and open for writing. */
   | { readonly tag: "Lead"; readonly frame: Frame }
   | { readonly tag: "Beat" }
-  /** Give the log back, if it is this process's. */
+  /** Give the log back, if this process leads it. */
   | { readonly tag: "HandOver" }
-  /** End the process: another leads, or is to. */
+  /** End the process: another leads, or is about to. */
   | { readonly tag: "End"; readonly message: string }
 
 type Decision = readonly [term: Term, orders: ReadonlyArray<Order>]
@@ -113,16 +113,16 @@ export const initial: Follower = {
   claims: false
 }
 
-/** A leader writes at least so often, and of the time between two looks no more than this counts as its silence. */
+/** Longest time between two writes of a leader; of the time between two looks, only this much counts as its silence. */
 export const beatMs = ({ leaseMs }: Rules): number => leaseMs / 3
 
-/** Without an accepted write for so long a leader answers nothing any more. */
+/** After this time without an accepted write a leader answers no requests any more. */
 const patienceMs = ({ leaseMs }: Rules): number => 0.8 * leaseMs
 
-/** A leader that no SSP speaks to for so long may be cut off (D70). */
+/** A leader that no SSP calls for this long may be cut off (D70). */
 export const apartMs = ({ leaseMs }: Pick<Rules, "leaseMs">): number => 2 * leaseMs
 
-/** Whether this process may speak as the leader. */
+/** Whether this process may answer requests as the leader. */
 export const mayAnswer = (rules: Rules, term: Term, now: number): boolean =>
   term.role === "leader" && now - term.heardAt < patienceMs(rules)
 
@@ -136,21 +136,21 @@ const lead = (frame: Frame, heardAt: number): Decision => [
 
 const fenced = (message: string): Decision => [{ role: "fenced", message }, [{ tag: "End", message }]]
 
-/** How long a log that was given up is left to those who are better off. */
+/** How long a follower leaves a log that was given up to followers with better contact. */
 const yieldsMs = ({ leaseMs }: Rules): { readonly [standing in Contact]: number } => ({
   near: 0,
   asked: leaseMs / 6,
   apart: leaseMs
 })
 
-/** A process that stood still, or could not reach the engine, has not seen that the leader was silent meanwhile. */
+/** A process that stood still, or could not reach the engine, did not see whether the leader was silent. */
 const looked = (
   rules: Rules,
   term: Follower,
   now: number,
   { frame, sentAt, standing = "near" }: Fact & { readonly tag: "Looked" }
 ): Decision => {
-  // A take-over of this process whose answer was lost.
+  // A take-over of this process succeeded, but its answer was lost.
   if (frame.leader === rules.self) return lead(frame, sentAt)
   const silentMs = isSame(term.frame, frame) ? term.silentMs + Math.min(now - term.lookedAt, beatMs(rules)) : 0
   const next: Follower = { ...term, frame, lookedAt: now, silentMs }
@@ -174,9 +174,9 @@ const asFollower = (rules: Rules, term: Follower, now: number, fact: Fact): Deci
 }
 
 /**
- * The follower that is better off than the leader `self`: it cannot reach it, and another scheduler reaches it. That
- * SSPs or clients ask it counts only where the leader was reached before: else two schedulers, each out of reach for
- * half of the world, would take turns.
+ * The follower that should lead instead of `self`: it does not reach the leader, and another scheduler reaches it.
+ * Calls of SSPs or clients count only if the leader was reached before: otherwise two schedulers, each reached by half
+ * of the world, would take turns.
  */
 const heirOf = (self: string, wasReached: boolean, ways: ReadonlyArray<Ways>): Ways | undefined =>
   ways.find(

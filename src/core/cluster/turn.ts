@@ -1,8 +1,8 @@
 /**
- * One decision under way: the state as it becomes, the actions so far, and the writes that both need.
+ * One decision under way: the new state so far, and the actions so far.
  *
- * A turn lives inside one call of `decide` and is never seen outside, so the functions over it may say "do" while the
- * whole stays a function from state to state.
+ * A turn lives inside one call of `decide` and is never seen outside, so functions may change it while the whole stays
+ * a function from state to state.
  */
 import { HashMap, HashSet, SortedMap } from "effect"
 import type { Action, Home, Reply } from "./messages.ts"
@@ -28,7 +28,7 @@ export const set = (turn: Turn, change: Partial<State.State>): void => {
   turn.state = { ...turn.state, ...change }
 }
 
-/** The next number of the one counter. */
+/** Draws the next number of the shared counter. */
 export const serial = (turn: Turn): number => {
   set(turn, { serial: turn.state.serial + 1 })
   return turn.state.serial
@@ -37,7 +37,7 @@ export const serial = (turn: Turn): number => {
 export const setMember = (turn: Turn, member: State.SspMember): void =>
   set(turn, { members: HashMap.set(turn.state.members, member.ssp, member) })
 
-/** Changes the member a home names; nothing when it is gone or registered anew. */
+/** Changes the member of a home; does nothing if it has left or registered again. */
 export const updateAt = (
   turn: Turn,
   home: Home | undefined,
@@ -47,12 +47,12 @@ export const updateAt = (
   if (member !== undefined) setMember(turn, change(member))
 }
 
-/** A view that was moving has a place, or needs none any more. */
+/** A moving view has a place, or needs none any more. */
 const arrived = (turn: Turn, key: string): void => {
   if (HashMap.has(turn.state.moving, key)) set(turn, { moving: HashMap.remove(turn.state.moving, key) })
 }
 
-/** Stores a view with its expiry and its owner. The only way a view changes its owner. */
+/** Stores a view with its expiry and its owner. No other function changes a view's owner. */
 export const setView = (turn: Turn, view: State.View): void => {
   const old = State.view(turn.state, view.view)
   const at = State.expiryOf(view)
@@ -83,7 +83,7 @@ export const dropView = (turn: Turn, view: State.View): void => {
   })
 }
 
-/** Takes a view out of listings and placement; its row stays until the call about it has ended. */
+/** Removes a view from listings and placement; its row stays until the call about it has ended. */
 export const markRemoved = (turn: Turn, view: State.View): void => {
   dropView(turn, view)
   set(turn, {

@@ -1,8 +1,9 @@
 /**
- * Keys that wait for an SSP, as a few persistent sets: what one SSP leaves behind is taken over whole, in one step.
+ * Keys that wait for an SSP, as a few persistent sets: the keys that one SSP leaves behind are added as a whole set, in
+ * one step.
  *
- * Because an SSP may leave a hundred thousand views behind, and the command that removes it must not walk over them.
- * Small sets are merged into their neighbour, so that there are never many. O(sets) to find, O(log keys) to change.
+ * An SSP may leave a hundred thousand views behind, and the command that removes it must not walk over them. Small sets
+ * are merged into their neighbour, so that there are never many. O(sets) to find, O(log keys) to change.
  */
 import { HashSet } from "effect"
 
@@ -30,7 +31,7 @@ export const remove = (waiting: Waiting, key: string): Waiting =>
 
 export const size = (waiting: Waiting): number => waiting.reduce((sum, keys) => sum + HashSet.size(keys), 0)
 
-/** Up to `most` keys, in the sets' own order (deterministic, not that of arrival). */
+/** Up to `most` keys, in the order of the sets, which is deterministic but not the order of arrival. */
 export const peek = (waiting: Waiting, most: number): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (const keys of waiting) {
