@@ -36,18 +36,16 @@ const graph = (random: Rng, hasGaps: boolean): ReadonlyArray<unknown> => {
   ]).flat()
 }
 
-/** `hasGaps`: trees only, since the two evaluators of the database part over missing records on other ways. */
-const query = (random: Rng, hasGaps: boolean): string => {
+const query = (random: Rng): string => {
   const step = (): string => random.pick([".links", "->knows->person", "<-knows<-person"])
   const depth = random.pick(["..", "..", "..4", "2", "1..3", "..12"])
   const how = random.pick(["", "", "+path", "+path+inclusive", "+collect", "+collect+inclusive"])
   const trees = random.pick(["..", "..4", "..12", "2", "2..4", "3", "2.."])
-  const others = [
-    () => `@.{${depth}${how}}${step()}`,
-    () => `@${Array.from({ length: 2 + random.below(6) }, step).join("")}`
-  ]
+  const turn = (): string => random.pick(["", "", ".?", "[0]", "[$]", "[WHERE n > 1]", ".{ id, links }.links", "..."])
   const way = random.pick<() => string>([
-    ...(hasGaps ? [] : others),
+    () => `@.{${depth}${how}}${step()}`,
+    () => `@${Array.from({ length: 2 + random.below(6) }, step).join("")}`,
+    () => `@${Array.from({ length: 1 + random.below(5) }, () => step() + turn()).join("")}`,
     () => `@.{${trees}}.{id, links: links.@}`,
     () => `@.{${trees}}.{id, k: ->knows->person.@}`,
     () => `@.{${trees}}.{id, first: links[0].{ id, k: ->knows->person.@ }}`,
@@ -71,7 +69,7 @@ seeded(
       refused = 0
     for (let round = 0; round < runs(40); round++) {
       const hasGaps = random.below(3) === 0
-      const queries = Array.from({ length: 8 }, () => query(random, hasGaps))
+      const queries = Array.from({ length: 8 }, () => query(random))
       const steps: Case = [
         { batch: graph(random, hasGaps) },
         ...queries.map((text, i) => ({ watch: `v${i}`, query: text })),

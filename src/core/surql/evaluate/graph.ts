@@ -12,10 +12,11 @@ import type { Range, Value } from "../values/value.ts"
 import { field, isInt, isObj, type RecordId, RecordRange } from "../values/value.ts"
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
+import { behindLink, readsDoc } from "./pathSteps.ts"
 import type { Step } from "./paths.ts"
-import { behindLink, fetch, idIn } from "./paths.ts"
+import { fetch, idIn, mapItems } from "./paths.ts"
 import type { Scope } from "./scope.ts"
-import { make, scopeSteps, spend, withDoc } from "./scope.ts"
+import { detach, make, scopeSteps, spend, withDoc } from "./scope.ts"
 import { compileSelectOver } from "./select/select.ts"
 import { inKeys } from "./select/sources.ts"
 
@@ -82,7 +83,9 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
   const rangeOf = (v: Value): Range | undefined => (v instanceof RecordRange ? v.range : undefined)
   const walk = (id: RecordId, s: Scope): ReadonlyArray<RecordId> => {
     const ranges = limits.map((l) => l && rangeOf(l(s)))
-    return directions.flatMap((d) => neighbours(id, d, part.tables, ranges, s))
+    const found = directions.flatMap((d) => neighbours(id, d, part.tables, ranges, s))
+    // The planner does not look whether a record is there.
+    return s.older === true ? found.filter((target) => fetch(target, s) !== undefined) : found
   }
   if (part.query !== undefined) {
     const select = compileSelectOver(part.query)
@@ -115,7 +118,35 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
 const whole = (v: Value): number =>
   isInt(v) && v >= 0 ? Number(v) : raise`Expected a positive whole number for LIMIT or START`
 
-/** Compiles a graph step and what follows it. */
+/** Compiles consecutive steps: one flat list, of a list too, with NONE for what in it is no record. */
+export const compileChain = (parts: ReadonlyArray<Graph>): Step => {
+  const [first, ...others] = parts.map(compileStep)
+  const isDetached = parts.some(readsDoc)
+  const along = (id: RecordId, s: Scope): ReadonlyArray<Value> => {
+    let found = first!(id, s)
+    for (const walk of others) {
+      spend(s.budget, 4 * found.length)
+      found = found.flatMap((item) => {
+        const next = startOf(item, s)
+        return next === undefined ? [] : walk(next, s)
+      })
+    }
+    return found
+  }
+  const step: Step = (v, s) => {
+    if (Array.isArray(v)) {
+      spend(s.budget, 4 * v.length)
+      make(s.budget, 8 * v.length)
+      return (v as ReadonlyArray<Value>).flatMap((item) => step(item, s))
+    }
+    const id = startOf(v, s)
+    if (id === undefined) return isObj(v) ? [] : undefined
+    return along(id, isDetached && s.detached !== true ? detach(s) : s)
+  }
+  return step
+}
+
+/** Compiles a graph step and what follows it, for the older evaluator: a list for each element of a list. */
 export const compileGraph = (
   part: Graph,
   rest: ReadonlyArray<Part>,
@@ -125,16 +156,8 @@ export const compileGraph = (
   const after = chain(rest, compileParts),
     otherwise = compileParts(rest)
   const along = behindLink([part, ...rest], (id, s) => after(walk(id as RecordId, s), s))
-  // Steps from a list are a list for each of it where the path goes on, and one list where it ends.
-  const many = (items: ReadonlyArray<Value>, s: Scope): ReadonlyArray<Value> => {
-    spend(s.budget, 4 * items.length)
-    make(s.budget, 8 * items.length)
-    return rest.length > 0 || s.older === true
-      ? items.map((item) => step(item, s))
-      : items.flatMap((item) => step(item, s))
-  }
   const step: Step = (v, s) => {
-    if (Array.isArray(v)) return many(v as ReadonlyArray<Value>, s)
+    if (Array.isArray(v)) return mapItems(v as ReadonlyArray<Value>, step, s)
     const id = startOf(v, s)
     return id === undefined ? otherwise(undefined, s) : along(id, s)
   }

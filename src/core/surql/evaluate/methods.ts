@@ -178,9 +178,9 @@ const shared = (name: string): string | undefined => {
       : undefined
 }
 
-/** The function a method of a value is. */
-const resolveMethod = (v: Value, name: string): string | undefined => {
-  for (const family of families[kindOf(v)] ?? []) {
+/** The function that a method is of values whose functions stand in these families. */
+const resolveMethod = (of: ReadonlyArray<string>, name: string): string | undefined => {
+  for (const family of of) {
     const path = `${family}::${name}`
     const known = Object.hasOwn(renamed, path) ? renamed[path]! : path
     if (isMethod(known)) return known
@@ -193,12 +193,17 @@ const resolveMethod = (v: Value, name: string): string | undefined => {
   return path !== undefined && functions.has(path) ? path : undefined
 }
 
+/** The planner tells a method that another type has from one that none has; the older evaluator does not. */
+const missing = (v: Value, name: string, s: Scope): never =>
+  s.older !== true && resolveMethod(Object.values(families).flat(), name) !== undefined
+    ? raise`Method '${known(name)}' cannot be called on value of type '${known(exactKind(v))}'`
+    : raise`There was a problem running the ${known(name)}() function. no such method found for the ${known(s.older === true ? kindOf(v) : exactKind(v))} type`
+
 /** Calls a method of a value. */
 export const callMethod = (v: Value, name: string, args: ReadonlyArray<Value>, scope: Scope): Value => {
-  const path = resolveMethod(v, name)
+  const path = resolveMethod(families[kindOf(v)] ?? [], name)
   const fn = path === undefined ? undefined : functions.get(path)
-  if (path === undefined || fn === undefined)
-    return raise`There was a problem running the ${known(name)}() function. no such method found for the ${kindOf(v)} type`
+  if (path === undefined || fn === undefined) return missing(v, name, scope)
   if (args.length + 1 < fn.min || args.length + 1 > fn.max)
     return raise`Incorrect arguments for method ${known(name)}(). ${known(fn.arity)}`
   return fn.call([v, ...args], scope, path)

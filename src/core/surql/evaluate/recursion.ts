@@ -8,11 +8,13 @@
 import type { Destructured, Part } from "../syntax/ast.ts"
 import { indexKey } from "../values/key.ts"
 import { equal, identical } from "../values/order.ts"
+import { shown } from "../values/text.ts"
 import type { Value } from "../values/value.ts"
 import { compared, isSmall, walk } from "./charge.ts"
 import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import type { Step } from "./paths.ts"
+import { idIn, mapItems } from "./paths.ts"
 import type { Compiled, Scope } from "./scope.ts"
 import { make, scopeSteps, spend } from "./scope.ts"
 
@@ -22,25 +24,41 @@ const maxDepth = 256
 
 const tooDeep = (): never => raise`Exceeded the idiom recursion limit of 256.`
 
+const isNothing = (v: Value): boolean => v === undefined || v === null
+
+/** Whether a way ends with this: nothing, or a list of that. */
 const isFinal = (v: Value): boolean =>
-  v === undefined || v === null || (Array.isArray(v) && (v as ReadonlyArray<Value>).every(isFinal))
+  isNothing(v) || (Array.isArray(v) && (v as ReadonlyArray<Value>).every(isNothing))
 
-/** One level of a walk: nested lists flat, dead ends gone. */
-const level = (v: Value, out: Array<Value> = []): ReadonlyArray<Value> => {
-  if (Array.isArray(v)) for (const item of v as ReadonlyArray<Value>) level(item, out)
-  else if (v !== undefined && v !== null) out.push(v)
-  return out
-}
+/** What a way that ends too early leads to. */
+const finalOf = (v: Value): Value => (Array.isArray(v) ? [] : v === null ? null : undefined)
 
-/** Lists flat and without dead ends; any other value as it is. */
-export const withoutDeadEnds = (v: Value, s: Scope): Value => (Array.isArray(v) ? flat(v, s) : v)
-
-/** A level, paid for before it is made: this function pays for the walk, its caller for rows that it keeps. */
-const flat = (v: Value, s: Scope): ReadonlyArray<Value> => {
+/** A list without its dead ends, and lists in it part of it; any other value as it is. */
+const cleaned = (v: Value, s: Scope): Value => {
+  if (!Array.isArray(v)) return v
   const parts = 1 + walk(s.budget, v)
   spend(s.budget, 2 * parts)
   make(s.budget, 16 * parts)
-  return level(v)
+  return (v as ReadonlyArray<Value>).flatMap((item) => (isFinal(item) ? [] : item))
+}
+
+/** Whether a value is a record, or a list with one in it, however deep. */
+const isOfRecords = (v: Value, s: Scope): boolean =>
+  Array.isArray(v) ? (v as ReadonlyArray<Value>).some((item) => isOfRecords(item, s)) : idIn(v, s) !== undefined
+
+/** The planner goes on from records alone. */
+const target = (v: Value, s: Scope): Value => {
+  if (s.older === true || isOfRecords(v, s)) return v
+  return raise`Expected a record ID during recursive graph traversal, but found \`${shown(v)}\``
+}
+
+/** What a step of a walk leads to, without dead ends; paid for here, but for rows that the caller keeps. */
+const found = (v: Value, s: Scope): ReadonlyArray<Value> => {
+  const parts = 1 + walk(s.budget, v)
+  spend(s.budget, 2 * parts)
+  make(s.budget, 16 * parts)
+  const items = Array.isArray(v) ? (v as ReadonlyArray<Value>) : [v]
+  return items.filter((item) => !isFinal(item)).map((item) => target(item, s))
 }
 
 /** A path with one more record, which is a copy. */
@@ -63,12 +81,12 @@ const plain =
     const max = part.max ?? maxDepth
     for (let depth = 1; ; depth++) {
       spend(s.budget, 1)
-      const next = withoutDeadEnds(body(current, s), s)
+      const next = cleaned(body(current, s), s)
       if (Array.isArray(next)) compared(s.budget, next, current)
       if (isFinal(next) || identical(next, current)) {
-        if (depth > part.min) return current
-        return Array.isArray(next) ? [] : undefined
+        return depth > part.min ? current : finalOf(next)
       }
+      target(next, s)
       if (depth >= max) return part.max === undefined ? tooDeep() : next
       current = next
     }
@@ -82,12 +100,15 @@ const collect =
     let front: ReadonlyArray<Value> = [v]
     for (let depth = 1; depth <= (part.max ?? maxDepth) && front.length > 0; depth++) {
       const next: Array<Value> = []
-      for (const found of front.flatMap((item) => flat(body(item, s), s))) {
-        const key = keyOf(found, s)
-        if (seen.has(key)) continue
-        seen.add(key)
-        next.push(found)
-        if (depth >= part.min) out.push(found)
+      for (const start of front) {
+        const ends = body(start, s)
+        for (const end of found(s.older === true ? cleaned(ends, s) : ends, s)) {
+          const key = keyOf(end, s)
+          if (seen.has(key)) continue
+          seen.add(key)
+          next.push(end)
+          if (depth >= part.min) out.push(end)
+        }
       }
       front = next
     }
@@ -102,30 +123,31 @@ const paths =
     for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
       const next: Array<ReadonlyArray<Value>> = []
       for (const path of open) {
-        const found = flat(body(path.length === 0 ? v : path[path.length - 1], s), s)
-        spend(s.budget, found.length + 1)
-        if (found.length === 0 && depth > part.min) done.push(path)
-        for (const item of found) next.push(longer(path, item, s))
+        const ends = found(body(path.length === 0 ? v : path[path.length - 1], s), s)
+        spend(s.budget, ends.length + 1)
+        if (ends.length === 0 && depth > part.min) done.push(path)
+        for (const end of ends) next.push(longer(path, end, s))
       }
       open = next
     }
-    return done.concat(open)
+    return done.concat(open.filter((path) => path.length > 0))
   }
 
 const shortest =
-  (part: Recurse, body: Step, target: Compiled): Step =>
+  (part: Recurse, body: Step, wanted: Compiled): Step =>
   (v, s) => {
-    const goal = target(s)
+    const goal = wanted(s)
+    const shownPath = (path: ReadonlyArray<Value>): ReadonlyArray<Value> => (part.inclusive ? path : path.slice(1))
     const seen = new Set<unknown>([keyOf(v, s)])
     let open: Array<ReadonlyArray<Value>> = [[v]]
     for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
       const next: Array<ReadonlyArray<Value>> = []
       for (const path of open) {
-        for (const found of flat(body(path[path.length - 1], s), s)) {
-          const extended = longer(path, found, s)
-          if (!isSmall(found)) compared(s.budget, found, goal)
-          if (equal(found, goal)) return part.inclusive ? extended : extended.slice(1)
-          const key = keyOf(found, s)
+        for (const end of found(body(path[path.length - 1], s), s)) {
+          const extended = longer(path, end, s)
+          if (!isSmall(end)) compared(s.budget, end, goal)
+          if (depth >= part.min && equal(end, goal)) return shownPath(extended)
+          const key = keyOf(end, s)
           if (seen.has(key)) continue
           seen.add(key)
           next.push(extended)
@@ -133,42 +155,49 @@ const shortest =
       }
       open = next
     }
-    return undefined
+    return open.length === 0 || open[0]!.length === 1 ? undefined : open.map(shownPath)
   }
 
 const hasRepeat = (parts: ReadonlyArray<Part>): boolean =>
   parts.some((p) => p.kind === "repeat" || (p.kind === "destructure" && p.entries.some(goesOn)))
 
 /** Whether a field of `.{ }` holds an `@`, at which a tree goes on. */
-export const goesOn = ({ expr }: Destructured): boolean => expr.kind === "idiom" && hasRepeat(expr.parts)
+const goesOn = ({ expr }: Destructured): boolean => expr.kind === "idiom" && hasRepeat(expr.parts)
 
-/** Whether the way below a field ends before the least depth: the database answers NONE for the object around it. */
-export const endsTooEarly = (found: Value, s: Scope): boolean => s.repeat?.isShallow === true && isFinal(found)
+/** `@` in a tree. A way that ends here before the least depth ends the tree that it is of: that is NONE. */
+export const repeat: Step = (v, s) => {
+  const { repeat: tree } = s
+  if (tree === undefined)
+    return raise`Tried to use a \`@\` repeat recurse symbol in a position where it is not supported`
+  spend(s.budget, scopeSteps)
+  const branches = Array.isArray(v) ? cleaned(mapItems(v as ReadonlyArray<Value>, tree.below, s), s) : tree.below(v, s)
+  if (tree.isShallow && isFinal(branches)) tree.hasEnded = true
+  return branches
+}
 
 /** A tree: the path goes on below each place marked `@`, down to the largest depth. */
 const tree = (part: Recurse, body: Step): Step => {
   const at =
     (depth: number): Step =>
-    (v, s) =>
-      body(v, {
-        ...s,
-        repeat: {
-          isShallow: depth < part.min,
-          below: (inner, scope) => {
-            spend(scope.budget, scopeSteps)
-            if (Array.isArray(inner)) {
-              make(scope.budget, 8 * inner.length)
-              return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!.below(item, scope))
-            }
-            if (depth >= maxDepth) return tooDeep()
-            return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max)
-              ? inner
-              : at(depth + 1)(inner, scope)
-          }
-        }
-      })
+    (v, s) => {
+      const below: Step = (inner, scope) => {
+        if (isFinal(inner)) return scope.older === true ? finalOf(inner) : undefined
+        if (depth >= maxDepth) return tooDeep()
+        target(inner, scope)
+        if (part.max !== undefined && depth >= part.max) return inner
+        const branch = at(depth + 1)(inner, scope)
+        // To the older evaluator a record that is missing is a branch of its own.
+        return scope.older === true && depth >= part.min && isFinal(branch) ? inner : branch
+      }
+      const repeats = { below, isShallow: depth < part.min, hasEnded: false }
+      const made = body(v, { ...s, repeat: repeats })
+      return repeats.hasEnded ? undefined : made
+    }
   return at(1)
 }
+
+/** In a recursion there is no row: a field in an index or an argument is NONE. */
+const withoutRow = (s: Scope): Scope => ({ ...s, doc: undefined, row: undefined, detached: true })
 
 /** Compiles a recursion and what follows it. Without a body in parentheses the rest of the path is the body. */
 export const compileRecursion = (
@@ -191,6 +220,8 @@ export const compileRecursion = (
           : shortest(part, body, compile(part.target!))
   return (v: Value, s: Scope) => {
     if (part.min === 0) return raise`Found 0 for bound but expected at least 1.`
-    return v === undefined || v === null ? undefined : after(step(v, s), s)
+    if (repeats && part.mode !== "plain")
+      return raise`Cannot construct a recursion plan when an instruction is provided`
+    return after(repeats && isFinal(v) ? finalOf(v) : step(v, withoutRow(s)), s)
   }
 }

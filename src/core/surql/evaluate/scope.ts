@@ -151,9 +151,11 @@ export interface Scope {
   readonly params: { readonly [name: string]: Value }
   /** Behind a link or a graph step: there is no document, and a subquery keeps the `$parent` from around it. */
   readonly detached?: boolean
+  /** The document in front of the link, if `detached`. */
+  readonly row?: Value
   /**
-   * Inside a closure that a function calls, which the database runs by its older evaluator: there `[WHERE]` is NONE
-   * for what is no list, and steps from a list are a list for each of it. Not in a subquery: its result is shared.
+   * Inside a closure that a function calls, which the database runs by its older evaluator. Not in a subquery: its
+   * result is shared.
    */
   readonly older?: boolean
   /** The document of the query around a subquery, for `$parent`. */
@@ -167,6 +169,8 @@ export interface Scope {
     readonly below: (v: Value, scope: Scope) => Value
     /** Whether this is above the least depth. */
     readonly isShallow: boolean
+    /** Whether a way has ended above the least depth, which ends the tree. */
+    hasEnded: boolean
   }
 }
 
@@ -182,4 +186,4 @@ export const lookSteps = 8
 export const withDoc = (s: Scope, doc: Value): Scope => ({ ...s, doc, detached: false })
 
 /** The same scope behind a link or a graph step, where the database has no document. */
-export const detach = (s: Scope): Scope => ({ ...s, doc: undefined, detached: true })
+export const detach = (s: Scope): Scope => ({ ...s, doc: undefined, detached: true, row: s.doc })

@@ -136,7 +136,7 @@ const symbol = (p: Parser): Expr => {
       return { kind: "idiom", at: t.at, start: undefined, parts: [lookup(p)] }
     case "@":
       advance(p)
-      if (p.token.kind !== "op" || !/^(\.|\[|->|<-|<->)$/.test(p.token.text)) expected(p, "a path behind `@`")
+      if (p.token.kind !== "op" || !/^(\.|\.\.\.|\[|->|<-|<->)$/.test(p.token.text)) expected(p, "a path behind `@`")
       return { kind: "param", at: t.at, name: "@" }
     default:
       return expected(p, "an expression")

@@ -1,0 +1,104 @@
+/**
+ * Paths as the database's older evaluator walks them, which runs in closures that functions call: a list is gone
+ * through element by element, each with the whole rest of the path.
+ */
+import type { Part } from "../syntax/ast.ts"
+import { stepsOf } from "../syntax/print.ts"
+import { isTruthy } from "../values/order.ts"
+import type { Value } from "../values/value.ts"
+import { isObj, RecordId } from "../values/value.ts"
+import { compile } from "./evaluate.ts"
+import { compileGraph } from "./graph.ts"
+import { behindLink, destructure, fieldStep, indexStep, method } from "./pathSteps.ts"
+import type { Step } from "./paths.ts"
+import { fetch, idIn, mapItems, mapped } from "./paths.ts"
+import { compileRecursion, repeat } from "./recursion.ts"
+import type { Compiled } from "./scope.ts"
+import { make, scopeSteps, spend, withDoc } from "./scope.ts"
+
+/** Compiles parts of a path, from the last to the first. */
+export const compileOlder = (parts: ReadonlyArray<Part>): Step => {
+  const [part, ...rest] = parts
+  if (part === undefined) return (v) => v
+  const next = (): Step => compileOlder(rest)
+  switch (part.kind) {
+    case "field":
+      return eachOf(rest, (direct, away) => fieldStep(part.name, direct, away))
+    case "destructure":
+      return eachOf(rest, (direct, away) => destructure(part.entries, direct, away))
+    case "graph":
+      return compileGraph(part, rest, compileOlder)
+    case "index":
+      return index(compile(part.index), next(), rest)
+    case "all":
+      return all(next(), rest)
+    case "flatten":
+      return mapped(next())
+    case "last":
+      return last(next())
+    case "where":
+      return where(compile(part.where), stepsOf(part.where), next())
+    case "optional":
+      return optional(next())
+    case "method":
+      return method(part.name, part.args.map(compile), next())
+    case "recurse":
+      return compileRecursion(part, rest, compileOlder)
+    case "repeat":
+      return repeat
+  }
+}
+
+const eachOf = (rest: ReadonlyArray<Part>, step: (next: Step, away: Step) => Step): Step => {
+  const next = compileOlder(rest)
+  return mapped(step(next, behindLink(rest, next)))
+}
+
+/** An index of a record is one of its document. */
+const index = (at: Compiled, next: Step, rest: ReadonlyArray<Part>): Step => {
+  const step: Step = indexStep(at, next, (id, s) =>
+    id instanceof RecordId ? away(fetch(id, s), s) : next(undefined, s)
+  )
+  const away = behindLink(rest, step)
+  return step
+}
+
+const all = (next: Step, rest: ReadonlyArray<Part>): Step => {
+  const away = behindLink(rest, next)
+  return (v, s) => {
+    if (Array.isArray(v))
+      return mapItems(
+        v as ReadonlyArray<Value>,
+        (item, inner) => (item instanceof RecordId ? away(fetch(item, inner), inner) : next(item, inner)),
+        s
+      )
+    if (isObj(v)) return next(v, s)
+    const id = idIn(v, s)
+    return id === undefined ? next(undefined, s) : away(fetch(id, s), s)
+  }
+}
+
+const last =
+  (next: Step): Step =>
+  (v, s) =>
+    Array.isArray(v) ? next((v as ReadonlyArray<Value>)[v.length - 1], s) : endsAt(v) ? undefined : next(undefined, s)
+
+/** Objects and records end a path at `[$]` and `[WHERE ..]`; anything else that is no list goes on as NONE. */
+const endsAt = (v: Value): boolean => isObj(v) || v instanceof RecordId
+
+const where =
+  (condition: Compiled, steps: number, next: Step): Step =>
+  (v, s) => {
+    if (!Array.isArray(v)) return endsAt(v) ? undefined : next(undefined, s)
+    spend(s.budget, (scopeSteps + steps) * v.length)
+    make(s.budget, 8 * v.length)
+    return next(
+      (v as ReadonlyArray<Value>).filter((item) => isTruthy(condition(withDoc(s, item)))),
+      s
+    )
+  }
+
+const optional =
+  (next: Step): Step =>
+  (v, s) =>
+    v === undefined || v === null ? v : next(v, s)
