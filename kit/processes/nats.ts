@@ -27,7 +27,7 @@ const answers = (at: { readonly host: string; readonly port: number }): Promise<
       socket.destroy()
       resolve(is)
     }
-    socket.setTimeout(1_000, end(false)).once("connect", end(true)).once("error", end(false))
+    socket.setTimeout(20_000, end(false)).once("connect", end(true)).once("error", end(false))
   })
 
 interface Closable extends Connection {
