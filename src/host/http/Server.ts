@@ -15,7 +15,6 @@ import { clientOf } from "../../core/access/rateLimit.ts"
 import { toAnswer } from "../../node/http/answers.ts"
 import { type Answer, Front, Serving } from "../../ports/Front.ts"
 import * as Pages from "../../ports/Pages.ts"
-import * as Compressed from "./compressed.ts"
 import { endsWithConnection } from "./connections.ts"
 import { Listener, type ListenOptions, limitOf } from "./Listener.ts"
 import { NodeExchange } from "./nodeExchange.ts"
@@ -123,7 +122,6 @@ const makeListener =
     const exchange = new NodeExchange({ silenceMs, bodies }, request, response)
     const refused = admit(request, response) ?? noPath(request)
     if (refused !== undefined) return exchange.send(refused)
-    if (request.method === "GET") Compressed.offer(request, response, silenceMs)
     if (serve(exchange, exchange)) return
     request.socket.setTimeout(silenceMs)
     endsWithConnection(response)

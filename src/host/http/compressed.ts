@@ -29,11 +29,16 @@ const takesGzip = (acceptEncoding: string | ReadonlyArray<string> | undefined): 
   return named?.slice(1).every((weight) => !/^q=0(?:\.0*)?$/.test(weight)) ?? false
 }
 
-type Headers = { readonly [name: string]: unknown }
+/** Names of headers and their values in turn, each name once: Node writes them in half the time of an object's. */
+type FlatHeaders = Array<string>
 
-/** Makes the entity tag weak: the compressed bytes differ, the result is the same. */
-const weakened = ({ etag, ...headers }: Headers): Headers =>
-  etag === undefined ? headers : { ...headers, etag: `W/${etag}` }
+const valueOf = (headers: FlatHeaders, name: string): string | undefined => {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
+  return undefined
+}
+
+const without = (headers: FlatHeaders, ...names: ReadonlyArray<string>): FlatHeaders =>
+  headers.filter((_, i) => !names.includes(headers[i - (i % 2)]!))
 
 type Call<A> = (...args: ReadonlyArray<unknown>) => A
 
@@ -60,24 +65,31 @@ const compress = (response: ServerResponse): void => {
 }
 
 /**
- * Compresses the answer to a read of a view if the client accepts that and the answer is long enough. A connection that
- * is idle for `silenceMs` meanwhile is closed.
+ * The headers of an answer that begins with `given`. Where the request reads a view, its client accepts gzip and the
+ * answer is long enough, everything written from now on is compressed; a connection that is idle for `silenceMs`
+ * meanwhile is closed.
  */
-export const offer = (request: IncomingMessage, response: ServerResponse, silenceMs: number): void => {
-  if (!path.test(request.url ?? "")) return
-  const writeHead = response.writeHead.bind(response) as Call<ServerResponse>
-  const decided = (status: number, given: Headers = {}): ServerResponse => {
-    const isResult = status === 200 && String(given["content-type"]).startsWith("application/json")
-    if (!isResult && status !== 304) return writeHead(status, given)
-    const before = given["vary"] ?? response.getHeader("vary")
-    const vary = before === undefined ? "accept-encoding" : `accept-encoding, ${before}`
-    const { "content-length": length, ...headers } = given
-    const isShort = length !== undefined && Number(length) < minBytes
-    if (!isResult || isShort || !takesGzip(request.headers["accept-encoding"]))
-      return writeHead(status, { ...given, vary })
-    compress(response)
-    request.socket.setTimeout(silenceMs)
-    return writeHead(status, { ...weakened(headers), vary, "content-encoding": "gzip" })
-  }
-  Object.assign(response, { writeHead: decided })
+export const headersFor = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  given: FlatHeaders,
+  silenceMs: number
+): FlatHeaders => {
+  if (request.method !== "GET" || !path.test(request.url ?? "")) return given
+  const isResult = status === 200 && valueOf(given, "content-type")?.startsWith("application/json") === true
+  if (!isResult && status !== 304) return given
+  const before = valueOf(given, "vary") ?? response.getHeader("vary")
+  const vary = before === undefined ? "accept-encoding" : `accept-encoding, ${before}`
+  const length = valueOf(given, "content-length")
+  const isShort = length !== undefined && Number(length) < minBytes
+  if (!isResult || isShort || !takesGzip(request.headers["accept-encoding"]))
+    return [...(before === undefined ? given : without(given, "vary")), "vary", vary]
+  compress(response)
+  request.socket.setTimeout(silenceMs)
+  // The compressed bytes differ, the result is the same: its tag is weak.
+  const etag = valueOf(given, "etag")
+  const tagged = etag === undefined ? [] : ["etag", `W/${etag}`]
+  const kept = without(given, "content-length", "etag", "vary")
+  return [...kept, ...tagged, "vary", vary, "content-encoding", "gzip"]
 }

@@ -8,6 +8,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Chunk, Effect, Stream } from "effect"
 import type { Answer, Asked, Headers, NoText, PiecesAnswer, Reply, Sink, SinkEvents } from "../../ports/Front.ts"
+import * as Compressed from "./compressed.ts"
 import type { OpenBodies } from "./openBodies.ts"
 import { readBody } from "./readBody.ts"
 
@@ -15,8 +16,6 @@ interface ExchangeParts {
   readonly silenceMs: number
   readonly bodies: OpenBodies
 }
-
-const always = { "x-content-type-options": "nosniff" }
 
 export class NodeExchange implements Asked, Reply {
   constructor(
@@ -55,16 +54,19 @@ export class NodeExchange implements Asked, Reply {
     if (response.headersSent || this.isGone) return
     const { headers, status } = answer
     if ("body" in answer) {
-      const own = { "content-type": "application/json", "content-length": Buffer.byteLength(answer.body), ...always }
-      response.writeHead(status, headers === undefined ? own : { ...own, ...headers })
+      this.head(status, headers, "application/json", Buffer.byteLength(answer.body))
       response.end(answer.body)
       return
     }
     const { pieces } = answer
-    if (pieces.length === 0) return void response.writeHead(status, { ...always, ...headers }).end()
+    if (pieces.length === 0) {
+      this.head(status, headers)
+      response.end()
+      return
+    }
     let length = 0
     for (const piece of pieces) length += piece.length
-    response.writeHead(status, { ...always, "content-type": "application/json", ...headers, "content-length": length })
+    this.head(status, headers, "application/json", length)
     const last = pieces.length - 1
     for (let i = 0; i < last; i++) response.write(pieces[i])
     response.end(pieces[last])
@@ -78,7 +80,7 @@ export class NodeExchange implements Asked, Reply {
       return { write: () => false, end: () => {} }
     }
     this.bound()
-    response.writeHead(200, { ...always, "content-type": "text/event-stream", ...headers })
+    this.head(200, headers, "text/event-stream")
     response.on("drain", drained)
     response.once("close", gone)
     return {
@@ -92,7 +94,7 @@ export class NodeExchange implements Asked, Reply {
     return Effect.suspend(() => {
       if (response.headersSent || this.isGone) return Effect.void
       this.bound()
-      response.writeHead(status, { ...always, ...headers })
+      this.head(status, headers)
       if (this.method === "HEAD") return Effect.sync(() => void response.end())
       const drained = Effect.unsafeMakeLatch(true)
       response.on("drain", () => drained.unsafeOpen())
@@ -115,6 +117,16 @@ export class NodeExchange implements Asked, Reply {
   fail(answer: Answer): void {
     if (this.response.headersSent) this.response.destroy()
     else this.send(answer)
+  }
+
+  /** `type`: that of the body, unless a header says otherwise; `length`: its bytes, where they are known. */
+  private head(status: number, headers: Headers = {}, type?: string, length?: number): void {
+    const { parts, request, response } = this
+    const flat = ["x-content-type-options", "nosniff"]
+    if (type !== undefined && headers["content-type"] === undefined) flat.push("content-type", type)
+    if (length !== undefined) flat.push("content-length", String(length))
+    for (const name in headers) flat.push(name, headers[name]!)
+    response.writeHead(status, Compressed.headersFor(request, response, status, flat, parts.silenceMs))
   }
 
   /** A response that waits behind another on its connection is not told when the connection is gone. */

@@ -18,7 +18,5 @@ export const isNamed = (ifNoneMatch: string | undefined, tag: string | undefined
   ifNoneMatch.split(",").some((one) => one.trim().replace(/^W\//, "") === tag || one.trim() === "*")
 
 /** Headers of an answer with a result: caches must revalidate, and store it for this reader alone. */
-export const headersOf = (tag: string | undefined): { readonly [name: string]: string } => ({
-  "cache-control": "private, no-cache",
-  ...(tag === undefined ? {} : { etag: tag })
-})
+export const headersOf = (tag: string | undefined): { readonly [name: string]: string } =>
+  tag === undefined ? { "cache-control": "private, no-cache" } : { "cache-control": "private, no-cache", etag: tag }
