@@ -2,14 +2,14 @@
  * Deltas of a view as they come over the wire, applied to its list of rows.
  *
  * In the order of the contract: `remove` (positions of the list as it was, descending), `insert` (positions as it will
- * be, ascending), `update` and `patch` (positions of the new list). What does not fit throws {@link Misfit}: the list
- * is then of no more use, and the view asks for a snapshot. A row that moves is removed and inserted, and stays the
- * same object.
+ * be, ascending), `update` and `patch` (positions of the new list). A delta that does not fit the list throws
+ * {@link Misfit}: the list is then unusable, and the view asks for a snapshot. A row that moves is removed and
+ * inserted, and stays the same object.
  */
 import type { RowList } from "./rowList.ts"
 import { matchUp, share } from "./share.ts"
 
-/** A message of the server that makes no sense: a mistake of the server, of something between, or of this client. */
+/** A message that does not make sense: a fault of the server, of something between, or of this client. */
 export class Misfit extends Error {}
 
 /** Path to a value within a row: field names and list positions. */
@@ -41,14 +41,14 @@ const misfit = (what: string): never => {
 const isBelow = (position: unknown, bound: number): position is number =>
   Number.isInteger(position) && (position as number) >= 0 && (position as number) < bound
 
-/** A field that is the object's own, whatever it is called. */
+/** Sets an own property, whatever its name (`__proto__` too). */
 const put = (object: Fields, field: string, value: unknown): void => {
   if (field === "__proto__")
     Object.defineProperty(object, field, { value, enumerable: true, configurable: true, writable: true })
   else object[field] = value
 }
 
-/** The value at the end of a change's path, as the change leaves it. */
+/** The value at the end of a change's path, after the change. */
 const atEnd = (value: unknown, change: Change): unknown => {
   if (change.length === 2) return share(value, change[1])
   if (change.length !== 4) return misfit("a row cannot be removed by a patch")
@@ -61,7 +61,7 @@ const atEnd = (value: unknown, change: Change): unknown => {
   return list
 }
 
-/** A value with one change made; whatever is not on the way of its path is shared with the value before. */
+/** A value after one change; everything off the change's path is shared with the old value. */
 const changed = (value: unknown, change: Change, depth: number): unknown => {
   const path = change[0]
   if (depth === path.length) return atEnd(value, change)
@@ -85,7 +85,7 @@ const changed = (value: unknown, change: Change, depth: number): unknown => {
   return object
 }
 
-/** A row with its changes made, in their order. Throws {@link Misfit}. */
+/** A row after its changes, in their order. Throws {@link Misfit}. */
 export const patched = (row: unknown, changes: ReadonlyArray<Change>): unknown => {
   let value = row
   for (const change of changes) {
@@ -95,7 +95,7 @@ export const patched = (row: unknown, changes: ReadonlyArray<Change>): unknown =
   return value
 }
 
-/** Applies a delta in the time that the delta takes, however long the list is. Throws {@link Misfit}. */
+/** Applies a delta in O(delta), however long the list is. Throws {@link Misfit}. */
 export const applyDelta = (list: RowList, { insert = [], patch = [], remove = [], update = [] }: Delta): void => {
   const removed: Array<unknown> = []
   let bound = list.length
@@ -105,7 +105,7 @@ export const applyDelta = (list: RowList, { insert = [], patch = [], remove = []
     bound = position
   }
   if (insert.length > 0) {
-    // Removed from the end on: turned round, so that of several with one key the first stays the first.
+    // `remove` is descending, so the rows are reversed: of several with one key the first stays the first.
     const rows = matchUp(
       removed.reverse(),
       insert.map((each) => each[1])

@@ -1,7 +1,7 @@
 /**
- * What went wrong, as a developer reads it: a code to decide by and a sentence to understand.
+ * Faults as a developer reads them: a code to decide by and a sentence to understand.
  *
- * Codes in capitals that the service answers are passed on as they are; those of the client are listed here.
+ * Codes of the service are passed on unchanged; codes of the client are listed here.
  */
 
 /** Why a view is not live. `message` is a sentence for the developer. */
@@ -12,10 +12,10 @@ export interface Fault {
 }
 
 /**
- * `UNREACHABLE` the service does not answer; `CUT` the stream broke off; `SILENT` nothing was heard, not even a
- * heartbeat; `TOO_OLD` the server does not know streams of several views, or is none; `NOT_A_STREAM` something else
- * answered; `TOKEN` the application's function gave none, or failed; `MISFIT` the server sent what makes no sense;
- * `ENDED` the service ended the view's stream; `CLOSED` the application closed the client.
+ * `UNREACHABLE` the service does not answer; `CUT` the stream broke off; `SILENT` nothing came, not even a heartbeat;
+ * `TOO_OLD` the server does not know streams of several views, or is no server of views; `NOT_A_STREAM` the answer is
+ * no event stream; `TOKEN` the application's function gave no token, or failed; `MISFIT` a message of the server makes
+ * no sense; `ENDED` the service ended the view's stream; `CLOSED` the application closed the client.
  */
 export type ClientCode =
   | "UNREACHABLE"
@@ -34,15 +34,15 @@ export const fault = (code: ClientCode, message: string): Fault => ({ code, mess
 /** Message of an exception of any type. */
 export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** How an answer that is no success is to be taken. */
+/** How to handle an error answer. */
 export interface Refusal {
   readonly fault: Fault
   readonly status: number
-  /** From `Retry-After`; undefined where the answer has none. */
+  /** From `Retry-After`; undefined without that header. */
   readonly retryAfterMs: number | undefined
 }
 
-/** Reads an answer that is no success: the service's own error body, or the status where something else answers. */
+/** Reads an error answer: the service's own error body, or just the status if something else answered. */
 export const refusalOf = async (address: string, answer: Response): Promise<Refusal> => {
   const text = await answer.text().catch(() => "")
   const seconds = Number(answer.headers.get("retry-after") ?? Number.NaN)
@@ -53,7 +53,7 @@ export const refusalOf = async (address: string, answer: Response): Promise<Refu
     if (typeof code === "string" && typeof message === "string")
       return { fault: { code, message }, status, retryAfterMs }
   } catch {
-    // No error body of the service: its status is told below.
+    // Not the service's error body: its status is reported below.
   }
   return { fault: fault("NOT_A_STREAM", `${address} answers ${status}, not as the service does`), status, retryAfterMs }
 }

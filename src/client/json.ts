@@ -1,13 +1,13 @@
 /**
- * JSON of the server, in which integers of 64 bits have all their digits. `JSON.parse` would round those beyond 2^53.
+ * JSON of the server, whose 64-bit integers have all their digits. `JSON.parse` would round integers beyond 2^53.
  *
  * Where a text has that many digits in a row, such integers are put in quotes before it is parsed.
  */
 
-/** Reads JSON. Throws where it is none. */
+/** Parses JSON. Throws on invalid JSON. */
 export type ReadJson = (text: string) => unknown
 
-/** Strings in their quotes, of which names have a colon behind them, and numbers. */
+/** Strings in their quotes (field names with their colon), and numbers. */
 const tokens = /"(?:[^"\\]|\\.)*":?|-?\d[\d.eE+-]*/g
 
 const isLong = /\d{16}/
@@ -18,7 +18,7 @@ const isLarge = (token: string): boolean => /^-?\d+$/.test(token) && !Number.isS
 export const jsonWithText: ReadJson = (text) =>
   JSON.parse(isLong.test(text) ? text.replace(tokens, (token) => (isLarge(token) ? `"${token}"` : token)) : text)
 
-/** What tells an integer from a string; a string that begins with it gets it once more. */
+/** Prefix that marks an integer in a string; a string that begins with it gets it a second time. */
 const mark = '"\\u0000'
 
 const marked = (token: string): string =>

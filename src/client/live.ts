@@ -1,7 +1,7 @@
 /**
- * The client of a page or a process: the views it follows, the streams they come over, and what they have in common.
+ * The client of a page or a process: the views it follows, the streams they come over, and their shared settings.
  *
- * A view is shared by all that follow it, a stream by as many views as the server takes.
+ * Followers of one view share it, and views share streams, as many as the server allows on one.
  */
 import { fault } from "./faults.ts"
 import { jsonWithText, type ReadJson } from "./json.ts"
@@ -15,26 +15,29 @@ export interface Options {
   /** Address of the SSP or scheduler, as `https://live.example.com`; a handler of named views may answer it too. */
   readonly url?: string
   /**
-   * Gives a token for views, asked with all ids that need one at the same time: `{ token, expires_in_ms }` as
-   * `POST /view/token` answers, which is then renewed in time, or the token alone, which is renewed when it is
-   * refused. None at all (undefined) means that the user may not: the status is `error`.
+   * Answers a token for views; called once with all ids that need one at the same time. `{ token, expires_in_ms }`, as
+   * `POST /view/token` answers, is renewed before it expires; a bare token is renewed when it is refused. Undefined:
+   * the user may not see the views, whose status becomes `error`.
    */
   readonly token?: TokenOf
-  /** The application's handler of named views (`surreal-live-sidecar/views`): its address, or a function instead. */
+  /** The application's handler of named views (`surreal-live-sidecar/views`): its address, or a function. */
   readonly views?: NamedViews
-  /** Milliseconds for which a view is kept after its last follower has gone: 10,000. */
+  /** Milliseconds for which a view is kept after its last follower has left; 10,000 by default. */
   readonly graceMs?: number
-  /** Milliseconds between renewals of the lifetime of followed views (`POST /view/touch`): 60,000. */
+  /** Milliseconds between renewals of the lifetime of followed views (`POST /view/touch`); 60,000 by default. */
   readonly touchEveryMs?: number
-  /** Milliseconds without a byte after which a connection counts as broken: 45,000. The server sends one every 15 s. */
+  /**
+   * Milliseconds without a byte (the server sends one every 15 s) after which a connection is broken; 45,000 by
+   * default.
+   */
   readonly silenceMs?: number
   /** Reads what streams carry: integers beyond 2^53 as text. `jsonWithBigints` of this module makes them `bigint`. */
   readonly json?: ReadJson
-  /** Views on one connection: 100, as the server's SVC_STREAM_VIEWS. */
+  /** Views on one connection; 100 by default, as the server's SVC_STREAM_VIEWS. */
   readonly viewsPerStream?: number
 }
 
-/** Fields sorted, so that params mean the same view in whatever order they are written. */
+/** JSON with sorted fields, so that params mean the same view whatever the order of their fields. */
 const canonical = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) =>
     typeof inner === "object" && inner !== null && !Array.isArray(inner)
@@ -91,7 +94,7 @@ export class LiveClient {
     }
   }
 
-  /** The view as all share it. It is not followed before it is held. */
+  /** The shared view; it is followed only while it is held. */
   view(name: string, params?: object): SharedView {
     if (this.#isClosed) throw new Error("the live client is closed")
     const { views } = this.#options
@@ -109,14 +112,14 @@ export class LiveClient {
     return view
   }
 
-  /** Lets go of all views; states that are held stay as they are. */
+  /** Drops all views; states that the application has stay as they are. */
   close(): void {
     this.#isClosed = true
     for (const view of [...this.#views.values()]) view.leave(fault("CLOSED", "the live client is closed"))
     this.#end()
   }
 
-  /** Listeners are told behind the outermost batch, once each, whatever happened within it. */
+  /** Notifies listeners after the outermost batch, once each. */
   #batch(run: () => void): void {
     this.#depth++
     try {
@@ -146,7 +149,7 @@ export class LiveClient {
     })
     let cancel = () => {}
     const later = (): void => {
-      // Spread out, so that pages that were opened together do not ask together for ever.
+      // Random, so that pages opened together do not renew together for ever.
       const ms = (this.#options.touchEveryMs ?? 60_000) * (0.9 + this.#world.random() / 10)
       cancel = this.#world.after(ms, () => {
         this.#touch()
@@ -165,7 +168,7 @@ export class LiveClient {
     this.#stop = undefined
   }
 
-  /** Renews the time of the views that are looked at, in one request for each token. */
+  /** Renews the lifetime of the followed views, in one request for each token. */
   #touch(): void {
     const calls = new Map<string, { url: string; token: string | undefined; views: Array<string> }>()
     for (const view of this.#views.values()) {
@@ -185,7 +188,7 @@ export class LiveClient {
           },
           body: JSON.stringify({ views })
         })
-        // Whatever it answers, the stream says the same and sooner: a view that is gone ends there.
+        // The answer does not matter: the stream reports the same, and sooner, because a removed view ends there.
         .then(
           (answer) => answer.body?.cancel(),
           () => undefined
@@ -200,7 +203,7 @@ export class Followed<Row> implements AsyncIterable<State<Row>> {
   #isDone = false
 
   constructor(
-    /** As all share it; for bindings. */
+    /** The view that all followers share; for bindings. */
     readonly shared: SharedView
   ) {
     this.#release = shared.hold()
@@ -210,7 +213,7 @@ export class Followed<Row> implements AsyncIterable<State<Row>> {
   get state(): State<Row> {
     return this.shared.state as State<Row>
   }
-  /** Immutable; a new array only after a change, in which rows that did not change are the same objects. */
+  /** The rows. Immutable; a new array only after a change, in which unchanged rows are the same objects. */
   get rows(): ReadonlyArray<Row> {
     return this.state.rows
   }
@@ -221,7 +224,7 @@ export class Followed<Row> implements AsyncIterable<State<Row>> {
     return this.state.error
   }
 
-  /** Calls a function after each change, until what it answers is called. */
+  /** Calls `listener` after each change, until the returned function is called. */
   subscribe(listener: () => void): () => void {
     const stop = this.shared.subscribe(listener)
     const end = () => {
@@ -232,12 +235,12 @@ export class Followed<Row> implements AsyncIterable<State<Row>> {
     return end
   }
 
-  /** Tries again what ended in an error, at once. */
+  /** Retries a view in status `error`, at once. */
   retry(): void {
     this.shared.retry()
   }
 
-  /** The state now, and each later one; a slow reader gets the newest and not all between. Ends when disposed of. */
+  /** The present state, and each later one; a slow reader gets only the newest. Ends when the view is disposed of. */
   async *[Symbol.asyncIterator](): AsyncGenerator<State<Row>, void, void> {
     let last: State<Row> | undefined
     let wake = () => {}
@@ -259,7 +262,7 @@ export class Followed<Row> implements AsyncIterable<State<Row>> {
     }
   }
 
-  /** Follows it no longer. `using` calls it too. */
+  /** Stops following the view. `using` calls it too. */
   dispose(): void {
     this.#isDone = true
     for (const end of [...this.#ends]) end()

@@ -1,9 +1,9 @@
 /**
  * The two state machines of the client, as tables: of a connection, and of a view that is followed.
  *
- * Pure, without clock and network: the shell (`stream.ts`, `sharedView.ts`) turns what happens into events and carries
- * out the actions in their order. Every state has a cell for every event, or the tables would not compile; many are
- * `stay`, because the event can come late.
+ * Pure, without clock and network: the shell (`stream.ts`, `sharedView.ts`) makes the events and carries out the
+ * actions in their order. Every state has a cell for every event, or the tables would not compile; many are `stay`,
+ * because the event can come late.
  */
 
 interface Move<S, A> {
@@ -11,7 +11,7 @@ interface Move<S, A> {
   readonly emit: ReadonlyArray<A>
 }
 
-/** Goes nowhere and does nothing. */
+/** The event changes nothing. */
 export const stay = 0
 
 type Table<S extends string, E extends string, A> = {
@@ -28,7 +28,8 @@ export type ConnectionState = "idle" | "waiting" | "opening" | "open"
 export type ConnectionEvent = "wanted" | "unwanted" | "due" | "woken" | "opened" | "broke" | "denied"
 /**
  * `soon`: start the timer at once; `wait`: start it by the rule of {@link backoffMs}; `cancel` it; `open`, `close` the
- * stream; `sync`: tell the server what is to be added and dropped; `cut`: tell the views; `fail`: tell them for good.
+ * stream; `sync`: tell the server which views to add and drop; `cut`: tell the views of a break; `fail`: tell them that
+ * it is final.
  */
 export type ConnectionAction = "soon" | "wait" | "cancel" | "open" | "close" | "sync" | "cut" | "fail"
 
@@ -205,7 +206,7 @@ const ends: { readonly [reason: string]: "again" | "anew" | "final" } = {
 export const onEnd = (reason: string): "again" | "anew" | "final" =>
   Object.hasOwn(ends, reason) ? ends[reason]! : "again"
 
-/** Error codes after which nothing changes by itself; `anew` where a token or a registration may help. */
+/** Error codes that no retry cures; `anew` if a new token or registration may help. */
 const codes: { readonly [code: string]: "anew" | "final" } = {
   UNAUTHORIZED: "anew",
   VIEW_NOT_FOUND: "anew",
@@ -225,8 +226,8 @@ const baseMs = 500
 const capMs = 30_000
 
 /**
- * How long to wait before attempt number `failures` + 1: at random from half to all of 0.5 s, 1 s, 2 s ... 30 s, so
- * that thousands of clients of one server that restarts do not come back at once; what the server asks for is least.
+ * Delay before attempt number `failures` + 1, in milliseconds: at random from half to all of 0.5 s, 1 s, 2 s ... 30 s,
+ * so that the clients of a restarted server do not all come back at once; at least the delay that the server asks for.
  */
 export const backoffMs = (failures: number, random: number, retryAfterMs = 0): number =>
   Math.max(retryAfterMs, Math.min(capMs, baseMs * 2 ** Math.min(failures, 10)) * (0.5 + random / 2))

@@ -1,8 +1,8 @@
 /**
  * Views in React: the component that shows a view follows it, from its first commit until it is unmounted.
  *
- * Rows that did not change are the same objects, so that a row's component in `memo` renders when its row changes and
- * not else. What StrictMode undoes and does again falls into the client's grace: one request.
+ * Unchanged rows are the same objects, so that a row's component in `memo` renders only when its row changes.
+ * StrictMode mounts twice, within the client's grace: still one request.
  */
 import { useCallback, useSyncExternalStore } from "react"
 import type { Live, NamedTypes, Viewing } from "./api.ts"
@@ -24,10 +24,10 @@ const useShared = (shared: SharedView): State<unknown> => {
   return useSyncExternalStore(subscribe, read, read)
 }
 
-/** Renders that wait for the first state of a view wait for one promise. */
+/** The promise of a view's first state, shared by all renders that wait for it. */
 const firsts = new WeakMap<SharedView, Promise<void>>()
 
-/** Follows the view until there is something to show; the component holds it from then on, within the grace. */
+/** Follows the view until there is something to show; then the component itself holds it, within the grace. */
 const first = (shared: SharedView): Promise<void> => {
   const known = firsts.get(shared)
   if (known !== undefined) return known
@@ -46,7 +46,7 @@ const first = (shared: SharedView): Promise<void> => {
   return promise
 }
 
-/** The state of a view: rows, status and what comes with them. `params` may be a new object in each render. */
+/** The state of a view: rows, status and error. `params` may be a new object in each render. */
 export function useView<Row = unknown>(live: Viewing, view: string): State<Row>
 export function useView<Views extends NamedTypes, Name extends keyof Views & string>(
   live: Live<Views>,

@@ -1,11 +1,11 @@
 /**
- * A list of rows in leaves of some hundred, so that a row goes in or out in the time that one leaf takes.
+ * A list of rows in leaves of some hundred, so that an insert or a removal costs as much as one leaf.
  *
- * One array would move all rows behind the place. A tree would find the place in fewer steps, but 10,000 rows are 40
- * leaves, and counting through 40 numbers costs less than following pointers.
+ * A single array would move all rows behind the place. A tree would find the place in fewer steps, but 10,000 rows are
+ * 40 leaves, and counting through 40 numbers costs less than following pointers.
  */
 
-/** A leaf that grows beyond it becomes two. */
+/** Most rows of a leaf; a larger one is split. */
 const maxLeaf = 512
 const newLeaf = 256
 
@@ -13,7 +13,7 @@ const newLeaf = 256
 export class RowList {
   readonly #leaves: Array<Array<unknown>> = []
   length = 0
-  /** Where {@link find} ended: index of the leaf, and the place in it. */
+  /** Result of {@link find}: index of the leaf, and position in it. */
   #leaf = 0
   #offset = 0
 
@@ -22,7 +22,7 @@ export class RowList {
     this.length = rows.length
   }
 
-  /** Looks up a position from 0 to `length`; the last one is behind the last row. */
+  /** Finds a position from 0 to `length`; `length` is behind the last row. */
   #find(position: number): Array<unknown> {
     const leaves = this.#leaves
     if (leaves.length === 0) leaves.push([])

@@ -1,9 +1,9 @@
 /**
- * Structural sharing: of a new value, every part that equals the old one is the old one, the same object.
+ * Structural sharing: every part of a new value that equals the old part becomes the same object.
  *
- * A component that is given a row renders again when the row is another object. Rows come as text and are new objects
- * each time, so what did not change is looked up in what was there before. New values are fresh from `JSON.parse` and
- * are changed in place; old ones have been shown and never are.
+ * A component renders again when its row is another object. Rows come as text and are new objects each time, so
+ * unchanged parts are replaced by the earlier ones. New values are fresh from `JSON.parse` and are changed in place;
+ * old ones have been shown and never are.
  */
 
 type Fields = { [field: string]: unknown }
@@ -12,7 +12,7 @@ const isObject = (value: unknown): value is Fields => typeof value === "object" 
 
 const textOfBigint = (_: string, value: unknown): unknown => (typeof value === "bigint" ? `${value}` : value)
 
-/** Key by which a row or an item is found again: its id if it has one, else its content. */
+/** Key that finds a row or an item again: its id, or without one its content. */
 const keyOf = (item: unknown): unknown => {
   if (!isObject(item)) return item
   const id = Object.hasOwn(item, "id") ? item["id"] : undefined
@@ -20,8 +20,8 @@ const keyOf = (item: unknown): unknown => {
 }
 
 /**
- * The new items, each made of the old one with its key as far as both are equal, wherever that stood. Of several with
- * one key the first is taken for the first.
+ * The new items, with the parts that equal the old item of the same key shared, wherever that item was. Of several with
+ * one key the first is matched with the first.
  */
 export const matchUp = (old: ReadonlyArray<unknown>, fresh: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
   if (old.length === 0 || fresh.length === 0) return fresh
@@ -39,11 +39,11 @@ export const matchUp = (old: ReadonlyArray<unknown>, fresh: ReadonlyArray<unknow
   })
 }
 
-/** Whether two lists hold the very same items in the same order. */
+/** Whether two lists have the same objects in the same order. */
 export const sameItems = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): boolean =>
   a.length === b.length && a.every((item, n) => Object.is(item, b[n]))
 
-/** `old` where it equals `fresh`, else `fresh` with every part that equals the old one replaced by it. */
+/** `old` if it equals `fresh`, else `fresh` with every part that equals the old one replaced by it. */
 export const share = (old: unknown, fresh: unknown): unknown => {
   if (!isObject(old) || !isObject(fresh)) return Object.is(old, fresh) ? old : fresh
   if (Array.isArray(old) || Array.isArray(fresh)) {
@@ -59,7 +59,7 @@ export const share = (old: unknown, fresh: unknown): unknown => {
       continue
     }
     const value = share(old[field], fresh[field])
-    // The field is the object's own, so this is an assignment even where it is called `__proto__`.
+    // The field is an own property, so this is an assignment even for `__proto__`.
     fresh[field] = value
     isSame &&= Object.is(value, old[field])
   }

@@ -1,8 +1,8 @@
 /**
- * One view as all that follow it share it: its state, who holds it, and its way from a token to a live stream.
+ * One view, shared by all its followers: its state, its holders, and the steps from a token to a live stream.
  *
- * The shell of the view's table (`machines.ts`). A view is followed while there are holders, and for a grace after the
- * last one, so that a page that is left and entered again does not begin anew.
+ * The shell of the view's table (`machines.ts`). A view is followed while it has holders, and for a grace after the
+ * last one, so that leaving a page and coming back does not start again.
  */
 import { type Fault, fault, type Refusal, textOf } from "./faults.ts"
 import { backoffMs, onEnd, onRefused, stay, type ViewAction, type ViewEvent, type ViewState, view } from "./machines.ts"
@@ -12,16 +12,16 @@ import { type RowError, ViewRows } from "./viewRows.ts"
 import type { World } from "./world.ts"
 
 /**
- * `loading` no state of the view has come; `live` what is shown is what the server has; `stale` it was, and the
- * connection is being made again; `error` it was or never came, and nothing more is tried until `retry`.
+ * `loading` no state has come yet; `live` the shown rows are the server's; `stale` they were, and the connection is
+ * being made again; `error` no more is tried until `retry`.
  */
 export type Status = "loading" | "live" | "stale" | "error"
 
-/** A state of a view. Immutable; a part that did not change is the very same object as before. */
+/** A state of a view. Immutable; unchanged parts are the same objects as before. */
 export interface State<Row> {
   readonly rows: ReadonlyArray<Row>
   readonly status: Status
-  /** Why the view is not live; undefined while it is live, and while it loads without trouble. */
+  /** Why the view is not live; undefined while it is live, or loads without trouble. */
   readonly error: Fault | undefined
   /** Whether the view selects FROM ONLY, so that there is at most one row. */
   readonly only: boolean
@@ -43,7 +43,7 @@ export interface Home {
 }
 
 const healthyMs = 10_000
-/** So often a view is registered again without having been live meanwhile. */
+/** Registrations in a row, without the view being live in between, after which it fails. */
 const maxAnew = 5
 
 /** One view of a client, shared by all its holders; the shell of the view's table (`machines.ts`). */
@@ -68,7 +68,7 @@ export class SharedView implements Carried {
   #cancelRenewal = () => {}
 
   constructor(
-    /** As the application named it. */
+    /** Name of the view in the application. */
     readonly key: string,
     source: Source,
     home: Home
@@ -87,12 +87,12 @@ export class SharedView implements Carried {
   get after(): string | undefined {
     return this.#data.after
   }
-  /** The address to renew the view's time at; undefined where that is not needed now. */
+  /** Address that renews the view's lifetime; undefined if that is not needed now. */
   get touchedAt(): string | undefined {
     return this.#phase === "live" && !this.#source.registers && this.#holders > 0 ? this.#stream?.url : undefined
   }
 
-  /** The same object until something changes. */
+  /** The present state; the same object until something changes. */
   get state(): State<unknown> {
     const { errors: rowErrors, only, rows, warnings } = this.#data
     this.#memo ??= { rows, status: this.#status, error: this.#fault, only, rowErrors, warnings }
@@ -105,7 +105,7 @@ export class SharedView implements Carried {
     return this.#data.hasShown ? "stale" : "loading"
   }
 
-  /** Follows the view until what it answers is called; that may be called twice. */
+  /** Follows the view until the returned function is called, which may be called twice. */
   hold(): () => void {
     this.#cancelGrace()
     this.#holders++
@@ -120,14 +120,14 @@ export class SharedView implements Carried {
     }
   }
 
-  /** Where none holds it: forgotten after the grace from now on, unless it is held by then. */
+  /** Forgets the view after the grace, unless it is held by then. */
   lapse(): void {
     if (this.#holders > 0) return
     this.#cancelGrace()
     this.#cancelGrace = this.#home.world.after(this.#home.graceMs, () => this.leave(), true)
   }
 
-  /** Lets go at once, held or not. */
+  /** Drops the view at once, held or not. */
   leave(why?: Fault): void {
     if (why !== undefined) this.#fault = why
     this.#cancelGrace()
@@ -136,7 +136,7 @@ export class SharedView implements Carried {
   }
 
   subscribe(listener: () => void): () => void {
-    // Of its own, so that one function given twice is told twice.
+    // A function of its own, so that a listener given twice is called twice.
     const own = () => listener()
     this.#listeners.add(own)
     return () => void this.#listeners.delete(own)
@@ -153,7 +153,7 @@ export class SharedView implements Carried {
       try {
         listener()
       } catch (error) {
-        // A mistake of the listener's: the others are told, and the runtime reports it as it reports any.
+        // An exception of the listener must not keep it from the others; the runtime reports it.
         this.#home.world.after(0, () => {
           throw error
         })
@@ -223,7 +223,7 @@ export class SharedView implements Carried {
     if (grant.expires_in_ms !== undefined) this.#renewIn(grant.expires_in_ms * (0.6 + this.#home.world.random() / 10))
   }
 
-  /** Another token well before the one there is expires. */
+  /** Asks for another token well before the present one expires. */
   #renewIn(ms: number): void {
     this.#cancelRenewal = this.#home.world.after(Math.max(1000, ms), () => void this.#renew())
   }
@@ -233,7 +233,7 @@ export class SharedView implements Carried {
     const before = this.#grant
     const asked = await this.#source.ask()
     if (round !== this.#round || this.#grant !== before || before === undefined) return
-    // Until the token is refused there is nothing to tell: the view is live, and the next attempt may go well.
+    // A failed renewal changes nothing yet: the present token still works, and the next attempt may succeed.
     if (!("grant" in asked)) return this.#renewIn(asked.retryAfterMs ?? Math.min(30_000, before.expires_in_ms! / 10))
     this.#take(asked.grant)
     if (asked.grant.view === before.view && asked.grant.url === before.url) return this.#stream?.renew(this)
@@ -281,7 +281,7 @@ export class SharedView implements Carried {
     this.#go(what === "anew" ? this.#anew(why.code === "UNAUTHORIZED") : what)
   }
 
-  /** Whether asking for a token or a registration can help. */
+  /** Event after a refusal: `anew` if another token or registration may help, else `final`. */
   #anew(isToken: boolean): "anew" | "final" {
     const { code, message } = this.#fault!
     if (isToken) {

@@ -1,13 +1,13 @@
 /**
  * Views in Solid: a signal of a view's state, followed until its owner is cleaned up.
  *
- * Rows that did not change are the same objects, which is what `For` goes by.
+ * Unchanged rows are the same objects; `For` compares by identity.
  */
 import { type Accessor, createComputed, createSignal, onCleanup, untrack } from "solid-js"
 import type { Live, NamedTypes, Viewing } from "./api.ts"
 import type { State } from "./sharedView.ts"
 
-/** The state of a view. Params given as a function are followed: where they change, another view is. */
+/** The state of a view. Params may be a function: when they change, another view is followed. */
 export function createView<Row = unknown>(live: Viewing, view: string): Accessor<State<Row>>
 export function createView<Views extends NamedTypes, Name extends keyof Views & string>(
   live: Live<Views>,

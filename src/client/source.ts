@@ -1,13 +1,13 @@
 /**
- * Where a view and its token come from: the application's own function, or its handler of named views.
+ * Sources of a view and its token: the application's own function, or its handler of named views.
  *
- * A plain view is there already; only a token is asked for, one for all views that need one at the same time. A named
- * view is registered by the application's server, which answers what it is called and where it is.
+ * A plain view is registered already; only a token is asked for, once for all views that need one at the same time. A
+ * named view is registered by the application's server, which answers its id and its address.
  */
 import { type Fault, fault, refusalOf, textOf } from "./faults.ts"
 import type { World } from "./world.ts"
 
-/** A token, and how long it is good for, in milliseconds from now. Without that it is renewed when it is refused. */
+/** A token, and its lifetime in milliseconds from now; without a lifetime it is renewed when it is refused. */
 export interface Token {
   readonly token: string
   readonly expires_in_ms?: number
@@ -26,7 +26,7 @@ export type Asked =
   /** A failed request; if `isFinal`, repeating it does not help. */
   | { readonly fault: Fault; readonly isFinal: boolean; readonly retryAfterMs?: number | undefined }
 
-/** Where one view gets its token from. */
+/** Source of one view's token. */
 export interface Source {
   /** Whether `ask` also registers the view, as for a named view. */
   readonly registers: boolean
@@ -68,10 +68,10 @@ export const plainSource = (world: World, tokenOf: TokenOf | undefined): ((view:
   })
 }
 
-/** The address of a handler of named views, or a function that does what one does. */
+/** Address of a handler of named views, or a function with the same result. */
 export type NamedViews = string | ((name: string, params: object) => Promise<Grant>)
 
-/** Views that the application's server declares. */
+/** Source of views that the application's server declares. */
 export const namedSource = (world: World, views: NamedViews, name: string, params: object): Source => ({
   registers: true,
   ask: async () => {

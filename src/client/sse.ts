@@ -1,26 +1,26 @@
 /**
- * Server-sent events out of bytes, in whatever pieces they come.
+ * Parser of server-sent events from bytes in pieces of any size.
  *
- * Browsers have `EventSource`, but it can neither send a bearer nor a body, and it drops the field `view` that names
- * which of several views an event is of. Lines end in `\n`; a `\r` before it is taken off, a `\r` alone ends no line,
- * because no server of these streams writes one. Bytes that belong to one character may come in two pieces.
+ * Browsers have `EventSource`, but it can send neither a bearer nor a body, and it drops the field `view` that names
+ * the view of an event. Lines end in `\n`, without a `\r` before it; a lone `\r` ends no line, because no server of
+ * these streams writes one. The bytes of a character may come in two pieces.
  */
 
 /** A server-sent event. */
 export interface SseEvent {
-  /** `message` where the stream names none. */
+  /** Name of the event; `message` if the stream gives none. */
   readonly event: string
-  /** Of this event alone; undefined where it has none. */
+  /** Id of this event; undefined if it has none. */
   readonly id: string | undefined
-  /** The field `view`: the place of the view on a stream of several; undefined where there is none. */
+  /** Field `view`: place of the view on a stream of several; undefined if there is none. */
   readonly view: number | undefined
   readonly data: string
 }
 
-/** More characters than this in one line are no event of ours: 64 Mi. */
+/** Most characters of a line, 64 Mi; a longer one is no event of the service. */
 export const maxLine = 1 << 26
 
-/** One stream; a new connection needs a new one. */
+/** Parser of one stream; a new connection needs a new one. */
 export class SseParser {
   readonly #decoder = new TextDecoder()
   /**
@@ -33,7 +33,7 @@ export class SseParser {
   #view: number | undefined
   #data: Array<string> = []
 
-  /** The events that these bytes complete. Throws where a line is longer than {@link maxLine} characters. */
+  /** The events that these bytes complete. Throws on a line of more than {@link maxLine} characters. */
   push(bytes: Uint8Array): ReadonlyArray<SseEvent> {
     const text = this.#decoder.decode(bytes, { stream: true })
     const events: Array<SseEvent> = []
@@ -70,7 +70,7 @@ export class SseParser {
     return undefined
   }
 
-  /** An empty line ends an event. One without data is none, as the standard says. */
+  /** The event that an empty line ends; undefined without data, by the standard. */
   #whole(): SseEvent | undefined {
     const event = {
       event: this.#event || "message",

@@ -1,9 +1,9 @@
 /**
- * One connection with several views on it: `POST /stream`, what comes over it, and what is added and dropped meanwhile.
+ * One connection with several views: `POST /stream`, its events, and the views added and dropped meanwhile.
  *
  * The shell of the connection's table (`machines.ts`). Places of views are counted here as the server counts them, so
- * that events of a view that is being added are known before the answer says its place; calls that change the stream go
- * one at a time for the same reason.
+ * that events of a view just added can be assigned before the answer names its place; for the same reason, calls that
+ * change the stream go one at a time.
  */
 import { type Fault, fault, type Refusal, refusalOf, textOf } from "./faults.ts"
 import type { ReadJson } from "./json.ts"
@@ -30,9 +30,9 @@ export interface Carried {
   readonly took: (event: string, data: unknown, id: string | undefined) => void
   readonly ended: (reason: string) => void
   readonly refused: (refusal: Refusal) => void
-  /** The connection is gone and comes back by itself; {@link took} goes on then. */
+  /** The connection broke and comes back by itself; {@link took} then continues. */
   readonly cut: (fault: Fault) => void
-  /** The connection is gone for good. */
+  /** The connection is refused for good. */
   readonly denied: (fault: Fault) => void
 }
 
@@ -57,13 +57,13 @@ export class Stream {
   readonly views = new Set<Carried>()
   readonly #setting: StreamSetting
   #state: ConnectionState = "idle"
-  /** Views by their place on the server; undefined where a view was dropped or has ended. */
+  /** Views by their place on the server; undefined for a dropped or ended view. */
   #places: Array<Carried | undefined> = []
   #dropped: Array<number> = []
   readonly #renewed = new Set<Carried>()
-  /** Views that should resume and of which nothing has arrived yet. */
+  /** Views that should resume and have got nothing yet. */
   readonly #resuming = new Set<Carried>()
-  /** Counts connections, so that what comes late from an old one is known. */
+  /** Number of the connection: late events of an earlier one are ignored. */
   #round = 0
   #id = ""
   #abort: AbortController | undefined
@@ -98,14 +98,14 @@ export class Stream {
     this.#go(this.views.size === 0 ? "unwanted" : "wanted")
   }
 
-  /** The view has another token. A view that has left meanwhile comes back with it. */
+  /** Takes a view's new token. A view that has left meanwhile joins again with it. */
   renew(view: Carried): void {
     if (!this.views.has(view)) return
     this.#renewed.add(view)
     this.#go("wanted")
   }
 
-  /** The network is back, or the page is looked at again: no more waiting, and a connection in doubt is given up. */
+  /** The network is back, or the page is visible again: ends the waiting, and replaces a connection in doubt. */
   wake(): void {
     const silence = this.#setting.world.now() - this.#heardAt
     if (this.#abort !== undefined && silence > doubtMs) this.#broke(fault("SILENT", this.#silent(silence)))
@@ -177,7 +177,7 @@ export class Stream {
     void this.#follow(round, abort.signal, { views, format: "rows" })
   }
 
-  /** Looks from time to time whether there still is a sign of life. */
+  /** Checks from time to time that something still comes. */
   #watch(): void {
     const { silenceMs, world } = this.#setting
     this.#cancelWatch = world.after(silenceMs / 3, () => {
@@ -191,7 +191,7 @@ export class Stream {
     this.#heardAt = this.#setting.world.now()
   }
 
-  /** A view as the server is asked for it. */
+  /** The view as the request names it. */
   #asked(view: Carried): object {
     if (view.after !== undefined) this.#resuming.add(view)
     return { view: view.id, after: view.after, token: view.token }
@@ -247,12 +247,12 @@ export class Stream {
     }
   }
 
-  /** The server does not open the stream. */
+  /** The server refuses the stream. */
   #refused(address: string, refusal: Refusal): void {
     const { fault: why, retryAfterMs, status } = refusal
     if (status === 401)
       return this.#setting.batch(() => {
-        // One bearer stands for all: which of the tokens was wrong is not known, so each view asks for another.
+        // One bearer stands for all views and it is unknown which token was wrong, so each view asks for another.
         for (const view of [...this.views]) view.refused(refusal)
       })
     if (status === 404 || status === 405)
@@ -306,12 +306,12 @@ export class Stream {
     this.#go("opened")
   }
 
-  /** Views from this place on that were asked for from where they were: the server has them, with nothing to tell. */
+  /** Marks views from this place on, asked for with a position, as resumed: the server has them and no news. */
   #goOn(from: number): void {
     for (const view of this.#places.slice(from)) if (view !== undefined && this.#resuming.delete(view)) view.resumed()
   }
 
-  /** Tells the server what is new since the stream was opened. */
+  /** Tells the server which views were added and dropped since the stream was opened. */
   async #sync(): Promise<void> {
     if (this.#state !== "open" || this.#isBusy) return
     const round = this.#round
@@ -347,7 +347,9 @@ export class Stream {
     }
   }
 
-  /** The server did not take what was new. What it says of the views is theirs; all else is a stream to open anew. */
+  /**
+   * The server refused a change of the stream: single views get their faults; for other faults the stream opens again.
+   */
   #notSynced(refusal: Refusal, first: number, views: ReadonlyArray<Carried>): void {
     const { fault: why, retryAfterMs, status } = refusal
     if (views.length === 0 || status === 404 || status === 429 || status >= 500) return this.#broke(why, retryAfterMs)

@@ -1,12 +1,12 @@
 /**
  * Views as Svelte stores: `$posts.rows` follows the view while a component is subscribed.
  *
- * By the contract of stores alone, so that nothing is imported; RxJS and others that take `subscribe` take it too.
+ * Implements only the contract of stores, so nothing is imported; RxJS and others that accept `subscribe` work too.
  */
 import type { Live, NamedTypes, Viewing } from "./api.ts"
 import type { State } from "./sharedView.ts"
 
-/** A Svelte store: it has `subscribe`, and no more. */
+/** A Svelte store with nothing but `subscribe`. */
 export interface ViewStore<Row> {
   /** Calls `run` at once and after each change, until the returned function is called. */
   subscribe(run: (state: State<Row>) => void): () => void

@@ -1,9 +1,8 @@
 /**
  * A view as a TanStack DB collection: `createCollection(viewCollection({ live, view, getKey }))`.
  *
- * Rows that did not change are the same objects, so what became of the rows is found by comparing references, and the
- * collection is told of those that changed alone. The order of the view is not the collection's: a query of TanStack DB
- * says its own.
+ * Unchanged rows are the same objects, so changes are found by comparing references, and the collection gets only
+ * changed rows. It does not keep the order of the view: a query of TanStack DB has its own.
  */
 import type { CollectionConfig, SyncConfig } from "@tanstack/db"
 import type { Viewing } from "./api.ts"
@@ -53,7 +52,9 @@ const syncOf =
     }
   }
 
-/** Options for `createCollection`. It only reads: `onInsert` and the others are the application's to add. */
+/**
+ * Options for `createCollection`. The collection is read-only unless the application adds handlers such as `onInsert`.
+ */
 export const viewCollection = <Row extends object>(
   options: ViewCollectionOptions<Row>
 ): CollectionConfig<Row, string | number> => ({

@@ -1,9 +1,9 @@
 /**
- * What a client knows of one view: its rows, and the place in the stream up to which it knows them.
+ * The client's copy of one view: its rows, and the position in the stream that they are at.
  *
- * The array that is shown is made when it is asked for, and only after a change. That makes applying a delta cheap, and
- * it keeps half-applied deltas out of sight: when a delta does not fit, what is shown stays the array that was shown
- * last, which is a state that the server had, until the next snapshot.
+ * The shown array is made on demand, and only after a change. That makes applying a delta cheap and hides half-applied
+ * deltas: if a delta does not fit, the last shown array, which is a state that the server had, stays until the next
+ * snapshot.
  */
 import { applyDelta, type Delta, Misfit } from "./delta.ts"
 import { RowList } from "./rowList.ts"
@@ -28,11 +28,11 @@ const none: ReadonlyArray<never> = []
 
 /** Rows of one view, built from its snapshots and deltas. */
 export class ViewRows {
-  /** Undefined before the first snapshot, and after a message that did not fit. */
+  /** The rows; undefined before the first snapshot, and after a message that did not fit. */
   #list: RowList | undefined
   #shown: ReadonlyArray<unknown> = none
   #isChanged = false
-  /** Parts received of a snapshot that is not complete yet. */
+  /** Parts of an incomplete snapshot. */
   #parts: Array<ReadonlyArray<unknown>> = []
   /**
    * Id of the last event applied, `<incarnation>.<n>`, from which a stream resumes; undefined if a snapshot is needed.
@@ -42,7 +42,7 @@ export class ViewRows {
   only = false
   errors: ReadonlyArray<RowError> = none
   warnings: ReadonlyArray<string> = none
-  /** Whether any state was ever complete. */
+  /** Whether a state was ever complete. */
   hasShown = false
 
   get rows(): ReadonlyArray<unknown> {
@@ -80,7 +80,7 @@ export class ViewRows {
     return true
   }
 
-  /** Throws {@link Misfit}. */
+  /** Applies a delta. Throws {@link Misfit}. */
   delta(data: Delta & { readonly errors?: ReadonlyArray<RowError> }, id: string | undefined): void {
     if (this.#list === undefined) throw new Misfit("a delta comes before the snapshot")
     applyDelta(this.#list, data)
@@ -91,7 +91,7 @@ export class ViewRows {
     if (id !== undefined) this.after = id
   }
 
-  /** After a message that did not fit: what is shown stays, and the next state is a snapshot. */
+  /** Drops the copy after a message that did not fit: the shown rows stay, and the next state is a snapshot. */
   spoil(): void {
     this.#list = undefined
     this.#isChanged = false
@@ -99,7 +99,7 @@ export class ViewRows {
     this.#parts = []
   }
 
-  /** The stream is gone: parts of a snapshot that had not come whole are none. */
+  /** The stream broke off: drops the parts of an incomplete snapshot. */
   cut(): void {
     this.#parts = []
   }

@@ -1,14 +1,14 @@
 /**
- * What the client needs from where it runs: network, timers, a clock that only goes on, chance, the console.
+ * The runtime as the client needs it: network, timers, a steady clock, randomness, the console.
  *
- * The only file of the client that names a global of the runtime. Everything else is given a {@link World}, so that a
- * test plays hours in milliseconds and breaks a connection at any byte.
+ * The only file of the client that names a global of the runtime. All others get a {@link World}, so that a test plays
+ * hours in milliseconds and breaks a connection at any byte.
  */
 
 /** The runtime as the client uses it. */
 export interface World {
   readonly fetch: (address: string, init: RequestInit) => Promise<Response>
-  /** Milliseconds since some moment. It never goes back, and no other machine's clock is compared with it. */
+  /** Milliseconds of a steady clock; never compared with another machine's. */
   readonly now: () => number
   /** A random number x with 0 <= x < 1. */
   readonly random: () => number
@@ -26,7 +26,7 @@ interface Listened {
   readonly document?: Listened & { readonly visibilityState?: string }
 }
 
-/** Browsers tell by `online` and `visibilitychange`, workers by `online` alone, Node and Deno not at all. */
+/** Browsers signal by `online` and `visibilitychange`, workers by `online` alone, Node and Deno not at all. */
 const onWake = (run: () => void): (() => void) => {
   const self = globalThis as Listened
   const page = self.document
@@ -41,15 +41,15 @@ const onWake = (run: () => void): (() => void) => {
   }
 }
 
-/** The runtime's own. */
+/** The world of the present runtime. */
 export const world: World = {
-  // Named in the call: a browser's fetch asks for its window as `this`.
+  // A method call, because a browser's fetch needs its window as `this`.
   fetch: (address, init) => globalThis.fetch(address, init),
   now: () => performance.now(),
   random: () => Math.random(),
   after: (ms, run, isIdle) => {
     const timer = setTimeout(run, ms)
-    // Node's are objects with `unref`; those of browsers and workers are numbers.
+    // Timers of Node are objects with `unref`; in browsers and workers they are numbers.
     if (isIdle) (timer as { unref?: () => void }).unref?.()
     return () => clearTimeout(timer)
   },

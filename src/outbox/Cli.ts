@@ -1,9 +1,8 @@
 /**
- * The command line of the outbox: what may be asked of `node dist/jobs.js`, read and refused; the work itself lies
- * elsewhere.
+ * The command line of the outbox (`node dist/jobs.js`): parsing and refusing arguments; the work itself is elsewhere.
  *
- * One door for everything about jobs that is not serving: the polling runner, the files generated from the
- * configuration, and looking after jobs that failed.
+ * One program for everything about jobs except serving: the polling runner, the files generated from the configuration,
+ * and looking after failed jobs.
  */
 import { Either } from "effect"
 import * as Settings from "../core/settings/settings.ts"
@@ -11,9 +10,9 @@ import { StartFault } from "../ports/StartFault.ts"
 
 interface About {
   readonly meaning: string
-  /** Arguments, each required. */
+  /** Positional arguments, each required. */
   readonly takes: ReadonlyArray<string>
-  /** Options with a value. */
+  /** Options that take a value. */
   readonly options: ReadonlyArray<string>
 }
 
@@ -39,8 +38,10 @@ const commands = {
   cancel: { meaning: "End a job that is not over.", takes: ["<job id>"], options: ["--url"] }
 } as const satisfies { readonly [command: string]: About }
 
+/** Name of a command. */
 export type CommandName = keyof typeof commands
 
+/** A parsed command line. */
 export type Asked =
   | { readonly command: "help" | "version" }
   | {
@@ -55,6 +56,7 @@ const isCommand = (text: string): text is CommandName => Object.hasOwn(commands,
 const refused = (what: string): Either.Either<never, StartFault> =>
   Either.left(new StartFault({ exitCode: 2, message: `the command line is not understood: ${what}` }))
 
+/** Parses a command line; Left: a fault with exit code 2. */
 export const parse = (args: ReadonlyArray<string>): Either.Either<Asked, StartFault> => {
   const [first, ...rest] = args
   if (first === undefined || first === "--help" || first === "-h" || first === "help")
@@ -86,6 +88,7 @@ export const parse = (args: ReadonlyArray<string>): Either.Either<Asked, StartFa
   return Either.right({ command: first, args: given, options })
 }
 
+/** Text of `--help`. */
 export const help = (version: string): string =>
   [
     `surreal-live-sidecar ${version}: jobs and the outbox`,

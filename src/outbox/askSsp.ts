@@ -1,7 +1,7 @@
 /**
  * Commands that ask an SSP about its jobs: list, show, retry, cancel, over its HTTP endpoints.
  *
- * Over HTTP and not in the database, because only the SSP knows the jobs of an embedded store, and can cut off a call.
+ * By HTTP and not in the database, because only the SSP knows the jobs of an embedded store and can abort a call.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
@@ -10,13 +10,14 @@ import * as JsonText from "../core/jsonText.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import type { Asked } from "./Cli.ts"
 
+/** An SSP to ask. */
 export interface Ssp {
-  /** Without a trailing slash. */
+  /** Address without a trailing slash. */
   readonly url: string
   readonly secret: string | undefined
 }
 
-/** The one at `url`, else the one that these settings are for. */
+/** The SSP at `url`, else the one that these settings belong to. */
 export const sspOf = (
   settings: {
     readonly listen: { readonly host: string | undefined; readonly port: number }
@@ -68,7 +69,7 @@ const lastReason = (errors: ReadonlyArray<unknown>): string => {
     : ""
 }
 
-/** A line per job: id, status, path, attempts, last reason. */
+/** One line per job: id, status, path, attempts, last reason. */
 const listed = (json: unknown): string => {
   const { jobs, next } = json as {
     readonly jobs: ReadonlyArray<{
@@ -85,7 +86,7 @@ const listed = (json: unknown): string => {
   return [...lines, ...(next === null ? [] : [`more: --after ${next}`])].join("\n")
 }
 
-/** Prints the answer; a refusal is a fault with the SSP's own words. */
+/** Prints the answer; an error answer is a fault with the SSP's own message. */
 export const ask = (question: Question, { secret, url }: Ssp): Effect.Effect<void, StartFault, HttpClient.HttpClient> =>
   Effect.gen(function* () {
     const client = yield* HttpClient.HttpClient

@@ -2,21 +2,23 @@
  * An OpenAPI document as the outbox needs it: which paths take POST, and the schema of each one's JSON body, as JSON
  * Schema 2020-12.
  *
- * References to other files are gone when it comes here; those within the document are followed where the shape of a
- * route depends on them, and left to the validator inside schemas, because schemas may be recursive.
+ * References to other files are resolved before; references within the document are followed outside of schemas, and
+ * left to the validator inside them, because schemas may be recursive.
  */
 import { Either } from "effect"
 import { isMapping, type Mapping } from "../core/typeGuards.ts"
 import * as DynamicRefs from "./dynamicRefs.ts"
 import * as OpenApi30 from "./openApi30.ts"
 
+/** A path that takes POST. */
 export interface Route {
-  /** As the document writes it: `/users/{id}/mail`. */
+  /** The path as the document has it: `/users/{id}/mail`. */
   readonly path: string
-  /** JSON pointer to the schema of the body; undefined when the route takes none. */
+  /** JSON pointer to the schema of the body; undefined if the route has no body. */
   readonly schema: string | undefined
 }
 
+/** A document with its routes. */
 export interface ApiDocument {
   readonly content: Mapping
   readonly routes: ReadonlyArray<Route>
@@ -45,7 +47,7 @@ export const at = (content: Mapping, pointer: string): unknown => {
   return found
 }
 
-/** The place behind a chain of references. */
+/** The end of a chain of references. */
 const resolved = (content: Mapping, pointer: string): { readonly pointer: string; readonly value: unknown } => {
   let place = pointer
   for (let i = 0; i < 20; i++) {
@@ -60,7 +62,7 @@ const resolved = (content: Mapping, pointer: string): { readonly pointer: string
 const isJson = (type: string): boolean =>
   /^(?:application\/(?:[\w.+-]+\+)?json|application\/\*|\*\/\*)\s*(?:;|$)/i.test(type)
 
-/** JSON itself before what merely takes it. */
+/** Prefers `application/json` to wildcard types that include it. */
 const bodySchema = (content: Mapping, operation: string): string | undefined => {
   const body = resolved(content, `${operation}/requestBody`)
   const types = isMapping(body.value) ? body.value["content"] : undefined
@@ -71,7 +73,7 @@ const bodySchema = (content: Mapping, operation: string): string | undefined => 
   return isMapping(media.value) && Object.hasOwn(media.value, "schema") ? `${media.pointer}/schema` : undefined
 }
 
-/** Left: why it is no OpenAPI 3.0 or 3.1 document. */
+/** Reads a document. Left: why it is no OpenAPI 3.0 or 3.1 document. */
 export const read = (given: unknown): Either.Either<ApiDocument, string> => {
   if (!isMapping(given)) return Either.left("is no OpenAPI document: it must be a mapping")
   const version = given["openapi"]
@@ -103,7 +105,7 @@ const pattern = (path: string): RegExp =>
       .join("[^/{}?#]+")}$`
   )
 
-/** The route a call's path means: the one written so, else the first whose parameters it fills in. */
+/** The route of a call's path: the one with this very path, else the first whose parameters it fills in. */
 export const match = (document: ApiDocument, path: string): Route | undefined =>
   path.includes("{")
     ? undefined

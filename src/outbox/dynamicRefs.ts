@@ -1,10 +1,10 @@
 /**
- * `$dynamicRef` where it can lead to one place only: written as the `$ref` it then is.
+ * Replaces each `$dynamicRef` that has only one possible target by a `$ref`.
  *
- * By the standard it leads to the outermost `$dynamicAnchor` of its name on the way that validation has come; where the
- * whole document has one, and no schema is a document of its own (`$id`), that is it, whatever the way. The validator
- * gets anchors in `$defs` wrong, and the types know `$ref` only. What may lead to several places, or stands in a value
- * that is compared, is left as it is, and refused by the validator.
+ * By the standard it leads to the outermost `$dynamicAnchor` of its name in the course of validation. If the whole
+ * document has one such anchor, and no schema is a document of its own (`$id`), that is always the target. The
+ * validator gets anchors in `$defs` wrong, and the type printer knows only `$ref`. References with several targets, or
+ * within compared values, are left; the validator refuses them.
  */
 import { isMapping, type Mapping } from "../core/typeGuards.ts"
 
@@ -18,7 +18,7 @@ const walk = (value: unknown, at: string, each: (mapping: Mapping, at: string) =
   for (const [key, item] of Object.entries(value)) walk(item, `${at}/${step(key)}`, each)
 }
 
-/** Values that are compared, not schemas. */
+/** Keywords with values to compare, not schemas. */
 const compared = new Set(["const", "enum"])
 
 const rewritten = (value: unknown, places: ReadonlyMap<string, string>): unknown => {
@@ -34,6 +34,7 @@ const rewritten = (value: unknown, places: ReadonlyMap<string, string>): unknown
   )
 }
 
+/** The document with these references replaced. */
 export const settled = (content: Mapping): Mapping => {
   const found = new Map<string, Array<string>>()
   let apart = false

@@ -1,12 +1,13 @@
 /**
- * What can be wrong with a call through the outbox: every fault at once, as data to act on and as text to read.
+ * Errors of a call through the outbox: all faults at once, as data and as text.
  *
- * Errors of their own kind, so that a client can tell its own mistake from a refusal by the database.
+ * Classes of their own, so that a client can tell its own mistake from a refusal by the database.
  */
 import { Data } from "effect"
 
+/** One fault. */
 export interface Fault {
-  /** `payload.to`, `options.max_retries`, `backends.mail.spec`. */
+  /** Such as `payload.to`, `options.max_retries`, `backends.mail.spec`. */
   readonly path: string
   readonly reason: string
 }
@@ -17,7 +18,7 @@ const textOf = (faults: ReadonlyArray<Fault>): string =>
 const listed = (known: ReadonlyArray<string>): string =>
   known.length === 0 ? "none is known" : `known: ${known.join(", ")}`
 
-/** The configuration, or an OpenAPI document it names, cannot be used. */
+/** The configuration, or one of its OpenAPI documents, cannot be used. */
 export class OutboxConfigInvalid extends Data.TaggedError("OutboxConfigInvalid")<{
   readonly faults: ReadonlyArray<Fault>
   readonly message: string
@@ -26,6 +27,7 @@ export class OutboxConfigInvalid extends Data.TaggedError("OutboxConfigInvalid")
     new OutboxConfigInvalid({ faults, message: textOf(faults) })
 }
 
+/** The configuration has no such backend. */
 export class UnknownBackend extends Data.TaggedError("UnknownBackend")<{
   readonly backend: string
   readonly known: ReadonlyArray<string>
@@ -35,6 +37,7 @@ export class UnknownBackend extends Data.TaggedError("UnknownBackend")<{
     new UnknownBackend({ backend, known, message: `there is no backend ${JSON.stringify(backend)}; ${listed(known)}` })
 }
 
+/** The backend has no such route. */
 export class UnknownRoute extends Data.TaggedError("UnknownRoute")<{
   readonly backend: string
   readonly route: string
@@ -50,7 +53,7 @@ export class UnknownRoute extends Data.TaggedError("UnknownRoute")<{
     })
 }
 
-/** The payload does not fit the route, or an option is none. */
+/** The payload does not fit the route, or an option is invalid. */
 export class InvalidCall extends Data.TaggedError("InvalidCall")<{
   readonly faults: ReadonlyArray<Fault>
   readonly message: string
@@ -59,7 +62,7 @@ export class InvalidCall extends Data.TaggedError("InvalidCall")<{
     new InvalidCall({ faults, message: textOf(faults) })
 }
 
-/** The database made no record: its permissions swallowed it, or it refused. */
+/** The database created no record: permissions suppressed it, or it was refused. */
 export class JobNotCreated extends Data.TaggedError("JobNotCreated")<{
   readonly table: string
   readonly message: string

@@ -1,7 +1,7 @@
 /**
- * Texts printed from the configuration: types of the backends, and the schema of their job tables.
+ * Texts generated from the configuration: types of the backends, and the schema of their job tables.
  *
- * Neither needs a token, so references to the environment that only a runner needs may be unset here.
+ * Neither needs a token, so environment references that only a runner needs may be unset here.
  */
 import { Console, Effect } from "effect"
 import { jobTable } from "../core/surreal/jobTableSchema.ts"
@@ -12,9 +12,10 @@ import * as Types from "./types.ts"
 
 type Refused = { readonly faults: ReadonlyArray<string> }
 
+/** The backends with their documents, or the faults of the configuration. */
 export type Files = { readonly backends: ReadonlyArray<Run.Source> } | Refused
 
-/** The schema files of the backends, and the job tables that the file names without one. */
+/** The schema files of the backends, and the job tables without one; or the faults. */
 export type Schemas =
   | {
       readonly schemas: ReadonlyArray<{ readonly schema: string; readonly text: string }>
@@ -24,10 +25,11 @@ export type Schemas =
 
 const refused = (message: string): StartFault => new StartFault({ exitCode: 2, message })
 
-/** Why the files cannot be used, documents included. */
+/** Faults of the configuration and of its documents. */
 export const faultsOf = (found: Files): ReadonlyArray<string> =>
   "faults" in found ? found.faults : Run.faultsOf(found.backends).map(({ path, reason }) => `${path} ${reason}`)
 
+/** Prints the types of the backends; fails with all faults, exit code 2. */
 export const types = (files: Effect.Effect<Files>): Effect.Effect<void, StartFault> =>
   Effect.flatMap(files, (found) => {
     const faults = faultsOf(found)
@@ -37,8 +39,8 @@ export const types = (files: Effect.Effect<Files>): Effect.Effect<void, StartFau
   })
 
 /**
- * The table named, as the specification has it; else what the backends' files say, and all other job tables as the
- * specification has them.
+ * Prints the schema of job tables: the named table by the specification, or without a name the backends' own files and,
+ * for all other job tables, the specification's schema.
  */
 export const schema = (table: string | undefined, files: Effect.Effect<Schemas>): Effect.Effect<void, StartFault> =>
   Effect.gen(function* () {

@@ -1,10 +1,8 @@
 /**
- * The schemas of an OpenAPI 3.0 document as JSON Schema 2020-12, which OpenAPI 3.1 uses: where the two differ, nothing
- * else.
+ * Converts the schemas of an OpenAPI 3.0 document to JSON Schema 2020-12, which OpenAPI 3.1 uses.
  *
- * By hand, because the converters on npm write an older draft, or take every key of that name for the keyword, also
- * where it is the name of a property or lies in an example. Here only what a route's body leads to is touched, from
- * schema to schema, references followed.
+ * Written by hand, because the converters on npm produce an older draft, or convert every key with a keyword's name,
+ * even a property's or an example's. Only schemas that a route's body leads to are converted, references followed.
  */
 type Json = { [key: string]: unknown }
 
@@ -23,7 +21,7 @@ const inner = (schema: Json): ReadonlyArray<unknown> => [
   ...each(schema["oneOf"])
 ]
 
-/** `exclusiveMinimum: true` beside `minimum: 5` is `exclusiveMinimum: 5`. */
+/** `exclusiveMinimum: true` beside `minimum: 5` becomes `exclusiveMinimum: 5`. */
 const bound = (
   schema: Json,
   limit: "minimum" | "maximum",
@@ -37,9 +35,7 @@ const bound = (
   delete schema[limit]
 }
 
-/**
- * Removes `readOnly` properties from `required`: a request must not send them, so they are required of answers only.
- */
+/** Removes `readOnly` properties from `required`: requests must not have them, only answers. */
 const withoutReadOnly = (schema: Json): void => {
   const properties = schema["properties"]
   if (!isMapping(properties) || !Array.isArray(schema["required"])) return
@@ -53,24 +49,21 @@ const withoutReadOnly = (schema: Json): void => {
 
 const convert = (schema: Json): void => {
   if (typeof schema["$ref"] === "string") {
-    // Whatever stands beside a reference has no meaning in 3.0, and would have one here.
+    // In 3.0 keys beside a reference are ignored; in 2020-12 they would count.
     for (const key of Object.keys(schema)) if (key !== "$ref") delete schema[key]
     return
   }
-  // Without a type beside it `nullable` says nothing, and an enum that does not list null rules it out.
+  // `nullable` means nothing without a type, and an enum must list null itself.
   if (schema["nullable"] === true && typeof schema["type"] === "string") schema["type"] = [schema["type"], "null"]
   delete schema["nullable"]
   bound(schema, "minimum", "exclusiveMinimum")
   bound(schema, "maximum", "exclusiveMaximum")
   withoutReadOnly(schema)
-  // A hint for readers and generators; the branches themselves decide.
+  // Only a hint for readers and generators; the branches themselves decide.
   delete schema["discriminator"]
 }
 
-/**
- * Changes the schemas at these places, and all they lead to, in the document itself. `at` answers what a reference
- * leads to.
- */
+/** Converts the schemas at these pointers, and all they lead to, in place. `at` answers the value at a pointer. */
 export const convertFrom = (schemas: ReadonlyArray<unknown>, at: (pointer: string) => unknown): void => {
   const seen = new Set<unknown>()
   const waiting = [...schemas]

@@ -2,9 +2,8 @@
  * `db.run(backend, path, payload, options?)` (D40): checks a call against the backend's OpenAPI document and writes its
  * job record.
  *
- * The client's own connection writes the record, so its permissions decide which clients may; a record that they
- * swallow is an error here, because a job that is nowhere would never be missed. The checked value is the written one:
- * the payload as JSON.
+ * The client's own connection writes the record, so its permissions decide; a record that they suppress is an error
+ * here, because a job without a record is never missed. The checked value is the written one: the payload as JSON.
  */
 import * as JsonText from "../core/jsonText.ts"
 import * as Ids from "../core/surql/values/recordId.ts"
@@ -13,11 +12,11 @@ import * as Document from "./document.ts"
 import { type Fault, InvalidCall, JobNotCreated, OutboxConfigInvalid, UnknownBackend, UnknownRoute } from "./errors.ts"
 import { Validator } from "./validate.ts"
 
-/** A backend of the configuration and what its OpenAPI file holds, references to other files resolved. */
+/** A backend of the configuration with the content of its OpenAPI file, references to other files resolved. */
 export interface Source {
   readonly name: string
   readonly table: string
-  /** As the file names it, for faults. */
+  /** Name of the OpenAPI file in the configuration, for faults. */
   readonly spec: string
   readonly document: unknown
 }
@@ -28,7 +27,7 @@ interface Ready {
   readonly validator: Validator
 }
 
-/** The faults of the documents. */
+/** Faults of the backends' documents. */
 export const faultsOf = (sources: ReadonlyArray<Source>): ReadonlyArray<Fault> => read(sources).faults
 
 const read = (
@@ -80,8 +79,8 @@ const optionFaults = ({
 }
 
 /**
- * The payload as JSON will carry it, without what JSON omits. `rounded`: the same with numbers for bigints, which
- * schemas do not know, for validation.
+ * The payload as JSON carries it. `rounded`: the same with numbers for bigints, which schemas do not know, for
+ * validation.
  */
 const asJson = (payload: unknown): { readonly json: unknown; readonly rounded: unknown } | Fault => {
   try {
@@ -129,7 +128,7 @@ const create = async (
   })
 }
 
-/** Throws {@link OutboxConfigInvalid} when a document cannot be used. */
+/** Makes the outbox of these backends. Throws {@link OutboxConfigInvalid} if a document cannot be used. */
 export const make = <T = AnyBackends>(db: Connection, sources: ReadonlyArray<Source>): Outbox<T> => {
   const backends = prepared(sources)
   return {

@@ -1,9 +1,9 @@
 /**
  * TypeScript types of backends, routes and payloads, from their OpenAPI documents (`jobs types`).
  *
- * So that a wrong route or a missing parameter does not compile. Types are never narrower than what the validator
- * takes: what TypeScript cannot say (ranges, patterns, conditions) is left to it. Named schemas become named types, so
- * recursive ones work.
+ * With them a wrong route or a missing parameter does not compile. Types accept whatever the validator accepts: it
+ * alone checks what TypeScript cannot (ranges, patterns, conditions). Named schemas become named types, so recursive
+ * ones work.
  */
 import { isMapping, type Mapping } from "../core/typeGuards.ts"
 import * as Document from "./document.ts"
@@ -48,7 +48,7 @@ const primitives: { readonly [type: string]: string } = {
 }
 
 class Generator {
-  /** Type name by pointer. */
+  /** Type names by JSON pointer. */
   private readonly names = new Map<string, string>()
   readonly declarations: Array<string> = []
 
@@ -134,7 +134,7 @@ class Generator {
     for (const name of required)
       if (!Object.hasOwn(properties, name)) lines.push(`${inner}readonly ${JSON.stringify(name)}: unknown\n`)
     const more = schema["additionalProperties"]
-    // With named properties an index signature would have to take their types too.
+    // Beside named properties an index signature would have to include their types.
     if (lines.length === 0)
       return more === false || (more === undefined && !isMapping(schema["patternProperties"]))
         ? more === false
@@ -145,16 +145,13 @@ class Generator {
   }
 }
 
-/** `/users/{id}/mail` as a type of paths; a template literal where it has parameters. */
+/** A path such as `/users/{id}/mail` as a type; a template literal if it has parameters. */
 const pathType = (path: string): string =>
   path.includes("{")
     ? `[path: \`${path.replaceAll(/[`$\\]/g, "\\$&").replaceAll(/\{[^{}]*\}/g, "${string}")}\`]`
     : JSON.stringify(path)
 
-/**
- * One module that declares `Backends`. Documents that cannot be read are left out: the command that prints asks for
- * their faults first.
- */
+/** Prints one module that declares `Backends`. Unreadable documents are left out: callers ask for faults first. */
 export const print = (sources: ReadonlyArray<Source>): string => {
   const declarations: Array<string> = []
   const backends = sources.flatMap(({ document, name }) => {

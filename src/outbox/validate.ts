@@ -1,11 +1,11 @@
 /**
- * Checks payloads against the schemas of an OpenAPI document: JSON Schema 2020-12, every fault at once.
+ * Checks payloads against the schemas of an OpenAPI document: JSON Schema 2020-12, all faults at once.
  *
- * ajv and not a smaller one, because it knows `unevaluated*`, `prefixItems`, references across a document and words its
- * faults. It compiles schemas with `new Function`: a page whose content policy forbids that cannot use it, and is told
- * so. `format` is an annotation, as the standard has it. One thing it gets wrong, `$dynamicRef` to an anchor in
- * `$defs`, so a document where one is left that may lead to several places (`dynamicRefs.ts`) is refused: a payload
- * judged wrongly would be worse.
+ * ajv and not a smaller library, because it knows `unevaluated*`, `prefixItems` and references across a document, and
+ * words its faults. It compiles schemas with `new Function`: on a page whose content policy forbids that, validation
+ * fails with a fault that says so. `format` is only an annotation, by the standard. ajv gets `$dynamicRef` to an anchor
+ * in `$defs` wrong, so a document with one that may have several targets (`dynamicRefs.ts`) is refused: a wrong verdict
+ * would be worse.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import type { ApiDocument, Route } from "./document.ts"
@@ -13,7 +13,7 @@ import type { Fault } from "./errors.ts"
 
 const base = "spec:///document"
 
-/** `/to/0/name` as `to[0].name`. */
+/** `/to/0/name` becomes `to[0].name`. */
 const dotted = (pointer: string): string =>
   pointer
     .split("/")
@@ -22,7 +22,7 @@ const dotted = (pointer: string): string =>
     .map((step) => (/^\d+$/.test(step) ? `[${step}]` : `.${step}`))
     .join("")
 
-/** A branch says why it does not fit; that its parent does not fit either says nothing. */
+/** Keywords whose faults only repeat that a branch does not fit. */
 const silent = new Set(["if", "allOf"])
 
 const faultOf = ({ instancePath, keyword, message = "is wrong", params }: ErrorObject): Fault => {
@@ -41,7 +41,7 @@ const distinct = (faults: ReadonlyArray<Fault>): ReadonlyArray<Fault> => [
   ...new Map(faults.map((fault) => [`${fault.path} ${fault.reason}`, fault])).values()
 ]
 
-/** The first place where `$dynamicRef` stands. */
+/** Pointer to the first `$dynamicRef`. */
 const dynamic = (value: unknown, at: string): string | undefined => {
   if (typeof value !== "object" || value === null) return undefined
   for (const [key, item] of Object.entries(value)) {
@@ -51,8 +51,9 @@ const dynamic = (value: unknown, at: string): string | undefined => {
   return undefined
 }
 
+/** Validates payloads of one document. */
 export class Validator {
-  /** Why no schema of the document can be used. */
+  /** Why the document's schemas cannot be used; undefined if they can. */
   private readonly unusable: Fault | undefined
   private readonly ajv = new Ajv2020({
     allErrors: true,
@@ -84,14 +85,14 @@ export class Validator {
     }
   }
 
-  /** Compiles the route's schema; throws its faults. */
+  /** Compiles a route's schema; throws its faults. */
   private of(pointer: string): ValidateFunction {
     let validate = this.compiled.get(pointer)
     if (validate === undefined) this.compiled.set(pointer, (validate = this.ajv.compile({ $ref: `${base}${pointer}` })))
     return validate
   }
 
-  /** The faults of the schemas themselves: references that lead nowhere, keywords with impossible values. */
+  /** Faults of the schemas themselves: dangling references, keywords with impossible values. */
   faults(routes: ReadonlyArray<Route>): ReadonlyArray<Fault> {
     if (this.unusable !== undefined) return [this.unusable]
     return routes.flatMap(({ path, schema }) => {

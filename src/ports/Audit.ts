@@ -15,24 +15,26 @@ import { isWireError } from "../protocol/errors.ts"
 const line = (annotations: { readonly [name: string]: unknown }): Effect.Effect<void> =>
   Effect.logInfo("audit").pipe(Effect.annotateLogs(annotations), Logger.withMinimumLogLevel(LogLevel.All))
 
+/** Address in an audit line when the server does not know the client's. */
 export const unknownAddress = "unknown"
 
 /** Writes audit lines. */
 export class Audit extends Context.Tag("ports/Audit")<
   Audit,
   {
+    /** Writes the line of an audited operation. */
     readonly done: (entry: AuditEntry) => Effect.Effect<void>
-    /** Of a caller who was turned away: bounded, so that guesses do not fill a disk. */
+    /** Writes a line about a refused caller: bounded per minute, so that guesses do not fill a disk. */
     readonly turnedAway: (entry: Omit<AuditEntry, "operation">) => Effect.Effect<void>
   }
 >() {
-  /** `mostTurned`: lines a minute about callers with the same secret, or with none that is known. */
+  /** `mostTurned`: lines per minute about refused callers with the same secret, or with no known one. */
   static readonly layer = (mostTurned: number): Layer.Layer<Audit> =>
     Layer.scoped(
       Audit,
       Effect.gen(function* () {
         const scope = yield* Effect.scope
-        // Callers without a known secret count as one: a flood of guesses hides nothing that a known secret tries.
+        // All callers without a known secret count as one: a flood of guesses suppresses no line of a known secret.
         const turned = new LineBudget(mostTurned)
         const ended = Effect.suspend(() =>
           Effect.forEach(
@@ -82,7 +84,7 @@ interface AuditedCall {
   readonly asked: { readonly address: string | undefined }
 }
 
-/** Around the work of a request: writes what it does, to `object`, however it ends. */
+/** Wraps the work of a request: writes its audit line, with `object`, however the work ends. */
 export const make = Effect.map(
   Audit,
   ({ done }) =>

@@ -1,9 +1,8 @@
 /**
  * The backends that jobs call: one POST out, status and the beginning of the body back (D37).
  *
- * A port, because nothing that decides about jobs may need a network. Redirects are never followed, so a token never
- * leaves for where a backend points. The time-out covers everything up to the status; a body that does not come after a
- * status changes nothing about what the backend said.
+ * A port, so that decisions about jobs need no network. Redirects are never followed, so a token goes to no other host.
+ * The time-out covers everything up to the status; a body that breaks off after the status does not change the outcome.
  */
 import { Context, Data, Effect, Layer } from "effect"
 import type { Answer } from "../core/job/outcome.ts"
@@ -12,14 +11,16 @@ import type { HttpCall } from "../core/job/request.ts"
 /** There was no HTTP answer. */
 export class BackendFailed extends Data.TaggedError("BackendFailed")<{ readonly message: string }> {}
 
+/** One POST to a backend; fails if no HTTP status came. */
 export interface BackendShape {
   readonly call: (call: HttpCall) => Effect.Effect<Answer, BackendFailed>
 }
 
 /** Most bytes of a body that an error message quotes. */
 export const quotedBytes = 8_192
-/** Most bytes of a body that are read, and the time for it, in milliseconds: a body read whole frees its connection. */
+/** Most bytes of a body that are read, and the milliseconds for it: a body read whole frees its connection. */
 export const readBytes = 1_048_576
+/** Milliseconds for reading a body after the status. */
 export const bodyWithinMs = 5_000
 
 /** Bytes of an answer's body to keep: enough to quote a reason, and to parse a result of up to `keptBytes`. */

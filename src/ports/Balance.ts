@@ -9,7 +9,7 @@ import { type Strategy, strategies } from "../core/cluster/balance.ts"
 
 /** Which SSP gets a view, and when one moves: one of the strategies of the specification, or your own. */
 export class Balance extends Context.Tag("ports/Balance")<Balance, Strategy>() {
-  /** One of `load_balance`. */
+  /** The specification's strategy of this name (setting `load_balance`). */
   static readonly layerNamed = (name: keyof typeof strategies): Layer.Layer<Balance> =>
     Layer.succeed(Balance, strategies[name])
 }

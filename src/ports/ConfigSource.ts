@@ -7,7 +7,7 @@ import { Context, Layer } from "effect"
 
 /** PEM texts. */
 export interface TlsMaterial {
-  /** The certificate first, its chain behind it. */
+  /** The certificate, followed by its chain. */
   readonly cert: string
   readonly key: string
   readonly ca: string | undefined
@@ -15,20 +15,22 @@ export interface TlsMaterial {
 
 /** The configuration file after parsing; `fault` when it could not be read or parsed. */
 export interface ConfigFile {
-  /** As shown to the operator. */
+  /** Path as shown to the operator. */
   readonly path: string
   readonly content: unknown
   readonly fault: string | undefined
 }
 
+/** Result of the check of TLS files. */
 export interface TlsJudged {
   readonly faults: ReadonlyArray<string>
   readonly warnings: ReadonlyArray<string>
 }
 
+/** Environment, configuration file and secret files of one process. */
 export interface ConfigSourceShape {
   readonly env: { readonly [name: string]: string | undefined }
-  /** Undefined when there is none and none was asked for. */
+  /** Undefined if there is no file and none was named. */
   readonly file: ConfigFile | undefined
   /** Content of a file that holds a secret, or why it cannot be read. */
   readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }

@@ -15,7 +15,7 @@ export interface StoredRecord {
   readonly doc: Obj | undefined
 }
 
-/** A registered view as it is kept. */
+/** A registered view as it is stored. */
 export interface StoredView {
   /** Key below `_svc_query:` (D10); unique. */
   readonly key: string
@@ -26,7 +26,7 @@ export interface StoredView {
   readonly ttlMs: number
   /** Parameters as the request's JSON text. */
   readonly params: string
-  /** Empty where the registration names none. */
+  /** Empty if the registration names no format. */
   readonly format: string
   readonly lastActiveAtMs: number
 }
@@ -41,6 +41,7 @@ export interface StoredPosition {
   readonly epoch: number | null
 }
 
+/** Position of an empty store. */
 export const startPosition: StoredPosition = { writes: 0, seq: null, logId: null, epoch: null }
 
 /** One durable step. Later entries win over earlier ones with the same id or key. */
@@ -52,8 +53,8 @@ export interface Commit {
 }
 
 /**
- * A store that could not do its work. `damaged`: its content is not as it was written; `locked`: another process has
- * it; `newer`: written by a later version; `failed`: anything else, a full disk included, and worth another try.
+ * A store that failed. `damaged`: its content is not as it was written; `locked`: another process has it; `newer`:
+ * written by a later version; `failed`: anything else, such as a full disk, and worth another try.
  */
 export class DatabaseError extends Data.TaggedError("DatabaseError")<{
   readonly reason: "damaged" | "locked" | "newer" | "failed"
@@ -61,6 +62,7 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
   readonly cause?: unknown
 }> {}
 
+/** A store of records, registrations and positions. Every method may fail with a {@link DatabaseError}. */
 export interface DatabaseShape {
   /**
    * Kind of the store, for messages. The kind `memory` has a meaning: nothing is flushed, so no batch waits to share a
@@ -68,7 +70,7 @@ export interface DatabaseShape {
    */
   readonly kind: string
   /**
-   * True: while it is open here no other process can have it open, so a process that left something unfinished in it
+   * True: no other process can have the store open at the same time, so a process that left something unfinished in it
    * has ended.
    */
   readonly exclusive?: boolean
@@ -80,8 +82,8 @@ export interface DatabaseShape {
   /** Forgets everything, as one step. */
   readonly reset: Effect.Effect<void, DatabaseError>
   /**
-   * Moves a store that is damaged out of the way and goes on with an empty one; answers where it went. Only where there
-   * is something to rebuild it from (D23).
+   * Moves a damaged store out of the way and continues with an empty one; answers the new place of the old one. Present
+   * only if the records can be rebuilt (D23).
    */
   readonly setAside?: Effect.Effect<string, DatabaseError>
 }

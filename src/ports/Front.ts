@@ -1,5 +1,5 @@
 /**
- * The contract between a node and the server in front of it: requests and their answers, and word of when the server
+ * The contract between a node and the server in front of it: requests and their answers, and signals when the server
  * listens and stops.
  *
  * By callback, so that a request costs no fiber unless its route takes one. A server reads a request as {@link Asked},
@@ -8,6 +8,7 @@
 import { Cause, Context, Deferred, type Duration, Effect, Fiber, Layer, type Stream } from "effect"
 import { StartFault } from "./StartFault.ts"
 
+/** Header values by name. */
 export type Headers = { readonly [name: string]: string }
 
 /** A response as data. */
@@ -19,7 +20,7 @@ export interface Answer {
   readonly body: string
 }
 
-/** A response whose body was made in pieces. */
+/** A response with a body in pieces. */
 export interface PiecesAnswer {
   readonly status: number
   readonly headers: Headers
@@ -27,15 +28,15 @@ export interface PiecesAnswer {
 }
 
 /**
- * Why there is no text of a body. `too large`: beyond the bound; `not utf-8`: the bytes are no text; `aborted`: the
- * client went away; `overloaded`: see `message`.
+ * Why a body has no text. `too large`: beyond the bound; `not utf-8`: invalid bytes; `aborted`: the client left;
+ * `overloaded`: see `message`.
  */
 export interface NoText {
   readonly reason: "too large" | "not utf-8" | "overloaded" | "aborted"
   readonly message?: string
 }
 
-/** A request, as its server reads it. */
+/** A request as the server has read it. */
 export interface Asked {
   readonly method: string
   /** The request target: path and query. */
@@ -44,11 +45,11 @@ export interface Asked {
   readonly headers: { readonly [name: string]: string | undefined }
   /** The client's IP address; undefined if the server does not know it. */
   readonly address: string | undefined
-  /** The body as text: `done` is called once, or not at all where the client leaves before the end. */
+  /** Reads the body as text. `done` is called once, or never if the client leaves before the end. */
   readonly text: (maxBytes: number, done: (body: string | NoText) => void) => void
   /**
-   * For a body that goes on: answers 200 at once and takes lines of at most `most` characters as they come. A line that
-   * is not taken (false) cuts the connection. Absent: the server takes such a body whole, as any other.
+   * Reads a body that goes on line by line: answers 200 at once and passes on lines of at most `most` characters as
+   * they come. If `take` answers false, the connection is cut. Absent: the server reads such a body whole.
    */
   readonly lines?: (contentType: string, most: number, take: (line: string) => boolean) => void
 }
@@ -67,17 +68,17 @@ export interface SinkEvents {
   readonly gone: () => void
 }
 
-/** How a request is answered: once. */
+/** Answers one request, with one of these methods, once. */
 export interface Reply {
-  /** A whole answer. Does nothing where the client has left. */
+  /** Sends a whole answer. Does nothing if the client has left. */
   readonly send: (answer: Answer | PiecesAnswer) => void
-  /** Opens an answer with 200 that goes on. */
+  /** Opens an endless answer with status 200. */
   readonly stream: (headers: Headers, on: SinkEvents) => Sink
-  /** Answers with a body that is pulled, and ends with it; one that fails is cut, so that it does not look whole. */
+  /** Sends a body pulled from a stream. A failing stream cuts the connection, so that it does not look whole. */
   readonly flow: (status: number, headers: Headers, body: Stream.Stream<Uint8Array, unknown>) => Effect.Effect<void>
   /** Calls back once when the client has left, or the answer has ended. */
   readonly whenGone: (abandon: () => void) => void
-  /** A fault of the node: 500 where nothing was answered, else the answer is cut. */
+  /** Reports a fault of the node: sends the answer (500), or cuts an answer already begun. */
   readonly fail: (answer: Answer) => void
 }
 
@@ -85,14 +86,14 @@ export interface Reply {
 export class Front extends Context.Tag("ports/Front")<
   Front,
   {
-    /** Answers what the contract names, once, now or later; false: the request is for something else. */
+    /** Handles a request of the contract, and answers it once, now or later; false: no route takes the request. */
     readonly serve: (asked: Asked, reply: Reply) => boolean
     /** Headers that every answer of this target carries for pages of this origin. */
     readonly pageHeaders: (url: string, origin: string | undefined) => Headers | undefined
   }
 >() {}
 
-/** The fault that ends the process: the one that a loop failed with, else one that shows the defect. */
+/** The fault that ends the process: the {@link StartFault} that a loop failed with, or one made from the defect. */
 const asFault = (cause: Cause.Cause<unknown>): StartFault => {
   const error = Cause.squash(cause)
   return error instanceof StartFault
@@ -100,7 +101,7 @@ const asFault = (cause: Cause.Cause<unknown>): StartFault => {
     : new StartFault({ exitCode: 1, message: `a fault of the service itself: ${Cause.pretty(cause)}` })
 }
 
-/** How the server and the node tell each other where they stand: listening, stopping, broken. */
+/** Signals between the server and the node: listening, stopping, broken. */
 export class Serving extends Context.Tag("ports/Serving")<
   Serving,
   {
@@ -135,8 +136,8 @@ export class Serving extends Context.Tag("ports/Serving")<
   )
 
   /**
-   * The port, once a server listens. A server that is not the package's has to say so itself, and without that word the
-   * node would wait for ever, so a warning names what is missing. `purpose`: what waits.
+   * The port, once a server listens. A foreign server has to report that itself (`layerListening`); without the report
+   * the node would wait for ever, so a warning names what is missing. `purpose`: what waits.
    */
   static readonly portFor = ({ port }: Pick<typeof Serving.Service, "port">, purpose: string): Effect.Effect<number> =>
     Effect.raceFirst(
@@ -146,7 +147,7 @@ export class Serving extends Context.Tag("ports/Serving")<
       ).pipe(Effect.delay("10 seconds"), Effect.zipRight(Effect.never))
     )
 
-  /** For a server that is not ours: says which port others reach it at. An SSP of a cluster registers once it knows. */
+  /** Reports, for a foreign server, the port that others reach it at. An SSP of a cluster registers only after this. */
   static readonly layerListening = (port: number): Layer.Layer<never, never, Serving> =>
     Layer.effectDiscard(Effect.flatMap(Serving, ({ listening }) => listening(port)))
 
@@ -171,10 +172,10 @@ export class Serving extends Context.Tag("ports/Serving")<
 }
 
 /**
- * Runs what a closing scope still has to do (a goodbye, a release) to its end, or for `within` at most.
+ * Runs the last work of a closing scope (a goodbye, a release) to its end, or for `within` at most.
  *
- * In a finalizer itself a time-out would wait for the work that it is to cut. Work made interruptible there is a child
- * of the closing fiber, and ends unsaid when that fiber is interrupted once more. A fiber of its own has neither fault.
+ * Runs in a fiber of its own: a time-out in a finalizer would wait for the work that it is to cut, and interruptible
+ * work there would be lost when the closing fiber is interrupted a second time.
  */
 export const atEnd = <A, E, R>(
   work: Effect.Effect<A, E, R>,

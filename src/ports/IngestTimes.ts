@@ -1,5 +1,5 @@
 /**
- * How long changes took on their way into this node: answers to `/ingest`, and what a scheduler's feed brought.
+ * Latencies of changes on their way into this node: answers to `/ingest`, and changes from a scheduler's feed.
  *
  * A service, because the route of `/ingest` and the feed write it and the overview reads it, and two nodes in one
  * process must not count each other's.
@@ -8,13 +8,14 @@ import { Context, Effect, Layer } from "effect"
 import { Latency } from "../core/telemetry/latency.ts"
 import type { Answer } from "./Front.ts"
 
+/** Latencies of changes by the way they came. */
 export interface IngestTimesShape {
   readonly latency: Latency
-  /** Changes of a scheduler's feed (D61), from when the first of them came until they were applied. */
+  /** Changes of a scheduler's feed (D61): from the arrival of the first one of a batch until all were applied. */
   readonly fed: Latency
   /** Clock of both measurements, in milliseconds. */
   readonly nowMs: () => number
-  /** The same callback, timed from now; refused changes do not count. */
+  /** Wraps the callback of an answer and times it from now; refused changes do not count. */
   readonly timed: (answer: (answer: Answer) => void) => (answer: Answer) => void
 }
 

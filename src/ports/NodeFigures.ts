@@ -1,8 +1,8 @@
 /**
  * The figures of a whole node at this moment, for the parts that serve or send them (D34).
  *
- * A port between the node, which knows what there is, and what writes it: the text at `/metrics` and the exporter say
- * the same.
+ * A port between the node, which has the figures, and their two writers, `/metrics` and the exporter, which therefore
+ * report the same.
  */
 import { Context, type Effect } from "effect"
 import type { Memory } from "../core/record/memory.ts"

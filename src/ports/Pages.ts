@@ -10,8 +10,9 @@ import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Context, Effect } from "effect"
 
+/** A file of the dashboard. */
 export interface Page {
-  /** Exact path; nothing else is found, whatever a request says. */
+  /** Exact path; no other path leads to the file. */
   readonly path: string
   readonly contentType: string
   readonly body: Uint8Array
@@ -19,12 +20,12 @@ export interface Page {
   readonly etag: string
 }
 
-/** None by default. */
+/** Files of the dashboard; none by default. */
 export class Pages extends Context.Reference<Pages>()("ports/Pages", { defaultValue: (): ReadonlyArray<Page> => [] }) {}
 
 /**
- * Content security policy of all pages: only our own scripts run, nothing is loaded from other origins, no page may
- * frame ours, and no form is submitted.
+ * Content security policy of all pages: only the service's own scripts run, nothing is loaded from other origins, no
+ * page may frame these, and no form is submitted.
  */
 export const contentSecurityPolicy = [
   "default-src 'none'",
@@ -68,5 +69,5 @@ export const layerRoutes = HttpApiBuilder.Router.use((router) =>
   })
 )
 
-/** The paths, for the answer to methods they do not take. */
+/** The paths of the files, to answer 405 for other methods. */
 export const paths: Effect.Effect<ReadonlyArray<string>> = Effect.map(Pages, (pages) => pages.map(({ path }) => path))

@@ -1,10 +1,10 @@
 /**
- * What the scheduler knows of its SSPs, views and jobs, kept over restarts (D31): rows by kind and key, written as the
- * pool says.
+ * The scheduler's stored state of its SSPs, views and jobs, kept over restarts (D31): rows by kind and key, written by
+ * the pool's actions.
  *
- * One table of JSON for all kinds, because rows are only ever written one by one and read all at once. Beside them the
- * epoch, which grows with every start and must never be used twice (D5), and the log that the positions are of: in
- * another log they mean nothing.
+ * One table of JSON for all kinds, because rows are only ever written one by one and read all at once. Beside the rows:
+ * the epoch, which grows with every start and must never be used twice (D5), and the id of the log that the positions
+ * refer to.
  */
 import { Context, type Effect } from "effect"
 import type { Action } from "../core/cluster/messages.ts"
@@ -12,7 +12,7 @@ import type { Saved } from "../core/cluster/pool.ts"
 import type { Result } from "../core/job/result.ts"
 import type { DatabaseError } from "./Database.ts"
 
-/** The actions of the pool that are about its stored state. */
+/** The actions of the pool that write its stored state. */
 export type Write = Extract<
   Action,
   {
@@ -31,22 +31,22 @@ export type Write = Extract<
   }
 >
 
+/** Stored state at a start. */
 export interface Opened {
   /** 1 at the first start, then one more each time (D5). */
   readonly epoch: number
   readonly saved: Saved
-  /** The log of the start before, if there was one; of another log no SSP is kept. */
+  /** Id of the log at the start before, if there was one; SSPs of another log are dropped. */
   readonly lastLogId: string | undefined
 }
 
+/** Stored rows of the pool; methods fail with a {@link DatabaseError}. */
 export interface PoolStoreShape {
-  /**
-   * Begins an epoch with the log `logId`. Results of the last `maxResults` jobs are kept, fewer where they are long.
-   */
+  /** Begins an epoch with the log `logId`. Keeps the results of the last `maxResults` jobs, fewer if they are long. */
   readonly open: (logId: string, maxResults?: number) => Effect.Effect<Opened, DatabaseError>
-  /** One step, on disk when it returns. */
+  /** Writes all rows in one step; on disk when it returns. */
   readonly write: (writes: ReadonlyArray<Write>) => Effect.Effect<void, DatabaseError>
-  /** The kept part of the answer to a job, by its id's text. */
+  /** The stored part of a job's answer, by the text of its id; undefined once `maxResults` newer ones are stored. */
   readonly resultOf: (job: string) => Result | undefined
 }
 

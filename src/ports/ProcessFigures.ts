@@ -1,43 +1,44 @@
 /**
- * What this process uses of its machine, for heartbeats (D24), and whether its heap has room (D43).
+ * CPU time and memory of this process, for heartbeats (D24), and the room in its heap (D43).
  *
- * A port with a default, because only a runtime knows, and a node without one must do: heartbeats then leave the
- * figures out.
+ * A port with a default, because only a runtime knows the figures: without one, heartbeats leave them out.
  */
 import { Context, Effect } from "effect"
 import { type Memory, unwatched } from "../core/record/memory.ts"
 
+/** Resource use of this process. */
 export interface Figures {
   /** Processor time so far, of all threads, in microseconds. */
   readonly cpuMicros: number
   readonly residentBytes: number
   readonly heapBytes?: number
-  /** The most that the heap may hold. */
+  /** Upper limit of the heap. */
   readonly heapLimitBytes?: number | undefined
-  /** Unix time. */
+  /** Start of the process, Unix seconds. */
   readonly startedAtSecs?: number
-  /** How late the event loop runs timers, lately; undefined where it is not watched. */
+  /** Delay of timers in the last interval; undefined if it is not measured. */
   readonly loopLag?: { readonly p99Secs: number; readonly maxSecs: number } | undefined
 }
 
-/** Answers undefined where they are unknown. */
+/** Reads the figures; undefined if they are unknown. */
 export class ProcessFigures extends Context.Reference<ProcessFigures>()("ports/ProcessFigures", {
   defaultValue: (): Effect.Effect<Figures | undefined> => Effect.succeed(undefined)
 }) {}
 
+/** Readings of the heap. */
 export interface HeapShape {
-  /** As the last full collection left it. A look costs nothing. */
+  /** Heap use after the last full collection. Costs nothing. */
   readonly memory: () => Memory
   /**
-   * For what loads much: the same, after a collection of its own where the heap looks full and something has been made
-   * since the last one.
+   * The same, after a new collection if the heap looks full and memory was allocated since the last one: for callers
+   * that load much.
    */
   readonly measured: () => Memory
-  /** To be called after much memory was released: a collection shows at once how much is left in use. */
+  /** To be called after much memory was released: the next reading is then made by a collection. */
   readonly released: () => void
 }
 
-/** A heap that is not watched always has room. */
+/** Readings without a watched heap: there is always room. */
 export const unwatchedHeap: HeapShape = { memory: () => unwatched, measured: () => unwatched, released: () => {} }
 
 /** The heap of this process. */

@@ -1,9 +1,9 @@
 /**
- * Long work tells how far it is, in one place for all of it: a bar on a terminal, else a line of the log every 5 s, and
- * figures for `/progress` (D34).
+ * Progress of long work, in one place for all of it: a bar on a terminal, else a line of the log every 5 s, and figures
+ * for `/progress` (D34).
  *
- * A report costs the work an addition; the display reads it by itself, so that a million records cost a million
- * additions and one line. As `ports/Meters` it has a default that shows nothing.
+ * A report costs the work an addition; the display reads on its own schedule, so a million records cost a million
+ * additions and one line. Without a layer nothing is shown, as with `ports/Meters`.
  */
 import { Clock, Context, Duration, Effect, Exit, Layer, Queue } from "effect"
 import { type TaskKind, taskKinds } from "../core/telemetry/metrics.ts"
@@ -15,10 +15,10 @@ import { steadyOf } from "./Turn.ts"
 export interface Step {
   /** Adds `count` to the units done. */
   readonly add: (count: number) => void
-  /** Sets the units done. */
+  /** Sets the number of units done. */
   readonly reach: (done: number) => void
   readonly expect: (total: number) => void
-  /** Names the part being worked on, such as a table; undefined for none. */
+  /** Names the current part of the work, such as a table; undefined for none. */
   readonly at: (what: string | undefined) => void
 }
 
@@ -27,6 +27,7 @@ interface Open extends Step {
   readonly close: (ended: boolean) => void
 }
 
+/** Running and completed tasks. */
 export interface ProgressShape {
   readonly open: (kind: TaskKind, what: string, unit: string) => Open
   /** Running tasks, the oldest first. */
@@ -38,7 +39,7 @@ export interface ProgressShape {
   readonly endedAt: (kind: TaskKind) => number | undefined
 }
 
-/** The display of running work; called again and again while something does, and once with nothing. */
+/** Shows running tasks: called repeatedly while there are any, and once after the last. */
 export interface Display {
   readonly everyMs: number
   readonly show: (tasks: ReadonlyArray<Task>) => Effect.Effect<void>
@@ -102,7 +103,7 @@ const make = (nowMs: () => number, begun: () => void, over: Ended): ProgressShap
   }
 }
 
-/** Long work reports its progress here; a part on its own has no reader. */
+/** Collects the progress of long work; without a layer reports are dropped. */
 export class Progress extends Context.Reference<Progress>()("ports/Progress", {
   defaultValue: (): ProgressShape =>
     make(
@@ -138,7 +139,7 @@ export class Progress extends Context.Reference<Progress>()("ports/Progress", {
     })
   )
 
-  /** Runs work that tells how far it is; it is over when the work is. */
+  /** Runs work that reports its progress; the task ends with the work. */
   static readonly during = <A, E, R>(
     kind: TaskKind,
     what: string,

@@ -1,5 +1,5 @@
 /**
- * What this build calls itself.
+ * The version of this build.
  *
  * The version stands in the code, so that a node needs no file to know it, wherever it runs; a test compares it with
  * `package.json`.

@@ -1,11 +1,11 @@
 /**
- * The scheduler's replica: every record with its version as of a position of the log, and snapshots of it that stand
- * still.
+ * The scheduler's replica: every record with its version at a position of the log, and snapshots of it that do not
+ * change.
  *
- * It is a cache of what the log and the database say, but one that has to be exact: SSPs bootstrap from it and versions
- * are decided by it (D4). So a commit is one step and carries its position, and a snapshot costs nothing while commits
- * go on. Rows come as the text they are kept as, because most of them leave again as text; {@link docOf} reads one.
- * What a snapshot reads it reads at once, as the evaluator needs it; a fault there is thrown as a {@link ReplicaError}.
+ * The replica is a cache of the log and the database, but must be exact: SSPs bootstrap from it and versions are
+ * decided by it (D4). So a commit is one step and carries its position, and a snapshot costs nothing while commits go
+ * on. Rows are the stored text, because most leave as text again; {@link docOf} parses one. Snapshots read
+ * synchronously, as the evaluator needs it; a fault there is thrown as a {@link ReplicaError}.
  */
 import { Context, Data, type Effect, type Scope } from "effect"
 import type { Obj, Range, RecordId, RecordKey } from "../core/surql/values/value.ts"
@@ -26,9 +26,9 @@ export interface ReplicaTable {
 }
 
 /**
- * The replica could not do its work. `damaged`: its content is not as it was written; `newer`: written by a later
- * version; `locked`: another process has it; `full`: no room on the disk; `failed`: anything else. The last two keep
- * what was there and are worth another try.
+ * The replica failed. `damaged`: its content is not as it was written; `newer`: written by a later version; `locked`:
+ * another process has it; `full`: no room on the disk; `failed`: anything else. After the last two nothing is lost, and
+ * another try is worthwhile.
  */
 export class ReplicaError extends Data.TaggedError("ReplicaError")<{
   readonly reason: "damaged" | "newer" | "locked" | "full" | "failed"
@@ -36,13 +36,13 @@ export class ReplicaError extends Data.TaggedError("ReplicaError")<{
   readonly cause?: unknown
 }> {}
 
-/** Why a node does not start: 3 for data that cannot be used as it is, 1 for anything else. */
+/** The fault that ends a start: exit code 3 for data that cannot be used as it is, 1 for anything else. */
 export const startFault = ({ message, reason }: ReplicaError): StartFault =>
   new StartFault({ exitCode: exitCodeOf(reason), message })
 
-/** A record as it is kept. */
+/** A record as it is stored. */
 export interface ReplicaRow {
-  /** Its id as text. */
+  /** Text of the record's id. */
   readonly id: string
   readonly version: number
   /** The record without its `id`, as `core/surql/values/encode` writes it: plain JSON unless it holds `{"$":[`. */
@@ -50,8 +50,8 @@ export interface ReplicaRow {
 }
 
 /**
- * Which rows are wanted for more than their place: those where each field is this string, int or bool, and those where
- * it cannot be told.
+ * Rows that the reader evaluates: those whose fields have these string, int or bool values, and those where that cannot
+ * be told from the text.
  */
 export type RowFilter = ReadonlyArray<readonly [field: string, value: string | number | boolean]>
 
@@ -60,14 +60,11 @@ export type RowFilter = ReadonlyArray<readonly [field: string, value: string | n
  */
 export type Rows = Iterable<ReplicaRow | undefined>
 
-/** A state of the replica that stands still. */
+/** A state of the replica that does not change. */
 export interface ReplicaSnapshot {
   readonly seq: number
   readonly find: (id: RecordId) => ReplicaRow | undefined
-  /**
-   * Rows of a table, or of a range of its keys, in key order, read in small pages as they are taken, never more than
-   * `atMost`.
-   */
+  /** Rows of a table, or of a range of its keys, in key order, read in small pages on demand; at most `atMost`. */
   readonly rows: (
     table: string,
     range?: Range,
@@ -77,43 +74,44 @@ export interface ReplicaSnapshot {
   readonly edges: (record: RecordId, direction: "out" | "in", table: string | undefined) => ReadonlyArray<RecordId>
   /** Names of all tables that are declared or have records, sorted. */
   readonly tables: () => ReadonlyArray<string>
-  /** Undefined for a table that is not declared. */
+  /** Declared types of a table; undefined for a table that is not declared. */
   readonly types: (table: string) => ReplicaTable["types"] | undefined
-  /** How many rows it has read so far, for tests and figures. */
+  /** Number of rows read so far, for tests and figures. */
   readonly rowsRead: () => number
 }
 
+/** The records of all tables. Methods fail with a {@link ReplicaError}. */
 export interface ReplicaShape {
-  /** Position of the log through which it is applied; 0: none. */
+  /** Position in the log through which changes are applied; 0: none. */
   readonly applied: Effect.Effect<number, ReplicaError>
-  /** The records of these ids that are known, deleted ones included, by id text. */
+  /** The known records of these ids, deleted ones included, by id text. */
   readonly current: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError>
   /**
-   * One step; of records with the same id the last wins. What ends before `applied` has been committed already and does
-   * nothing; what ends at it is written (again): so does a clone, whose records have no position of their own. A few
-   * records may be left for {@link catchUp}; no reader can tell, but for a fault of the disk, which the next commit
-   * then meets.
+   * Applies one batch as one step; of records with the same id the last wins. A batch that ends before `applied` was
+   * committed already and is skipped; one that ends at it is written again, as by a clone, whose records have no
+   * position. A few records may be left for {@link catchUp}; readers do not notice, and a disk fault then surfaces in
+   * the next commit.
    */
   readonly commit: (batch: {
     readonly records: ReadonlyArray<ReplicaRecord>
     readonly through: number
   }) => Effect.Effect<void, ReplicaError>
-  /** Writes what commits have left for later, for a caller with time to spare. A read does it by itself. */
+  /** Writes what commits have postponed, for a caller with time to spare. Reads do it themselves. */
   readonly catchUp: Effect.Effect<void, ReplicaError>
-  /** Everything committed is on disk when it returns: the checkpoint. */
+  /** Flushes: everything committed is on disk when it returns (checkpoint). */
   readonly sync: Effect.Effect<void, ReplicaError>
   /**
-   * Keeps the state as it stands for reading under this id until it is thawed; answers its position. An id that is
-   * frozen stays what it is.
+   * Keeps the present state readable under this id until it is thawed; answers its position. A second freeze of the
+   * same id changes nothing.
    */
   readonly freeze: (id: number) => Effect.Effect<number, ReplicaError>
-  /** A read that runs at that moment may finish. */
+  /** Drops a frozen state. A read in progress may finish. */
   readonly thaw: (id: number) => Effect.Effect<void>
-  /** The newest frozen state, or, where nothing is frozen, the current one; stands still until the scope is closed. */
+  /** The newest frozen state or, without one, the present state; unchanged until the scope is closed. */
   readonly snapshot: Effect.Effect<ReplicaSnapshot, ReplicaError, Scope.Scope>
   /**
-   * Records of a table behind a key in key order, at most `size`, as they are now; deleted ones left out. Fewer than
-   * `size` means there are no more.
+   * At most `size` present records of a table in key order, after a key; without deleted ones. Fewer than `size`: there
+   * are no more.
    */
   readonly records: (
     table: string,
@@ -121,19 +119,19 @@ export interface ReplicaShape {
     size: number
   ) => Effect.Effect<ReadonlyArray<ReplicaRecord>, ReplicaError>
   /**
-   * Records of one Merkle bucket (D41), 0..65535 by the first two bytes of BLAKE3 of the id text, as they are now, in
-   * key order; deleted ones left out.
+   * Present records of one Merkle bucket (D41) in key order, without deleted ones. A bucket is 0..65535, the first two
+   * bytes of BLAKE3 of the id text.
    */
   readonly bucket: (table: string, index: number) => Effect.Effect<ReadonlyArray<ReplicaRecord>, ReplicaError>
-  /** Names of all tables that are declared or have records, sorted, as they are now. */
+  /** Sorted names of all tables that are declared or have records now. */
   readonly names: Effect.Effect<ReadonlyArray<string>, ReplicaError>
   /** The declared tables as of the last clone. */
   readonly tables: Effect.Effect<ReadonlyArray<ReplicaTable>, ReplicaError>
   readonly putTables: (tables: ReadonlyArray<ReplicaTable>) => Effect.Effect<void, ReplicaError>
-  /** Whether a clone has ever been completed: before that, it holds a part of the records. */
+  /** Whether a clone was ever completed; before that only a part of the records is here. */
   readonly whole: Effect.Effect<boolean, ReplicaError>
   readonly markWhole: Effect.Effect<void, ReplicaError>
-  /** Forgets everything, as one step: position, tables and wholeness too. Frozen states stay until they are thawed. */
+  /** Empties the replica in one step: records, position, tables and wholeness. Frozen states stay until thawed. */
   readonly clear: Effect.Effect<void, ReplicaError>
 }
 

@@ -10,10 +10,10 @@ import { Context, Data, Effect, Layer, Stream } from "effect"
 import { joined } from "../core/bytes.ts"
 import type { NoText } from "./Front.ts"
 
-/** There is no text. */
+/** Refusal of a body without text. */
 export class BodyRefused extends Data.TaggedError("BodyRefused")<NoText> {}
 
-/** Strict: a byte sequence that is no UTF-8 is undefined, never a replacement character. */
+/** Strict decoding: undefined for bytes that are no UTF-8, never a replacement character. */
 export const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -30,7 +30,7 @@ interface Collected {
   readonly chunks: ReadonlyArray<Uint8Array>
 }
 
-/** Reads bodies behind servers that take an app, and of requests that are handed on; `layer` does for any server. */
+/** Reads the bodies of requests behind a foreign server and of forwarded requests; `layer` works with any server. */
 export class RequestBody extends Context.Tag("ports/RequestBody")<
   RequestBody,
   {
@@ -40,7 +40,7 @@ export class RequestBody extends Context.Tag("ports/RequestBody")<
     ) => Effect.Effect<string, BodyRefused>
   }
 >() {
-  /** For any server: what lies beyond the bound is read to its end and dropped. */
+  /** For any server: reads the part beyond the bound to its end and drops it. */
   static readonly layer: Layer.Layer<RequestBody> = Layer.succeed(RequestBody, {
     text: (request, maxBytes) => {
       if (declaredLength(request) > maxBytes) return Effect.fail(new BodyRefused({ reason: "too large" }))

@@ -8,17 +8,19 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import { Context, Data, Effect, Layer } from "effect"
 
+/** The text cannot be read or written. */
 export class SavedStateError extends Data.TaggedError("SavedStateError")<{
   readonly message: string
   readonly cause?: unknown
 }> {}
 
+/** One text that survives restarts. */
 export interface SavedStateShape {
-  /** The text last saved; undefined when there is none. */
+  /** The text last saved; undefined if there is none. */
   readonly load: Effect.Effect<string | undefined, SavedStateError>
-  /** Replaces it at once: a reader, or a crash, sees the old text or the new one. */
+  /** Replaces the text atomically: a reader, or a crash, sees the old text or the new one. */
   readonly save: (text: string) => Effect.Effect<void, SavedStateError>
-  /** Moves a text that cannot be used out of the way; answers where it went. */
+  /** Moves an unusable text out of the way; answers its new place. */
   readonly setAside: Effect.Effect<string, SavedStateError>
 }
 

@@ -2,8 +2,8 @@
  * The scheduler as an SSP sees it: registration, heartbeats, goodbye, and the snapshot behind the proxy.
  *
  * The layer over HTTP has no schedule of its own; the caller decides when to try again. Answers are told apart by
- * status, and by the code in the body only where the specification has no status of its own: a scheduler that knows
- * nothing but the specification must do.
+ * status, and by the code in the body only if the specification has no status for them, so that a scheduler without
+ * extensions works too.
  */
 import { Context, Data, Effect, Layer, type Option, type Scope } from "effect"
 import type { Obj } from "../core/surql/values/value.ts"
@@ -33,8 +33,8 @@ export class SchedulerError extends Data.TaggedError("SchedulerError")<{
 }> {}
 
 /**
- * An answer of `/proxy/query`: its text, JSON or (`exact`) the encoding that loses nothing; the position it was read
- * at, where the scheduler says so.
+ * An answer of `/proxy/query`: its text, as JSON or (`exact`) in the lossless encoding; and the position it was read
+ * at, if the scheduler says so.
  */
 export interface ProxyAnswer {
   readonly seq: number | undefined
@@ -42,7 +42,7 @@ export interface ProxyAnswer {
   readonly text: string
 }
 
-/** Tables of the log to follow (D61); `*` for all. */
+/** Tables of the log to follow by the feed (D61); `*` for all. */
 export interface FeedAsk {
   readonly registration: number
   readonly after: number
@@ -50,51 +50,52 @@ export interface FeedAsk {
 }
 
 /**
- * The text of an answer that goes on: each time all that has come since the last, at least a piece. Fails with `None`
- * where it ends. One fiber may wait for it.
+ * Text of an endless answer: each run waits for all text that has come since the last. Fails with `None` at the end.
+ * Only one fiber may wait at a time.
  */
 export type Pieces<E> = Effect.Effect<string, Option.Option<E>>
 
-/** One request on which it is said again and again what is applied (D61). */
+/** One long request that carries acknowledgements, positions that this SSP has applied (D61). */
 export interface AppliedWords {
-  /** False: not on this request, which was not admitted yet or is over. Nothing answers a word that was said. */
+  /** Sends an acknowledgement, which has no answer; false if the request is not admitted yet, or is over. */
   readonly say: (applied: typeof SspApplied.Type) => boolean
-  /** Has the scheduler answer that it has read every word; the request is over then. */
+  /** Asks the scheduler to confirm that it has read every acknowledgement; ends the request. */
   readonly end: () => void
-  /** Ends it; no callback is called afterwards. */
+  /** Aborts the request; no callback is called afterwards. */
   readonly close: () => void
 }
 
 /**
- * How such a request ended: `refused`, it was never admitted; `cut`, words that were said last may not have been read;
- * `read`, they were.
+ * End of such a request: `refused`, never admitted; `cut`, the last acknowledgements may be unread; `read`, all were
+ * read.
  */
 export type WordsOver = "refused" | "cut" | "read"
 
+/** Calls to the scheduler; each fails with a {@link SchedulerError}. */
 export interface SchedulerClientShape {
-  /** Answers the position of the snapshot frozen for this SSP. */
+  /** Registers; answers the position of the snapshot frozen for this SSP. */
   readonly register: (
     registration: typeof SspRegistration.Type
   ) => Effect.Effect<typeof SspRegistered.Type, SchedulerError>
   readonly heartbeat: (heartbeat: typeof Heartbeat.Type) => Effect.Effect<void, SchedulerError>
-  /** Extension (D31). */
+  /** Extension (D31): leaves the pool. */
   readonly deregister: (goodbye: typeof SspDeregistration.Type) => Effect.Effect<void, SchedulerError>
   readonly signin: Effect.Effect<void, SchedulerError>
   readonly use: Effect.Effect<void, SchedulerError>
-  /** Hands on a body of `/ingest`; absent where this client cannot. */
+  /** Forwards a body of `/ingest`; absent if this client cannot. */
   readonly ingest?: (body: string) => Effect.Effect<void, SchedulerError>
-  /** Parameters are an extension (D20), and for a scheduler that answers exactly. */
+  /** Runs a query on the snapshot. `params` are an extension (D20), only for a scheduler that answers exactly. */
   readonly query: (query: string, params?: Obj) => Effect.Effect<ProxyAnswer, SchedulerError>
   /**
-   * Extension (D61): the text of a feed, for as long as the scope is open; it ends when the connection does, and fails
-   * when nothing is heard on it for long. Absent, with `applied`, where this client cannot follow: it is sent events.
+   * Extension (D61): the text of a feed, as long as the scope is open. It ends with the connection, and fails after a
+   * long silence. Absent, together with `applied`, if this client cannot follow: then the scheduler sends events.
    *
-   * No `Stream`: each commit of the log is a piece, and its way through a stream took longer than what it brings.
+   * No `Stream`: each commit of the log is a piece, and a stream costs more per piece than the piece itself.
    */
   readonly feed?: (asked: FeedAsk) => Effect.Effect<Pieces<SchedulerError>, SchedulerError, Scope.Scope>
-  /** Extension (D61). */
+  /** Extension (D61): one acknowledgement as a request of its own. */
   readonly applied?: (applied: typeof SspApplied.Type) => Effect.Effect<void, SchedulerError>
-  /** The same, many times on one request; never calls back before it has returned. Absent: by single requests. */
+  /** Opens a request for many acknowledgements; `over` is never called before `words` returns. Absent: `applied`. */
   readonly words?: (over: (how: WordsOver) => void) => AppliedWords
 }
 

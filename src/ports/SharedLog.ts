@@ -1,10 +1,9 @@
 /**
- * A log on a server that several schedulers reach: every statement that a term of it is made of, each of them whole or
- * not at all.
+ * A log on a server that several schedulers reach: the statements that a term of leadership consists of, each atomic.
  *
  * One scheduler leads (`core/cluster/term.ts`): it alone appends, through `ports/Wal`; the others read. Each write
- * names the term it belongs to, and the engine refuses one of another term, so nothing here needs a lock. A failure
- * with the reason `unreachable` says that the outcome is unknown; every other is definite. No method tries again.
+ * names its term, and the engine refuses a write of another term, so no lock is needed. A failure with the reason
+ * `unreachable` says that the outcome is unknown; every other is definite. No method retries.
  */
 import { Context, type Effect } from "effect"
 import type { Attempt, Frame, Ways } from "../core/cluster/term.ts"
@@ -21,19 +20,20 @@ export type Durability = "flushed" | "replicated" | "relaxed"
 
 const weight: { readonly [durability in Durability]: number } = { flushed: 2, replicated: 1, relaxed: 0 }
 
+/** Whether a durability is at least the one asked for. */
 export const isAsGood = (durability: Durability, asked: Durability): boolean => weight[durability] >= weight[asked]
 
-/** The log's row, and what belongs to it. */
+/** The log's row with its data. */
 export interface LogRow extends Frame {
-  /** Every record behind this position is there to be read. */
+  /** Every record after this position can be read. */
   readonly keptAfter: number
-  /** Where the leader says that others reach it. */
+  /** The leader's address, as it announced it. */
   readonly leaderUrl: string | undefined
 }
 
-/** A scheduler as it told of itself last; `self` as {@link Frame.leader} has it. */
+/** A scheduler's last report of itself; `self` as in {@link Frame.leader}. */
 export interface LogMember extends Ways {
-  /** SCHEDULER_ID. */
+  /** Name of the scheduler (SCHEDULER_ID). */
   readonly name: string
   readonly url: string
   /** Position through which its replica is applied, and through which that is on its disk. */
@@ -41,80 +41,85 @@ export interface LogMember extends Ways {
   readonly synced: number
 }
 
+/** A report with its age. */
 export interface Told extends LogMember {
   readonly agoMs: number
 }
 
-/** The term of a leader, for what writes in it. */
+/** The term of a leader, for the code that writes in it. */
 export interface TermOf {
   readonly epoch: number
-  /** Whether the term is over: no write can succeed any more, and none is tried. */
+  /** Whether the term is over: then no write can succeed, and none is tried. */
   readonly isOver: () => boolean
   /** Completes once the engine has refused a write because of its term. */
   readonly superseded: Effect.Effect<void>
 }
 
+/**
+ * The statements of a shared log. Methods fail with {@link WalFailed}; `undefined` means that the term is over or
+ * another one.
+ */
 export interface SharedLogShape {
-  /** Random, born with the log (D5). */
+  /** Random id, drawn when the log is made (D5). */
   readonly logId: string
-  /** As people are told of it; no password is in it. */
+  /** Name of the log for people, without passwords. */
   readonly shown: string
-  /** The least that must be said of an answered write. */
+  /** Least durability of an answered write. */
   readonly durability: Durability
   readonly row: Effect.Effect<LogRow, WalFailed>
-  /** Begins a term, if the row is still this one; undefined: it is not. */
+  /** Begins a term if the row is still `expected`; undefined if it is not. */
   readonly claim: (expected: Frame, self: string) => Effect.Effect<LogRow | undefined, WalFailed>
-  /** Says that the leader of the term lives; undefined: the term is over. */
+  /** Writes that the leader of the term lives; undefined: the term is over. */
   readonly beat: (epoch: number) => Effect.Effect<Durability | undefined, WalFailed>
-  /** Gives the log back, if it is this process's. */
+  /** Gives up leadership, if this process has it. */
   readonly handOver: (self: string) => Effect.Effect<void, WalFailed>
-  /** Adds records at a position in a term; undefined: the row says another one. */
+  /** Appends records at a position in a term; undefined: the row has another position or term. */
   readonly append: (at: Attempt, records: ReadonlyArray<string>) => Effect.Effect<Durability | undefined, WalFailed>
-  /** The first of the records behind `after` and up to `upTo`; at least one, where there is one. */
+  /** The first records after `after` and up to `upTo`; at least one, if there is one. */
   readonly page: (after: number, upTo: number) => Effect.Effect<ReadonlyArray<WalRecord>, WalFailed>
-  /** Drops what lies before `seq`, as far as its term is not over; answers the position behind which all is kept. */
+  /** Drops records before `seq` unless the term is over; answers the position after which all are kept. */
   readonly drop: (epoch: number, seq: number) => Effect.Effect<number, WalFailed>
-  /** Tells the others of this scheduler. */
+  /** Reports this scheduler to the others. */
   readonly announce: (member: LogMember) => Effect.Effect<void, WalFailed>
-  /** Schedulers that have told of themselves within `withinMs`, by the server's clock, and how long ago. */
+  /** Reports of the last `withinMs` milliseconds by the server's clock, with their ages. */
   readonly members: (withinMs: number) => Effect.Effect<ReadonlyArray<Told>, WalFailed>
-  /** The pool of a term. A write of a term that is over fails. */
+  /** The stored pool of a term. A write after the end of the term fails. */
   readonly pool: (term: TermOf) => PoolStoreShape
-  /** Makes the place beside the log where its servers keep snapshots; an engine without one has none. */
+  /** The place beside the log where its servers keep snapshots; absent if the engine has none. */
   readonly snapshots?: Effect.Effect<SnapshotStore, SnapshotFailed>
 }
 
 /** The log of a cluster with several schedulers. */
 export class SharedLog extends Context.Tag("ports/SharedLog")<SharedLog, SharedLogShape>() {}
 
+/** The log and its schedulers, for `/info` and the dashboard. */
 export interface LogStatus {
   readonly role: "leader" | "follower"
   readonly epoch: number
   /** The leader's SCHEDULER_ID; undefined: none is known. */
   readonly leader: string | undefined
   readonly leaderUrl: string | undefined
-  /** Durability of the last write; before the first write, the durability that was asked for. */
+  /** Durability of the last write; before the first write, the one asked for. */
   readonly durability: Durability
-  /** Schedulers that tell of themselves, this one among them. */
+  /** Schedulers that report themselves, this one included. */
   readonly members: ReadonlyArray<LogMember>
-  /** Terms that this process has begun. */
+  /** Number of terms that this process has begun. */
   readonly takeOvers: number
 }
 
+/** Whether this scheduler may act as the leader. */
 export interface LeadershipShape {
-  /** False: another may lead, and nothing is answered but what is this process's own. */
+  /** False: another may lead, so only requests about this process itself are answered. */
   readonly mayAnswer: () => boolean
   /** Called when {@link mayAnswer} turns false. */
   readonly onSilenced: (listener: () => void) => void
-  /** To be told when an SSP speaks that hears its answers. */
+  /** To be called when an SSP that hears the answers has called. */
   readonly spoken: () => void
-  /** Undefined: alone with its log. */
+  /** Undefined if this scheduler has its log alone. */
   readonly status: () => LogStatus | undefined
 }
 
-/**
- * Whether and with whom a scheduler shares its log; by default it is alone with it, and always may answer.
- */
+/** Leadership of a shared log; by default a scheduler has its log alone and always may answer. */
 export class Leadership extends Context.Reference<Leadership>()("ports/SharedLog/Leadership", {
   defaultValue: (): LeadershipShape => ({
     mayAnswer: () => true,

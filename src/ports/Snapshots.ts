@@ -1,9 +1,9 @@
 /**
- * Snapshots of the replica of a shared log: where a scheduler whose replica is behind the log's beginning gets one, and
- * where copies are kept that outlive every scheduler's disk.
+ * Snapshots of the replica of a shared log: sources for a scheduler whose replica ends before the log begins, and
+ * places for copies that survive the loss of every scheduler's disk.
  *
- * A snapshot is the replica's SQLite file as of one position of the log. What it should hash to is known before it is
- * used (D64), so a transfer that broke off, or a file that was written by halves, is never taken for one.
+ * A snapshot is the replica's SQLite file at one position of the log. Its hash is known before it is used (D64), so a
+ * broken transfer or a half-written file is never mistaken for one.
  */
 import { Context, Data, Effect, type Scope, Stream } from "effect"
 
@@ -27,8 +27,9 @@ export class SnapshotFailed extends Data.TaggedError("SnapshotFailed")<{
   readonly message: string
 }> {}
 
+/** A snapshot with its content. */
 export interface Snapshot extends SnapshotHead {
-  /** The bytes; can be read once, from the beginning. */
+  /** The bytes; readable once, from the beginning. */
   readonly content: Stream.Stream<Uint8Array, SnapshotFailed>
 }
 
@@ -42,13 +43,13 @@ export interface Offer {
 /** The replica of this scheduler as a file. */
 export interface ReplicaFileShape {
   /**
-   * Its state now, which stands still while the scope is open; commits go on meanwhile. One at a time, and none while
-   * an SSP's snapshot is held: `busy`.
+   * The present state, unchanged while the scope is open; commits go on. One at a time, and none while an SSP's
+   * snapshot is held: `busy`.
    */
   readonly snapshot: (logId: string) => Effect.Effect<Snapshot, SnapshotFailed, Scope.Scope>
   /**
-   * Replaces the replica by a snapshot, once all of that has come and is what its head says; the replica stays what it
-   * was otherwise.
+   * Replaces the replica by a snapshot, after all of it has come and matches its head; on failure the replica is
+   * unchanged.
    */
   readonly restore: (snapshot: Snapshot) => Effect.Effect<void, SnapshotFailed>
 }
@@ -58,12 +59,13 @@ export class ReplicaFile extends Context.Reference<ReplicaFile>()("ports/Snapsho
   defaultValue: (): ReplicaFileShape | undefined => undefined
 }) {}
 
+/** Sources of snapshots and places for copies. Methods fail with {@link SnapshotFailed}. */
 export interface SnapshotsShape {
   /** Candidates for a snapshot of the log at or behind `atLeast`, the best first. */
   readonly offers: (atLeast: number) => Effect.Effect<ReadonlyArray<Offer>, SnapshotFailed>
   /**
-   * For the leader that wants to cut the log before `wanted`: sees that there is a copy apart from the schedulers'
-   * disks, and answers the position of the newest one that has been read back; undefined where none are kept apart.
+   * For the leader that wants to cut the log before `wanted`: makes sure that a copy exists apart from the schedulers'
+   * disks, and answers the position of the newest one that was read back; undefined if no copies are kept.
    */
   readonly keep: (own: ReplicaFileShape, wanted: number) => Effect.Effect<number | undefined, SnapshotFailed>
 }
@@ -87,11 +89,13 @@ export interface SnapshotStore {
   readonly sweep: Effect.Effect<void, SnapshotFailed>
 }
 
+/** A stored snapshot, opened for reading. */
 export interface KeptContent extends Pick<Snapshot, "bytes" | "content"> {
   /** Time of writing by the store's own clock, Unix milliseconds. */
   readonly writtenAt: number
 }
 
+/** File name of a snapshot; {@link parseName} reads it. */
 export const nameOf = ({ logId, seq, sha256 }: Omit<SnapshotHead, "bytes">): string =>
   `svc-${logId}-${String(seq).padStart(16, "0")}-${sha256}.sqlite`
 
@@ -103,10 +107,10 @@ export const parseName = (name: string): KeptSnapshot | undefined => {
   return logId === undefined ? undefined : { name, logId, seq: Number(seq), sha256: sha256! }
 }
 
-/** Snapshots of a shared log's replica, of whichever sources there are. */
+/** Snapshots of a shared log's replica, from all configured sources. */
 export class Snapshots extends Context.Tag("ports/Snapshots")<Snapshots, SnapshotsShape>() {}
 
-/** Combines several sources: offers of all of them; copies are kept by the first that keeps any. */
+/** Combines several sources: offers of all of them; copies are kept by the first source that keeps any. */
 export const firstOf = (all: ReadonlyArray<SnapshotsShape>): SnapshotsShape => ({
   offers: (atLeast) =>
     Effect.map(
@@ -119,10 +123,10 @@ export const firstOf = (all: ReadonlyArray<SnapshotsShape>): SnapshotsShape => (
     )
 })
 
-/** Says why there is no offer where one is opened. */
+/** An offer that fails when opened, with the reason why there is none. */
 const failing = (error: SnapshotFailed): Offer => ({ from: "no source", open: Effect.fail(error) })
 
-/** Fails a stream whose bytes are more or fewer than the head says; the hash is the taker's to check. */
+/** Fails a stream with more or fewer bytes than the head says; the receiver checks the hash. */
 export const ofLength = ({ bytes }: SnapshotHead, content: Snapshot["content"]): Snapshot["content"] =>
   Stream.suspend(() => {
     let seen = 0

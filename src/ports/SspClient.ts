@@ -1,9 +1,9 @@
 /**
- * The SSPs as the scheduler sees them: health polls, deliveries, views and jobs, each call with an end that always
- * comes.
+ * The SSPs as the scheduler sees them: health polls, deliveries, views and jobs; every call ends, if only by its
+ * time-out.
  *
- * What an answer means is decided by the driver (D26, D31), when to call again is not. The secret goes along only where
- * D15 allows it, never on health polls; redirects are not followed, so it cannot be carried off.
+ * The driver interprets answers (D26, D31); the caller decides when to call again. The secret is sent only where D15
+ * allows it, never with health polls; redirects are not followed, so it goes to no other host.
  */
 import { Context, Data, type Effect, type Either, type Redacted, type Stream } from "effect"
 import type { Answer } from "../core/cluster/deliveryQueue.ts"
@@ -11,21 +11,23 @@ import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type * as Integrity from "../protocol/integrity.ts"
 import type { ListedViews } from "../protocol/overview.ts"
 
+/** A caller's request to be forwarded. */
 export interface Passed {
   readonly method: "GET" | "HEAD" | "POST"
-  /** With its query, beginning with `/`. */
+  /** Path with query, beginning with `/`. */
   readonly path: string
   readonly authorization: string | undefined
   readonly lastEventId: string | undefined
   readonly ifNoneMatch: string | undefined
 }
 
+/** Answer to a forwarded request. */
 export interface PassedAnswer {
   readonly status: number
   readonly contentType: string
-  /** Headers of the caller's concern. */
+  /** The headers meant for the caller. */
   readonly headers: { readonly [name: string]: string }
-  /** Ends the request when it is no longer pulled. */
+  /** The body; its request ends when it is no longer pulled. */
   readonly body: Stream.Stream<Uint8Array, SspUnreachable>
 }
 
@@ -38,26 +40,26 @@ export class SspUnreachable extends Data.TaggedError("SspUnreachable")<{
 /** A request of the scheduler's own. */
 export interface Asked {
   readonly method: "GET" | "POST"
-  /** With its query, beginning with `/`. */
+  /** Path with query, beginning with `/`. */
   readonly path: string
-  /** JSON. */
+  /** JSON text. */
   readonly body?: string
   readonly headers?: { readonly [name: string]: string }
 }
 
 /** Callbacks of an answer. */
 export interface Heard {
-  /** Once, first; headers by lower-case name. */
+  /** Called once, first; headers by lower-case name. */
   readonly head: (
     status: number,
     headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
   ) => void
   readonly data: (bytes: Uint8Array) => void
-  /** Once, last, unless it was closed; `error` where it broke off or never came. */
+  /** Called once, last, unless the call was closed; `error` if the answer broke off or never came. */
   readonly end: (error: unknown) => void
 }
 
-/** An answer that goes on. */
+/** A call whose answer is endless. */
 export interface Flow {
   readonly pause: () => void
   readonly resume: () => void
@@ -69,30 +71,30 @@ export interface Flow {
 export interface Target {
   readonly ssp: string
   readonly registration: number
-  /** Without a trailing slash. */
+  /** Base address without a trailing slash. */
   readonly url: string
 }
 
+/** Calls to SSPs. */
 export interface SspClientShape {
-  /** Has the names heard of SSPs that do not take the scheduler's secret, at each call of any kind that finds it. */
+  /** Reports each call in which an SSP refused the scheduler's secret, by the SSP's name. */
   readonly watchSecrets?: (heard: (ssp: string) => void) => void
-  /** The address an SSP may register, or why not (D15). */
+  /** The address that an SSP may register, or the reason against it (D15). */
   readonly check: (url: string) => Effect.Effect<Either.Either<string, string>>
   readonly health: (target: Target) => Effect.Effect<Health>
   /** `body` is the JSON of one change, or of an array of them. */
   readonly deliver: (target: Target, body: string, traceparent?: string) => Effect.Effect<Answer>
   readonly registerView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
   readonly unregisterView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
-  /** Has the SSP evaluate a query again that it has set aside (D48). */
+  /** Frees a query that the SSP has quarantined (D48). */
   readonly freeView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
-  /** `change`: what an SSP without `/job/execute` is told instead, by `/ingest`: its record, pending. */
+  /** Gives the SSP a job. `change`: its pending record as a change, sent to an SSP without `/job/execute`. */
   readonly executeJob: (target: Target, body: unknown, change: unknown) => Effect.Effect<CallOutcome>
   /**
-   * Roots of the tables it holds (D41); undefined when it does not say: not ready, not reached, of a version that
-   * cannot.
+   * Merkle roots of the SSP's tables (D41); undefined if it gives none: not ready, not reached, or of an old version.
    */
   readonly roots: (target: Target) => Effect.Effect<typeof Integrity.Tables.Type | undefined>
-  /** Its views that have cost most; undefined when it does not say. */
+  /** The SSP's most expensive views; undefined if it gives none. */
   readonly costliest: (
     target: Target,
     limit: number,
@@ -104,25 +106,26 @@ export interface SspClientShape {
     level: number,
     index: number
   ) => Effect.Effect<typeof Integrity.Node.Type | undefined>
-  /** Asks for an answer that is heard by callback, with the scheduler's secret; refused by the rules of D15. */
+  /** Opens an endless answer, received by callbacks. Sends the scheduler's secret; refused by the rules of D15. */
   readonly open: (
     target: Pick<Target, "ssp" | "url">,
     asked: Asked,
     heard: Heard
   ) => Effect.Effect<Flow, SspUnreachable>
-  /** Changes such a stream; false: it is to be opened anew. */
+  /** Changes an open stream; false: the stream has to be opened again. */
   readonly changeStream: (target: Pick<Target, "ssp" | "url">, stream: string, body: string) => Effect.Effect<boolean>
-  /** A caller's request to an SSP, with the caller's own credentials. */
+  /** Forwards a caller's request to an SSP, with the caller's own credentials. */
   readonly pass: (ssp: string, url: string, asked: Passed) => Effect.Effect<PassedAnswer, SspUnreachable>
 }
 
+/** Options of the drivers. */
 export interface Options {
-  /** Asked for at each call, with the name of the SSP. */
+  /** Secret for an SSP by its name; called for each call. */
   readonly secret: (ssp: string) => Redacted.Redacted<string> | undefined
   readonly allowedHosts: ReadonlyArray<string> | undefined
-  /** A call that takes longer has failed. */
+  /** Time-out of a call in milliseconds. */
   readonly timeoutMs: number
-  /** Only `https://` is called; false when absent. */
+  /** Only `https://` addresses are called; false if absent. */
   readonly isTlsOnly?: boolean
 }
 

@@ -1,19 +1,19 @@
 /**
- * A SurrealDB as a place to send statements to: text with bound values out, one typed answer per statement back.
+ * A SurrealDB that takes statements: text with bound values, one typed answer per statement.
  *
- * Why a port below `Database` and `Upstream`: what they say to the database is the same wherever it runs; that it is a
- * server behind a socket or an engine in this process, and how a lost connection is mended, is the driver's business.
- * Values are always bound, never spliced into the text. What was sent is never sent again by the driver once it may
- * have been applied: a caller that knows a write to be repeatable repeats it.
+ * Why a port below `Database` and `Upstream`: their statements are the same for a server behind a socket and for an
+ * engine in this process; the driver alone knows which it is, and how a lost connection is mended. Values are always
+ * bound, never spliced into the text. The driver never resends a statement that may have been applied: only a caller
+ * that knows a write to be repeatable repeats it.
  */
 import { Context, Data, Effect, Either, Schedule } from "effect"
 import type { Value } from "../core/surql/values/value.ts"
 
 /**
- * `unreachable`: no connection, or it broke; `timeout`: no answer in time; `unauthorized`: the credentials were not
- * taken; `forbidden`: these credentials may not do it; `conflict`: another transaction was faster, nothing was applied;
- * `missing`: a table that is not defined; `damaged`, `locked`: the embedded database cannot be opened; `refused`: the
- * database does not do what the statement says.
+ * A failed statement or connection. `unreachable`: no connection, or it broke; `timeout`: no answer in time;
+ * `unauthorized`: wrong credentials; `forbidden`: these credentials may not do it; `conflict`: another transaction was
+ * faster, nothing was applied; `missing`: a table that is not defined; `damaged`, `locked`: the embedded database
+ * cannot be opened; `refused`: any other error of the database.
  */
 export class SurrealError extends Data.TaggedError("SurrealError")<{
   readonly reason:
@@ -27,7 +27,7 @@ export class SurrealError extends Data.TaggedError("SurrealError")<{
     | "locked"
     | "refused"
   readonly message: string
-  /** Whether a write may have been applied all the same. */
+  /** Whether a write may have been applied nevertheless. */
   readonly uncertain: boolean
   readonly cause?: unknown
 }> {
@@ -37,21 +37,23 @@ export class SurrealError extends Data.TaggedError("SurrealError")<{
   }
 }
 
+/** Values bound to `$name` in statements. */
 export type Bindings = { readonly [name: string]: Value }
 
+/** Runs statements; both methods fail with a {@link SurrealError}. */
 export interface SurrealShape {
-  /** One answer per statement, in order: its value, or why the database refused it. BEGIN and COMMIT answer NONE. */
+  /** One answer per statement, in order: its value, or the database's refusal. BEGIN and COMMIT answer NONE. */
   readonly ask: (
     statements: string,
     bindings?: Bindings
   ) => Effect.Effect<ReadonlyArray<Either.Either<Value, SurrealError>>, SurrealError>
-  /** As `ask`, but fails as a whole, with the refusal that says why (not with those that follow from it). */
+  /** As `ask`, but fails if one statement does, with the original refusal and not with those that follow from it. */
   readonly query: (statements: string, bindings?: Bindings) => Effect.Effect<ReadonlyArray<Value>, SurrealError>
   /**
-   * Registers a live query and runs `heard` at each of its notifications, until that answers that it has heard enough:
-   * then the query is taken back. Fails when it is refused or ends by itself, with its connection or its table.
-   * Notifications may be lost and come in any order, so they are good for a wake-up only. Never ends and hears nothing
-   * where there are none (over HTTP, in this process).
+   * Runs a live query and calls `heard` for each notification until it answers "enough"; then ends the live query.
+   * Fails if the query is refused, or ends by itself with its connection or its table. Notifications may be lost and
+   * come in any order, so they only serve to wake a reader. Without notifications (over HTTP, in this process) it waits
+   * for ever.
    */
   readonly listen: (statement: string, heard: () => "more" | "enough") => Effect.Effect<void, SurrealError>
 }
@@ -59,7 +61,7 @@ export interface SurrealShape {
 /** A connection to a SurrealDB, wherever it runs; drivers are in `host/surreal/Surreal.ts`. */
 export class SurrealClient extends Context.Tag("ports/SurrealClient")<SurrealClient, SurrealShape>() {}
 
-/** Statements before the one that failed a transaction, and those behind it, say only that they were not run. */
+/** In a failed transaction, the other statements only say that they were not run. */
 const followsFromAnother = /^The query was not executed due to a (?:failed|cancelled) transaction/
 
 const firstCause = (answers: ReadonlyArray<Either.Either<Value, SurrealError>>): SurrealError | undefined => {
@@ -72,7 +74,7 @@ const firstCause = (answers: ReadonlyArray<Either.Either<Value, SurrealError>>):
   return found
 }
 
-/** The rest of a client, made of `ask`; without notifications unless it is said how to listen. */
+/** A client made of `ask`; without notifications unless `listen` is given. */
 export const fromAsk = (
   ask: SurrealShape["ask"],
   listen: SurrealShape["listen"] = () => Effect.never
@@ -88,7 +90,7 @@ export const fromAsk = (
     })
 })
 
-/** How often statements that met another transaction are sent again, with pauses that double from 20 ms: about 5 s. */
+/** Repetitions of statements that met another transaction, with pauses that double from 20 ms: about 5 s. */
 const repeats = 8
 const pauses = Schedule.intersect(
   Schedule.recurs(repeats),
@@ -96,8 +98,8 @@ const pauses = Schedule.intersect(
 )
 
 /**
- * The same client, whose `query` repeats what met another transaction. Only for texts that are one transaction, or may
- * be applied twice.
+ * The same client, whose `query` repeats statements that met another transaction. Only for texts that are one
+ * transaction, or may be applied twice.
  */
 export const overConflicts = (client: SurrealShape): SurrealShape => ({
   ...client,

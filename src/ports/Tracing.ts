@@ -1,35 +1,39 @@
 /**
- * Spans for what a request sets off, by hand and by callback: the ways that matter have no fiber to carry a span.
+ * Spans for the effects of a request, by plain calls: hot paths have no fiber to carry a span.
  *
- * Undefined where traces are not collected, so that the hot path asks one question and pays nothing else. A trace
- * context is passed on either way: it is the caller's, and a service behind may collect.
+ * `begin` answers undefined for a span that is not collected, so that the hot path pays one test. A trace context is
+ * passed on either way: it is the caller's, and a service behind may collect.
  */
 import { Context } from "effect"
 
+/** Attributes of a span by name. */
 export type Attributes = { readonly [name: string]: string | number | boolean }
 
+/** A span under way. */
 export interface Span {
-  /** Sent with calls to other services. */
+  /** Trace context to send with calls to other services. */
   readonly traceparent: string
-  /** `fault`: why it did not go well; undefined when it did. */
+  /** Ends the span; `fault`: message of its failure, undefined if it succeeded. */
   readonly end: (fault?: string, attributes?: Attributes) => void
 }
 
+/** Start of a span. */
 export interface SpanStart {
   readonly kind: "server" | "client" | "internal"
-  /** The `traceparent` it follows from; undefined begins a trace. */
+  /** `traceparent` of the parent span; undefined begins a trace. */
   readonly parent: string | undefined
-  /** Others that it has to do with. */
+  /** `traceparent` of other related spans. */
   readonly links?: ReadonlyArray<string>
   readonly attributes?: Attributes
 }
 
+/** Begins spans. */
 export interface TracingShape {
-  /** Undefined: this one is not to be collected. */
+  /** Undefined if this span is not collected. */
   readonly begin: (name: string, start: SpanStart) => Span | undefined
 }
 
-/** Where spans go; nowhere by default. */
+/** Collector of spans; by default none are collected. */
 export class Tracing extends Context.Reference<Tracing>()("ports/Tracing", {
   defaultValue: (): TracingShape | undefined => undefined
 }) {}

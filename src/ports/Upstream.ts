@@ -1,10 +1,9 @@
 /**
- * The database whose records we keep views of: read table by table, and given back registrations, edges and integrity
- * hashes.
+ * The database whose records the views show: read table by table; it gets registrations, edges and integrity hashes.
  *
- * Beside `Database`, which is where a node keeps its own state: user records live in the user's own tables and are
- * never written here. Everything that is written has an id that follows from what it says, so every write can be
- * repeated; a batch of edges is one transaction. The caller retries a failure that is `transient`.
+ * Beside `Database`, which has a node's own state: user records live in the user's own tables and are never written
+ * here. Every written row has an id that follows from its content, so every write can be repeated; a batch of edges is
+ * one transaction. The caller retries a failure that is `transient`.
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import type { Obj, RecordId, RecordKey } from "../core/surql/values/value.ts"
@@ -12,24 +11,23 @@ import type { DatabaseSchema } from "../core/surreal/databaseSchema.ts"
 import type { StoredView } from "./Database.ts"
 import type { SavedStateShape } from "./SavedState.ts"
 
+/** A table of the user, with its definition. */
 export interface UpstreamTable {
   readonly name: string
-  /**
-   * Declared types by path (`tags.*`), as the database writes them: what types a record that comes as JSON (D1 rule 2).
-   */
+  /** Declared types by path (`tags.*`), as the database writes them; they type records that come as JSON (D1). */
   readonly types: { readonly [path: string]: string }
   /** Whether the database computes the table from other tables. */
   readonly derived: boolean
   /** Whether each write to it is announced in the change table. */
   readonly announced?: boolean
-  /** Whether an event of the setup stands on it, of either kind of feed; undefined where that cannot be known. */
+  /** Whether an event of the setup, of either feed, is defined on the table; undefined if that cannot be known. */
   readonly told?: boolean
   /**
-   * Text that is equal as long as the fields (computed ones with their expressions) and the definition of a derived
-   * table are.
+   * Text that stays equal as long as the fields (with the expressions of computed ones) and the definition of a derived
+   * table do.
    */
   readonly shape?: string
-  /** Number that differs once the table is another table of the same name. */
+  /** Number that changes if the table was replaced by another of the same name. */
   readonly id?: number
 }
 
@@ -40,20 +38,21 @@ export interface UpstreamRecord {
   readonly version: number | undefined
 }
 
-/** A registration as the database has it. */
+/** A registration as the database stores it. */
 export interface OwnedRegistration extends StoredView {
   readonly owner: string | undefined
   /** Grows with every change of owner: a holder of an older one has lost the view (D21). */
   readonly assignment: number
 }
 
-/** Where an edge stands: `path` is the alias path of a subquery, empty for the main rows, which have no parent. */
+/** Place of an edge: `path` is the alias path of a subquery, empty for the main rows, which have no parent. */
 export interface EdgePlace {
   readonly path: string
   readonly parent: RecordId | undefined
   readonly out: RecordId
 }
 
+/** An edge from a view to a row that it shows. */
 export interface Edge extends EdgePlace {
   readonly version: number
 }
@@ -62,20 +61,22 @@ export interface Edge extends EdgePlace {
 export interface ViewEdges {
   readonly key: string
   readonly clientId: string
-  /** The owner and assignment under which they are written. */
+  /** The owner and the assignment under which the edges are written. */
   readonly owner: string
   readonly assignment: number
   readonly puts: ReadonlyArray<Edge>
   readonly removals: ReadonlyArray<EdgePlace>
 }
 
+/** Edges that were not written; all others of the batch were. */
 export interface EdgesApplied {
-  /** Keys of views that have another owner now, or no registration: nothing of theirs was written. */
+  /** Keys of views that have another owner, or no registration, now. */
   readonly lost: ReadonlyArray<string>
-  /** Edges the database does not take as it is now; everything else of the batch was written. */
+  /** Edges that the database rejects in its present state. */
   readonly refused: ReadonlyArray<{ readonly key: string; readonly edge: EdgePlace; readonly reason: string }>
 }
 
+/** A hash of the Merkle tree of a table (D41). */
 export interface IntegrityNode {
   readonly table: string
   readonly level: number
@@ -86,8 +87,8 @@ export interface IntegrityNode {
 }
 
 /**
- * `unreachable`: no answer, worth another try; `unauthorized`: the credentials or the permissions do not do; `refused`:
- * the database says no, or answers what cannot be ours.
+ * A failed call. `unreachable`: no answer, worth another try; `unauthorized`: wrong credentials or missing permissions;
+ * `refused`: the database says no, or gives an answer that is not a valid one.
  */
 export class UpstreamError extends Data.TaggedError("UpstreamError")<{
   readonly reason: "unreachable" | "unauthorized" | "refused"
@@ -102,10 +103,10 @@ export class UpstreamError extends Data.TaggedError("UpstreamError")<{
 /** A call that a client wrote into the database: to register a view, or to unregister it. */
 export interface ViewCall {
   readonly op: "register" | "unregister"
-  /** The id as it was given. */
+  /** The view's id as the client gave it. */
   readonly view: string
   readonly clientId: string
-  /** The last three are those of a registration. */
+  /** Only of a registration, like the next two. */
   readonly surql: string
   readonly params: Obj
   readonly ttl: string
@@ -118,46 +119,43 @@ export interface ChangeRow {
   readonly call?: ViewCall
 }
 
-/** Rows of the change table and, as they were at the same moment, those of the records they name that exist. */
+/** Rows of the change table and, read at the same moment, the existing records that they name. */
 export interface ChangesRead {
   readonly rows: ReadonlyArray<ChangeRow>
   readonly records: ReadonlyArray<UpstreamRecord>
   /**
-   * Further rows, whose records the database fails to read (a COMPUTED field that fails). Where there are any, each
-   * record was read by itself.
+   * Further rows, whose records the database fails to read (a failing COMPUTED field). If there are any, each record
+   * was read by itself.
    */
   readonly unreadable: ReadonlyArray<ChangeRow & { readonly reason: string }>
-  /** More may wait, or each record was read by itself: together they are no state that the database had. */
+  /** More rows may wait, or each record was read by itself: together the records are no state that the database had. */
   readonly partial: boolean
 }
 
-/** State of a service that follows the database: the token under which it does, and how far its own store is. */
+/** Lease and store of a service that follows the database. */
 export interface Holding {
   readonly token: string
-  /** Durable position of its store; grows with every change that the store takes. */
+  /** Durable position of the service's store; grows with every change that it takes. */
   readonly position: number
 }
 
 /**
- * Answer to a service that asks to follow the database. `by`: name of the service that does, for another `forMs`
- * milliseconds at most.
+ * Answer to a service that asks for the lease. `by`: name of the service that has it, for at most `forMs` more
+ * milliseconds.
  */
 export type Acquired =
   | {
       readonly held: true
       /**
-       * Position that the same store named when rows were last taken; undefined if another service followed in between.
+       * Position that the same store had when rows were last taken; undefined if another service followed in between.
        */
       readonly position: number | undefined
     }
   | { readonly held: false; readonly by: string; readonly forMs: number }
 
-/**
- * The right to follow the database, which one service has at a time. When it lapses is told by the database's own time
- * alone.
- */
+/** The right to follow the database, held by one service at a time. Only the database's clock decides when it ends. */
 export interface ReaderLease {
-  /** Takes it where it is free, lapsed, or held under one of `was` (the same store, in an earlier life). */
+  /** Takes the lease if it is free, lapsed, or held under one of `was` (earlier tokens of the same store). */
   readonly acquire: (
     token: string,
     as: { readonly was: ReadonlyArray<string>; readonly name: string; readonly ttlMs: number }
@@ -168,9 +166,7 @@ export interface ReaderLease {
   readonly release: (token: string) => Effect.Effect<void, UpstreamError>
 }
 
-/**
- * Bounds of one read: rows of the change table, and bytes of text of their records. At least one row is always read.
- */
+/** Bounds of one read: number of rows, and bytes of their records' text. At least one row is always read. */
 export interface Portion {
   readonly rows: number
   readonly bytes: number
@@ -178,13 +174,13 @@ export interface Portion {
 
 /** The change table (D44), emptied by the service once the records that its rows name are durable. */
 export interface ChangeTable {
-  /** Whether the database has it now. */
+  /** Whether the change table exists now. */
   readonly installed: Effect.Effect<boolean, UpstreamError>
   /**
-   * Deletes the rows `done`, then reads no more than `most`, oldest first and without those in `apart`, in one read
-   * transaction with the records they name. Rows that could not be deleted are read again; `holding` is looked at in
-   * the transaction that deletes, and is written there. Undefined: there is no change table; `superseded`: another
-   * follows the database, and nothing was deleted.
+   * Deletes the rows `done`, then reads at most `most` rows, oldest first and without those in `apart`, in one
+   * transaction with the records they name. Rows that could not be deleted are read again. The transaction that deletes
+   * also checks and stores `holding`. Undefined: there is no change table; `superseded`: another service follows the
+   * database, and nothing was deleted.
    */
   readonly take: (
     most: Portion,
@@ -193,48 +189,49 @@ export interface ChangeTable {
     holding?: Holding
   ) => Effect.Effect<ChangesRead | "superseded" | undefined, UpstreamError>
   /**
-   * All records of these tables, in one read transaction; undefined where they are more than `most`, or a table cannot
-   * be read.
+   * All records of these tables, in one read transaction; undefined if there are more than `most`, or a table cannot be
+   * read.
    */
   readonly whole: (
     tables: ReadonlyArray<string>,
     most: Portion
   ) => Effect.Effect<ReadonlyArray<UpstreamRecord> | undefined, UpstreamError>
   /**
-   * Runs `heard` when rows were written, until that is enough; fails when that cannot be heard (any more). Nothing may
-   * rely on it: a write can go unheard.
+   * Calls `heard` when rows were written, until it answers "enough"; fails if notifications are not, or no longer,
+   * possible. Only a hint: a write can go unnoticed.
    */
   readonly listen: (heard: () => "more" | "enough") => Effect.Effect<void, UpstreamError>
-  /** The tables that the services which followed this database have seen; undefined before the first has said so. */
+  /** The tables that services which followed this database have seen; undefined before the first has stored them. */
   readonly seen: Effect.Effect<ReadonlyArray<string> | undefined, UpstreamError>
-  /** Stores the tables that are seen now; only for the service that has the lease. */
+  /** Stores the tables that exist now; only with the lease. */
   readonly see: (tables: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
-  /** Has the writes to these tables announced from now on. */
+  /** Has writes to these tables noted in the change table from now on. */
   readonly announce: (tables: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
-  /** Tells the client why its call was not carried out, or takes away what it was told before. */
+  /** Stores why a client's call was refused; `refusal` undefined: deletes an earlier refusal. */
   readonly answer: (call: ViewCall, refusal: string | undefined) => Effect.Effect<void, UpstreamError>
 }
 
+/** The user's database. Methods fail with an {@link UpstreamError}. */
 export interface UpstreamShape {
   /** The change table, if the database can say which records were written. */
   readonly changes?: ChangeTable
   readonly lease?: ReaderLease
-  /** Where this node keeps under which token it last followed the database; nowhere: it is a new one at each start. */
+  /** Stores the token under which this node last followed; absent: each start follows under a new token. */
   readonly remembered?: SavedStateShape
-  /** False: there is no database, and everything below answers as an empty one that keeps nothing. */
+  /** False: there is no database, and all other methods behave as those of an empty one that stores nothing. */
   readonly present: boolean
   /**
-   * Defines our tables where they are missing; a user that may not define them must find them, with the right to
-   * write them, or it fails and names the missing right.
+   * Defines the service's tables if they are missing. A user without the right to define them must have the right to
+   * write them; otherwise it fails and names the missing right.
    */
   readonly prepare: Effect.Effect<void, UpstreamError>
-  /** The tables that are not ours, by name. */
+  /** The user's tables by name: all but the service's own. */
   readonly tables: Effect.Effect<ReadonlyArray<UpstreamTable>, UpstreamError>
-  /** The definitions now: `known` itself where they are still so, found out by one short statement. */
+  /** The present definitions: `known` itself if they have not changed, which costs one short statement. */
   readonly schema?: (known: DatabaseSchema | undefined) => Effect.Effect<DatabaseSchema, UpstreamError>
   /**
-   * Records of a table in key order, at most `size`, behind the key `after`. Fewer than `size` means there are no more.
-   * A table that is gone has none.
+   * At most `size` records of a table in key order, after the key `after`. Fewer than `size`: there are no more. A
+   * missing table has none.
    */
   readonly chunk: (
     table: string,
@@ -244,37 +241,38 @@ export interface UpstreamShape {
   /** The records of these ids that exist, in any order. */
   readonly find: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
   /**
-   * The database's time of day, in Unix milliseconds, by which its clients write when views were active; absent: its
-   * clock is this machine's.
+   * The database's time of day, Unix milliseconds, by which clients write the last activity of views; absent: it shares
+   * this machine's clock.
    */
   readonly nowMs?: Effect.Effect<number, UpstreamError>
   readonly registrations: Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
   /**
-   * Writes the registration and takes it over; answers the assignment. Of two `lastActiveAtMs` the later stays (D14).
+   * Writes the registration and makes `owner` its owner; answers the assignment. Of two `lastActiveAtMs` the later is
+   * kept (D14).
    */
   readonly register: (view: StoredView, owner: string) => Effect.Effect<number, UpstreamError>
-  /** Takes over those of these registrations that are there; answers them as they are now. */
+  /** Makes `owner` the owner of those of these registrations that exist; answers them. */
   readonly claim: (
     keys: ReadonlyArray<string>,
     owner: string
   ) => Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
   /**
-   * Takes from this owner those of these registrations whose time has passed, by what is stored there (D14), in one
-   * step with the look: a refresh is before it and counts, or behind it and finds nothing. Passed means by `nowMs` and
-   * by the database's own time, since either may have written the last activity. Answers those that are still there.
+   * Removes this owner's registrations among these that have expired by their stored times (D14), in one step with the
+   * check: a refresh comes before it and counts, or after it and finds nothing. Expired means by `nowMs` and by the
+   * database's own clock, since either may have written the last activity. Answers those that still exist.
    */
   readonly expire: (
     keys: ReadonlyArray<string>,
     owner: string,
     nowMs: number
   ) => Effect.Effect<ReadonlyArray<OwnedRegistration>, UpstreamError>
-  /** Removes registrations with all their edges, those that are this owner's or have none. */
+  /** Removes registrations with all their edges, if they belong to this owner or to none. */
   readonly unregister: (keys: ReadonlyArray<string>, owner: string) => Effect.Effect<void, UpstreamError>
   /** The edges of a view, in chunks. */
   readonly edges: (key: string) => Stream.Stream<ReadonlyArray<Edge>, UpstreamError>
-  /** The highest version that any edge has, 0 without edges: what some client may have seen (D4). */
+  /** The highest version of any edge, 0 without edges: some client may have seen it (D4). */
   readonly highestVersion: Effect.Effect<number, UpstreamError>
-  /** Writes edges, all in one transaction; each view only while its registration has the owner and assignment named. */
+  /** Writes edges in one transaction; those of a view only if its registration has the named owner and assignment. */
   readonly apply: (views: ReadonlyArray<ViewEdges>) => Effect.Effect<EdgesApplied, UpstreamError>
   readonly putNodes: (nodes: ReadonlyArray<IntegrityNode>) => Effect.Effect<void, UpstreamError>
   readonly nodes: (table: string) => Effect.Effect<ReadonlyArray<IntegrityNode>, UpstreamError>
@@ -299,8 +297,8 @@ const nothing: UpstreamShape = {
 }
 
 /**
- * The database that views are kept of; `layerNone` where records come by `/ingest` alone. A layer of your own passes
- * `conformance.upstream` of `testing`.
+ * The user's database; `layerNone` if records come only by `/ingest`. A layer of your own passes `conformance.upstream`
+ * of `testing`.
  */
 export class Upstream extends Context.Tag("ports/Upstream")<Upstream, UpstreamShape>() {
   /** For a node that gets its records from `/ingest` alone. */

@@ -1,14 +1,15 @@
 /**
  * The scheduler's write-ahead log: every accepted event, in order, durable before it is answered (D26).
  *
- * The log gives out the positions (`seq`, from 1, without gaps), because order and durability are one decision: a
- * position that was given but not flushed must not exist. Only flushed records are read. `layerMemory`
- * keeps nothing beyond the process; the layer over files needs a runtime and lives in `host/`.
+ * The log assigns the positions (`seq`, from 1, without gaps), because order and durability are one decision: a
+ * position without a flushed record must not exist. Only flushed records are read. `layerMemory` keeps nothing beyond
+ * the process; the layer over files needs a runtime and lives in `host/`.
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import { isOneLine, type WalRecord } from "../core/wal/walFormat.ts"
 import { exitCodeOf, StartFault } from "./StartFault.ts"
 
+/** Kinds of failure, see {@link WalFailed}. */
 export type WalReason =
   | "full"
   | "failed"
@@ -37,35 +38,37 @@ export class WalFailed extends Data.TaggedError("WalFailed")<{
   readonly cause?: unknown
 }> {}
 
+/** An append-only log of JSON lines. Methods fail with {@link WalFailed}. */
 export interface WalShape {
-  /** Random, born with the log (D5). */
+  /** Random id, drawn when the log is made (D5). */
   readonly logId: string
   /** Position of the last record that has been flushed; 0 before the first. */
   readonly lastSeq: Effect.Effect<number>
-  /** Every record behind this position is there to be read. */
+  /** Every record after this position can be read. */
   readonly keptAfter: Effect.Effect<number>
   /**
-   * Adds records, JSON texts of one line each, in order and with consecutive positions; answers the last one's when all
-   * are flushed. Records of one call are there all or (when it fails) none, save for a crash before the answer. An
-   * interrupted call may still add its records.
+   * Appends records, JSON texts of one line each, in order and with consecutive positions; answers the last position
+   * when all are flushed. Either all records of a call are added or, if it fails, none, except for a crash before the
+   * answer. An interrupted call may still add its records.
    */
   readonly append: (records: ReadonlyArray<string>) => Effect.Effect<number, WalFailed>
   /**
-   * The records behind a position, up to those flushed when the stream begins. Any number may read while records are
-   * added.
+   * The records after a position, up to the last one flushed when the stream begins. Any number of readers may run
+   * beside appends.
    */
   readonly read: (afterSeq: number) => Stream.Stream<WalRecord, WalFailed>
-  /** Records before `seq` are needed no longer; they go when the piece they are in goes. */
+  /** Allows to drop records before `seq`; they are deleted with the segment that they are in. */
   readonly dropBefore: (seq: number) => Effect.Effect<void, WalFailed>
   /**
-   * Fails when the process must end: another one has taken the log over, or it is unknown what the log holds. Absent
-   * where neither can be.
+   * Fails when the process must end: another one has taken the log over, or the content of the log is unknown. Absent
+   * if neither can happen.
    */
   readonly lost?: Effect.Effect<never, StartFault>
-  /** The bytes it takes of its disk, and those left there (undefined: unknown); absent where it is on none. */
+  /** Bytes of the log on its disk, and bytes free there (undefined: unknown); absent if it is on none. */
   readonly usage?: Effect.Effect<{ readonly bytes: number; readonly freeBytes: number | undefined }>
 }
 
+/** Failure of a read after `afterSeq`, when records up to `keptAfter` were dropped. */
 export const dropped = (afterSeq: number, keptAfter: number): WalFailed =>
   new WalFailed({
     reason: "dropped",
@@ -73,17 +76,17 @@ export const dropped = (afterSeq: number, keptAfter: number): WalFailed =>
     message: `the WAL no longer holds seq ${afterSeq + 1}: it was dropped at a checkpoint, the first one kept is ${keptAfter + 1}`
   })
 
-/** `append` unless the added records would break the log. */
+/** `append` for valid records; fails with a record that would break the log's format. */
 export const checked = <A, E>(records: ReadonlyArray<string>, append: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   records.every(isOneLine) ? append : Effect.dieMessage("a record of the WAL must be one line of JSON")
 
-/** Why a node does not start: 3 for data that cannot be used as it is, 1 for anything else. */
+/** The fault that ends a start: exit code 3 for data that cannot be used as it is, 1 for anything else. */
 export const startFault = ({ message, reason }: WalFailed): StartFault =>
   new StartFault({ exitCode: exitCodeOf(reason), message })
 
 /** The scheduler's log. A layer of your own passes `conformance.wal` of `testing`. */
 export class Wal extends Context.Tag("ports/Wal")<Wal, WalShape>() {
-  /** Keeps everything in the process. `logId` is the caller's, because randomness is a runtime's. */
+  /** A log in memory. The caller brings `logId`, because randomness is a runtime's. */
   static readonly layerMemory = (logId: string): Layer.Layer<Wal> =>
     Layer.sync(Wal, () => {
       const records: Array<WalRecord> = []

@@ -1,8 +1,8 @@
 /**
  * What every layer of `Database` must do, as one suite that each layer runs.
  *
- * A layer may keep more or less, but what it says it keeps must come back exactly: typed values, versions, tombstones,
- * registrations and the position, in one step or not at all.
+ * A layer must return exactly what was committed, in one step or not at all: typed values, versions, tombstones,
+ * registrations and the position.
  */
 import { it } from "@effect/vitest"
 import { Chunk, Effect, FastCheck, type Layer, Stream } from "effect"
@@ -57,7 +57,7 @@ const allRecords = Effect.gen(function* () {
   )
 })
 
-/** `make` gives a fresh, empty layer each time. */
+/** Registers the tests of one layer. `make` makes a fresh, empty layer each time. */
 export const databaseSuite = (name: string, make: () => Layer.Layer<Database, DatabaseError>): void => {
   describe(`Database conformance: ${name}`, () => {
     it.effect("starts empty", () =>
@@ -137,7 +137,7 @@ export const databaseSuite = (name: string, make: () => Layer.Layer<Database, Da
         })
         const last = new Map(written.map((one) => [one.id.text, one]))
         expect(last.size).toBeGreaterThan(100)
-        // A layer may write many records in another way than a few.
+        // A layer may write many records by another path than a few.
         for (const size of [written.length, 40]) {
           yield* database.reset
           for (let at = 0; at < written.length; at += size)
@@ -170,7 +170,7 @@ export const databaseSuite = (name: string, make: () => Layer.Layer<Database, Da
     it.effect("D9 gives back a registration whatever its texts hold, and finds it again", () =>
       Effect.gen(function* () {
         const database = yield* Database
-        // By key: the order of one store is not that of another.
+        // Compared by key, since stores differ in their order.
         const hostile = ["\u0000 and more", '"', '"quoted"', "a'b", "\ufffd", "😀\u0000"].map((text) => ({
           ...view(text),
           id: text,

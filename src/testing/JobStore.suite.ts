@@ -1,9 +1,8 @@
 /**
  * What every layer of `JobStore` must do, as one suite that each layer runs.
  *
- * Two runners share a store in every test that is about winning, because that is what the port is for. Time is moved by
- * the layer's own means: a clock of the test where the store asks it, rows that have run out where the database tells
- * time.
+ * Every test about claims has two runners on one store. Time passes by the layer's own means: a test clock, or expired
+ * rows if the database has the clock.
  */
 import { it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
@@ -16,8 +15,11 @@ import * as Order from "../node/jobs/jobOrder.ts"
 import { JobStore, type JobStoreError, type JobWrite, type Place, type StoredJob } from "../ports/JobStore.ts"
 import { oddKeys } from "./Upstream.suite.ts"
 
+/** The job table of the tests. */
 export const table = "mail_job"
+/** Id of a job in {@link table}. */
 export const id = (key: string | number): RecordId => Ids.make(table, key)
+/** A pending job record; `more` overrides its fields. */
 export const job = (key: string | number, more: Obj = {}): Obj => ({
   id: id(key),
   path: "/send",
@@ -45,8 +47,8 @@ const texts = (jobs: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<stri
 const refs = (list: ReadonlyArray<RecordId>): ReadonlyArray<string> => list.map(({ text }) => text).sort()
 
 /**
- * `make` gives a fresh store that holds these records; `pass` lets milliseconds go by for it, and `replace` deletes a
- * record and creates it again as it is given, as a client does it.
+ * Registers the tests of one layer. `make` makes a fresh store with these records; `pass` lets milliseconds pass for
+ * it; `replace` deletes a record and creates it again as given, as a client would.
  */
 export const jobStoreSuite = <R>(
   name: string,
@@ -231,7 +233,7 @@ export const jobStoreSuite = <R>(
         })
     )
 
-    /** Before anything that happens here, by every clock. */
+    /** A moment before everything in these tests, by every clock. */
     const at = (seconds: number, nanos = 0): Datetime => new Datetime(seconds - 1_000, nanos)
     const changed = [
       job(1, { updated_at: at(1) }),
@@ -255,7 +257,7 @@ export const jobStoreSuite = <R>(
             pages.push(ids(page))
             if (page.length < 3) break
             after = Order.parse(Order.cursor(page.at(-1)!))
-            // Retried, the job now stands at the front of the list, and no longer where the page ended.
+            // The retried job now comes first in the list, and no longer at the end of the page.
             expect(yield* store.amend(page.at(-1)!.ref, "Retried", error(0, "again"))).toEqual({ kind: "done" })
           }
           expect(pages).toEqual([[2, 5, 6], [4]])
@@ -301,7 +303,7 @@ export const jobStoreSuite = <R>(
           )
           for (const key of ["held", "other's", "waits", "done", "failed"]) yield* again(store, key)
           expect(refs(yield* store.open(table, 10)).length).toBe(5)
-          // Its holder before writes nothing to it, neither before nor after it is claimed.
+          // The former holder can write nothing, neither before nor after the next claim.
           expect([...(yield* store.write([write(id("held"), "Succeeded")], a))]).toEqual([])
           const won = yield* store.claim(["held", "other's", "waits", "done", "failed"].map(id), b, hour)
           expect(won.map((found) => found.errors)).toEqual([[], [], [], [], []])

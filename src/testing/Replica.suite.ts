@@ -1,8 +1,8 @@
 /**
  * What every layer of `Replica` must do, as one suite that each layer runs.
  *
- * Versions are decided by what it answers and SSPs bootstrap from its frozen states, so both are held against a model
- * that is a map.
+ * Its answers decide versions, and SSPs bootstrap from its frozen states, so both are compared with a model, a plain
+ * map.
  */
 import { it } from "@effect/vitest"
 import { Effect, FastCheck as fc, type Layer, type Scope } from "effect"
@@ -52,7 +52,7 @@ const key: fc.Arbitrary<RecordKey> = fc.oneof(
 
 const bound = fc.option(fc.record({ value: key as fc.Arbitrary<Value>, inclusive: fc.boolean() }), { nil: undefined })
 
-/** mulberry32, whole numbers below a bound: chosen by a seed, so that a failure is the same again. */
+/** Whole random numbers below a bound, by mulberry32: a failure repeats with its seed. */
 const drawing = (seed: number) => {
   let state = seed >>> 0
   return (bound: number): number => {
@@ -63,7 +63,7 @@ const drawing = (seed: number) => {
   }
 }
 
-/** `make` gives a fresh, empty layer each time; `seed` chooses the random values. */
+/** Registers the tests of one layer. `make` makes a fresh, empty layer each time; `seed` chooses the random values. */
 export const replicaSuite = (name: string, make: () => Layer.Layer<Replica, ReplicaError>, seed = 20_260_101): void => {
   const scenario = <A>(
     title: string,

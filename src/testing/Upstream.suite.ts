@@ -1,8 +1,8 @@
 /**
  * What every layer of `Upstream` must do, as one suite that each layer runs.
  *
- * The records come in beside the port, because that is where they come from: the user's own statements. What is written
- * through the port is read back through it, and compared exactly.
+ * Records are not written through the port, because users write them with their own statements. Everything written
+ * through the port is read back through it and compared exactly.
  */
 import { it } from "@effect/vitest"
 import { Chunk, Effect, type Layer, Stream } from "effect"
@@ -23,7 +23,7 @@ import {
 import type { StoredView } from "../ports/Database.ts"
 import { type Edge, Upstream, type UpstreamError, type ViewEdges } from "../ports/Upstream.ts"
 
-/** In the order of keys. */
+/** Record keys in key order. */
 export const oddKeys: ReadonlyArray<RecordKey> = [
   -5,
   0,
@@ -92,7 +92,7 @@ const readAll = (table: string, size: number) =>
     }
   })
 
-/** `make` gives a fresh database that holds these records, and the layer over it. */
+/** Registers the tests of one layer. `make` makes a fresh database with these records, and the layer over it. */
 export const upstreamSuite = (
   name: string,
   make: (records: ReadonlyArray<Obj>) => Layer.Layer<Upstream, UpstreamError>

@@ -1,8 +1,8 @@
 /**
  * What every layer of `Wal` must do, as one suite that each layer runs.
  *
- * Positions without gaps for every appender, reading the records there when the reading began, and never forgetting
- * what is still needed.
+ * Tested are positions without gaps for every appender, reads of the records that were there when the read began, and
+ * that no needed record is dropped.
  */
 import { it } from "@effect/vitest"
 import { Chunk, Effect, Either, Exit, type Layer, Stream } from "effect"
@@ -21,7 +21,7 @@ const readAll = (afterSeq: number) =>
     return Chunk.toReadonlyArray(yield* Stream.runCollect(wal.read(afterSeq)))
   })
 
-/** `make` gives a fresh, empty layer each time. */
+/** Registers the tests of one layer. `make` makes a fresh, empty layer each time. */
 export const walSuite = (name: string, make: () => Layer.Layer<Wal, WalFailed>): void => {
   describe(`Wal conformance: ${name}`, () => {
     it.effect("starts empty, with an id of its own", () =>

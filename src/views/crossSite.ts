@@ -1,12 +1,13 @@
 /**
- * Whether a page may make a request with the user's cookie: pages of the handler's own origin, and of those it lists.
+ * Whether a page may make a request with the user's cookie: only pages of the handler's own origin and of the listed
+ * ones.
  *
- * `Sec-Fetch-Site` is decided by the browser and holds behind a proxy, where the handler does not know its own address.
- * A browser that does not send it names the page's origin. A request with neither comes from no browser, so that no
- * cookie is in it that its sender does not know.
+ * The browser sets `Sec-Fetch-Site`, which also holds behind a proxy, where the handler does not know its own address.
+ * Without that header the request's `Origin` decides. A request with neither comes from no browser, so its sender knows
+ * every cookie in it.
  */
 
-/** Undefined: it may. Otherwise the reason, for the page's developer. */
+/** Why the page may not make the request, for its developer; undefined if it may. */
 export const refused = (request: Request, origins: ReadonlyArray<string>): string | undefined => {
   const origin = request.headers.get("origin")
   const site = request.headers.get("sec-fetch-site")
@@ -16,7 +17,7 @@ export const refused = (request: Request, origins: ReadonlyArray<string>): strin
   return `a page of ${origin ?? "another origin"} may not ask for views here (option \`origins\` of the handler)`
 }
 
-/** For an answer to a page of a listed origin; none for others. */
+/** CORS headers for a page of a listed origin; none for others. */
 export const corsHeaders = (request: Request, origins: ReadonlyArray<string>): { readonly [name: string]: string } => {
   const origin = request.headers.get("origin")
   if (origin === null || !origins.includes(origin)) return { vary: "origin" }
@@ -28,6 +29,7 @@ export const corsHeaders = (request: Request, origins: ReadonlyArray<string>): {
   }
 }
 
+/** Further CORS headers of the answer to a preflight request. */
 export const preflightHeaders = {
   "access-control-allow-methods": "POST",
   "access-control-allow-headers": "content-type, authorization",

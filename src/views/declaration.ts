@@ -1,16 +1,16 @@
 /**
- * What an application declares of its named views, and the types that follow from it.
+ * An application's declaration of its named views, and the types derived from it.
  *
- * Types alone but for {@link faultsOf}: a page imports the type of the declaration and none of its code.
+ * Only types, except {@link faultsOf}: a page imports the type of the declaration and none of its code.
  */
 import type { Schema } from "effect"
 
-/** As the application knows the user. `id` is what limits are counted by and tokens are revoked by. */
+/** The user as the application knows them. Limits count by `id`, and tokens are revoked by it. */
 export interface ViewUser {
   readonly id: string
 }
 
-/** A query and the values that it is given. Values are bound; never splice one into `surql`. */
+/** A query and its values. Values are bound; never splice one into `surql`. */
 export interface ViewQuery {
   readonly surql: string
   readonly params?: { readonly [name: string]: unknown }
@@ -19,27 +19,29 @@ export interface ViewQuery {
 /** A schema of params or rows. It may transform, but it runs without services. */
 export type AnySchema = Schema.Schema.AnyNoContext
 
+/** One named view. */
 export interface ViewDeclaration<Params extends AnySchema, User> {
-  /** Schema of the parameters that a page may send. Others are refused before `query` is called. */
+  /** Schema of the parameters that a page may send; the handler refuses others before `query` is called. */
   readonly params: Params
-  /** The query for this user; undefined means that this user may not have it. */
+  /** The query for this user; undefined: the user may not see the view. */
   readonly query: (
     params: Schema.Schema.Type<Params>,
     user: User
   ) => ViewQuery | undefined | Promise<ViewQuery | undefined>
 }
 
+/** Type of the rows of a view. */
 export interface RowDeclaration<Row> {
-  /** The rows, for their type alone: nothing is checked by it. */
+  /** A schema used only for its type: rows are not checked. */
   readonly row?: Row
 }
 
-/** Any declaration, for where its types no longer matter. */
+/** Any declaration, without its types. */
 export type AnyDeclaration = ViewDeclaration<AnySchema, never>
 
 /**
- * Named views with their params and rows, as `connect` of `surreal-live-sidecar/client` takes them. `Rows` are types
- * that `rowTypes` writes; they go before those that are declared.
+ * Named views with their params and rows, as `connect` of `surreal-live-sidecar/client` takes them. `Rows`: types that
+ * `rowTypes` writes; they override declared ones.
  */
 export type ViewsOf<
   Views extends { readonly declarations: { readonly [name: string]: AnyDeclaration } },

@@ -1,17 +1,20 @@
 /**
- * Fields that a schema file declares, as TypeScript of their JSON: `DEFINE FIELD ... TYPE ...`, the ends of relations.
+ * Fields that a schema file declares (`DEFINE FIELD ... TYPE ...`, ends of relations), as TypeScript types of their
+ * JSON.
  *
- * What a type says of values that JSON cannot tell apart is not said: a datetime, a duration, an uuid and a decimal are
- * texts. A number that is not finite comes as null, which no type says. What is not declared is `unknown`.
+ * Types that JSON cannot tell apart are all `string`: datetime, duration, uuid and decimal. A number that is not finite
+ * comes as null, which no type mentions. Undeclared fields are `unknown`.
  */
 
-/** `isOptional`: the field may be absent, as one may of which nothing is known. */
+/** A TypeScript type. `isOptional`: the field may be absent, as any unknown field may. */
 export interface Typed {
   readonly text: string
   readonly isOptional: boolean
 }
 
+/** Type of an undeclared field. */
 export const unknown: Typed = { text: "unknown", isOptional: true }
+/** A required field of this type; `unknown` stays optional. */
 export const known = (text: string): Typed => ({ text, isOptional: text === "unknown" })
 
 /** A field with the fields below it; `*` stands for the items of an array. */
@@ -20,6 +23,7 @@ export interface FieldNode {
   readonly below: Map<string, FieldNode>
 }
 
+/** Declared fields by table. */
 export type Tables = ReadonlyMap<string, FieldNode>
 
 const node = (): FieldNode => ({ type: undefined, below: new Map() })
@@ -31,7 +35,7 @@ const unquoted = (name: string): string => name.replace(/^[`⟨](.*)[`⟩]$/s, "
 /** A property's name as TypeScript has it. */
 export const property = (name: string): string => (plainName.test(name) ? name : JSON.stringify(name))
 
-/** Without comments, which may stand anywhere but in a text. */
+/** The text without comments; signs within string literals are no comments. */
 const uncommented = (text: string): string =>
   text.replace(
     /("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\/\*[\s\S]*?\*\/|(?:--|#|\/\/)[^\n]*/g,
@@ -58,7 +62,7 @@ export const declaredIn = (schema: string): Tables => {
     }
     at.type = type.trim()
   }
-  /** Pattern up to the end of the statement, whose sign may also stand within a text. */
+  /** Pattern for the rest of a statement; a `;` within a string literal does not end it. */
   const rest = `((?:"(?:[^"\\\\]|\\\\.)*"|'(?:[^'\\\\]|\\\\.)*'|[^;])*)`
   const name = "(`[^`]+`|⟨[^⟩]+⟩|\\w+)"
   const how = "(?:IF\\s+NOT\\s+EXISTS\\s+|OVERWRITE\\s+)?"
@@ -79,7 +83,7 @@ export const declaredIn = (schema: string): Tables => {
   return tables
 }
 
-/** Parts between a sign, but for what stands in brackets and texts. */
+/** Splits at a sign outside of brackets and string literals. */
 const split = (text: string, by: string): ReadonlyArray<string> => {
   const parts = [""]
   let depth = 0
@@ -112,23 +116,26 @@ const plain: { readonly [type: string]: string } = {
   record: "`${string}:${string}`"
 }
 
-/** Alternatives, each once; `unknown` takes the others. */
+/** Union of some types, each once; `unknown` absorbs the others. */
 export const union = (types: ReadonlyArray<string>): string => {
   const distinct = [...new Set(types)]
   return distinct.length === 0 || distinct.includes("unknown") ? "unknown" : distinct.join(" | ")
 }
 
+/** Type of an array. */
 export const listOf = (item: string): string => `ReadonlyArray<${item}>`
 
+/** Type of the id of a table's record. */
 export const recordOf = (table: string): string => (plainName.test(table) ? `\`${table}:\${string}\`` : "string")
 
 /** A property of an object. */
 export const line = (name: string, { isOptional, text }: Typed): string =>
   `readonly ${property(name)}${isOptional ? "?" : ""}: ${text}`
 
+/** Type of an object with these properties. */
 export const objectOf = (lines: ReadonlyArray<string>): string => `{ ${lines.join("; ")} }`
 
-/** An item of an array: one that is absent comes as null. */
+/** Type of an array's item: an absent one comes as null. */
 export const itemOf = ({ isOptional, text }: Typed): string => (isOptional ? union([text, "null"]) : text)
 
 const objectBelow = (below: FieldNode["below"]): string =>
@@ -151,7 +158,7 @@ const alternative = (text: string, below: FieldNode["below"]): string | undefine
   return plain[text.toLowerCase()] ?? "unknown"
 }
 
-/** A type as it is written, with what is declared below it. */
+/** A declared type in TypeScript, with the fields declared below it. */
 export const typed = (text: string, below: FieldNode["below"] = new Map()): Typed => {
   const [, optional] = /^option\s*<([\s\S]*)>$/i.exec(text) ?? []
   if (optional !== undefined && split(text, "|").length === 1)
@@ -168,7 +175,7 @@ export const typed = (text: string, below: FieldNode["below"] = new Map()): Type
 export const typeOf = ({ below, type }: FieldNode): Typed =>
   type === undefined ? (below.size === 0 || below.has("*") ? unknown : known(objectBelow(below))) : typed(type, below)
 
-/** Tables that a type links to, where it is a link and nothing else but absent. */
+/** Tables that a type links to, if it allows nothing but links and absence. */
 export const linkedBy = (type: string | undefined): ReadonlyArray<string> => {
   const [, inner = type] = /^option\s*<([\s\S]*)>$/i.exec(type ?? "") ?? []
   const [, tables] = /^record\s*<([^<>]*)>$/i.exec(inner ?? "") ?? []

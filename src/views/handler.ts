@@ -1,9 +1,9 @@
 /**
  * The handler of named views: from a page's `{ view, params }` to a registered view, its token and its address.
  *
- * The page never says what is read, only which of the declared views and with which params; the query is made here, for
- * the user that the application knows. A view's id is a hash of query and values, so that users with the same query
- * share one view, and a token opens nothing but what its user's own query reads.
+ * The page names only a declared view and its params, never a query; the handler makes the query, for the user that the
+ * application knows. A view's id is a hash of query and values, so that users with the same query share one view, and a
+ * token opens nothing but the result of its user's own query.
  */
 import { Either, ParseResult, Schema } from "effect"
 import { hashOf } from "../core/access/scopedSecrets.ts"
@@ -13,28 +13,29 @@ import type { AnyDeclaration, ViewQuery, ViewUser } from "./declaration.ts"
 import { Holdings } from "./holdings.ts"
 import { type Refusal, refusal, register, type Service, tokenFor, type World } from "./upstream.ts"
 
+/** Options of {@link makeHandler}. */
 export interface HandlerOptions<User extends ViewUser> {
   /** Address of the SSP or scheduler, as this process reaches it. */
   readonly url: string
-  /** Its secret: SVC_AUTH_SECRET, or one whose scopes register views. As a function it is asked at each request. */
+  /** Secret of the service: SVC_AUTH_SECRET, or one that may register views. A function is called at each request. */
   readonly secret: string | (() => string | Promise<string>)
-  /** Address of the service as pages reach it. Without it they use the `url` they gave to `connect`. */
+  /** Address of the service for pages; if absent, they use the `url` they gave to `connect`. */
   readonly publicUrl?: string
   /** Finds the user of a request, by a cookie or a header; undefined for none, which is answered 401. */
   readonly authenticate: (request: Request) => User | undefined | Promise<User | undefined>
-  /** Origins whose pages may ask too, as `https://app.example.com`; none. */
+  /** Other origins whose pages may use the handler, as `https://app.example.com`; none by default. */
   readonly origins?: ReadonlyArray<string>
-  /** Largest body of a request: 16,384 bytes. */
+  /** Largest body of a request, in bytes; 16,384 by default. */
   readonly maxBodyBytes?: number
-  /** Different views that one user has at a time: 100. Counted by this process. */
+  /** Most different views of one user at a time, counted by this process; 100 by default. */
   readonly viewsPerUser?: number
-  /** Users with views that are counted at a time: 100,000. */
+  /** Most users with views at a time; 100,000 by default. */
   readonly maxUsers?: number
-  /** How long a token is good for: 300,000 ms. A view lives three times as long after it was asked for last. */
+  /** Lifetime of a token, 300,000 ms by default. A view lives three times as long after its last request. */
   readonly tokenMs?: number
-  /** How long the service may take to answer: 30,000 ms. */
+  /** Milliseconds for the service's answer; 30,000 by default. */
   readonly timeoutMs?: number
-  /** Takes lines for the operator: `console.warn`. They name views and what the service said, never a secret. */
+  /** Receives lines for the operator: views and errors of the service, never a secret; `console.warn` by default. */
   readonly log?: (line: string) => void
 }
 
@@ -52,13 +53,13 @@ const sorted = (value: unknown): unknown =>
             .sort(([a], [b]) => (a < b ? -1 : 1))
         )
 
-/** Fields sorted, so that the same values are the same text. */
+/** JSON with sorted fields, so that equal values have equal text. */
 const canonical = (value: unknown): string => JsonText.write(sorted(value))
 
 const idOf = (name: string, { params = {}, surql }: ViewQuery): string =>
   `incantation:${name}-${hashOf(`${surql}\n${canonical(params)}`).slice(0, 40)}`
 
-/** The body's text; undefined where it is longer than the limit. */
+/** The body's text; undefined if it is longer than the limit. */
 const bodyOf = async (request: Request, limit: number): Promise<string | undefined> => {
   const decoder = new TextDecoder()
   let text = ""
@@ -146,7 +147,7 @@ class Handler<User extends ViewUser> {
     if (request.method !== "POST") return refusal("NOT_FOUND", "views are asked for with POST", { status: 405 })
     const foreign = refused(request, origins)
     if (foreign !== undefined) return refusal("FORBIDDEN", foreign)
-    // Another type could be sent by a form of any page, without asking first.
+    // Any page's form could send another content type without a preflight request.
     if (!/^application\/json(?:\s*;|$)/i.test(request.headers.get("content-type") ?? ""))
       return refusal("UNSUPPORTED_MEDIA_TYPE", "the body must be application/json")
     const user = await this.options.authenticate(request)
@@ -192,14 +193,14 @@ class Handler<User extends ViewUser> {
       return held.full === "user"
         ? refusal("RATE_LIMITED", `a user has at most ${viewsPerUser} views at a time (option \`viewsPerUser\`)`, held)
         : refusal("OVERLOADED", "more users have views than are counted (option `maxUsers`)", held)
-    // A user's id may be an address of theirs: only its hash leaves the application.
+    // A user's id may be an e-mail address, so only its hash leaves the application.
     const subject = `user:${hashOf(user.id).slice(0, 40)}`
     const refused =
       (await register(this.service, {
         id,
         surql: query.surql,
         params: query.params ?? {},
-        // The same for all users of a view, for whom it is one registration.
+        // The same for all users of a view, since they share one registration.
         clientId: `views:${name}`,
         ttl: `${Math.ceil(lifeMs / 1000)}s`
       })) ?? (await tokenFor(this.service, { views: [id], subject, ttl_ms: this.tokenMs }))
@@ -210,6 +211,7 @@ class Handler<User extends ViewUser> {
   }
 }
 
+/** Makes the handler of these views. Throws if a name cannot be part of a view id. */
 export const makeHandler = <User extends ViewUser>(
   declarations: { readonly [name: string]: AnyDeclaration },
   options: HandlerOptions<User>,

@@ -1,19 +1,22 @@
 /**
- * How many views each user has: a place for each, until the view's time is over.
+ * Counts the views of each user until they expire.
  *
- * State: for each user the views with their end; users in the order in which they last came, so that those whose views
- * are all over are found at the front. Cost of a request: the views of one user.
+ * State: for each user the views with their ends; users in the order of their last request, so that users without live
+ * views are at the front. Cost of a request: the views of one user.
  */
 
+/** Limits: views of one user, and users with views. */
 export interface Bounds {
   readonly viewsPerUser: number
   readonly users: number
 }
 
+/** Result of {@link Holdings.hold}: `full` names the limit reached. */
 export type Held =
-  /** Gives the place back, where the view was not registered after all. */
+  /** Takes the count back, if the view was not registered after all. */
   { readonly undo: () => void } | { readonly full: "user" | "users"; readonly retryAfterMs: number }
 
+/** Views by user, with their ends; times are Unix milliseconds. */
 export class Holdings {
   private readonly ends = new Map<string, Map<string, number>>()
 

@@ -1,8 +1,8 @@
 /**
- * The type of a query's rows, from what it selects and what a schema declares.
+ * The TypeScript type of a query's rows, from its projection and a schema.
  *
- * Known are declared fields of the table that is read and of records that it links to, ids, constants, counts and sums,
- * comparisons, objects and queries within. Everything else is `unknown`: a type that says less is no lie.
+ * Typed are declared fields of the table and of the records it links to, ids, constants, counts and sums, comparisons,
+ * objects and subqueries. Everything else is `unknown`, which is never wrong.
  */
 import { Either } from "effect"
 import type { BinaryOp, Expr, Field, Idiom, Select } from "../core/surql/syntax/ast.ts"
@@ -25,7 +25,7 @@ import {
   unknown
 } from "./declaredFields.ts"
 
-/** The table of the record that an expression is about, and of the one around its query. */
+/** The table of an expression's record, and the scope of the outer query. */
 interface Scope {
   readonly tables: Tables
   readonly table: string | undefined
@@ -34,7 +34,7 @@ interface Scope {
 
 const numbers: ReadonlySet<string> = new Set(["count", "array::len", "string::len"])
 
-/** A sum of decimals is one, which is a text in JSON. */
+/** A sum of decimals is a decimal, which is a string in JSON. */
 const callType = (name: string, args: ReadonlyArray<Expr>, scope: Scope): Typed => {
   const isSum = name === "math::sum" && args.length === 1 && exprType(args[0]!, scope).text === "number"
   return numbers.has(name) || isSum ? known("number") : unknown
@@ -45,7 +45,7 @@ const comparisons: ReadonlySet<BinaryOp> = new Set<BinaryOp>([
   ...(["CONTAINSANY", "CONTAINSNONE", "ALLINSIDE", "ANYINSIDE", "NONEINSIDE", "OUTSIDE", "INTERSECTS"] as const)
 ])
 
-/** Names of a path that has fields alone. */
+/** Field names of a path that has nothing else. */
 const namesOf = ({ parts }: Idiom): ReadonlyArray<string> | undefined =>
   parts.every((part) => part.kind === "field")
     ? parts.map((part) => (part as { readonly name: string }).name)
@@ -58,7 +58,7 @@ const fieldOf = (tables: Tables, table: string | undefined, names: ReadonlyArray
   let at = tables.get(table)?.below.get(first)
   for (const [n, name] of rest.entries()) {
     const linked = linkedBy(at?.type)
-    // The record that is linked to may be gone.
+    // The linked record may be deleted.
     if (linked.length === 1) return { ...fieldOf(tables, linked[0], rest.slice(n)), isOptional: true }
     if (at?.type !== undefined && !/^object$/i.test(at.type)) return unknown
     at = at?.below.get(name)
@@ -108,7 +108,7 @@ const exprType = (expr: Expr, scope: Scope): Typed => {
 
 type Columns = Map<string, Typed | Columns>
 
-/** Sets a column below a path; false where the path leads through another column. */
+/** Sets a column below a path; false if the path leads through another column. */
 const put = (columns: Columns, [first, ...rest]: ReadonlyArray<string>, type: Typed): boolean => {
   if (first === undefined) return false
   if (rest.length === 0) return columns.set(first, type) !== undefined
@@ -131,7 +131,7 @@ const tableOf = ({ from }: Select): string | undefined => {
 const isKey = (field: Expr, group: ReadonlyArray<Idiom>): boolean =>
   field.kind === "idiom" && group.some((key) => namesOf(key)?.join() === namesOf(field)?.join())
 
-/** With groups, what is neither a key nor a count is of many records. */
+/** With groups, an expression that is neither a key nor a count belongs to many records. */
 const columnType = (expr: Expr, { group }: Select, scope: Scope): Typed =>
   group === undefined || expr.kind === "call" || isKey(expr, group) ? exprType(expr, scope) : unknown
 
@@ -155,7 +155,7 @@ const rowType = (select: Select, outer: Scope | undefined, tables: Tables): Type
       const names = aliasNames(field.alias ?? nameOf(field.expr))
       isWhole = put(columns, names, columnType(field.expr, select, scope)) && isWhole
     }
-  // A field that is taken apart or followed is another one than it was declared, and so is one of which parts go.
+  // SPLIT, FETCH and OMIT change the declared type of a field.
   for (const idiom of [...select.split, ...select.fetch, ...select.omit]) {
     const [first, ...rest] = aliasNames(idiom)
     if (first === undefined) return unknown
@@ -170,7 +170,7 @@ const selectType = (select: Select, outer: Scope): Typed => {
   return known(select.only ? union([itemOf(row), "null"]) : listOf(itemOf(row)))
 }
 
-/** The type of the rows of a query, as TypeScript; or in words why it is no query. */
+/** The type of a query's rows, in TypeScript; Left: why the text is no query. */
 export const rowTypeOf = (surql: string, tables: Tables): Either.Either<string, string> =>
   Either.mapBoth(parseSelect(surql), {
     onLeft: ({ column, line, message }) => `${message} (line ${line}, column ${column})`,

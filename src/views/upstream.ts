@@ -1,8 +1,8 @@
 /**
- * What the handler asks of the SSP or the scheduler, with the secret: to register a view, and for a token to read it.
+ * The handler's requests to the SSP or the scheduler, with the secret: registering a view, and getting a token for it.
  *
- * What comes back is the page's only where it helps there. Whatever names the query, the secret or the address is a
- * line for the operator.
+ * The page gets an error of the service only if that helps it. Whatever names the query, the secret or the address goes
+ * to the operator.
  */
 import { Either, Schema } from "effect"
 import * as JsonText from "../core/jsonText.ts"
@@ -13,10 +13,11 @@ export interface World {
   readonly fetch: (address: string, init: RequestInit) => Promise<Response>
   /** Unix time in milliseconds. */
   readonly now: () => number
-  /** One line for the operator. */
+  /** Writes one line for the operator. */
   readonly say: (line: string) => void
 }
 
+/** An error answer to the page. */
 export interface Refusal {
   readonly status: number
   readonly code: Errors.Code
@@ -25,7 +26,7 @@ export interface Refusal {
   readonly retryAfterMs?: number
 }
 
-/** As an answer that is no success. */
+/** Makes an error answer. */
 export const refusal = (code: Errors.Code, message: string, more: Partial<Refusal> = {}): Refusal => ({
   status: Errors.statusOf[code],
   code,
@@ -33,6 +34,7 @@ export const refusal = (code: Errors.Code, message: string, more: Partial<Refusa
   ...more
 })
 
+/** The SSP or scheduler that the handler calls. */
 export interface Service {
   readonly world: World
   readonly url: string
@@ -40,6 +42,7 @@ export interface Service {
   readonly timeoutMs: number
 }
 
+/** A view to register. */
 export interface Registering {
   readonly id: string
   readonly surql: string
@@ -51,7 +54,7 @@ export interface Registering {
 const TokenGiven = Schema.Struct({ token: Schema.NonEmptyString, expires_in_ms: Schema.Positive })
 const ErrorBody = Schema.Struct({ code: Schema.String, message: Schema.String })
 
-/** States of the service that end by themselves: the page comes back. */
+/** Errors of the service that pass: the page retries. */
 const passing: ReadonlySet<string> = new Set<Errors.Code>([
   "SSP_NOT_READY",
   "SCHEDULER_CLONING",
@@ -59,7 +62,7 @@ const passing: ReadonlySet<string> = new Set<Errors.Code>([
   "OVERLOADED",
   "RATE_LIMITED"
 ])
-/** Faults of the view itself, which are there the next time too. */
+/** Errors of the view itself, which no retry cures. */
 const lasting: { readonly [code: string]: string } = {
   INVALID_QUERY: "the service does not take the query of this view; the application's log says why",
   VIEW_QUARANTINED: "the service has set the query of this view aside"
@@ -67,7 +70,7 @@ const lasting: { readonly [code: string]: string } = {
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Reads an answer that is no success. */
+/** Reads an error answer of the service. */
 const refusedBy = async (service: Service, path: string, answer: Response): Promise<Refusal> => {
   const text = await answer.text()
   let code = ""
@@ -76,7 +79,7 @@ const refusedBy = async (service: Service, path: string, answer: Response): Prom
     const read = Schema.decodeUnknownEither(ErrorBody)(JSON.parse(text))
     if (Either.isRight(read)) ({ code, message } = read.right)
   } catch {
-    // Something between answers: its status is all there is to tell.
+    // The body is not the service's, so only the status is reported.
   }
   service.world.say(`${service.url}${path} answers ${answer.status} ${code}: ${message}`)
   const seconds = Number(answer.headers.get("retry-after") ?? Number.NaN)
@@ -95,7 +98,7 @@ const post = async (service: Service, path: string, body: object): Promise<Respo
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${await service.secret()}` },
       body: JsonText.write(body),
-      // The secret goes to the address that was configured and to no other.
+      // The secret goes to the configured address and to no other.
       redirect: "error",
       signal: AbortSignal.timeout(service.timeoutMs)
     })
@@ -106,15 +109,16 @@ const post = async (service: Service, path: string, body: object): Promise<Respo
   }
 }
 
-/** Registers a view, or renews its time. Answers why not. */
+/** Registers a view, or renews its lifetime. Answers the refusal, if there is one. */
 export const register = async (service: Service, view: Registering): Promise<Refusal | undefined> => {
   const answer = await post(service, "/view/register", { ...view, format: "tree" })
   if (!(answer instanceof Response)) return answer
-  // The result comes over the stream; here it would only be read and thrown away.
+  // The page gets the result over the stream, so the body is not read.
   await answer.body?.cancel()
   return undefined
 }
 
+/** Gets a token for a view, or the refusal. */
 export const tokenFor = async (
   service: Service,
   asked: { readonly views: ReadonlyArray<string>; readonly subject: string; readonly ttl_ms: number }

@@ -31,6 +31,7 @@ const saying = {
   unreachable: "none"
 } as const satisfies { readonly [R in SchedulerError["reason"]]: HeartbeatAnswer }
 
+/** This process as the scheduler knows it: its SSP id, and a number drawn at its start. */
 export interface Identity {
   readonly ssp_id: string
   readonly incarnation: string

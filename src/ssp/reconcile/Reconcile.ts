@@ -51,6 +51,7 @@ const partSize = 200
 /** Most whole compares before the node is ready; fewer if one finds no difference. */
 const maxPasses = 3
 
+/** Comparisons of memory with the database; a difference is repaired in memory, never in the database. */
 export interface ReconcileShape {
   /**
    * Brings memory to the database's state, retried for ever; returns when a compare finds no difference. `exhausted`

@@ -27,6 +27,7 @@ const isParams = (value: unknown): value is JsonParams => typeof value === "obje
 
 const parse = (text: string): Either.Either<unknown, unknown> => Either.try(() => JsonText.parse(text))
 
+/** Adds and removes views of this SSP by comparison with the registrations in the database. */
 export class RegistrationSync {
   /** Queries of registrations that were refused, by key. */
   private readonly refused = new Map<string, string>()

@@ -10,6 +10,7 @@ import type * as Interest from "../../core/surql/syntax/interest.ts"
 /** Link targets beyond which this SSP holds every table: any text may have the form of a link. */
 const maxLinks = 1000
 
+/** Use counts of tables: a view that is added or removed changes only the counts of its own tables. */
 export class TableUses {
   readonly base: ReadonlySet<string>
   private readonly counts = new Map<string, number>()
