@@ -128,10 +128,13 @@ export class Connections {
       socket.once("close", () => this.sockets.delete(socket))
     })
     if (isTls) this.followHandshakes()
-    server.on("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const begun = ({ socket }: IncomingMessage, response: ServerResponse): void => {
       this.sockets.set(socket, response)
       if (response.socket === null) this.follow(socket, response)
-    })
+    }
+    server.on("request", begun)
+    // Node reports a request with an unknown `Expect` by this event alone.
+    server.on("checkExpectation", begun)
   }
 
   /**

@@ -46,7 +46,7 @@ const keptOn = async (port: number) => {
   socket.on("error", (error) => void (got.text += error.message))
   socket.on("close", () => void (got.closed = true))
   await new Promise((done) => socket.once("connect", done))
-  const ask = (path: string): void => void socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
+  const ask = (path: string, more = ""): void => void socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n${more}\r\n`)
   return { got, ask, bodies: () => [...got.text.matchAll(/\r\n\r\n([a-z]+)/g)].map(([, body]) => body) }
 }
 
@@ -135,5 +135,41 @@ describe("a listener whose node is followed by another one", () => {
     expect(cut).toBe(1)
     await soon(() => hung.got.closed).toBe(true)
     expect(kept.got.closed).toBe(false)
+  })
+})
+
+describe("a request whose Expect names nothing that Node knows", () => {
+  const expectation = "expect: patience\r\n"
+
+  it("D60 is waited for where another node follows, as any other", async () => {
+    const listener = await listenerOf()
+    const first = await begin(listener, "first")
+    const kept = await keptOn(first.port)
+    kept.ask("/slow", expectation)
+    await soon(() => first.slow.length).toBe(1)
+    await begin(listener, "second")
+    let isClosed = false
+    const closing = first.close().then(() => void (isClosed = true))
+    await soon(() => first.told).toEqual(["end bodies", "stop"])
+    // Whatever the close would do without waiting is done by then.
+    await keptOn(first.port)
+    expect(isClosed).toBe(false)
+    first.slow[0]!.end("slow")
+    await closing
+    await soon(kept.bodies).toEqual(["slow"])
+  })
+
+  it("is told that its connection closes where the process stops", async () => {
+    const listener = await listenerOf()
+    const only = await begin(listener, "only")
+    const kept = await keptOn(only.port)
+    kept.ask("/slow", expectation)
+    await soon(() => only.slow.length).toBe(1)
+    const closing = only.close()
+    await soon(() => listener.isStopping() && only.slow[0]!.getHeader("connection")).toBe("close")
+    only.slow[0]!.end("slow")
+    await closing
+    await soon(kept.bodies).toEqual(["slow"])
+    await soon(() => kept.got.closed).toBe(true)
   })
 })
