@@ -1,6 +1,6 @@
 /**
- * The first position from which on a condition holds; it holds for no earlier position, and `length` is the answer
- * where it holds for none. Cost: O(log length) calls.
+ * Binary search: the first position at which `holds` is true; it must be false for all earlier and true for all later
+ * positions. `length` if it never is. Cost: O(log length) calls.
  */
 export const firstWhere = (length: number, holds: (at: number) => boolean): number => {
   let low = 0

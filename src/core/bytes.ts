@@ -1,8 +1,8 @@
 /**
- * Pieces of bytes as one: bodies and streams come in pieces, and text or a socket wants the whole.
+ * Joins pieces of bytes: bodies and streams come in pieces, but text and sockets need the whole.
  */
 
-/** One copy, and none of a single piece. */
+/** All pieces in one array; a single piece is not copied. */
 export const joined = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
   if (pieces.length === 1) return pieces[0]!
   const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))

@@ -1,15 +1,15 @@
 /**
  * JSON text and its values, with integers of 64 bits exact: beyond 2^53 they are `bigint` (D66).
  *
- * Why so: `JSON.parse` rounds such an integer and `JSON.stringify` refuses it. Nearly no text holds one, so the native
- * parser and writer do the work, and the exact ones here, which cost several times as much, run where one is found.
+ * Why so: `JSON.parse` rounds such an integer and `JSON.stringify` refuses it. Nearly no text has one, so the native
+ * parser and writer do the work; the exact ones here, several times as expensive, run only if one is found.
  */
 
 /** A number of JSON text that is neither a 64-bit integer nor a float. */
 export class NumberRefused extends Error {
   readonly reason: string
   constructor(
-    /** Where it stands, as `[3].record.n`; empty for the text itself. */
+    /** Place of the number, as `[3].record.n`; empty for the text itself. */
     readonly path: string,
     digits: string
   ) {
@@ -20,7 +20,7 @@ export class NumberRefused extends Error {
   }
 }
 
-/** Text or a value nests deeper than it may, or a value holds itself. */
+/** The text or value nests too deeply, or a value contains itself. */
 export class TooDeep extends Error {
   override readonly message = "nests deeper than can be read and written"
 }
@@ -28,19 +28,19 @@ export class TooDeep extends Error {
 /** Levels of a body; the outermost object is level 1 (D17). */
 export const maxDepth = 64
 
-/** Levels of what comes from this service itself, or from a backend that bounds nothing. */
+/** Levels allowed for texts of this service itself, or of a backend without a limit. */
 const anyLevels = 1_000
 
 const unsafe = 2 ** 53
 
-/** -0 is written as 0, and read as such. */
+/** -0 is written as 0 and read as 0. */
 const isChangedNumber = (value: number): boolean =>
   value >= unsafe || value <= -unsafe || (value === 0 && 1 / value < 0)
 
 /**
- * Whether a list or an object holds a number that the native parser and writer may change. Each body comes here: only
- * lists and objects are worth a call, one for each text and number costs as much as a tenth of the parse; and texts,
- * which most values are, are known first. Throws {@link TooDeep}.
+ * Whether a list or an object contains a number that the native parser and writer may change. Each body comes here, so
+ * it recurses only into lists and objects: a call for each text and number would cost a tenth of the parse. Tests for
+ * texts first, since most values are texts. Throws {@link TooDeep}.
  */
 const holdsChanged = (value: object, left: number): boolean => {
   if (left === 0) throw new TooDeep()
@@ -75,8 +75,8 @@ const isChanged = (value: unknown, left: number): boolean =>
       : typeof value === "bigint"
 
 /**
- * The integer is the 64-bit one, and beyond that the float that is equal or is written with these digits. JSON does not
- * tell -0 from 0.
+ * The 64-bit integer, or beyond that the float that equals it or is written with these digits; undefined otherwise.
+ * JSON does not tell -0 from 0.
  */
 const numberOf = (digits: string): number | bigint | undefined => {
   const near = Number(digits)
@@ -91,7 +91,7 @@ const numberOf = (digits: string): number | bigint | undefined => {
 /** Reads text that is known to be JSON. */
 class ExactReader {
   private at = 0
-  /** Where the value that is read stands: keys and positions. */
+  /** Path of the value being read: keys and positions. */
   private readonly path: Array<string | number> = []
 
   constructor(private readonly text: string) {}
@@ -107,7 +107,7 @@ class ExactReader {
     return first === "t" || first === "f" || first === "n" ? JSON.parse(word) : this.number(word)
   }
 
-  /** The next character that counts; the reader stands at it. */
+  /** Skips blanks; answers the next character. */
   private next(): string {
     while (" \n\r\t,:".includes(this.text[this.at]!)) this.at++
     return this.text[this.at]!
@@ -150,7 +150,7 @@ class ExactReader {
       this.path.push(key)
       const value = this.value()
       this.path.pop()
-      // An assignment would take this key for the prototype.
+      // An assignment to this key would set the prototype.
       if (key === "__proto__")
         Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
       else object[key] = value
@@ -170,8 +170,8 @@ export const parse = (text: string, levels = anyLevels): unknown => {
 }
 
 /**
- * A whole float beyond 2^53 is written as `9007199254740994.0`, so that it is read as a float again. From 1e21 on the
- * native form has an exponent.
+ * JSON of a value. A whole float beyond 2^53 is written as `9007199254740994.0`, so that it is read as a float again;
+ * from 1e21 on the native form has an exponent.
  */
 const written = (value: unknown): string | undefined => {
   if (typeof value === "bigint") return String(value)
@@ -187,5 +187,5 @@ const written = (value: unknown): string | undefined => {
   return `{${fields.join(",")}}`
 }
 
-/** As `JSON.stringify` of a value of JSON; {@link parse} makes the value of it again. Throws {@link TooDeep}. */
+/** As `JSON.stringify` of a JSON value; {@link parse} restores it. Throws {@link TooDeep}. */
 export const write = (value: unknown): string => (isChanged(value, anyLevels) ? written(value)! : JSON.stringify(value))

@@ -1,17 +1,17 @@
 /**
- * Pages of a long list in the order of its keys: the next few behind a key, found in one pass.
+ * Pages of a long list in the order of its keys: the next items after a key, found in one pass.
  *
- * Because the lists (views by id) are maps that nothing keeps sorted, and sorting a hundred thousand keys for a page of
- * fifty would hold up whatever else the process does. O(n) comparisons for a page, O(limit) for the kept rows.
+ * The lists (views by id) are unsorted maps, and sorting a hundred thousand keys for a page of fifty would hold up the
+ * process. O(n) comparisons for a page, O(limit) for the kept rows.
  */
 
 interface Page<A> {
   readonly items: ReadonlyArray<A>
-  /** The key to go on behind; undefined when there are no more. */
+  /** The key after which the next page begins; undefined on the last page. */
   readonly next: string | undefined
 }
 
-/** Where `key` belongs among sorted keys. */
+/** Position of `key` among sorted keys. */
 const placeOf = (keys: ReadonlyArray<string>, key: string): number => {
   let low = 0
   let high = keys.length
@@ -23,7 +23,7 @@ const placeOf = (keys: ReadonlyArray<string>, key: string): number => {
   return low
 }
 
-/** At most `limit` of the items that `wanted` lets through, those with the lowest keys above `after`. */
+/** At most `limit` items that `wanted` accepts: those with the lowest keys above `after`. */
 export const page = <A>(
   all: Iterable<readonly [key: string, item: A]>,
   {
@@ -53,7 +53,7 @@ export const page = <A>(
   return { items, next: more ? keys.at(-1) : undefined }
 }
 
-/** Whether one of the texts holds `part`, in any letter case; without a part all do. */
+/** Whether one of the texts contains `part`, ignoring case; true without `part`. */
 export const mentions = (part: string | undefined, ...texts: ReadonlyArray<string>): boolean => {
   if (part === undefined || part === "") return true
   const wanted = part.toLowerCase()

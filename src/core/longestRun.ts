@@ -1,11 +1,11 @@
 /**
- * Which items of a list that was put in another order have stayed: a longest run of places that rise.
+ * Which items of a reordered list have kept their order: a longest increasing subsequence.
  */
 import { firstWhere } from "./bisect.ts"
 
-/** The positions, in order, of a longest rising subsequence of distinct numbers. Cost: O(n log n). */
+/** Indexes, in order, of a longest increasing subsequence of distinct numbers. Cost: O(n log n). */
 export const longestRun = (places: ReadonlyArray<number>): ReadonlyArray<number> => {
-  /** Where the best run of each length ends. */
+  /** For each length, the index where the best run of that length ends. */
   const ends: Array<number> = []
   const previous: Array<number> = []
   for (let i = 0; i < places.length; i++) {

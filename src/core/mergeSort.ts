@@ -1,15 +1,15 @@
-/** Sorting with pauses: what is sorted in one turn is a run of some hundred items, and the merging of as many. */
+/** Merge sort with pauses after some hundred items sorted or merged. */
 
 /** Items that are sorted or merged between two pauses. */
 const run = 512
 
-/** Stable. `pay` is told of comparisons before they are made. The items may be reordered on the way. */
+/** Stable. Calls `pay` with numbers of comparisons before they are made. May reorder `items`. */
 export function* mergeSort<A>(
   items: Array<A>,
   compare: (a: A, b: A) => number,
   pay: (comparisons: number) => void = () => {}
 ): Generator<undefined, Array<A>, void> {
-  // The runtime sorts a run as a whole; most comparisons are those of the merges.
+  // The runtime sorts each run without a pause; most comparisons are made by the merges.
   const sortRun = (from: Array<A>): Array<A> => {
     pay((from.length * Math.ceil(Math.log2(Math.max(2, from.length)))) >> 2)
     return from.sort(compare)

@@ -2,7 +2,7 @@
  * A map from keys to sets of values that holds no empty set: `addTo` and `removeFrom`; and lists that are used as sets.
  *
  * The engine and the services file things under a key in many places; an empty set left behind is a slow leak. A list
- * is for the few things that are gone through for every change: to go through a set costs more than to have so few.
+ * is for a few items that every change walks: walking a set costs more.
  */
 
 export const addTo = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void => {
@@ -17,8 +17,8 @@ export const removeFrom = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void =>
 }
 
 /**
- * A list with one item more; undefined: there is none yet. Lists that mostly get one item are made with it: the first
- * push to an empty one would give it room for seventeen.
+ * A list with one more item; undefined: an empty list. Most lists get a single item, and are made with it: a push to an
+ * empty array would reserve room for seventeen.
  */
 export const append = <A>(list: Array<A> | undefined, item: A): Array<A> => {
   if (list === undefined) return [item]
@@ -35,7 +35,7 @@ export const leave = <A>(list: Array<A>, item: A): void => {
   if (at >= 0) list.splice(at, 1)
 }
 
-/** Whether an item is one of these, of which there are mostly one or two. */
+/** Tests whether an item is among these, mostly one or two. */
 export const isAmong = <A>(items: ReadonlyArray<A>): ((item: A) => boolean) => {
   if (items.length === 0) return () => false
   if (items.length > 8) {

@@ -1,6 +1,6 @@
 /**
- * Why something failed, from an error that wraps others: the innermost message says most, `connect ECONNREFUSED
- * 127.0.0.1:4000`.
+ * The reason in an error that wraps others: the innermost message says most, such as
+ * `connect ECONNREFUSED 127.0.0.1:4000`.
  */
 export const reasonOf = (error: unknown): string => {
   let inner = error
@@ -8,13 +8,13 @@ export const reasonOf = (error: unknown): string => {
   return inner instanceof Error && inner.message !== "" ? inner.message : String(error)
 }
 
-/** The first line of an error: the rest is of the runtime. */
+/** The first line of an error's message; the rest comes from the runtime. */
 export const firstLineOf = (error: unknown): string =>
   error instanceof Error ? error.message.split("\n", 1)[0]! : String(error)
 
 const brokenOff = new Set<unknown>(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"])
 
-/** Whether a connection that was there broke off before the answer, from an error that wraps others. */
+/** Whether an open connection broke off before the answer; looks into wrapped errors. */
 export const isLost = (error: unknown): boolean => {
   let inner: unknown = error
   for (let depth = 0; depth < 5 && typeof inner === "object" && inner !== null; depth++) {
@@ -31,8 +31,8 @@ export const isLate = (error: unknown): boolean =>
   (("late" in error && error.late === true) || ("_tag" in error && error._tag === "TimeoutException"))
 
 /**
- * Whether a connection was refused, from an error that wraps others: the process that listened there is gone, which a
- * time-out or a reset does not say.
+ * Whether a connection was refused; looks into wrapped errors. Then no process listens there, which a time-out or a
+ * reset does not prove.
  */
 export const isRefused = (error: unknown): boolean => {
   let inner: unknown = error

@@ -1,11 +1,11 @@
-/** A map of the entries that were set last: beyond `most` the one set longest ago goes. */
+/** A map of the last `most` entries set: a further one removes the entry set longest ago. */
 export class Recent<K, V> extends Map<K, V> {
   constructor(private readonly most: number) {
     super()
   }
 
   override set(key: K, value: V): this {
-    // Set anew, an entry is the last again.
+    // Deleted first, so that the entry becomes the last.
     this.delete(key)
     super.set(key, value)
     if (this.size > this.most)

@@ -1,9 +1,9 @@
 /**
- * Text from outside as our messages show it: quoted, so that it cannot pass for our own words, and cut where it
- * is long.
+ * Text from outside as messages show it: quoted, so that it cannot be mistaken for the service's own words, and cut if
+ * it is long.
  */
 
-/** Characters that are shown. */
+/** Most characters shown. */
 const most = 200
 
 export const shown = (text: string): string => JSON.stringify(text.length > most ? `${text.slice(0, most)}…` : text)

@@ -1,12 +1,12 @@
 /** Whether a store's content can be used by this version of the service: its layout number, and its integrity check. */
 
-/** Why a store cannot be used, as every port's error has it. */
+/** Why a store cannot be used, in the form of every port's error. */
 interface Unusable {
   readonly reason: "damaged" | "newer"
   readonly message: string
 }
 
-/** `layout`: number that the store has; `known`: highest number that this version reads. */
+/** Fault if the store's `layout` is above `known`, the highest that this version reads. */
 export const tooNew = (layout: number, known: number): Unusable | undefined =>
   layout > known
     ? {
@@ -15,6 +15,6 @@ export const tooNew = (layout: number, known: number): Unusable | undefined =>
       }
     : undefined
 
-/** `answer`: of `PRAGMA quick_check(1)`. */
+/** Fault by the `answer` of `PRAGMA quick_check(1)`. */
 export const damage = (answer: unknown): Unusable | undefined =>
   answer === "ok" ? undefined : { reason: "damaged", message: String(answer ?? "the integrity check gave no answer") }

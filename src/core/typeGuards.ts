@@ -1,4 +1,4 @@
-/** Type guards for values that come from outside: of JSON, YAML and rows of a store. */
+/** Type guards for values from outside: JSON, YAML and rows of a store. */
 
 /** A whole number from 0 that JavaScript holds exactly: positions, versions, counts. */
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0

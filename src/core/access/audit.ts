@@ -6,13 +6,13 @@
  */
 
 export interface AuditEntry {
-  /** The action, as the endpoint declares it: `view.register`; `access` for a caller who was turned away. */
+  /** The action, as the endpoint declares it (`view.register`); `access` for a refused caller. */
   readonly operation: string
   /** Object of the action: a view, a job, an SSP or an endpoint; empty for the whole server. */
   readonly object: string
   /**
-   * Name of the caller's secret; `default` for the one of the specification, `none` where none was asked for, `unknown`
-   * for one that is not known.
+   * Name of the caller's secret; `default` for the one secret of the specification, `none` if no secret is asked for,
+   * `unknown` for an unknown one.
    */
   readonly secret: string
   /** IP address of the connection. */
@@ -33,7 +33,7 @@ const harmless = (text: string): string => {
   )
 }
 
-/** An IPv4 address as a socket for both families gives it is shown as IPv4. */
+/** An IPv4 address in the IPv6 form of a dual-stack socket is shown as IPv4. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "")
 
 /** The fields logged beside the message `audit`. `audit` marks the line. */

@@ -1,11 +1,10 @@
 /**
- * Which callers may ask a server at all, before any secret is checked (D47): pages of other sites, names that were made
- * to lead here, addresses from outside.
+ * Which callers may ask a server at all, before any secret is checked (D47): pages of other sites, foreign names that
+ * resolve to this host (DNS rebinding), addresses from outside.
  *
- * Why before the secret: a scheduler may ask for none, and then a web page that a person on the network opens could
- * write records (a plain POST needs no leave of the server), register itself as an SSP, or read everything under a name
- * of its own that suddenly stands for this address. A browser always says where a page is from and which name it asked
- * for.
+ * Why before the secret: a scheduler may ask for none, and then a web page opened by a person on the network could
+ * write records (a plain POST needs no preflight), register itself as an SSP, or read everything under a name of its
+ * own that now resolves to this address. A browser always says where a page is from and which name it asked for.
  */
 
 import { shown } from "../shown.ts"
@@ -20,13 +19,13 @@ export interface CallerRules {
   readonly answersAnybody: boolean
   /** Origins whose pages may call; `*` alone for any. */
   readonly origins: Cors.Origins
-  /** Names an open server is asked under, beside those that cannot belong to others. */
+  /** Further host names under which an open server answers. */
   readonly hosts: ReadonlyArray<string> | undefined
   /** Paths that hold no data and change nothing, which pages may load from anywhere. */
   readonly staticPaths: ReadonlySet<string>
-  /** Nodes show each other certificates (SVC_TLS_CA_FILE). */
+  /** Nodes authenticate each other by certificates (SVC_TLS_CA_FILE). */
   readonly asksCertificates: boolean
-  /** Paths that only nodes of the cluster ask. */
+  /** Paths that only nodes of the cluster call. */
   readonly nodePaths: ReadonlyArray<string>
 }
 
@@ -39,7 +38,7 @@ export interface Caller {
   readonly origin: string | undefined
   readonly contentType: string | undefined
   readonly address: string
-  /** Whether the connection has shown a certificate of the authority. */
+  /** Whether the connection has presented a certificate of the cluster's authority. */
   readonly isNode: boolean
 }
 
@@ -48,21 +47,18 @@ interface CallerRefused {
   readonly message: string
 }
 
-/**
- * Probes: machines ask them often and must not be limited; answered without
- * data.
- */
+/** Health probes: not rate-limited, and answered without data. */
 export const probes: ReadonlySet<string> = new Set(["/health", "/livez", "/readyz", "/version"])
 
-/** No public registry gives out names below these, so an outsider cannot make one of them resolve to this host. */
+/** No public registry has names below these, so an outsider cannot make one of them resolve to this host. */
 const reservedSuffixes = [".internal", ".local", ".localhost", ".svc"]
 
 const hostName = (header: string): string | undefined =>
   URL.canParse(`http://${header}`) ? Hosts.hostOf(`http://${header}`) : undefined
 
 /**
- * Whether an open server may be asked under this name: a name of another owner that leads here is how a page gets
- * around its origin.
+ * Whether an open server may answer under this name: through a foreign name that resolves to this host a page gets
+ * around the same-origin rule.
  */
 const isOwnName = (header: string, listed: ReadonlyArray<string> | undefined): boolean => {
   const name = hostName(header)
@@ -75,10 +71,7 @@ const isOwnName = (header: string, listed: ReadonlyArray<string> | undefined): b
   )
 }
 
-/**
- * Whether the page is one of this server's own: its origin is the host that was asked. The scheme may be that of a
- * proxy.
- */
+/** Whether the page belongs to this server: its origin is the requested host. The scheme may be a proxy's. */
 const isSameOrigin = (origin: string, host: string | undefined): boolean => {
   if (host === undefined || !URL.canParse(origin)) return false
   const { host: theirs, protocol } = new URL(origin)
@@ -88,13 +81,13 @@ const isSameOrigin = (origin: string, host: string | undefined): boolean => {
 const isListedOrigin = (origin: string, listed: ReadonlyArray<string>): boolean =>
   listed[0] === "*" || listed.includes(origin.toLowerCase())
 
-/** A request without a body has no type. */
+/** Whether the type is JSON, or absent, as in a request without a body. */
 const isJson = (contentType: string | undefined): boolean =>
   contentType === undefined || /^application\/json\s*(?:;|$)/i.test(contentType)
 
 /**
- * Whether a request may reach one of `paths`. Routes ignore case, doubled slashes and escapes, and take whole
- * addresses: so a path counts wherever it stands in the target, rather once too often.
+ * Whether a request may reach one of `paths`. Routes ignore case, doubled slashes and escapes, and a target may be a
+ * whole URL: so a path counts wherever it is in the target, if in doubt once too often.
  */
 const mayReach = (paths: ReadonlyArray<string>, asked: string): boolean => {
   try {

@@ -1,8 +1,8 @@
 /**
  * Which pages may call from a browser (CORS): the headers of an answer, and the answer to a preflight.
  *
- * Never with credentials in the sense of browsers: there are no cookies here, and the secret travels in a header that a
- * page must set itself. So `*` is no more than "any page that knows the secret".
+ * Never with browser credentials: there are no cookies, and the secret travels in a header that a page must set itself.
+ * So `*` only means "any page that knows the secret".
  */
 
 /** Response headers by lower-case name. */
@@ -10,7 +10,7 @@ export interface Headers {
   readonly [name: string]: string
 }
 
-/** Headers that a page may send beside those that browsers allow anyway, and headers of an answer that it may read. */
+/** Request headers that a page may send beyond those always allowed, and response headers that it may read. */
 const requestHeaders = "authorization, content-type, if-none-match, last-event-id, traceparent"
 const exposed = "etag, retry-after, svc-snapshot-seq, www-authenticate"
 
@@ -37,8 +37,8 @@ export const headersFor = (origins: ReadonlyArray<string>, origin: string | unde
 }
 
 /**
- * Headers of the answer to a preflight, which is 204 without a body; undefined for any other request, or from a page
- * that may not call.
+ * Headers of the answer to a preflight, a 204 without a body; undefined for any other request, or from a page that may
+ * not call.
  */
 export const preflight = (
   origins: ReadonlyArray<string>,
@@ -59,13 +59,13 @@ export const preflight = (
       }
 }
 
-/** Which origins may call: everything, and what browsers get at views with (D49). */
+/** Allowed origins: `all` for every path, `browser` only for the paths that pages use to read views (D49). */
 export interface Origins {
   readonly all: ReadonlyArray<string>
   readonly browser: ReadonlyArray<string>
 }
 
-/** Reading, following and touching views. `/view/token` is not among them: a page is given its token. */
+/** Paths to read, follow and touch views. `/view/token` is not included: a page is given its token. */
 const browserPaths =
   /^\/(?:stream(?:\/[^/]+)?|view\/(?:touch|(?!(?:register|unregister|token|free)$)[^/]+(?:\/stream)?))$/
 

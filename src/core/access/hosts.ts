@@ -1,9 +1,9 @@
 /**
  * Hosts of addresses that an SSP registers (D15): which may be told a secret, which may never be called.
  *
- * The scheduler calls addresses that any client who reaches it can give. So the addresses by which clouds hand out
- * credentials are refused whatever the configuration says, and a secret travels only inside: to loopback, private
- * networks, and hosts listed.
+ * The scheduler calls addresses that any client can register. So the metadata addresses of clouds, which hand out
+ * credentials, are refused whatever the configuration says, and a secret is sent only to loopback, private networks and
+ * listed hosts.
  */
 import { Either } from "effect"
 import * as Address from "../settings/address.ts"
@@ -19,7 +19,7 @@ const v4 = (text: string): ReadonlyArray<number> | undefined => {
   return parts.length === 4 && parts.every((part) => part <= 255) ? parts : undefined
 }
 
-/** Beside 169.254.169.254: those of Alibaba, Oracle and Azure, which look like any other address. */
+/** Metadata addresses beside 169.254.169.254: of Alibaba, Oracle and Azure, outside of the link-local range. */
 const metadataV4 = new Set(["100.100.100.200", "192.0.0.192", "168.63.129.16"])
 
 const placeOfV4 = ([a = 0, b = 0, c = 0, d = 0]: ReadonlyArray<number>): Place => {
@@ -30,7 +30,7 @@ const placeOfV4 = ([a = 0, b = 0, c = 0, d = 0]: ReadonlyArray<number>): Place =
 const metadataV6 = new Set(["fd00:ec2::254", "fd20:ce::254"])
 
 /**
- * The IPv4 address that stands inside: mapped and compatible (`::ffff:a.b.c.d`, `::a.b.c.d`), translated
+ * The IPv4 address embedded in an IPv6 one: mapped and compatible (`::ffff:a.b.c.d`, `::a.b.c.d`), translated
  * (`::ffff:0:a.b.c.d`), NAT64 (64:ff9b::/96, 64:ff9b:1::/48), 6to4 (2002::/16).
  */
 const embeddedV4 = ([a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, high = 0, low = 0]: ReadonlyArray<number>):
@@ -43,7 +43,7 @@ const embeddedV4 = ([a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, high = 0, low = 0
   return prefixed || (a === 0x64 && b === 0xff9b && c <= 1) ? bytes(high, low) : undefined
 }
 
-/** An address with an IPv4 address inside leads out through a translator, so it is never "inside". */
+/** An address with an embedded IPv4 address leads out through a translator, so it is never "inside". */
 const placeOfV6 = (text: string): Place => {
   const embedded =
     text === "::" || text === "::1"
@@ -54,7 +54,7 @@ const placeOfV6 = (text: string): Place => {
   return text === "::1" || /^f[cd]/.test(text) ? "inside" : "outside"
 }
 
-/** Where an IP address lies, in any form; undefined for a name. */
+/** Place of an IP address in any notation; undefined for a name. */
 export const placeOf = (address: string): Place | undefined => {
   const plain = v4(address)
   if (plain !== undefined) return placeOfV4(plain)
@@ -89,13 +89,13 @@ export const parseList = (text: string): ReadonlyArray<string> | undefined => {
 export const isListed = (host: string, list: ReadonlyArray<string> | undefined): boolean =>
   list?.some((each) => (each.startsWith("*.") ? host.endsWith(each.slice(1)) : host === each)) ?? false
 
-/** Whether a host, or what its name stands for, is a link-local or metadata address. */
+/** Whether a host, or an address of its name, is a link-local or metadata address. */
 export const isNeverCalled = (host: string, resolved: ReadonlyArray<string>): boolean =>
   metadataNames.has(host) || [host, ...resolved].some((each) => placeOf(each) === "never")
 
 /**
- * The address an SSP registers, without a trailing slash, or why it is refused. `resolved`: what its name stands for,
- * empty when it is an IP address or unknown.
+ * The address that an SSP registers, without a trailing slash, or why it is refused. `resolved`: addresses of its name;
+ * empty for an IP address or an unknown name.
  */
 export const checkUrl = (
   url: string,

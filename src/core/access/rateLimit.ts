@@ -1,9 +1,8 @@
 /**
- * How often one client may ask: a token bucket per client address, refilled each second to what one second may take.
+ * Rate limit per client: a token bucket per client address, refilled each second with one second's requests.
  *
- * Cost per request: one look-up and one write, O(1). Kept: two generations of buckets, swapped each second. A bucket
- * that no request touched for a second is full again, and a full bucket is the same as none, so forgetting it changes
- * nothing.
+ * Cost per request: one look-up and one write, O(1). Memory: two generations of buckets, swapped each second. A bucket
+ * untouched for a second is full again, and a full bucket is the same as none, so dropping it changes nothing.
  */
 import { ipv6Groups } from "../settings/address.ts"
 
@@ -12,12 +11,15 @@ interface Bucket {
   at: number
 }
 
-/** Beyond it new clients share one bucket, so that made-up addresses cannot fill the memory. */
+/** Most buckets; further clients share one, so that made-up addresses cannot fill the memory. */
 const maxClients = 100_000
 const rest = "rest"
 const generationMs = 1000
 
-/** IPv4, also inside IPv6, is one client; of IPv6 the /64, which is what one client is given. */
+/**
+ * Client of an address: an IPv4 address (also inside IPv6), or the /64 of an IPv6 one, which is what one client is
+ * assigned.
+ */
 export const clientOf = (address: string): string => {
   const v4 = /^(?:::ffff:)?(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
   if (v4 !== null) return v4[1] ?? address

@@ -2,8 +2,8 @@
  * Secrets by name, each for some scopes, and the lines that declare them (D15).
  *
  * One line per secret, `<name> <scope>[,<scope>...] <secret>`; a line that is empty or begins with `#` says nothing.
- * The secret may be given as `sha256:<hex>` of itself, so that a reader of the file cannot use it. What a fault shows
- * is chosen with care: an operator who swaps two fields must not find the secret in the log.
+ * The secret may be given as `sha256:<hex>` of itself, so that a reader of the file cannot use it. Faults never show a
+ * field that may be a secret: an operator may have swapped two fields.
  */
 import { sha256 } from "@noble/hashes/sha2.js"
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"
@@ -33,13 +33,16 @@ const mostEntries = 1000
 /** SHA-256 of a text in lower-case hex. */
 export const hashOf = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)))
 
-/** One secret that opens everything, as the specification has it. */
+/** The one secret of the specification, which opens everything. */
 export const oneSecret = (text: string): KnownSecret => ({ name: reserved.one, scopes, text, sha256: undefined })
 
 /** Key of a secret; entries with equal keys accept the same secret. */
 const keyOf = ({ sha256, text = "" }: KnownSecret): string => sha256 ?? hashOf(text)
 
-/** The scope that a word was meant to be. No word is ever shown itself: it may be the secret, in the wrong field. */
+/**
+ * The scope that a misspelt word was meant to be. The word itself is never shown: it may be the secret, in the wrong
+ * field.
+ */
 const nearOf = (word: string): string | undefined => (word.length > 20 ? undefined : closest(word, scopes))
 
 const scopeFault = (word: string): string => {
@@ -78,12 +81,12 @@ const faultsOf = (name: string, words: ReadonlyArray<string>, held: Held | strin
 
 interface Line {
   readonly entry: KnownSecret | undefined
-  /** `line 3 (grafana)`. */
+  /** Place in the file: `line 3 (grafana)`. */
   readonly place: string
   readonly faults: ReadonlyArray<string>
 }
 
-/** The name is shown only where the two fields behind it are what they should be: else it may be the secret. */
+/** The name is shown only if the two fields behind it are valid: otherwise it may be the secret. */
 const lineOf = (number: number, fields: ReadonlyArray<string>): Line => {
   const [name = "", scopeField = "", secretField = ""] = fields
   if (fields.length !== 3)
@@ -106,7 +109,7 @@ const lineOf = (number: number, fields: ReadonlyArray<string>): Line => {
   }
 }
 
-/** Every entry, and every fault with its line. No fault shows a secret. */
+/** Parses all lines; collects every fault with its line. No fault shows a secret. */
 export const parse = (
   text: string
 ): { readonly entries: ReadonlyArray<KnownSecret>; readonly faults: ReadonlyArray<string> } => {
@@ -131,17 +134,20 @@ export const parse = (
   return { entries: lines.flatMap(({ entry }) => entry ?? []), faults }
 }
 
-/** Entries that have the one secret of the specification, or one before it: what they may would be everything. */
+/**
+ * Names of entries with the specification's one secret, or an earlier one: their scopes would be ignored, because that
+ * secret opens everything.
+ */
 export const sameAs = (entries: ReadonlyArray<KnownSecret>, others: ReadonlyArray<string>): ReadonlyArray<string> => {
   const taken = new Set(others.map(hashOf))
   return entries.filter((entry) => taken.has(keyOf(entry))).map(({ name }) => name)
 }
 
-/** The secret that the scheduler and the SSP of this name know each other by; undefined where there is none. */
+/** The secret shared by the scheduler and the SSP of this name; undefined if there is none. */
 export const ofSsp = (entries: ReadonlyArray<KnownSecret>, ssp: string): string | undefined =>
   entries.find(({ name, scopes }) => name === ssp && scopes.includes("ssp"))?.text
 
-/** The setting, the same for both servers. */
+/** The setting with the file's path, the same for both servers. */
 export const knob: Knob<ReadonlyArray<KnownSecret> | undefined> = {
   ...secret("SVC_AUTH_SECRETS", {
     meaning: `Secrets that open some of the endpoints, beside the one that opens all: one a line, with a name for the audit lines and the scopes it has. Scopes are ${scopes.map((scope) => `\`${scope}\``).join(", ")}.`

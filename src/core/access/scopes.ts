@@ -16,7 +16,7 @@ export const scopeMeanings = {
 
 export type Scope = keyof typeof scopeMeanings
 
-/** All of them, which the one secret of the specification opens. */
+/** All scopes; the one secret of the specification opens them. */
 export const scopes = Object.keys(scopeMeanings) as ReadonlyArray<Scope>
 
 export const isScope = (word: string): word is Scope => Object.hasOwn(scopeMeanings, word)

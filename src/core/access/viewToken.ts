@@ -2,8 +2,8 @@
  * Tokens for views (D49): `svc1.<payload>.<HMAC-SHA256>`, both parts in base64url, for reading the views they name.
  *
  * The key is derived from a secret, so a token is as good as its signature under one of the secrets in force and
- * nothing is stored. Only secrets that the process knows in the clear sign: the settings hold the hash of the others,
- * so that a reader of the settings could sign.
+ * nothing is stored. Only secrets that the process knows in the clear can sign: of the others the settings have the
+ * hash, and with that any reader of the settings could sign.
  */
 import { hmac } from "@noble/hashes/hmac.js"
 import { sha256 } from "@noble/hashes/sha2.js"
@@ -20,7 +20,7 @@ export interface ViewGrant {
   readonly nonce?: string | undefined
 }
 
-/** Names of its fields as they are signed: short, because a token travels with each request. */
+/** Payload of a token, with short names, because a token travels with each request. */
 interface Payload {
   readonly v: ReadonlyArray<string>
   readonly s?: string
@@ -60,10 +60,7 @@ const isSame = (a: Uint8Array, b: Uint8Array): boolean => {
   return difference === 0
 }
 
-/**
- * The grant of a token that one of the secrets has signed; all are compared, whichever fits. Whether it has expired is
- * not asked.
- */
+/** The grant of a token signed with one of the secrets; all are compared, whichever matches. Expiry is not checked. */
 export const read = (secrets: ReadonlyArray<string>, token: string): ViewGrant | undefined => {
   if (!isMeant(token) || token.length > maxLength) return undefined
   const [payload = "", signature = "", ...more] = token.slice(prefix.length).split(".")
@@ -72,7 +69,7 @@ export const read = (secrets: ReadonlyArray<string>, token: string): ViewGrant |
   let isSigned = false
   for (const secret of secrets) isSigned = isSame(given.right, signatureOf(secret, payload)) || isSigned
   if (!isSigned) return undefined
-  // Signed by this service, so it is what `sign` has written.
+  // The signature is this service's, so the content is what `sign` wrote.
   const said = JSON.parse(Either.getOrThrow(Encoding.decodeBase64UrlString(payload))) as Payload
   return { views: said.v, subject: said.s, issuedAtMs: said.i, expiresAtMs: said.x, nonce: said.n }
 }

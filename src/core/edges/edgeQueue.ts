@@ -1,10 +1,10 @@
 /**
  * Edges that wait to be written: ordered per view, one operation per edge, handed out in batches (D21).
  *
- * Why one operation per edge: while the database is away a busy record changes its edge a thousand times, and only the
- * last matters. So the queue is bounded by the edges there are, not by the changes. Views take turns, so that a large
- * one does not hold up the others. Cost: O(1) per operation; giving a batch back costs the batch and what waits of its
- * views.
+ * Why one operation per edge: while the database is unreachable a busy record changes its edge a thousand times, and
+ * only the last change matters. So the queue is bounded by the number of edges, not of changes. Views take turns, so
+ * that a large one does not hold up the others. Cost: O(1) per operation; giving a batch back costs the batch and what
+ * waits of its views.
  */
 import { type EdgeOp, nameOf } from "./viewEdges.ts"
 
@@ -14,16 +14,16 @@ export interface Batch {
 }
 
 export class EdgeQueue {
-  /** By view, then by edge; the view at the front is next. */
+  /** Waiting operations by view, then by edge; the first view is next. */
   private readonly views = new Map<string, Map<string, EdgeOp>>()
   private flying: Map<string, ReadonlyArray<EdgeOp>> = new Map()
   private flyingSize = 0
-  /** Operations that wait. */
+  /** Number of waiting operations. */
   waiting = 0
-  /** Operations added so far; the same figure twice means that none was added between. */
+  /** Number of operations added so far; equal readings mean that none was added in between. */
   arrived = 0
 
-  /** Operations that wait or are on their way. */
+  /** Number of operations that wait or are in flight. */
   get size(): number {
     return this.waiting + this.flyingSize
   }
@@ -38,7 +38,7 @@ export class EdgeQueue {
     this.arrived++
   }
 
-  /** The next operations, at most `limit`; they are on their way until {@link landed} or {@link back}. */
+  /** Takes at most `limit` operations, which are in flight until {@link landed} or {@link back}. */
   take(limit: number): Batch {
     const views: Array<Batch["views"][number]> = []
     let size = 0
@@ -66,7 +66,7 @@ export class EdgeQueue {
     this.flyingSize = 0
   }
 
-  /** Edges on their way wait again, in front, except where something newer waits for the same edge. */
+  /** Puts the operations in flight back in front, except where a newer one for the same edge waits. */
   back(): void {
     for (const [key, ops] of this.flying) {
       const newer = this.views.get(key)
@@ -78,7 +78,7 @@ export class EdgeQueue {
     this.landed()
   }
 
-  /** Forgets edges that wait for a view; those on their way do not come back. */
+  /** Drops the operations of a view; those in flight do not come back. */
   drop(key: string): void {
     this.waiting -= this.views.get(key)?.size ?? 0
     this.views.delete(key)

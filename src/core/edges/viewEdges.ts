@@ -1,41 +1,38 @@
 /**
- * The edges of one view (D21): what its result asks for, and what each delta changes in them.
+ * The edges of one view (D21): those its result needs, and the changes of each delta.
  *
- * Why not the delta as it is: a record may stand at one place several times (split, or a child under one parent on two
- * ways), and there is one edge for all of that. Formula: an edge is there while its count of occurrences is above 0.
- * State: that count by edge, kept only for views where it can differ from 1. Cost: O(1) per entry of a delta.
+ * Why not the delta itself: a record may occur several times at one place (SPLIT, or a child under one parent by two
+ * paths), with a single edge for all. Formula: an edge exists while its count of occurrences is above 0. State: that
+ * count by edge, kept only for views where it can differ from 1. Cost: O(1) per entry of a delta.
  */
 import { type ChildEntry, type Delta, pathOf } from "../ivm/delta/delta.ts"
 import type { View } from "../ivm/view/view.ts"
 import * as Ids from "../surql/values/recordId.ts"
 
-/** The wanted state of one edge; ids as text, since most are replaced by a later state before they are read. */
+/** The wanted state of one edge; ids as text, since most are superseded before they are parsed. */
 export interface EdgeOp {
   /** Alias path of a subquery; empty for the main rows, whose parent is empty too. */
   readonly path: string
   readonly parent: string
   readonly out: string
-  /** Undefined: it goes. */
+  /** Undefined: delete the edge. */
   readonly version: number | undefined
 }
 
 /**
- * The edge's name within its view. A record id never starts with a space, and a text with lengths cannot be read two
- * ways.
+ * Name of the edge within its view. Unambiguous: a record id never begins with a space, and parts are written with
+ * their lengths.
  */
 export const nameOf = ({ out, parent, path }: Pick<EdgeOp, "path" | "parent" | "out">): string =>
   path === "" ? out : ` ${path.length} ${parent.length} ${path}${parent}${out}`
 
-/**
- * Whether a row's key is a record's; groups and plain values are named by their encoding, which looks like no record
- * id.
- */
+/** Whether a row's key is a record id; keys of groups and plain values are encodings that look like no record id. */
 const isRecord = (key: string): boolean => {
   const first = key[0]
   return first !== "[" && first !== "{" && first !== '"' && key.includes(":")
 }
 
-/** The record a row shows: pieces of a split record are numbered behind its id. */
+/** The record that a row shows: the key of a SPLIT piece has a number after the id. */
 const recordOf = (key: string): string =>
   key.includes("#") && Ids.parse(key) === undefined ? key.slice(0, key.lastIndexOf("#")) : key
 
@@ -48,7 +45,7 @@ export class ViewEdgeState {
     this.counts = instance.repeats ? new Map() : undefined
   }
 
-  /** Every edge the result asks for now; later changes are told from here. */
+  /** Every edge that the result needs now; {@link changes} continues from here. */
   all(): ReadonlyArray<EdgeOp> {
     const { counts, instance } = this
     const ops: Array<EdgeOp> = []
@@ -101,7 +98,7 @@ export class ViewEdgeState {
 
 const mainRow = (out: string, version: number | undefined): EdgeOp => ({ path: "", parent: "", out, version })
 
-/** Rows of a subquery that are no records, or stand under a row that is none, have no edge. */
+/** A row of a subquery has an edge only if it and the row above it are records. */
 const isChild = ({ id, parent }: ChildEntry): boolean => isRecord(id) && isRecord(parent)
 
 const childRow = (entry: ChildEntry): EdgeOp => ({
@@ -112,8 +109,8 @@ const childRow = (entry: ChildEntry): EdgeOp => ({
 })
 
 /**
- * Operations that turn the present edges (versions by name) into the wanted ones. `everything`: writes also edges that
- * are right already.
+ * Operations that turn the present edges (versions by name) into the wanted ones. `everything`: also rewrites edges
+ * that are right.
  */
 export const difference = (
   wanted: ReadonlyArray<EdgeOp>,

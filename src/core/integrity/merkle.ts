@@ -3,12 +3,12 @@
  * differ is found by descending.
  *
  * leaf = BLAKE3(id text, 0x00, content); a record falls into one of 65,536 buckets by the first two bytes of BLAKE3(id
- * text); bucket = BLAKE3 over its sorted leaves; inner node = BLAKE3 over those of its 256 children that hold
- * something, each behind its place; what holds nothing is {@link empty}. Hashes enter a hash as their hexadecimal text.
- * So all of them follow from the records alone, whatever their order and history. State: hash and count of buckets that
- * are not empty, and which are out of date. A change only marks its bucket: O(1). Hashes are computed when a reader
- * asks, by the owner of the records: `take` a marked bucket, read its records, `put` them; a mark in between stays and
- * is taken next. Cost of a flush: per marked bucket its records (16 of a million), per node above it its children.
+ * text); bucket = BLAKE3 over its sorted leaves; inner node = BLAKE3 over its non-empty children (of 256), each after
+ * its index; an empty node is {@link empty}. Hashes enter a hash as their hexadecimal text. So all of them follow from
+ * the records alone, whatever their order and history. State: hash and count of non-empty buckets, and the set of
+ * outdated ones. A change only marks its bucket: O(1). Hashes are computed when a reader asks, by the owner of the
+ * records: `take` a marked bucket, read its records, `put` them; a mark in between stays and is taken next. Cost of a
+ * flush: per marked bucket its records (16 of a million), per node above it its children.
  */
 import type { Slices } from "../surql/evaluate/scope.ts"
 import { encode } from "../surql/values/encode.ts"
@@ -34,18 +34,18 @@ export const contentOf = (doc: Obj): string => {
   return encode(rest)
 }
 
-/** The leaf of a record: text of its id, and its content as {@link contentOf} has it. */
+/** The leaf of a record: text of its id, and its content by {@link contentOf}. */
 export const leafOf = (id: string, content: string): string => blake3(`${id}\u0000${content}`)
 
 export interface Node {
   readonly hash: string
-  /** Records below it. */
+  /** Number of records below the node. */
   readonly count: number
 }
 
 const nothing: Node = { hash: empty, count: 0 }
 
-/** A record as a leaf stands for it. */
+/** A record with its leaf hash. */
 export interface Leaf {
   readonly id: string
   readonly hash: string
@@ -64,7 +64,7 @@ const bucketNode = (leaves: ReadonlyArray<Leaf>): Node =>
         count: leaves.length
       }
 
-/** Over the children that hold something. */
+/** Hash and count over the non-empty children. */
 const innerNode = (child: (place: number) => Node): Node => {
   let text = ""
   let count = 0
@@ -76,7 +76,7 @@ const innerNode = (child: (place: number) => Node): Node => {
   return count === 0 ? nothing : { hash: blake3(text), count }
 }
 
-/** A child of a node, as a descent compares it. */
+/** A child with its index in the node, for the descent. */
 interface Child extends Node {
   readonly index: number
 }
@@ -84,11 +84,11 @@ interface Child extends Node {
 export class MerkleTree {
   private readonly leaves = new Map<number, Node>()
   private readonly marked = new Set<number>()
-  /** Where {@link take} is in them. */
+  /** Iterator of {@link take} over the marked buckets. */
   private walk: IterableIterator<number> | undefined = undefined
-  /** Nodes of level 1 that hold something, as last computed. */
+  /** Non-empty nodes of level 1, as last computed. */
   private readonly inner = new Map<number, Node>()
-  /** Nodes of level 1 that are out of date. */
+  /** Outdated nodes of level 1. */
   private readonly outdated = new Set<number>()
   private root: Node | undefined = nothing
 
@@ -96,14 +96,14 @@ export class MerkleTree {
     this.marked.add(bucket)
   }
 
-  /** How many buckets are out of date; hashes are those of the records when it is 0. */
+  /** Number of outdated buckets; at 0 all hashes are current. */
   get stale(): number {
     return this.marked.size
   }
 
-  /** A bucket that is out of date, and from now on is not; undefined when there is none. */
+  /** Takes an outdated bucket and unmarks it; undefined if there is none. */
   take(): number | undefined {
-    // One walk for many calls: a new one would pass by everything that is deleted already.
+    // One iterator for many calls: a new one would walk past all deleted entries of the set.
     const next = (this.walk ??= this.marked.values()).next()
     if (next.done !== true) {
       this.marked.delete(next.value)
@@ -131,13 +131,13 @@ export class MerkleTree {
     }
   }
 
-  /** A node as of the last records put; an index that is out of range is a mistake of the caller. */
+  /** A node as of the last records put. Throws on an index out of range. */
   node(level: number, index: number): Node {
     if (level === bucketLevel) return this.bucket(index)
     return level === 1 ? this.high(index) : (this.root ??= innerNode((place) => this.high(place)))
   }
 
-  /** The children of a node that hold something. */
+  /** The non-empty children of a node. */
   children(level: number, index: number): ReadonlyArray<Child> {
     const found: Array<Child> = []
     for (let i = 0; i < fanOut; i++) {
@@ -162,7 +162,7 @@ export class MerkleTree {
   }
 }
 
-/** Indexes of the children in which two nodes differ: where to descend. */
+/** Indexes of the children in which two nodes differ, for the descent. */
 export const differing = (a: ReadonlyArray<Child>, b: ReadonlyArray<Child>): ReadonlyArray<number> => {
   const other = new Map(b.map((child) => [child.index, child.hash]))
   const found = new Set<number>()

@@ -1,11 +1,10 @@
 /**
- * The Merkle trees of a store's tables (D41), maintained from changes: an ingest pays for one entry in a set, no
- * hash.
+ * The Merkle trees of a store's tables (D41), maintained from changes: an ingest pays for one entry in a set, no hash.
  *
- * A store finds records by id and not by bucket, so here stands which records a bucket holds: built when a table is
- * first asked for, then moved along. Work comes in slices, so that a table of a million records does not hold up
- * changes; what changes meanwhile is taken in before the end, and only a run without a pause in between answers "as of
- * now": {@link StoreTrees.settle}.
+ * A store finds records by id and not by bucket, so the ids of each bucket are kept here: built when a table is first
+ * asked for, then maintained. Work is sliced, so that a table of a million records does not hold up changes; changes
+ * made in a pause are taken in before the end, and only {@link StoreTrees.settle}, which does not pause, gives the
+ * present state.
  */
 
 import type { Store } from "../ivm/store/store.ts"
@@ -15,7 +14,7 @@ import { TableTree, TableTrees } from "./tableTree.ts"
 
 /** Records indexed between two pauses. */
 const perSlice = 64
-/** Bytes that a table's tree takes for each record, and for each bucket that holds any. */
+/** Bytes of a table's tree for each record, and for each non-empty bucket. */
 const recordBytes = 160
 const bucketBytes = 320
 
@@ -37,7 +36,7 @@ class StoreTree extends TableTree {
     super(stamp)
   }
 
-  /** Leaves of a bucket as the records are now. */
+  /** Leaves of a bucket from the present records. */
   leaves(bucket: number): ReadonlyArray<VersionedLeaf> {
     return (this.members.get(bucket) ?? []).flatMap((id) => {
       const row = this.store.byText(this.table, id)
@@ -45,7 +44,7 @@ class StoreTree extends TableTree {
     })
   }
 
-  /** Until nothing is left of what has changed meanwhile either. */
+  /** Refreshes until nothing has changed in the last pause. */
   *settled(): Slices<void> {
     this.isFollowed = true
     let looked = 0
@@ -65,13 +64,13 @@ class StoreTree extends TableTree {
     }
   }
 
-  /** Bytes that it takes once it holds so many records, beyond those that it takes now. */
+  /** Further bytes that the tree takes when it has `size` records. */
   bytesToCome(size: number): number {
     const coming = Math.max(0, size - this.placed)
     return recordBytes * coming + bucketBytes * Math.min(coming, buckets - this.members.size)
   }
 
-  /** Puts an id where it belongs, or takes it out when its record is gone. */
+  /** Files an id in its bucket, or removes it if its record was deleted. */
   protected override place(id: string, bucket: number): void {
     const ids = this.members.get(bucket)
     const known = ids?.indexOf(id) ?? -1
@@ -88,34 +87,36 @@ class StoreTree extends TableTree {
   }
 }
 
-/** Told by the store of everything that moves in it. */
+/** The store calls it for every change. */
 export class StoreTrees extends TableTrees<StoreTree> {
   constructor(private readonly store: Store) {
     super((table, stamp) => new StoreTree(stamp, store, table))
     store.watcher = this
   }
 
-  /** Brings a table's tree up to date, in slices; changes that come meanwhile may leave it a little behind. */
+  /** Refreshes a table's tree, in slices; changes made in a pause may be missing at the end. */
   *refresh(table: string): Slices<void> {
     const before = this.of(table)
     yield* before.settled()
-    // Cleared meanwhile, it was the tree of records that are gone.
+    // The store was cleared in a pause, so this was the tree of the old records.
     if (this.of(table) !== before) yield* this.refresh(table)
   }
 
-  /** The tree as of now, whatever that takes: cheap behind a {@link refresh}. */
+  /** The current tree of a table, whatever that costs: cheap after a {@link refresh}. */
   settle(table: string): MerkleTree {
     drain(this.of(table).settled())
     return this.of(table).hashes
   }
 
-  /** Leaves of a bucket as of now. */
+  /** The current leaves of a bucket. */
   leaves(table: string, bucket: number): ReadonlyArray<VersionedLeaf> {
     this.settle(table)
     return this.of(table).leaves(bucket)
   }
 
-  /** Bytes that the tree of a table is going to take, in all or for records that came since; 0 for a whole one. */
+  /**
+   * Bytes that the tree of a table still has to allocate, for all records or for those added since; 0 if it is current.
+   */
   bytesToCome(table: string): number {
     return this.of(table).bytesToCome(this.store.size(table))
   }

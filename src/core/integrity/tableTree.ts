@@ -1,38 +1,38 @@
 /**
- * The Merkle tree of one table behind the changes of its records (D41), wherever the records are kept.
+ * The Merkle tree of one table, updated on demand after changes (D41), for any storage of the records.
  *
  * A change costs one entry in a set and no hash; hashes are computed when a reader asks. {@link TableTree.refresh} is a
- * generator, so that the owner of the records says how a bucket is read, in memory at once or from a database, and how
- * long a pause is. Once more ids wait than the table has records, or than {@link maxChanged}, the tree is dropped, and
- * read anew when it is asked for: that costs no more, and ids of records that come and go are not kept.
+ * generator, so that the owner of the records decides how a bucket is read, from memory or a database, and how long a
+ * pause is. When more ids wait than the table has records, or than {@link maxChanged}, the tree is dropped and built
+ * again on demand: that costs no more, and bounds the memory of ids.
  */
 import type { RecordId } from "../surql/values/value.ts"
 import { bucketOf, type Leaf, MerkleTree } from "./merkle.ts"
 
-/** Ids of one table that may wait: of three changed records for each bucket, nearly every bucket is out of date. */
+/** Most waiting ids of a table: three per bucket make nearly every bucket outdated. */
 export const maxChanged = 200_000
-/** Ids that may wait where a table has fewer records. */
+/** Waiting ids allowed even if the table has fewer records. */
 const fewestChanged = 10_000
-/** Work between two pauses, of a few milliseconds: ids marked, leaves hashed (records may be long), inner nodes. */
+/** Work between two pauses, a few milliseconds: ids marked, leaves hashed (records may be long), inner nodes hashed. */
 const marksPerStep = 256
 const leavesPerStep = 32
 const nodesPerStep = 8
 
-/** Yields the bucket whose leaves it wants to be resumed with, or undefined where it may pause. */
+/** Yields the bucket whose leaves it needs to be resumed with, or undefined for a pause. */
 type Refresh = Generator<number | undefined, void, ReadonlyArray<Leaf> | undefined>
 
 export class TableTree {
   readonly hashes = new MerkleTree()
   /** Id texts whose record has changed since its bucket was last marked. */
   private readonly changed = new Set<string>()
-  /** Records when the tree was last up to date. */
+  /** Number of records at the last refresh. */
   private records = 0
-  /** Since its owner began to read it, changes are noted. */
+  /** Whether changes are noted: its owner has begun to read the tree. */
   protected isFollowed = false
   protected isRead = false
 
   constructor(
-    /** Another number after every change of the table. */
+    /** Different after every change of the table. */
     public stamp: number
   ) {}
 
@@ -41,17 +41,17 @@ export class TableTree {
     if (this.isFollowed) this.changed.add(id)
   }
 
-  /** Ids that wait to be looked at. */
+  /** Number of waiting ids. */
   get waiting(): number {
     return this.changed.size
   }
 
-  /** Rough measure of what a refresh has to do; 0: nothing has changed since the last one. */
+  /** Rough amount of work of a refresh; 0: nothing has changed since the last one. */
   get left(): number {
     return this.isRead ? this.changed.size + this.hashes.stale : Infinity
   }
 
-  /** More waits than reading the whole table costs. */
+  /** Whether reading the whole table would cost less than the waiting ids. */
   get isBehind(): boolean {
     return this.changed.size > Math.min(maxChanged, Math.max(fewestChanged, this.records))
   }
@@ -63,7 +63,7 @@ export class TableTree {
     this.place(id, bucket)
   }
 
-  /** Hashes what has changed; changes that come meanwhile are left for the next refresh. */
+  /** Hashes the changed buckets; changes made meanwhile are left for the next refresh. */
   *refresh(): Refresh {
     let done = 0
     for (const id of this.changed) {
@@ -84,7 +84,7 @@ export class TableTree {
     this.records = this.hashes.node(0, 0).count
   }
 
-  /** An owner that finds records by id alone keeps the ids of each bucket. */
+  /** For an owner that finds records only by id: keeps the ids of each bucket. */
   protected place(_id: string, _bucket: number): void {}
 }
 
@@ -101,29 +101,29 @@ export class TableTrees<Tree extends TableTree> {
     return found
   }
 
-  /** This record has changed. */
+  /** Notes that this record has changed. */
   moved({ table, text }: RecordId): void {
     const tree = this.trees.get(table)
     tree?.note(text, this.stamps++)
     if (tree?.isBehind === true) this.trees.delete(table)
   }
 
-  /** All records are gone. */
+  /** Notes that all records are gone. */
   cleared(): void {
     this.trees.clear()
   }
 
-  /** Lets the tree of a table go; it is made anew when it is asked for. */
+  /** Drops the tree of a table; it is made again on demand. */
   drop(table: string): void {
     this.trees.delete(table)
   }
 
-  /** A number that is another one after every change of the table. */
+  /** A number that is different after every change of the table. */
   stamp(table: string): number {
     return this.of(table).stamp
   }
 
-  /** Ids that wait to be looked at, of all tables. */
+  /** Number of waiting ids of all tables. */
   get waiting(): number {
     return Array.from(this.trees.values()).reduce((sum, { waiting }) => sum + waiting, 0)
   }

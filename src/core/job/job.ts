@@ -1,47 +1,45 @@
 /**
  * A job as its record has it (specification, job record), read from plain JSON.
  *
- * Lenient where the record can be odd, because a job that cannot be read must still end: a missing field takes the
- * table's default, and a path that is no path is refused where the call is made, with a reason in `errors`.
+ * Lenient, because a job with an odd record must still end: a missing field takes the table's default, and an invalid
+ * path is refused when the call is made, with a reason in `errors`.
  */
 import { isCount } from "../typeGuards.ts"
 import { isStatus, type JobStatus } from "./status.ts"
 
 export type Strategy = "linear" | "exponential"
 
-/**
- * One entry of `errors` (D38). `attempt` 0 marks what an operator did; `code` 0 means that there was no HTTP answer.
- */
+/** One entry of `errors` (D38). `attempt` 0: an operator's action; `code` 0: there was no HTTP answer. */
 export interface JobError {
   readonly attempt: number
   readonly code: number
   readonly reason: string
   /** RFC 3339. */
   readonly at: string
-  /** RFC 3339: before this the job is not called again; absent where no attempt follows. */
+  /** RFC 3339: the job is not called again before this; absent if no attempt follows. */
   readonly retry_at?: string
 }
 
 export interface Job {
-  /** Text of its record id. */
+  /** Text of the record's id. */
   readonly id: string
   readonly table: string
   readonly path: string
-  /** JSON; undefined when the record has none. */
+  /** JSON; undefined if the record has none. */
   readonly payload: unknown
   readonly status: JobStatus
   readonly maxRetries: number
   readonly strategy: Strategy
-  /** As they stand in the record; entries that are not ours are kept. */
+  /** Entries of the record; foreign ones are kept. */
   readonly errors: ReadonlyArray<unknown>
-  /** W3C trace context to pass on, where the record carries one (extension). */
+  /** W3C trace context to pass on, if the record has one (extension). */
   readonly traceparent: string | undefined
 }
 
 export const defaultMaxRetries = 3
 export const maxReason = 2000
 
-/** Reasons go into the record: bounded, and never cut inside a surrogate pair. */
+/** A reason for the record: at most {@link maxReason} characters, never cut inside a surrogate pair. */
 export const cutReason = (text: string): string => {
   if (text.length <= maxReason) return text
   const end = /[\uD800-\uDBFF]/.test(text[maxReason - 2]!) ? maxReason - 2 : maxReason - 1
@@ -61,7 +59,7 @@ const traceparentForm = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a
 export const traceparentOf = (value: unknown): string | undefined =>
   typeof value === "string" && traceparentForm.test(value) ? value : undefined
 
-/** Undefined when `status` is none of a job's. A record without one is no job yet. */
+/** Reads a job; undefined if the record's `status` is no job status, or missing. */
 export const read = (id: string, table: string, record: { readonly [field: string]: unknown }): Job | undefined => {
   const { errors, max_retries: maxRetries, path, payload, retry_strategy: strategy, status, traceparent } = record
   if (!isStatus(status)) return undefined
@@ -84,8 +82,8 @@ const attemptOf = (entry: unknown): number | undefined => {
 }
 
 /**
- * Failed attempts since an operator last asked for another round: counted from `errors`, because the column `retries`
- * resets on every write.
+ * Failed attempts since an operator last asked for a retry: counted in `errors`, because the column `retries` resets on
+ * every write.
  */
 export const failures = (errors: ReadonlyArray<unknown>): number => {
   let count = 0

@@ -1,9 +1,9 @@
 /**
  * Leases: which runner may call for a job, until when, and what happens to a job whose runner is gone (D35, D39).
  *
- * A lease outlives the longest call, so that the holder of a lease that has expired is no longer calling; it is
- * renewed while its holder waits or works. A restart honours the lease that the same holder had before, because nothing
- * says that the process before it has ended; only a store that one process alone can have open says so
+ * A lease outlives the longest call, so that the holder of a lease that has expired is no longer calling; it is renewed
+ * while its holder waits or works. After a restart the holder honours its own earlier lease, because the earlier
+ * process may still run; only a store that a single process can open proves that it has ended
  * (`ssp/jobs/recordJobs.ts`).
  */
 import type { JobStatus } from "./status.ts"
@@ -18,7 +18,7 @@ export interface Lease extends Holder {
   readonly untilMs: number
 }
 
-/** Longer than the longest call by this much (D35). */
+/** Milliseconds by which a lease is longer than the longest call (D35). */
 const graceMs = 10_000
 
 export const leaseMs = (timeoutMs: number): number => timeoutMs + graceMs
@@ -32,11 +32,11 @@ export const isLive = (lease: Lease | undefined, nowMs: number): lease is Lease 
 /** `claim`: free to take. `leave`: another runner holds it. `over`: nothing is left to do. */
 type Claim = "claim" | "leave" | "over"
 
-/** Whether `by` may take a job that stands so. One's own live lease may be taken again: that is how a retry begins. */
+/** Whether `by` may claim a job in this state. A runner may claim its own live lease again: a retry begins so. */
 export const claim = (status: JobStatus, lease: Lease | undefined, by: Holder, nowMs: number): Claim => {
   if (status === "success" || status === "failed") return "over"
   return isLive(lease, nowMs) && !isHeldBy(lease, by) ? "leave" : "claim"
 }
 
-/** When to renew: half of the time is gone. */
+/** Whether to renew: half of the time is over. */
 export const isDue = (untilMs: number, leaseMs: number, nowMs: number): boolean => untilMs - nowMs <= leaseMs / 2

@@ -1,15 +1,15 @@
 /**
- * What a backend's answer means for the job (D37): done, worth another try, or final.
+ * The meaning of a backend's answer for the job (D37): done, worth another try, or final.
  *
- * The status alone decides; a body is at most quoted. 408, 425, 429 and 5xx say "later", and so does no answer at all;
- * any other 4xx says that the same call will never do, and a redirect is not followed, so it is final too.
+ * Only the status decides; a body is at most quoted. 408, 425, 429, 5xx and a missing answer mean "later"; any other
+ * 4xx means that the same call will always fail, and a redirect is not followed, so it is final too.
  */
 import { type Result, resultOf } from "./result.ts"
 
 export type Outcome =
-  /** `result`: the kept part of the answer. */
+  /** `result`: the stored part of the answer. */
   | { readonly kind: "success"; readonly result?: Result | undefined }
-  /** `retryAfterMs`: how long the backend asks to wait. */
+  /** `retryAfterMs`: delay that the backend asked for. */
   | {
       readonly kind: "again"
       readonly code: number
@@ -21,7 +21,7 @@ export type Outcome =
 export interface Answer {
   readonly status: number
   readonly retryAfter: string | undefined
-  /** As much of the body as was read. */
+  /** The part of the body that was read. */
   readonly body: string
 }
 
@@ -35,7 +35,7 @@ const utc = (year: number, month: string, day: number, h: string, m: string, s: 
   const index = months.indexOf(month.toLowerCase())
   const ms = Date.UTC(year, index, day, Number(h), Number(m), Number(s))
   const back = new Date(ms)
-  // 31 Feb rolls over, 25:00 too: no date at all then.
+  // `Date` rolls over 31 Feb and 25:00; such a text is no date.
   return index >= 0 &&
     back.getUTCDate() === day &&
     back.getUTCHours() === Number(h) &&
@@ -59,7 +59,7 @@ const httpDateMs = (text: string, nowMs: number): number | undefined => {
   return utc(year, old[2]!, Number(old[1]), old[4]!, old[5]!, old[6]!)
 }
 
-/** `Retry-After` as a wait from now: whole seconds or a date; anything else is as if it were not there. */
+/** `Retry-After` as milliseconds from now: whole seconds or a date; undefined for any other text. */
 export const retryAfterMs = (header: string | undefined, nowMs: number): number | undefined => {
   const text = header?.trim() ?? ""
   if (/^\d+$/.test(text)) return Number(text) * 1000
@@ -86,8 +86,8 @@ export const ofAnswer = (answer: Answer, nowMs: number, resultBytes = 0): Outcom
   return { kind: "final", code: status, reason: said(answer) }
 }
 
-/** No HTTP answer: a broken connection, a time-out. */
+/** Outcome of a call without an HTTP answer: a broken connection, a time-out. */
 export const noAnswer = (reason: string): Outcome => ({ kind: "again", code: 0, reason, retryAfterMs: undefined })
 
-/** No call was made, and none ever can be. */
+/** Outcome of a job that can never be called. */
 export const noCall = (reason: string): Outcome => ({ kind: "final", code: 0, reason })

@@ -1,10 +1,9 @@
 /**
  * The HTTP call of a job, as data (D37), or why there can be none.
  *
- * The path comes from any author of a job record, the base URL from the operator: whatever the path says, the call
- * must stay on the base URL's origin and below its path, and the token must never leave for anywhere else. So the path
- * is checked as text, and the resolved URL is checked again, because URL parsers are more forgiving than any list of
- * rules.
+ * Any author of a job record chooses the path, the operator the base URL: whatever the path says, the call must stay on
+ * the base URL's origin and below its path, so that the token is sent nowhere else. So the path is checked as text, and
+ * the resolved URL is checked again, because URL parsers are more forgiving than any list of rules.
  */
 import { Either } from "effect"
 import * as JsonText from "../jsonText.ts"
@@ -17,7 +16,7 @@ interface Backend {
   /** Bearer token. */
   readonly token: string | undefined
   readonly timeoutMs: number
-  /** Longest answer that is kept as the job's result; 0 or absent keeps none. */
+  /** Longest answer stored as the job's result, in bytes; 0 or absent stores none. */
   readonly resultBytes?: number
 }
 
@@ -27,14 +26,11 @@ export interface HttpCall {
   /** JSON text. */
   readonly body: string
   readonly timeoutMs: number
-  /** Bytes of the answer's body to keep, at least; absent: as many as may be quoted. */
+  /** Bytes of the answer's body that the result needs; absent: only what an error may quote. */
   readonly keptBytes?: number
 }
 
-/**
- * A segment that is `.` or `..` once decoded, however it is written; some servers cut what stands behind a `;` first
- * (`/..;/`).
- */
+/** A segment that decodes to `.` or `..`, in any notation; some servers first cut the text after a `;` (`/..;/`). */
 const dots = /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/is
 const control = /[\u0000-\u001F\u007F-\u009F\u2028\u2029]/
 
@@ -63,7 +59,7 @@ const pathFault = (path: string): string | undefined => {
 
 const withoutSlash = (text: string): string => text.replace(/\/+$/, "")
 
-/** The URL a path leads to under a base URL; left: the path's fault. */
+/** The URL of a path under a base URL; Left: the fault of the path. */
 export const resolve = (baseUrl: string, path: string): Either.Either<string, string> => {
   const fault = pathFault(path)
   if (fault !== undefined) return Either.left(`the path ${shown(path)} ${fault}`)
@@ -80,7 +76,7 @@ export const resolve = (baseUrl: string, path: string): Either.Either<string, st
   return Either.right(url.href)
 }
 
-/** The text as a header can carry it: percent-encoded where it is not visible ASCII. */
+/** A text in the form of a header value: percent-encoded except for visible ASCII. */
 export const headerText = (text: string): string =>
   text.replace(/[^\x21-\x24\x26-\x7e]+/g, (part) => encodeURIComponent(part.replace(lone, "\uFFFD")))
 

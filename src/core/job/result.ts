@@ -1,7 +1,7 @@
 /**
- * The kept part of a backend's answer to a job that is done: its JSON, in bounds (D36).
+ * The stored part of a backend's answer to a successful job: its JSON, in bounds (D36).
  *
- * A result is a JSON object on the wire. Any other value stands under `value`. A result that is too long is left out
+ * A result is a JSON object on the wire; any other value is put under `value`. A result that is too long is left out
  * whole and says so, because the beginning of a JSON text is not JSON. State of {@link RecentResults}: the last
  * results, bounded by their number and by the length of their texts.
  */
@@ -12,16 +12,16 @@ export interface Result {
   readonly [field: string]: unknown
 }
 
-/** Bytes read: one more than the limit, so that a longer answer is known to be. */
+/** Bytes to read: one more than the limit, to notice a longer answer. */
 export const readFor = (limitBytes: number): number => (limitBytes === 0 ? 0 : limitBytes + 1)
 
-/** What may begin a JSON text. */
+/** First characters of a JSON text. */
 const begins = /^\s*[[{"\-0-9tfn]/
 
-/** Undefined: the answer is no JSON, or nothing is kept (`limitBytes` 0). */
+/** The result of a body; undefined if the body is no JSON, or nothing is stored (`limitBytes` 0). */
 export const resultOf = (body: string, limitBytes: number): Result | undefined => {
   if (limitBytes === 0 || !begins.test(body)) return undefined
-  // More bytes than characters, never less: most texts need not be encoded to be known to fit.
+  // A character has 1 to 3 bytes, so most texts need not be encoded to know that they fit.
   if (body.length > limitBytes || (body.length * 3 > limitBytes && new TextEncoder().encode(body).length > limitBytes))
     return { left_out: `the answer is longer than ${limitBytes} bytes` }
   try {
@@ -32,7 +32,7 @@ export const resultOf = (body: string, limitBytes: number): Result | undefined =
   }
 }
 
-/** From a text that was kept; undefined: it is none of ours. */
+/** A result from its stored text; undefined for any other text. */
 export const fromText = (text: string | undefined): Result | undefined => {
   if (text === undefined) return undefined
   try {
@@ -62,7 +62,9 @@ export class RecentResults {
     return this.kept.get(job)?.result
   }
 
-  /** Undefined: it has none any more. The oldest make room; answers whose are gone, in the end perhaps this one. */
+  /**
+   * Stores a result; undefined deletes it. Answers the jobs whose results were dropped to make room, perhaps this one.
+   */
   put(job: string, result: Result | undefined): ReadonlyArray<string> {
     this.chars -= this.kept.get(job)?.chars ?? 0
     this.kept.delete(job)

@@ -9,16 +9,16 @@ import type { Outcome } from "./outcome.ts"
 
 const maxDelayMs = 300_000
 const maxRetryAfterMs = 3_600_000
-/** Share of the delay that is drawn at random, to either side. */
+/** Share of the delay that is random, to either side. */
 const jitterShare = 0.1
 
 export interface Policy {
   readonly baseMs: number
-  /** Cap of a job's `max_retries`. */
+  /** Upper limit for a job's `max_retries`. */
   readonly maxRetries: number
 }
 
-/** `jitter`: -1 <= x <= 1. `n` from 1. */
+/** Delay before retry `n` (from 1) in milliseconds. `jitter`: -1 <= x <= 1. */
 export const delayMs = (strategy: Strategy, n: number, baseMs: number, jitter: number): number => {
   const raw = strategy === "exponential" ? baseMs * 2 ** Math.min(n - 1, 60) : baseMs * n
   return Math.round(Math.min(maxDelayMs, raw) * (1 + jitterShare * jitter))
@@ -34,7 +34,7 @@ export interface Draw {
   readonly jitter: number
 }
 
-/** Decides how a job goes on after an attempt, by its outcome and the failures before. */
+/** The next state of a job after an attempt, by the attempt's outcome and the failures before. */
 export const decide = (
   job: Pick<Job, "errors" | "maxRetries" | "strategy">,
   outcome: Outcome,
@@ -57,8 +57,8 @@ const momentOf = (entry: object, field: "at" | "retry_at"): number => {
 }
 
 /**
- * How long a runner that takes the job up still waits before it calls: until the last failed attempt's `retry_at`. Both
- * its moments are of one clock, so the wait is never longer than it was set, whatever this clock says.
+ * How long a runner that takes over the job waits before it calls: until `retry_at` of the last failed attempt. The
+ * wait is the difference of two moments in the record, so a wrong clock here cannot make it longer.
  */
 export const waitMs = (errors: ReadonlyArray<unknown>, nowMs: number): number => {
   const last = errors.at(-1)

@@ -1,13 +1,12 @@
 /**
- * The states of a job, in both vocabularies, and what may lead from one to another.
+ * The states of a job, in both vocabularies, and the transitions between them.
  *
- * The job record and the job result name the same states differently (specification, job status); everything inside
- * speaks the record's words, and only reports are translated. The table is total: a missing cell does not
- * compile.
+ * The job record and the job result name the same states differently (specification, job status); the code uses the
+ * record's names, and only reports are translated. The table is total: a missing cell does not compile.
  */
 export type JobStatus = "pending" | "processing" | "success" | "failed"
 
-/** As `/job/result` says it. */
+/** Status in `/job/result`. */
 export type ResultStatus = "pending" | "running" | "completed" | "failed"
 
 export const statuses = ["pending", "processing", "success", "failed"] as const satisfies ReadonlyArray<JobStatus>
@@ -31,8 +30,8 @@ export const ofResult = (status: ResultStatus): JobStatus => fromResult[status]
 export const isStatus = (text: unknown): text is JobStatus => typeof text === "string" && Object.hasOwn(toResult, text)
 
 /**
- * `Claimed`: a runner holds it now. `AttemptFailed`: a call failed, another comes. `GaveUp`: a call failed, none comes.
- * `Released`: its runner stops before it has called. `Retried`, `Cancelled`: by an operator.
+ * `Claimed`: a runner has taken it. `AttemptFailed`: a call failed, another follows. `GaveUp`: a call failed, none
+ * follows. `Released`: its runner stopped before calling. `Retried`, `Cancelled`: by an operator.
  */
 export type JobEvent = "Claimed" | "Succeeded" | "AttemptFailed" | "GaveUp" | "Released" | "Retried" | "Cancelled"
 
@@ -48,7 +47,7 @@ export const table = {
     Retried: "refused",
     Cancelled: "failed"
   },
-  // A claim on one that is processing takes it over from a runner that is gone; whether it is, the lease says.
+  // A claim of a processing job takes it over from a lost runner; its lease tells whether the runner is lost.
   processing: {
     Claimed: "processing",
     Succeeded: "success",
@@ -78,11 +77,11 @@ export const table = {
   }
 } as const satisfies { readonly [status in JobStatus]: { readonly [event in JobEvent]: Cell } }
 
-/** Where `event` leads from `status`; undefined where it must not happen. */
+/** Status after `event`; undefined if the event must not happen in `status`. */
 export const next = (status: JobStatus, event: JobEvent): JobStatus | undefined => {
   const cell: Cell = table[status][event]
   return cell === "refused" ? undefined : cell
 }
 
-/** Whether nothing more happens to it by itself. */
+/** Whether the job has ended, unless an operator acts. */
 export const isOver = (status: JobStatus): boolean => status === "success" || status === "failed"

@@ -1,5 +1,5 @@
 /**
- * A record change as it travels inside the service: the reading of what `/ingest` accepts (D3, D4, D5).
+ * A record change inside the service, and the decoder of `/ingest` bodies (D3, D4, D5).
  *
  * Why by hand and not by a Schema: this is the hottest decoder of the service, and its faults must name every wrong
  * field at once. `protocol/wire.ts` declares the same shape; a test holds the two together.
@@ -15,7 +15,7 @@ import { isCount, isMapping } from "../typeGuards.ts"
 
 export type Op = "CREATE" | "UPDATE" | "DELETE"
 
-/** Where a change stands in the scheduler's log (D5). */
+/** Position of a change in the scheduler's log (D5). */
 interface Position {
   readonly seq: number
   readonly logId: string | undefined
@@ -33,9 +33,9 @@ export interface Change {
   /** The version the record brought along (`_svc_rv`), if any; always undefined for DELETE. */
   readonly version: number | undefined
   readonly position: Position | undefined
-  /** The SSP that shall run the job this record is (D5, D35), if the scheduler named one. */
+  /** The SSP that is to run the job whose record this is (D5, D35), if the scheduler named one. */
   readonly jobAssignee: string | undefined
-  /** The trace that it belongs to, well-formed. */
+  /** Its W3C trace context, well-formed. */
   readonly traceparent?: string
 }
 
@@ -54,7 +54,10 @@ export interface ChangeRefused {
 /** The reserved field that carries a record's version (D4). */
 export const versionField = "_svc_rv"
 
-/** A record deleted here stands for all whose versions were lost: no new record starts at or below its version (D4). */
+/**
+ * Deleting this record stands for all records whose versions were lost: no new record starts at or below its version
+ * (D4).
+ */
 export const lostTable = "_svc_lost"
 
 const ops: { readonly [text: string]: Op } = { CREATE: "CREATE", UPDATE: "UPDATE", DELETE: "DELETE" }
@@ -71,23 +74,23 @@ const shown = (value: unknown): string => {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text
 }
 
-/** Types by path, `tags.*` for elements, as the database writes them. */
+/** Declared types by path (`tags.*` for elements), as the database writes them. */
 export type Types = { readonly [path: string]: string }
 
-/** The declared types of a table; undefined where nothing is known of it. */
+/** The declared types of a table; undefined if the table is unknown. */
 export type Schema = (table: string) => Types | undefined
 
 /**
- * Types a record once (D1). Where the table is known, a change that names its types names all that JSON cannot tell:
- * what looks like a datetime and is not named is text. A change that names none is typed as declared, and by its looks
- * where nothing is.
+ * Types a record once (D1). For a known table, a change that names its types names all that JSON cannot tell apart: an
+ * unnamed text that looks like a datetime is text. A change that names none is typed as declared, and undeclared values
+ * by their form.
  */
 const typedBy = (record: object, types: Types | undefined, declared: Types | undefined): Obj => {
   if (types !== undefined) return Json.fromJsonTyped(record, types, declared === undefined ? "untyped" : "plain") as Obj
   return (declared === undefined ? Json.fromJson(record) : Json.fromJsonTyped(record, declared)) as Obj
 }
 
-/** `DELETE` needs only the id; the rest is the record as sent, typed, without the reserved field. */
+/** The typed document without the reserved field. `DELETE` needs only the id. */
 const docOf = (
   id: RecordId,
   op: Op,
@@ -125,7 +128,7 @@ const recordFaults = (
   return faults
 }
 
-/** The optional fields beyond the specification's four. */
+/** Faults of the optional fields beyond the specification's four. */
 const extensionFaults = (json: { readonly [key: string]: unknown }, at: string): ReadonlyArray<Fault> => {
   const faults: Array<Fault> = []
   const types = json["types"]

@@ -2,32 +2,32 @@
  * A record change as the scheduler's log keeps it and as SSPs get it: one line of JSON, the decided version inside the
  * record (D4, D5).
  *
- * Made by joining texts: the record is written once, when it arrives, and the position is added to the line it became,
- * so that delivering an event a hundred times costs no encoding.
+ * Built by joining texts: the record is encoded once, on arrival, and each delivery only adds the position to that
+ * line, so a hundred deliveries cost no encoding.
  */
 import { Either } from "effect"
 import * as JsonText from "../jsonText.ts"
 import { type Change, type ChangeRefused, decodeChange, type Schema, versionField } from "./change.ts"
 
-/** Field in the line of a change whose step goes on with the next position. */
+/** Field of a change whose step continues at the next position. */
 const continuing = ',"step_continues":true'
 
 /**
- * Whether a log that ends with this line ends within a step: its writer died while it appended, and nothing of it was
- * answered. A record cannot end a line so, because its own brace stands between.
+ * Whether a log that ends with this line ends within a step: its writer died during the append, before any answer. The
+ * test is safe, because after a record its own brace comes before the end.
  */
 export const endsWithin = (line: string): boolean => line.endsWith(`${continuing}}`)
 
 const tablePattern = /^\{"table":("(?:[^"\\]|\\.)*")/
 
-/** The table of a line, which begins with it. */
+/** The table of a line, which is its first field. */
 export const tableOf = (line: string): string => {
   const name = tablePattern.exec(line)?.[1]
   if (name === undefined) throw new Error("broken invariant: a line of the log does not begin with its table")
   return JSON.parse(name) as string
 }
 
-/** The line that ends a step whose rest was never written: it deletes a record that never was. */
+/** A line that ends a step whose rest was never written: it deletes a record that never existed. */
 export const stepEnd = `{"table":"_svc_step","op":"DELETE","id":"_svc_step:end","record":{"${versionField}":0}}`
 
 /** A change as it came, already checked by `decodeChange`. */
@@ -38,7 +38,7 @@ export interface RawChange {
   readonly types?: { readonly [path: string]: string } | null
 }
 
-/** A change with the JSON it was read from, which the log keeps. */
+/** A change with the JSON it was read from, which the log stores. */
 export interface Arrived {
   readonly change: Change
   readonly raw: RawChange
@@ -50,7 +50,7 @@ export const arrivedOf = (changes: ReadonlyArray<Change>, json: unknown): Readon
   return changes.map((change, i) => ({ change, raw: elements[i]! }))
 }
 
-/** A change that the service makes itself, read as SSPs will read it; a fault in it is a defect. */
+/** A change made by the service itself, decoded as SSPs will decode it; a fault in it is a defect. */
 export const fromRaw = (raw: RawChange, op: Change["op"], schema?: Schema): Arrived => ({
   raw,
   change: Either.getOrThrowWith(
@@ -66,8 +66,8 @@ const recordText = (record: { readonly [key: string]: unknown }, version: number
 }
 
 /**
- * The line of the log. Whatever the change brought along beyond the specification's fields and its types is left out.
- * `continues`: the line behind it belongs to the same step.
+ * The line for the log, with only the specification's fields and the types. `continues`: the next line belongs to the
+ * same step.
  */
 export const toLine = (
   raw: RawChange,
@@ -82,15 +82,15 @@ export const toLine = (
   return `{"table":${JSON.stringify(raw.table)},"op":"${op}","id":${JSON.stringify(raw.id)},"record":${record}${types}${job}${continues ? continuing : ""}}`
 }
 
-/** The event as an SSP gets it: the line with its position, and with its trace if that is known and well-formed. */
+/** The event for an SSP: the line with its position, and with its trace if that is known and well-formed. */
 export const forwarded = (line: string, seq: number, logId: string, epoch: number, traceparent?: string): string =>
   `${line.slice(0, -1)},"seq":${seq},"log_id":${JSON.stringify(logId)},"epoch":${epoch}${traceparent === undefined ? "" : `,"traceparent":"${traceparent}"`}}`
 
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"(:\d+)?|[{}[\]]/g
 
 /**
- * The change of a line as the specification has it, for an SSP that knows nothing else: four fields, and a record
- * without its version. Such an SSP runs each pending job that it is told of, so that another's is `processing` (D82).
+ * The change of a line for an SSP without extensions: four fields, and a record without its version. Such an SSP runs
+ * every pending job it sees, so a job of another SSP is shown as `processing` (D82).
  */
 export const plainOf = (line: string, ssp: string): string => {
   let depth = 0
@@ -98,7 +98,7 @@ export const plainOf = (line: string, ssp: string): string => {
   let end = line.length
   for (const { 0: text, 1: count, index } of line.matchAll(tokens)) {
     if (text === "{" || text === "[") depth++
-    // Only text stands before the record, so that the record is the first object to end.
+    // Before the record there is only text, so the record is the first object to end.
     else if ((text === "}" || text === "]") && --depth === 1) {
       end = index + 1
       break
@@ -124,7 +124,7 @@ interface Logged {
   readonly version: number
 }
 
-/** Reads a line back, typed as it was when it came in, by the same declarations; left: it is none of ours. */
+/** Decodes a line, typed as on arrival, by the same declarations; Left: not a line of this format. */
 export const ofLine = (line: string, schema?: Schema): Either.Either<Logged, ChangeRefused> => {
   const json = JsonText.parse(line) as { readonly record?: { readonly [key: string]: unknown } }
   return Either.map(decodeChange(json, schema), (change) => ({

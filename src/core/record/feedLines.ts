@@ -2,33 +2,33 @@
  * The lines of a scheduler's feed as text: events with the position of the one before them in their table, and
  * watermarks.
  *
- * A connection ends at any byte, so what is behind the last line break counts for nothing: a line is whole or it was
- * never sent. Both ends use this file, so that they cannot disagree.
+ * A connection may end at any byte, so text after the last line break is ignored: a line is complete or was never sent.
+ * Both ends use this file.
  */
 import * as JsonText from "../jsonText.ts"
 import { isCount } from "../typeGuards.ts"
 
-/** A line that says how far everything of the reader's tables has come. */
+/** A line with the position through which all events of the reader's tables have been sent. */
 export interface Watermark {
   readonly through: number
   readonly logId: string | undefined
   readonly epoch: number | undefined
 }
 
-/** An event as it came, and where it stands in its table. */
+/** An event as received, and the position before it in its table. */
 export interface FeedEvent {
   readonly table: string
   readonly seq: number
-  /** Position of the event before it in its table; 0: there is none; undefined: the scheduler does not know. */
+  /** Position of the previous event of its table; 0: there is none; undefined: the scheduler does not know. */
   readonly prev: number | undefined
   readonly json: { readonly [field: string]: unknown }
 }
 
-/** The line of an event: as SSPs are sent it (`Event.forwarded`), with `prev` where that is known. */
+/** The line of an event: as SSPs are sent it (`Event.forwarded`), with `prev` if that is known. */
 export const eventLine = (forwarded: string, prev: number | undefined): string =>
   prev === undefined ? `${forwarded}\n` : `${forwarded.slice(0, -1)},"prev":${prev}}\n`
 
-/** The event that {@link eventLine} made a line of. */
+/** The event of a line made by {@link eventLine}, without `prev`. */
 export const forwardedOf = (line: string, prev: number | undefined): string =>
   prev === undefined ? line.slice(0, -1) : `${line.slice(0, -`,"prev":${prev}}\n`.length)}}`
 
@@ -66,7 +66,7 @@ export class LineCutter {
   /** `most`: characters of a line. */
   constructor(private readonly most: number) {}
 
-  /** The lines that have ended; undefined where one is too long. */
+  /** The lines that are complete; undefined if one is too long. */
   push(text: string): ReadonlyArray<string> | undefined {
     const lines = (this.rest + text).split("\n")
     this.rest = lines.pop() ?? ""

@@ -1,36 +1,36 @@
 /**
- * What a scheduler writes into a feed of some tables (D61): events of these, and watermarks where others were passed
- * over.
+ * The lines that a scheduler writes into a feed of some tables (D61): their events, and watermarks for skipped
+ * positions.
  *
- * A reader holds the changes of a step until its end has come (D44). Where that end is of another table a watermark
- * stands for it, and no watermark stands within a step, so that a reader needs to know nothing of the other tables.
+ * A reader holds the changes of a step back until the step's end (D44). If the end belongs to another table, a
+ * watermark stands for it; no watermark is written within a step. So a reader needs to know nothing of other tables.
  */
 import * as FeedLines from "./feedLines.ts"
 
-/** A position of the log, as far as a feed looks at it. */
+/** A position of the log with what the feed needs of it. */
 export interface Entry {
   readonly table: string
   /** The next position belongs to the same step. */
   readonly continues: boolean
-  /** The whole line, its line break included. */
+  /** The complete line with its line break. */
   readonly line: string
 }
 
-/** Positions passed over after which a watermark is written at once. */
+/** Skipped positions after which a watermark is written at once. */
 export const mostSkipped = 500
 
 export class FeedWriter {
-  /** Everything through here has been looked at. */
+  /** Position through which the log was looked at. */
   looked: number
-  /** The position of the last event that was written. */
+  /** Position of the last event written. */
   private written: number
-  /** The position through which everything has come, as the lines written so far tell the reader. */
+  /** Position through which the written lines tell the reader that it has everything. */
   private told: number
-  /** A step goes on behind `looked`, for all that is known; an event of it was written. */
+  /** The step of the last written event may continue after `looked`. */
   private isWithin = true
   private isOpen = true
 
-  /** `after` may lie within a step, of which the reader has a part. */
+  /** `after` may lie within a step of which the reader has a part. */
   constructor(
     after: number,
     private readonly wants: (table: string) => boolean,
@@ -41,7 +41,7 @@ export class FeedWriter {
     this.told = after - 1
   }
 
-  /** Looks at the position behind the last; answers what is to be written of it, as a rule nothing or its line. */
+  /** Takes the next position; answers the text to write for it: mostly nothing or its line. */
   take({ continues, line, table }: Entry): string {
     const seq = ++this.looked
     this.isWithin = continues
@@ -54,17 +54,17 @@ export class FeedWriter {
     return ends || seq - this.told >= mostSkipped ? this.watermark() : ""
   }
 
-  /** That everything looked at has come, where that is news and no step goes on. */
+  /** A watermark for everything looked at, if that is news and no step is open; otherwise empty. */
   watermark(): string {
     return this.told >= this.looked || this.isWithin ? "" : this.tell()
   }
 
-  /** The log ends here, for now: steps are appended whole. */
+  /** The log ends here for now: steps are appended whole, so none is open. */
   atEnd(): void {
     this.isWithin = false
   }
 
-  /** Says that the feed is there; an empty line is nothing to its reader. */
+  /** A heartbeat: an empty line, which the reader ignores. */
   beat(): string {
     return this.isWithin ? "\n" : this.tell()
   }
@@ -75,12 +75,12 @@ export class FeedWriter {
     return FeedLines.watermarkLine(this.looked, this.logId, this.epoch)
   }
 
-  /** Position that the reader has applied, given that it reports `applied`: later positions held nothing for it. */
+  /** Position that the reader has applied if it reports `applied`: the positions after that had nothing for it. */
   appliedAt(applied: number): number {
     return applied >= this.written && !this.isOpen ? Math.max(applied, this.looked) : applied
   }
 
-  /** Whether something was passed over that no line tells of yet. */
+  /** Whether positions were skipped that no line has told of. */
   get owesWatermark(): boolean {
     return this.told < this.looked
   }

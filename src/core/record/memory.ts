@@ -1,8 +1,8 @@
 /**
- * When a process has no room for more in its heap, and what it takes all the same (D43).
+ * When a process has no room for more in its heap, and which changes it accepts even then (D43).
  *
  * Judged by the heap in use right after a full collection, because any other figure counts garbage too. Two bounds, so
- * that a heap at the limit does not open and close with each collection.
+ * that a heap near the limit does not switch with each collection.
  */
 
 import { encode } from "../surql/values/encode.ts"
@@ -10,7 +10,7 @@ import type { Obj, RecordId } from "../surql/values/value.ts"
 import type { Change } from "./change.ts"
 import { stretchBytes } from "./reconcile.ts"
 
-/** The heap is full from this share of its limit on, and has room again below the other one. */
+/** The heap is full from this share of its limit on, and has room again below the second. */
 const fullFrom = 0.85
 const roomBelow = 0.8
 /** A start that loads goes on up to this share: records accepted below {@link fullFrom} must be loadable again. */
@@ -19,7 +19,7 @@ const loadableUpTo = 0.92
 const memorySetting = "SVC_MAX_MEMORY"
 
 export interface Memory {
-  /** In use after the last full collection. */
+  /** Bytes in use after the last full collection. */
   readonly usedBytes: number
   readonly limitBytes: number
   readonly isFull: boolean
@@ -28,53 +28,50 @@ export interface Memory {
 /** A process whose heap is not watched always has room. */
 export const unwatched: Memory = { usedBytes: 0, limitBytes: Infinity, isFull: false }
 
-/** The state after a collection that left so many bytes in use. */
+/** The state after a collection that left this many bytes in use. */
 export const collected = ({ isFull, limitBytes }: Memory, usedBytes: number): Memory => ({
   usedBytes,
   limitBytes,
   isFull: usedBytes >= limitBytes * (isFull ? roomBelow : fullFrom)
 })
 
-/** Whether a start that loads may go on, with so many bytes to come beside those in use. */
+/** Whether a start that loads may go on, with this many more bytes to come. */
 export const isLoadable = ({ limitBytes, usedBytes }: Memory, comingBytes = 0): boolean =>
   usedBytes + comingBytes <= limitBytes * loadableUpTo
 
-/** Whether a running service may read more of what it holds beside the rest: it must not be full because of that. */
+/** Whether a running service may load more data that it keeps: the heap must not become full by it. */
 export const isHoldable = ({ limitBytes, usedBytes }: Memory, comingBytes: number): boolean =>
   usedBytes + comingBytes < limitBytes * fullFrom
 
 /**
- * How many times its text a stretch of records takes beside the records themselves, on its way from a database: read
- * ahead, as changes, as text for the own store, and what the collector has not got to.
+ * Memory of a stretch of records on its way from a database, in multiples of its text, beside the records themselves:
+ * read ahead, as changes, as text for the service's own store, and not yet collected.
  */
 export const passing = 6
 
-/**
- * Most bytes that a reader of many records has in flight beside the records themselves: the stretch at hand and the
- * next one.
- */
+/** Most bytes that a reader of many records has in flight beside the records themselves: two stretches. */
 const reading = 2 * passing * stretchBytes
 
-/** Whether a running service may read a further stretch of records that it need not hold. */
+/** Whether a running service may read a further stretch of records that it will not keep. */
 export const isReadable = (memory: Memory): boolean => isLoadable(memory, reading)
 
-/** A database sends no more in one message, and this is less. */
+/** Largest text read in one step: a database sends no more in one message. */
 const largestStep = 64 * 2 ** 20
 
 /**
- * How much text a running service may read of a database in one step, in bytes: so much that half of the room in the
- * heap is enough for it on its way.
+ * Bytes of text that a running service may read from a database in one step: half of the room in the heap is enough for
+ * it in flight.
  */
 export const stepBytes = ({ limitBytes, usedBytes }: Memory): number =>
   Math.min(largestStep, Math.max(stretchBytes, Math.floor((limitBytes * fullFrom - usedBytes) / (2 * passing))))
 
-/** Most bytes that the heap may hold: the limit of V8, or a share of the machine's memory if that is less. */
+/** Upper limit of the heap in bytes: V8's limit, or a share of the machine's memory if that is less. */
 export const limitOf = (heapBytes: number, machineBytes: number, percent: number): number =>
   Math.min(heapBytes, Math.floor((machineBytes * percent) / 100))
 
 /**
- * The memory of the container out of the text of its limit file (cgroup v2: `max` or bytes; v1: bytes, a huge number
- * for none), or the machine's where that is less.
+ * Memory of the container by its limit files (cgroup v2: `max` or bytes; v1: bytes, a huge number for none), or the
+ * machine's if that is less.
  */
 export const machineBytesOf = (limits: ReadonlyArray<string>, totalBytes: number): number =>
   limits.reduce((least, text) => {
@@ -90,15 +87,15 @@ const mebibytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB
  */
 type Taken = "deletes" | "deletes and updates that do not grow"
 
-/** Why nothing that grows is taken. */
+/** Message of the refusal of changes that grow. */
 export const fullMessage = ({ limitBytes, usedBytes }: Memory, taken: Taken): string =>
   `${mebibytes(usedBytes)} of memory are in use, new data is taken again below ${mebibytes(limitBytes * roomBelow)} (it is refused from 85 % of the heap's limit of ${mebibytes(limitBytes)} on, ${memorySetting}); ${taken} are taken`
 
-/** Why many records are not read: `work`, such as a compare, goes on when there is room. */
+/** Message that many records are not read now; `work`, such as a compare, continues when there is room. */
 export const noRoomToRead = ({ limitBytes, usedBytes }: Memory, work: string): string =>
   `${mebibytes(usedBytes)} of memory are in use, ${work} below ${mebibytes(limitBytes * loadableUpTo - reading)} (the heap's limit is ${mebibytes(limitBytes)}, ${memorySetting})`
 
-/** V8 is far from what the container has when the heap may take less than this share of it. */
+/** V8's limit is far below the container's memory if it is less than this share of what the heap may have. */
 const farBelow = 0.6
 
 /**
@@ -112,8 +109,8 @@ export const unusedMemory = (heapBytes: number, containerBytes: number, percent:
 }
 
 /**
- * Why a start ends: so many of all records, or of what else is stored, are loaded, and the heap is full. `besideBytes`:
- * what was in use before the first of them.
+ * Message of a start that ends because the heap is full, with this many records or other units loaded. `besideBytes`:
+ * bytes in use before the first of them.
  */
 export const notLoadable = (memory: Memory, loaded: number, all: number, unit = "records", besideBytes = 0): string => {
   const taken = Math.max(0, memory.usedBytes - besideBytes)
@@ -122,13 +119,13 @@ export const notLoadable = (memory: Memory, loaded: number, all: number, unit = 
   return `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for what is stored: ${loaded} of ${all} ${unit} take ${mebibytes(taken)}${beside}, all of them need a limit of about ${mebibytes(needed)}; start with NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / 2 ** 20)} or more, and more memory where ${memorySetting} percent of it are less`
 }
 
-/** Why a process ends that has read so many records of a scheduler or a database, and has no room for the rest. */
+/** Message of a process that ends because the heap has no room for the rest of the records it reads. */
 export const notReadable = (memory: Memory, read: number, owner: "scheduler" | "database"): string =>
   `the heap's limit of ${mebibytes(memory.limitBytes)} is too small for the ${owner}'s records: with ${read} of them read ${mebibytes(memory.usedBytes)} are in use, and there are more; start with a larger NODE_OPTIONS=--max-old-space-size, and more memory where ${memorySetting} percent of it are less`
 
 const sizeOf = (doc: Obj): number => encode(doc).length
 
-/** Whether changes that are one step need more memory, all together, than their records take now. */
+/** Whether changes of one step need more memory, in sum, than their records have now. */
 export const growsTogether = (
   changes: ReadonlyArray<Pick<Change, "doc" | "id" | "op">>,
   known: (id: RecordId) => Obj | undefined
@@ -141,6 +138,6 @@ export const growsTogether = (
   return more > 0
 }
 
-/** Whether a change may need more memory than its record takes now. A delete never does. */
+/** Whether a change may need more memory than its record has now. A delete never does. */
 export const grows = ({ doc, op }: Pick<Change, "doc" | "op">, known: Obj | undefined): boolean =>
   op !== "DELETE" && (known === undefined || sizeOf(doc) > sizeOf(known))

@@ -1,9 +1,9 @@
 /**
- * What a record in memory and the same record in the database say about each other: whether they differ, and the change
- * that takes memory to what the database has (D4, D20).
+ * Comparison of a record in memory with the same record in the database: whether they differ, and the change that
+ * repairs memory (D4, D20).
  *
- * Apart from the service that reads both, because bootstrap, restart, the periodic compare and integrity must never
- * disagree about what a difference is.
+ * Apart from the services that read both sides, because bootstrap, restart, the periodic compare and integrity must
+ * agree on what a difference is.
  */
 
 import { encode } from "../surql/values/encode.ts"
@@ -26,11 +26,11 @@ export interface Known {
   readonly version: number
 }
 
-/** The same state of a record: records are replaced and never changed. */
+/** Whether two readings are the same state of a record: records are replaced and never changed. */
 export const same = (a: Known | undefined, b: Known | undefined): boolean =>
   a?.doc === b?.doc && a?.version === b?.version
 
-/** The two sides of one record, which is missing where there is none. */
+/** The two sides of one record; a side without the record is undefined. */
 export interface Difference<K extends Known = Known> {
   readonly id: RecordId
   readonly known: K | undefined
@@ -38,7 +38,8 @@ export interface Difference<K extends Known = Known> {
 }
 
 /**
- * A version that went back is no difference by itself: clients hold the higher one, and it never goes back for them.
+ * A lower version in the database is no difference by itself: clients have the higher one, and versions never go back
+ * for them.
  */
 export const differs = (known: Known | undefined, found: Found | undefined): boolean =>
   known === undefined || found === undefined
@@ -46,8 +47,8 @@ export const differs = (known: Known | undefined, found: Found | undefined): boo
     : (found.version !== undefined && found.version > known.version) || !identical(known.doc, found.doc)
 
 /**
- * Brings memory to what the database has. The database's own version wins where it is not behind; elsewhere the known
- * one grows by one.
+ * The change that takes memory to the database's state. The database's version is used unless it is behind; otherwise
+ * the known one plus 1.
  */
 export const changeOf = ({ found, id, known }: Difference): Change => {
   const plain = { position: undefined, jobAssignee: undefined }
@@ -57,9 +58,9 @@ export const changeOf = ({ found, id, known }: Difference): Change => {
 }
 
 /**
- * The differences in a stretch of a table: `found` are the records there, `between` the known ones between its ends,
- * and the known state of each found record is looked up. Records are matched by id and not by order, so that keys which
- * the database sorts otherwise show as differences at most, which are looked at again.
+ * The differences in a stretch of a table: `found` are its records in the database, `between` the known ones between
+ * its ends. Records are matched by id and not by order, so that keys which the database sorts differently show as
+ * differences at worst, which are checked again.
  */
 export const compare = <K extends Known>(
   found: ReadonlyArray<Found>,
@@ -77,14 +78,14 @@ export const compare = <K extends Known>(
   return differences
 }
 
-/** Most bytes of text in a stretch, so that few large records do not fill the heap on their way. */
+/** Most bytes of text in a stretch, so that few large records do not fill the heap in flight. */
 export const stretchBytes = 2 ** 20
 /** Records in the first stretch of a table, whose size is still unknown. */
 const firstStretch = 100
-/** Records whose text is measured. */
+/** Number of records whose text is measured. */
 const sampled = 8
 
-/** About how much text these records are. */
+/** Approximate bytes of the records' text. */
 export const textBytes = (found: ReadonlyArray<Found>): number => {
   const step = Math.max(1, Math.floor(found.length / sampled))
   let bytes = 0
@@ -94,27 +95,27 @@ export const textBytes = (found: ReadonlyArray<Found>): number => {
 }
 
 /**
- * How many records the next stretch of a table should have, `most` at most and about so many bytes of text, after
- * these; none of a new table.
+ * Number of records for the next stretch of a table, at most `most` and about `bytes` of text, judged by the last
+ * stretch.
  */
 export const stretchSize = (found: ReadonlyArray<Found>, most: number, bytes = stretchBytes): number =>
   found.length === 0
     ? Math.min(firstStretch, most)
     : Math.max(1, Math.min(most, Math.floor((bytes * found.length) / textBytes(found))))
 
-/** Keys behind `after` up to `last`; to the end of the table where there is no last. */
+/** Range of the keys after `after` up to `last`; without `last` to the end of the table. */
 export const stretch = (after: RecordKey | undefined, last: RecordKey | undefined): Range =>
   new Range(
     after === undefined ? undefined : { value: after as Value, inclusive: false },
     last === undefined ? undefined : { value: last as Value, inclusive: true }
   )
 
-/** The record that says that versions up to its own were given out and are not known any more. */
+/** The record whose deletion carries the bound of {@link lostVersions}. */
 export const lostId: RecordId = Ids.make(lostTable, "versions")
 
 /**
- * Says that versions up to this one were given out and are not known any more: records that are new from now on start
- * above it. A record made and deleted at once, so that it is durable like any other.
+ * Changes that set a lower bound for versions: versions up to this one were used and are forgotten, so new records
+ * start above it. A record made and deleted at once, so that the bound is durable like any other change.
  */
 export const lostVersions = (version: number): ReadonlyArray<Change> => [
   changeOf({ id: lostId, known: undefined, found: { id: lostId, doc: { id: lostId }, version } }),

@@ -1,8 +1,8 @@
 /**
  * Positions in the scheduler's log (D5): which changes of a delivery are new, which are known, and which are missing.
  *
- * Pure, because it decides whether a change is applied at all: at or below the last applied position is dropped, the
- * next one is taken, anything further is a gap, and nothing of a delivery with a gap or an old epoch is applied.
+ * Pure, because it decides whether a change is applied: a position at or below the last applied one is dropped, the
+ * next one is taken, a later one is a gap, and nothing of a delivery with a gap or an old epoch is applied.
  */
 import { Either } from "effect"
 import type { Change } from "./change.ts"
@@ -15,9 +15,12 @@ export interface Applied {
 }
 
 export type Rejected =
-  /** `expected`: the first position that is not applied, so that a replay from there misses nothing. */
+  /** `expected`: the first position not applied; a replay from there misses nothing. */
   | { readonly kind: "gap"; readonly expected: number; readonly got: number; readonly behind: number }
-  /** `otherLog`: not of the log this SSP bootstrapped from, rather than of an older start of its scheduler. */
+  /**
+   * `otherLog`: the change is from another log than the one this SSP bootstrapped from, not from an earlier start of
+   * the same.
+   */
   | { readonly kind: "stale"; readonly reason: string; readonly otherLog: boolean }
 
 interface Admitted<P extends Applied> {
@@ -25,11 +28,11 @@ interface Admitted<P extends Applied> {
   readonly position: P
 }
 
-/** The position behind the last applied; where none is, that of the first change that carries one. */
+/** The position after the last applied one; before that, the position of the first change that has one. */
 const firstMissing = ({ seq }: Applied, changes: ReadonlyArray<Change>): number | undefined =>
   seq === null ? changes.find((change) => change.position !== undefined)?.position?.seq : seq + 1
 
-/** Changes to apply and the position after them. A change without a position is taken as it comes. */
+/** The changes to apply, and the position after them. A change without a position is always applied. */
 export const admit = <P extends Applied>(
   position: P,
   changes: ReadonlyArray<Change>

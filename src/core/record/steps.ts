@@ -1,12 +1,12 @@
 /**
  * Steps of the scheduler's log (D44): changes at consecutive positions that views show at once or not at all.
  *
- * A delivery ends wherever a request is full, so the first part of a step waits here for the rest of it.
+ * A delivery ends wherever a request is full, so the first part of a step waits here for the rest.
  */
 import type { Change } from "./change.ts"
 import type { Applied } from "./sequence.ts"
 
-/** Changes as far as they have come: those whose step is whole, in order, and those behind them. */
+/** Received changes: those of complete steps, in order, and those of the unfinished one. */
 interface Gathered {
   readonly ready: ReadonlyArray<Change>
   readonly unfinished: ReadonlyArray<Change>
@@ -17,8 +17,8 @@ const nothing: ReadonlyArray<Change> = []
 const continues = (change: Change | undefined): boolean => change?.position?.continues === true
 
 /**
- * Adds the changes of a delivery to those that wait. A step of more than `most` changes is not waited for: it is shown
- * in parts, because memory has an end.
+ * Adds the changes of a delivery to the waiting ones. A step of more than `most` changes is shown in parts, because
+ * memory is bounded.
  */
 export const gather = (unfinished: ReadonlyArray<Change>, come: ReadonlyArray<Change>, most: number): Gathered => {
   if (come.length === 0) return { ready: come, unfinished }
@@ -31,14 +31,14 @@ export const gather = (unfinished: ReadonlyArray<Change>, come: ReadonlyArray<Ch
     : { ready: all.slice(0, end), unfinished: all.slice(end) }
 }
 
-/** Where the changes of the step that begins here end: the index behind its last. */
+/** Index after the last change of the step that begins at `from`. */
 export const endOfStep = (changes: ReadonlyArray<Change>, from: number): number => {
   let last = from
   while (continues(changes[last]) && last + 1 < changes.length) last++
   return last + 1
 }
 
-/** The position that is applied when everything received is, but for an unfinished step. */
+/** The position applied once all complete steps are. */
 export const appliedOf = <P extends Applied>(received: P, unfinished: ReadonlyArray<Change>): P => {
   const first = unfinished[0]?.position
   return first === undefined ? received : { ...received, seq: first.seq - 1 }

@@ -2,13 +2,12 @@
  * How an SSP follows some of the tables of a scheduler's log (D61): which events are new, whether one was lost, and
  * when a table joins.
  *
- * Formula: for a table that joins, state at X = pages read at positions s1 <= s2 <= ... <= sn, with every event of it
- * in (s1, X] laid over them, the later position of each record winning; X >= sn, and X is where all other tables stand.
- * So pages need no snapshot that stands still, and a table costs what it holds. A lost event is noticed by the next one
- * of its table, which names the one before it; the table then joins anew while everything waits, since views have been
- * shown nothing wrong yet. What waits is applied as one step at X (law L3).
- * State kept: two positions a table, the records of tables that join, the events of a step that goes on or waits.
- * Cost: O(1) per event and per line, and one pass over a table that joins.
+ * Formula: for a joining table, state at X = pages read at positions s1 <= s2 <= ... <= sn, overlaid by its events in
+ * (s1, X]; for each record the later position wins; X >= sn is the position of all other tables. So pages need no
+ * frozen snapshot, and a table costs only its own size. The next event of a table reveals a lost one, because it names
+ * its predecessor; the table then joins again while all others wait, so that views never show the gap. Waiting changes
+ * are applied as one step at X (law L3). State: two positions per table, the records of joining tables, the events of
+ * an open or waiting step. Cost: O(1) per event and per line, and one pass over a joining table.
  */
 import type { Obj, RecordId } from "../surql/values/value.ts"
 import type { Change } from "./change.ts"
@@ -30,18 +29,20 @@ interface Joined {
   readonly records: ReadonlyArray<FedRecord>
 }
 
-/** A step that may be applied: first tables that joined, which no view reads yet, then the changes up to `through`. */
+/**
+ * A step that may be applied: first the tables that joined, which no view reads yet, then the changes up to `through`.
+ */
 interface Due {
   readonly joined: ReadonlyArray<Joined>
   readonly changes: ReadonlyArray<Change>
-  /** The changes are one step, though they were several. */
+  /** Several steps are to be applied as one. */
   readonly asOne: boolean
   readonly through: number
 }
 
 /**
- * How an event was received. `known`: it is applied already; `foreign`: its table is not followed; `lost`: the event
- * before it never came, so its table joins anew.
+ * Result of receiving an event. `known`: applied already; `foreign`: its table is not followed; `lost`: its predecessor
+ * never came, so the table joins again.
  */
 type Taken = "taken" | "known" | "foreign" | "lost"
 
@@ -52,10 +53,10 @@ interface PositionedRecord extends FedRecord {
 class Joining {
   /** Position of the first page; undefined until it is read. */
   from: number | undefined = undefined
-  /** The latest position of a page, and whether the last one was read. */
+  /** The highest position of a page, and whether the last page was read. */
   to = 0
   isPulled = false
-  /** Position through which all events of the table have come. */
+  /** Position through which all events of the table were received. */
   seen = 0
   /** Whether the open feed was requested with this table. */
   isOpen = false
@@ -67,7 +68,7 @@ class Joining {
     readonly repairs: boolean
   ) {}
 
-  /** The later position wins; of a page and an event at the same, either. */
+  /** Sets a record's state; the later position wins, and at equal positions page and event agree. */
   put(said: FedRecord, seq: number): void {
     const known = this.records.get(said.id.text)
     if (known === undefined || known.seq <= seq) this.records.set(said.id.text, { ...said, seq })
@@ -78,8 +79,8 @@ interface Table {
   /** Position of the table's last event; undefined if none has come. */
   last: number | undefined
   /**
-   * Position at which the table was read. An event that names one behind it as its predecessor, which never came,
-   * reveals a loss.
+   * Position at which the table was read. An event whose predecessor is later than that, and never came, reveals a
+   * loss.
    */
   base: number
   joining: Joining | undefined
@@ -89,13 +90,13 @@ export class TableFeed {
   private readonly tables = new Map<string, Table>()
   private readonly joiningTables = new Set<string>()
   private readonly base: number
-  /** Everything of the tables that are held has come through here. */
+  /** Position through which everything of the held tables was received. */
   private at: number
   private waiting: Array<Change> = []
-  /** A step goes on with the next event, or ends at the next watermark. */
+  /** A step is open: it continues with the next event, or ends at the next watermark. */
   private isWithin = false
 
-  /** Stands at `at`, with these tables. `isAlways`: tables that are followed though no page of them is read. */
+  /** Starts at position `at` with these tables. `isAlways`: the tables are followed though no page of them is read. */
   constructor(
     at: number,
     held: Iterable<string>,
@@ -105,7 +106,7 @@ export class TableFeed {
     for (const table of held) this.tables.set(table, { last: undefined, base: at, joining: undefined })
   }
 
-  /** Joined, and not about to join anew. */
+  /** Whether the table has joined and is not about to join again. */
   isHeld(table: string): boolean {
     const known = this.tables.get(table)
     return known !== undefined && known.joining === undefined
@@ -124,12 +125,12 @@ export class TableFeed {
     return false
   }
 
-  /** Changes that wait: of a step that goes on, or for a table. */
+  /** Number of changes that wait for the end of their step or for a table. */
   get waitingChanges(): number {
     return this.waiting.length
   }
 
-  /** Feed to request from the scheduler: its tables, and the position to begin behind. */
+  /** The feed to request from the scheduler: its tables, and the position to start after. */
   get asked(): { readonly tables: ReadonlyArray<string>; readonly after: number } {
     let after = this.at
     const tables: Array<string> = []
@@ -141,7 +142,7 @@ export class TableFeed {
     return { tables, after }
   }
 
-  /** The lines from here on are of a feed that was opened with what is {@link asked} now. */
+  /** Notes that a feed was opened as {@link asked} now says; the next lines are its. */
   opened(): void {
     for (const table of this.joiningTables) {
       const joining = this.tables.get(table)!.joining!
@@ -149,7 +150,7 @@ export class TableFeed {
     }
   }
 
-  /** A table is wanted. `blocks`: what comes refers to it, and must not be shown without it. */
+  /** Adds a table to follow. `blocks`: received changes refer to it, and must not be shown without it. */
   want(table: string, blocks: boolean): void {
     const known = this.tables.get(table)
     if (known?.joining !== undefined) known.joining.blocks ||= blocks
@@ -158,7 +159,7 @@ export class TableFeed {
     this.joiningTables.add(table)
   }
 
-  /** Records of a joining table, as they were at `seq`. True for the first page: the feed is to be asked anew. */
+  /** Takes a page of a joining table, as read at `seq`. True for the first page: the feed has to be requested again. */
   page(table: string, seq: number, records: ReadonlyArray<FedRecord>, attempt = this.attempt(table)): boolean {
     const known = this.tables.get(table)
     const joining = known?.joining
@@ -179,12 +180,12 @@ export class TableFeed {
     if (joining !== undefined && joining === attempt) joining.isPulled = true
   }
 
-  /** The reading of a table that joins; another one once it has begun anew. */
+  /** Token of the present reading of a joining table; a reading that began again has another one. */
   attempt(table: string): object | undefined {
     return this.tables.get(table)?.joining
   }
 
-  /** A table joins, and its last page was not read. */
+  /** Whether the table is joining and its last page was not read. */
   isUnread(table: string): boolean {
     return this.tables.get(table)?.joining?.isPulled === false
   }
@@ -193,28 +194,28 @@ export class TableFeed {
     return this.tables.has(table)
   }
 
-  /** Everything waits for this table. */
+  /** Whether all other tables wait for this one. */
   blocks(table: string): boolean {
     return this.tables.get(table)?.joining?.blocks === true
   }
 
-  /** Begins the reading of a table again, from its first page. */
+  /** Restarts the reading of a table from its first page. */
   again(table: string): void {
     const known = this.tables.get(table)
     if (known?.joining === undefined) return
     known.joining = new Joining(known.joining.blocks, known.joining.repairs)
   }
 
-  /** A table is followed no longer. */
+  /** Stops following a table. */
   drop(table: string): void {
     this.tables.delete(table)
     this.joiningTables.delete(table)
   }
 
-  /** An event, in the order of the log. */
+  /** Takes the next event, in the order of the log. */
   event(change: Change, seq: number, prev: number | undefined): Taken {
     const { table } = change.id
-    // An event sent again for a table that joins says nothing of the other tables' positions.
+    // An event repeated for a joining table says nothing about other tables' positions.
     if (seq >= this.at) this.isWithin = change.position?.continues === true
     let known = this.tables.get(table)
     if (known === undefined) {
@@ -245,21 +246,24 @@ export class TableFeed {
     return "taken"
   }
 
-  /** Everything of these tables through here has been sent. A step that went on ends here: the rest is of others. */
+  /**
+   * Takes a watermark: everything of the tables through `through` was sent. An open step ends here, since its rest
+   * belongs to other tables.
+   */
   reached(through: number): void {
     if (through >= this.at) this.isWithin = false
     this.moveTo(through)
   }
 
   /**
-   * Takes out the step that may be applied now; undefined if there is none. It does not wait for the end of a step of
-   * more than `most` changes.
+   * Removes and answers the next step to apply; undefined if there is none. A step of more than `most` changes is not
+   * completed first.
    */
   due(most: number): Due | undefined {
     const isBlocked = this.isBlocked
     const joined = this.isWithin ? [] : this.areTogether(isBlocked)
     if (isBlocked && joined.length === 0) return undefined
-    // Events that waited for a table that has joined anew are in its records already.
+    // Events that waited for a table to join again are in its records already.
     const came = isBlocked ? this.waiting.splice(0) : this.whole(most)
     const changes =
       joined.length === 0 ? came : came.filter(({ id }) => joined.every(({ table }) => table !== id.table))
@@ -276,7 +280,7 @@ export class TableFeed {
   /** Position of the last step that `due` returned. */
   private told = -1
 
-  /** The position of what has been given out. */
+  /** Position of the changes answered so far. */
   private get standsAt(): number {
     const first = this.waiting[0]?.position
     return first === undefined ? this.at : first.seq - 1
@@ -296,7 +300,10 @@ export class TableFeed {
     this.joiningTables.add(table)
   }
 
-  /** The tables that are whole at where all others stand; where tables block, those and no others, and only all. */
+  /**
+   * The joining tables that are complete at the position of all others; while tables block, exactly these, and only all
+   * of them.
+   */
   private areTogether(isBlocked: boolean): ReadonlyArray<Joined> {
     if (this.joiningTables.size === 0) return []
     const joined: Array<Joined> = []
@@ -309,7 +316,7 @@ export class TableFeed {
     return joined
   }
 
-  /** Changes of steps that are whole. */
+  /** Changes of complete steps. */
   private whole(most: number): ReadonlyArray<Change> {
     if (!this.isWithin) return ended(this.waiting.splice(0))
     let end = this.waiting.length
@@ -324,7 +331,7 @@ const said = ({ doc, id, op, version }: Change): FedRecord => ({
   doc: op === "DELETE" ? undefined : doc
 })
 
-/** The last of them ends its step: what would go on is of other tables, or is not waited for. */
+/** Marks the last change as the end of its step: the rest belongs to other tables, or is not awaited. */
 const ended = (changes: ReadonlyArray<Change>): ReadonlyArray<Change> => {
   const last = changes[changes.length - 1]
   return last === undefined || last.position?.continues !== true ? changes : [...changes.slice(0, -1), endOfStep(last)]

@@ -9,18 +9,18 @@ import { identical } from "../surql/values/order.ts"
 import type { Obj } from "../surql/values/value.ts"
 import type { Change } from "./change.ts"
 
-/** A record as it is known; `doc` undefined: deleted, `version` is its last one. */
+/** A known record; `doc` undefined: deleted, `version` is its last one. */
 export interface Known {
   readonly version: number
   readonly doc: Obj | undefined
 }
 
-/** Version of a record that is created; `last`: version of the deleted record, or the floor. */
+/** Version of a new record; `last`: version of the deleted record, or the floor. */
 export const created = (last: number, given: number | undefined): number => given ?? last + 1
 
 /**
- * Version of a record that exists and is written: `last` for a write that changes nothing, undefined for a stale write,
- * which is dropped.
+ * Version after a write of an existing record: `last` if nothing changes, undefined for a stale write, which is
+ * dropped.
  */
 export const written = (
   last: number,
@@ -30,14 +30,13 @@ export const written = (
   same: (before: Obj, doc: Obj) => boolean
 ): number | undefined => {
   if (given !== undefined && given !== last) return given < last ? undefined : given
-  // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
+  // Other content under the same version is a new state: it must not be lost, and clients must see it.
   return same(before, doc) ? last : last + 1
 }
 
 /**
- * The record after a change; undefined for a change that is stale and dropped. Deleting an unknown record leaves a
- * tombstone of the version `floor`: versions up to the floor were given out and forgotten, so the record may have had
- * one of them.
+ * The record after a change; undefined for a stale change, which is dropped. Deleting an unknown record leaves a
+ * tombstone with version `floor`: the record may have had a forgotten version up to the floor.
  */
 export const after = (known: Known | undefined, change: Change, floor = 0): Known | undefined => {
   if (change.op === "DELETE") return { version: known?.version ?? floor, doc: undefined }

@@ -1,16 +1,15 @@
 /**
  * A list in chunks of about a hundred items: an item knows its chunk, so that its position is found without a search.
  *
- * State: the chunks in order, none of them empty. Cost: a position is counted over the chunks, an item that comes or
- * goes moves a chunk's worth of others. Beside an array, which moves all of them, it is for lists that change one item
- * at a time and must say where.
+ * State: the chunks in order, none of them empty. Cost: a position is counted over the chunks; an inserted or removed
+ * item moves a chunk's worth of others, where an array would move all of them.
  */
 import { firstWhere } from "../bisect.ts"
 
 type Chunk<T> = Array<T>
 
 export interface ListItem<T> {
-  /** Written by the list. */
+  /** The item's chunk; only the list writes it. */
   chunk: Chunk<T> | undefined
 }
 
@@ -39,7 +38,7 @@ export class ChunkedList<T extends ListItem<T>> {
     throw new Error("broken invariant: the item is not in the list")
   }
 
-  /** How many items stand before the first for which this holds; it holds for all items behind that one. */
+  /** Number of items before the first for which `holds` is true; it must be true for all items after that one. */
   firstWhere(holds: (item: T) => boolean): number {
     const { chunks } = this
     const at = firstWhere(chunks.length, (i) => holds(chunks[i]!.at(-1)!))
@@ -63,7 +62,7 @@ export class ChunkedList<T extends ListItem<T>> {
     if (chunk.length > most) this.chunks.splice(at + 1, 0, this.chunkOf(chunk.splice(most / 2)))
   }
 
-  /** Takes out the item at a position. */
+  /** Removes the item at a position. */
   removeAt(position: number): T {
     const [at, within] = this.find(position)
     const chunk = this.chunks[at]!
@@ -74,7 +73,7 @@ export class ChunkedList<T extends ListItem<T>> {
     return item!
   }
 
-  /** The chunk that has a position, and the place in it; a position at the end is behind the last item of its chunk. */
+  /** The chunk of a position, and the index in it; the position at the end is behind the last item. */
   private find(position: number): readonly [chunk: number, within: number] {
     const { chunks } = this
     let before = 0

@@ -1,9 +1,9 @@
 /**
- * What became of one row, as changes by path: for followers that have the row as it was (D50).
+ * Changes of one row by path, for followers that have the old row (D50).
  *
- * Rule: objects field by field; lists item by item, where items with an `id` are told apart by it and others by what
- * they are; everything else is set anew. Applied in order to the old row the changes give the new one. Cost: O(size of
- * the row), and for the items of a list that moved O(n log n).
+ * Rule: objects field by field; lists item by item, where items are identified by `id` if they have one, else by
+ * content; everything else is set whole. Applied in order to the old row, the changes give the new one. Cost:
+ * O(size of the row), and O(n log n) for the moved items of a list.
  */
 import * as JsonText from "../jsonText.ts"
 import { longestRun } from "../longestRun.ts"
@@ -14,8 +14,8 @@ export type Json = null | boolean | number | bigint | string | ReadonlyArray<Jso
 type RowPath = ReadonlyArray<string | number>
 
 /**
- * `[path, value]` sets, `[path]` removes a field, `[path, at, count, items]` puts items in the place of `count` others
- * of a list.
+ * `[path, value]` sets, `[path]` removes a field, `[path, at, count, items]` replaces `count` items of a list by
+ * `items`.
  */
 type RowChange =
   | readonly [path: RowPath, value: Json]
@@ -27,7 +27,7 @@ const isList = (value: Json): value is ReadonlyArray<Json> => Array.isArray(valu
 const isObject = (value: Json): value is { readonly [name: string]: Json } =>
   typeof value === "object" && value !== null && !isList(value)
 
-/** The changes that make `now` of `before`; none where they are the same. */
+/** The changes from `before` to `now`; none if they are equal. */
 export const changesOf = (before: Json, now: Json): ReadonlyArray<RowChange> => {
   const out: Array<RowChange> = []
   compare([], before, now, out)
@@ -46,7 +46,7 @@ const compare = (path: RowPath, before: Json, now: Json, out: Array<RowChange>):
   } else out.push([path, now])
 }
 
-/** Names that tell items apart, with a number for items that are alike. */
+/** Names that identify items, with a number for equal ones. */
 const namesOf = (items: ReadonlyArray<Json>): ReadonlyArray<string> => {
   const seen = new Map<string, number>()
   return items.map((item) => {
@@ -64,7 +64,7 @@ const compareLists = (
   out: Array<RowChange>
 ): void => {
   const pairs = keptPairs(namesOf(before), namesOf(now))
-  // From the end on, so that positions stay what they are in the old list.
+  // Backwards, so that positions in the old list stay valid.
   let [oldEnd, nowEnd] = [before.length, now.length]
   for (let i = pairs.length - 1; i >= -1; i--) {
     const [old, is] = pairs[i] ?? [-1, -1]
@@ -74,7 +74,7 @@ const compareLists = (
   for (const [old, is] of pairs) compare([...path, is], before[old]!, now[is]!, out)
 }
 
-/** Positions in both lists of the items that stay, in order. */
+/** Positions in both lists of the kept items, in order. */
 const keptPairs = (
   before: ReadonlyArray<string>,
   now: ReadonlyArray<string>

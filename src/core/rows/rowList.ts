@@ -1,11 +1,10 @@
 /**
- * The rows of one view as its followers have them: each as JSON text, in order, so that a change can be told as rows
+ * The rows of one view as its followers have them: each as JSON text, in order, so that a change is reported as rows
  * and positions (D50).
  *
- * State: the text of each shown row, kept while a stream follows the view. A view that can rank its rows one by one
- * (`Ranking`) is asked for those alone that a change touched: O(log n) each. Of others, which are windows, groups and
- * queries that are run whole, the order is read anew: O(rows shown), of which only those that were touched are
- * evaluated.
+ * State: the text of each shown row, kept while a stream follows the view. A view that can rank single rows (`Ranking`)
+ * is asked only for touched ones: O(log n) each. For others (windows, groups, recomputed queries) the order is read
+ * again: O(rows shown), and only touched rows are evaluated.
  */
 import type { RankedRow, Ranking, ResultRow, View } from "../ivm/view/view.ts"
 import * as JsonText from "../jsonText.ts"
@@ -18,39 +17,39 @@ import { changesOf, type Json } from "./rowChanges.ts"
 
 interface Item extends ListItem<Item> {
   readonly key: string
-  /** Values by which the view ranks the row; undefined if it ranks none. */
+  /** Values by which the view ranks the row; undefined if it ranks no single rows. */
   ranked: RankedRow | undefined
   text: string
 }
 
 /** A change of the list, each row as JSON text; positions from 0. */
 export interface RowsDelta {
-  /** Positions in the list as it was, descending. */
+  /** Positions in the old list, descending. */
   readonly remove: ReadonlyArray<number>
-  /** Position in the list as it is, ascending, and the row. */
+  /** Positions in the new list, ascending, with the row. */
   readonly insert: ReadonlyArray<readonly [position: number, row: string]>
-  /** Position in the list as it is, and the row that stands there now. */
+  /** Positions in the new list, with the row there now. */
   readonly update: ReadonlyArray<readonly [position: number, row: string]>
-  /** The same by path: what `changesOf` says of the row. */
+  /** Positions in the new list, with the changes of the row by path (`changesOf`). */
   readonly patch: ReadonlyArray<readonly [position: number, changes: string]>
 }
 
-/** Which rows a step has touched: whether each is shown now. */
+/** Keys of the rows that a step has touched, and whether each is shown now. */
 type TouchedRows = ReadonlyMap<string, boolean>
 
-/** A row that takes less is told whole; so is one of which the changes take more than this part of it. */
+/** A shorter row is sent whole, and so is a row whose changes take more than this share of it. */
 const smallRow = 256
 const smallPart = 0.5
 
-/** Characters of rows, and rows, that are read between two pauses. */
+/** Characters, and rows, read between two pauses. */
 const charsPerSlice = 262_144
 const rowsPerSlice = 1_024
 
-/** The result takes more to write out than it may. */
+/** The texts exceed the limit. */
 export class TooLarge extends Error {}
 
 export class RowList {
-  /** Characters of all texts. */
+  /** Sum of the characters of all texts. */
   chars = 0
   private items = new ChunkedList<Item>()
   private readonly byKey = new Map<string, Item>()
@@ -58,8 +57,8 @@ export class RowList {
   private readonly patchFrom: number
 
   /**
-   * `mostBytes`: what all rows may take; one that takes more fails with {@link TooLarge}. Rows of fewer characters than
-   * `patchFrom` are told whole.
+   * `mostBytes`: limit for all rows; beyond it calls throw {@link TooLarge}. Rows of fewer characters than `patchFrom`
+   * are sent whole.
    */
   constructor(
     private readonly view: View,
@@ -94,7 +93,7 @@ export class RowList {
     this.items = new ChunkedList(items)
   }
 
-  /** Follows a step that has ended, or several. */
+  /** Updates the list after one or more steps; answers the change. */
   turn(touched: TouchedRows): RowsDelta {
     const update: Array<[Item, before: string]> = []
     const moved =
@@ -134,7 +133,7 @@ export class RowList {
     return { remove, insert: this.placed(come) }
   }
 
-  /** Reads the order of the rows and evaluates those that came or were touched. */
+  /** Reads the order of the rows, and evaluates new and touched ones. */
   private readAgain(touched: TouchedRows, update: Array<[Item, string]>) {
     const before = [...this.items]
     const rows = this.view.rows()
@@ -159,7 +158,7 @@ export class RowList {
     const remove = this.takeOut(gone)
     for (const { key } of gone) this.byKey.delete(key)
     const items = come.map(([at, row, old]) => {
-      // A row that only moved is what it was.
+      // A row that only moved keeps its text.
       const item = old !== undefined && !touched.has(row.key) ? this.again(old) : this.itemOf(row, undefined)
       this.items.insert(at, item)
       this.byKey.set(item.key, item)
@@ -168,7 +167,7 @@ export class RowList {
     return { remove, insert: this.placed(items) }
   }
 
-  /** Positions before any of them is taken out, descending. */
+  /** Removes items; answers their old positions, descending. */
   private takeOut(gone: ReadonlyArray<Item>): ReadonlyArray<number> {
     const positions = gone.map((item) => this.items.positionOf(item)).sort((a, b) => b - a)
     for (const position of positions) this.chars -= this.items.removeAt(position).text.length
@@ -213,7 +212,7 @@ export class RowList {
   }
 }
 
-/** The changes as JSON, where they are much shorter than the row. */
+/** The changes as JSON, if they are much shorter than the row. */
 const patchOf = (before: string, now: string): string | undefined => {
   const changes = JsonText.write(changesOf(JsonText.parse(before) as Json, JsonText.parse(now) as Json))
   return changes.length < now.length * smallPart ? changes : undefined

@@ -1,6 +1,5 @@
 /**
- * What followers in format `rows` are told, as JSON text (D50): the rows are texts already, so that none is written
- * twice.
+ * Messages to followers in format `rows`, as JSON text (D50): rows are texts already, so none is encoded twice.
  */
 import type { Touched } from "../ivm/view/view.ts"
 import type { RowsDelta } from "./rowList.ts"
@@ -8,7 +7,7 @@ import type { RowsDelta } from "./rowList.ts"
 /** Characters of rows in one part of a snapshot; at least one row. */
 const partChars = 131_072
 
-/** Adds what a step has touched to what steps before it have. */
+/** Adds the rows touched by a step to those of earlier steps. */
 export const noteTouched = (
   touched: Map<string, boolean>,
   { additions, removals, updates }: Touched["delta"]
@@ -21,7 +20,7 @@ export const noteTouched = (
 const pairs = (name: string, list: ReadonlyArray<readonly [number, string]>): string =>
   list.length === 0 ? "" : `,"${name}":[${list.map(([position, text]) => `[${position},${text}]`).join(",")}]`
 
-/** `errors`: as JSON, where they are others than before. */
+/** `errors`: as JSON, if they have changed. */
 export const deltaText = (
   { insert, patch, remove, update }: RowsDelta,
   hash: string,
@@ -40,7 +39,7 @@ interface SnapshotEnd {
   readonly warnings?: ReadonlyArray<string>
 }
 
-/** The parts of a snapshot, each of which is made into text when it is asked for; one at least. */
+/** The parts of a snapshot, each made into text on demand; at least one. */
 export const snapshotParts = (id: string, texts: Iterable<string>, end: SnapshotEnd): ReadonlyArray<() => string> => {
   const parts: Array<Array<string>> = [[]]
   let chars = 0

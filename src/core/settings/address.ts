@@ -20,7 +20,7 @@ const portOf = (text: string): number | undefined => {
   return port <= 65_535 ? port : undefined
 }
 
-/** The eight groups of an IPv6 address, as they are written; `::` stands for as many zeros as are missing. */
+/** The eight groups of an IPv6 address as text; `::` becomes the missing zeros. */
 export const ipv6Groups = (text: string): ReadonlyArray<string> => {
   const [head = "", tail] = text.split("::")
   const front = head === "" ? [] : head.split(":")
@@ -31,7 +31,7 @@ export const ipv6Groups = (text: string): ReadonlyArray<string> => {
 
 const hostName = /^[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?$/
 
-/** Undefined when `text` is none of the forms. */
+/** Parses a listen address; undefined if `text` has none of the forms. */
 export const parse = (text: string): HostPort | undefined => {
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s/]*)):(\d+)$/.exec(text)
   const port = portOf(match?.[3] ?? "")
@@ -41,10 +41,10 @@ export const parse = (text: string): HostPort | undefined => {
   return match[1] !== undefined || hostName.test(host) ? { host, port } : undefined
 }
 
-/** Host as it stands in a URL. */
+/** A host in the notation of URLs. */
 const inUrl = (host: string): string => (host.includes(":") ? `[${host}]` : host)
 
-/** An http(s) address without query, fragment and trailing slash; undefined when it is none. */
+/** An http(s) address without query, fragment and trailing slash; undefined for any other text. */
 export const httpBase = (text: string): string | undefined => {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined
   const url = new URL(text)
@@ -52,7 +52,7 @@ export const httpBase = (text: string): string | undefined => {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "")
 }
 
-/** One or more of them, separated by commas; the same without blanks. */
+/** One or more such addresses separated by commas, returned without blanks. */
 export const httpBases = (text: string): string | undefined => {
   const bases = text.split(",").map((each) => httpBase(each.trim()))
   return bases.includes(undefined) ? undefined : bases.join(",")
@@ -60,7 +60,7 @@ export const httpBases = (text: string): string | undefined => {
 
 export type Scheme = "http" | "https"
 
-/** `ADVERTISE_ADDR`: a scheme is added where there is none. */
+/** `ADVERTISE_ADDR` with a scheme; `scheme` is added if it has none. */
 export const advertised = (text: string, scheme: Scheme = "http"): string | undefined =>
   httpBase(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `${scheme}://${text}`)
 
@@ -89,7 +89,7 @@ export type Store = { readonly kind: "memory" } | ServerStore | EmbeddedStore
 const serverScheme = /^(?:ws|wss|http|https):\/\//i
 const anyScheme = /^[a-z][a-z0-9+.-]*:\/\//i
 
-/** The scheme is kept as it is written: what asks for TLS gets TLS or nothing. */
+/** Keeps the scheme: `wss` must not fall back to `ws`. */
 const serverUrl = (text: string): string | undefined => {
   if (!URL.canParse(text)) return undefined
   const { hash, hostname, origin, password, pathname, search, username } = new URL(text)

@@ -1,20 +1,20 @@
-/** The address of a log that servers keep: where it is, which log there is meant, and how it is named to people. */
+/** The address of a log on servers: where it is, which log is meant, and its name for people. */
 
 interface Named {
   readonly log: string
-  /** Servers and log; never user, password or token. */
+  /** Servers and log, without user, password and token. */
   readonly shown: string
 }
 
 export interface PostgresUrl extends Named {
   readonly engine: "postgres"
-  /** As the driver takes it: without the name of the log. */
+  /** Address for the driver, without the name of the log. */
   readonly url: string
 }
 
 export interface NatsUrl extends Named {
   readonly engine: "nats"
-  /** host:port of each; any of them tells of the others. */
+  /** `host:port` of each; any of them names the others. */
   readonly servers: ReadonlyArray<string>
   readonly isTls: boolean
   /** One name is a token, two are user and password. */
@@ -60,7 +60,7 @@ const serversOf = (text: string): ReadonlyArray<string> | undefined => {
   return servers
 }
 
-/** Taken apart by hand: of several hosts in one address the platform's parser knows nothing. */
+/** Parsed by hand: the platform's parser does not know addresses with several hosts. */
 const nats = (text: string): NatsUrl | undefined => {
   const parts = /^(nats|tls):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^/?#]*))?(?:\?log=([^&#]*))?$/.exec(text)
   if (parts === null) return undefined
@@ -83,6 +83,6 @@ const nats = (text: string): NatsUrl | undefined => {
   }
 }
 
-/** Undefined: not such an address. */
+/** Parses an address; undefined if it has none of the forms. */
 export const parse = (text: string): LogUrl | undefined =>
   /^postgres(ql)?:/.test(text) ? postgres(text) : /^(nats|tls):/.test(text) ? nats(text) : undefined

@@ -8,14 +8,14 @@
 import { isMapping, type Mapping } from "../typeGuards.ts"
 import { suggestion } from "./settings.ts"
 
-/** Where the jobs of a table go. */
+/** The backend of a job table. */
 export interface JobTable {
   readonly table: string
   readonly name: string
   readonly baseUrl: string
   /** Bearer token for the backend. */
   readonly authToken: string | undefined
-  /** A file that holds it, relative to this one, and the key that says so. */
+  /** File with the token, relative to this one, and the key that names it. */
   readonly authTokenFile: { readonly key: string; readonly path: string } | undefined
   readonly timeoutMs: number
   readonly concurrency: number
@@ -25,7 +25,7 @@ type Token = Pick<JobTable, "authToken" | "authTokenFile">
 
 export interface ServiceFile {
   readonly jobTables: ReadonlyArray<JobTable>
-  /** Tables named without a backend: the scheduler's form of `job_tables`. */
+  /** Tables without a backend: the scheduler's form of `job_tables`. */
   readonly tablesWithoutBackend: ReadonlyArray<string>
 }
 
@@ -61,7 +61,7 @@ export const jobTableKeys = {
   concurrency: `Calls at once, ${defaultConcurrency} when absent.`
 } as const
 
-/** Keys of a backend and what they mean; what stands before a dot is a mapping. */
+/** Keys of a backend and their meanings; a part before a dot is a mapping. */
 export const backendKeys = {
   type: "`http`, nothing else.",
   baseUrl: "Its address; a job's path is added.",
@@ -144,7 +144,7 @@ class Reader {
 
 const noToken: Token = { authToken: undefined, authTokenFile: undefined }
 
-/** A token, or the file that holds it: one of them. */
+/** A token, or the file that has it: exactly one. */
 const tokenOf = (reader: Reader, key: string, required: boolean): Token => {
   const fileKey = `${key}_file`
   const path = reader.text(fileKey, false)
@@ -187,7 +187,7 @@ const backend = (name: string, value: unknown, faults: Array<string>): JobTable 
     : { table, name, baseUrl, ...token, timeoutMs: defaultTimeoutMs, concurrency: defaultConcurrency }
 }
 
-/** The tables that `job_tables` names, in either form. */
+/** The tables of `job_tables`, in either form. */
 export const tableNames = (content: unknown): ReadonlyArray<string> => {
   const jobs = isMapping(content) ? content["job_tables"] : undefined
   return Array.isArray(jobs)
@@ -197,18 +197,16 @@ export const tableNames = (content: unknown): ReadonlyArray<string> => {
       : []
 }
 
-/** A backend as a client of the outbox sees it: where jobs are written, and what they may say. */
+/** A backend for clients of the outbox: its job table and its API document. */
 export interface OutboxBackend {
   readonly name: string
   readonly table: string
-  /** Paths, relative to the file. */
+  /** Path of the document, relative to the file. */
   readonly spec: string
   readonly schema: string
 }
 
-/**
- * The backends of the parsed file. Tokens are not looked at: a client has none, and the environment need not either.
- */
+/** The backends of the parsed file. Tokens are not read: clients have none. */
 export const outboxBackends = (
   content: unknown,
   env: { readonly [name: string]: string | undefined },
@@ -234,7 +232,7 @@ export const outboxBackends = (
   })
 }
 
-/** Replaces `${NAME}` in every text by the environment; an unset name is a fault. Nothing else is touched. */
+/** Replaces `${NAME}` in every text by the environment variable; an unset one is a fault. */
 export const interpolate = (
   value: unknown,
   env: { readonly [name: string]: string | undefined },
@@ -258,9 +256,7 @@ export const interpolate = (
   )
 }
 
-/**
- * Reads the parsed file, references already replaced. The SSP's share of it; other processes check their own values.
- */
+/** Reads the SSP's part of the parsed file, after {@link interpolate}; other processes check their own values. */
 export const read = (content: unknown, faults: Array<string>): ServiceFile => {
   if (content === null || content === undefined) return { jobTables: [], tablesWithoutBackend: [] }
   const top = new Reader("", content, topKeys, faults)

@@ -6,22 +6,20 @@
  */
 import { levenshtein } from "../levenshtein.ts"
 
-/** One setting. `read` answers undefined when `text` is not allowed. */
+/** One setting. `read` answers undefined for a text that is not allowed. */
 export interface Knob<A> {
   readonly env: string
-  /** As shown in tables; empty when there is none. */
+  /** Default as shown in tables; empty if there is none. */
   readonly defaultText: string
   readonly unit: string
   readonly meaning: string
   /** The values allowed, in words that finish "must be ...". */
   readonly allowed: string
-  /** Never shown; may also come from the file that `<env>_FILE` names. */
+  /** The value is never shown; it may also come from the file that `<env>_FILE` names. */
   readonly secret: boolean
   readonly fallback: A
   readonly read: (text: string) => A | undefined
-  /**
-   * The fault of a text that {@link read} refuses, where more can be said than the values allowed; shows no secret.
-   */
+  /** Faults of a text that {@link read} refuses, if they say more than `allowed`; they show no secret. */
   readonly explain?: (text: string) => ReadonlyArray<string>
 }
 
@@ -80,7 +78,7 @@ export const text = (
   read: words.read ?? ((value) => value)
 })
 
-/** A secret as a header can carry it: visible ASCII without blanks. */
+/** A secret that fits into a header: visible ASCII without blanks. */
 export const secret = (env: string, words: Words): Knob<string | undefined> => ({
   ...documented(env, words),
   fallback: undefined,
@@ -90,7 +88,7 @@ export const secret = (env: string, words: Words): Knob<string | undefined> => (
   read: (value) => (/^[\x21-\x7e]+$/.test(value) ? value : undefined)
 })
 
-/** One or several of them; what separates them cannot be in one. */
+/** Several secrets, separated by characters that no secret has. */
 export const secrets = (env: string, words: Words): Knob<ReadonlyArray<string> | undefined> => ({
   ...documented(env, words),
   fallback: undefined,
@@ -103,7 +101,7 @@ export const secrets = (env: string, words: Words): Knob<ReadonlyArray<string> |
   }
 })
 
-/** Anything but NUL; for passwords that never travel in a header. */
+/** A password, which never travels in a header: any text without NUL. */
 export const password = (env: string, words: Words): Knob<string | undefined> => ({
   ...secret(env, words),
   allowed: "any text",
@@ -127,7 +125,7 @@ export const maxBodyBytes = (meaning: string): Knob<number> =>
     meaning: `Largest request body; beyond it 413. ${meaning}`
   })
 
-/** Bounds on what clients may hold of a server, the same for both. */
+/** Limits on the resources that clients may use, the same for both servers. */
 const maxConnections = integer("SVC_MAX_CONNECTIONS", 10_000, [1, 1_000_000], {
   unit: "connections",
   meaning:
@@ -209,7 +207,7 @@ export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
   ...originList
 }
 
-/** Of pages that follow views with tokens. */
+/** Limits of pages that follow views with tokens. */
 export const browser = {
   streamBuffer: integer("SVC_STREAM_BUFFER", 1000, [1, 1_000_000], {
     unit: "deltas",
@@ -350,7 +348,7 @@ export const tokenFile = (
   return token
 }
 
-/** The value that a secret's file has now; undefined when the secret comes from no file. */
+/** The present value of a secret's file; undefined if the secret comes from no file. */
 export const reread = <A>(
   knob: Knob<A>,
   sources: ReadSources,
@@ -372,7 +370,7 @@ const shown = (knob: Knob<unknown>, value: string): string =>
     ? "a value that is not shown"
     : JSON.stringify(masked(value.length > 80 ? `${value.slice(0, 80)}…` : value))
 
-/** `begin`: the name and a verb. */
+/** Message of a refused text; `begin`: name of the setting and a verb. */
 const refusal = (knob: Knob<unknown>, begin: string, text: string): string =>
   `${begin} ${shown(knob, text)}${knob.explain === undefined ? "" : ` in which ${knob.explain(text).slice(0, 20).join(", ")}`}; must be ${knob.allowed}`
 

@@ -1,6 +1,5 @@
 /**
- * Where snapshots of a shared log's replica come from: the other schedulers, a folder that all of them reach, or the
- * servers that keep the log.
+ * Sources of snapshots of a shared log's replica: the other schedulers, a shared folder, or the servers of the log.
  */
 
 export type SnapshotUrl =
@@ -11,7 +10,7 @@ export type SnapshotUrl =
 export const allowed =
   "peer:, log: with a log on NATS, or file:///folder, the absolute path of a folder that every scheduler of the log reaches"
 
-/** Undefined: not such an address. */
+/** Parses an address; undefined if it has none of the forms. */
 export const parse = (text: string): SnapshotUrl | undefined => {
   if (text === "peer:") return { kind: "peer" }
   if (text === "log:") return { kind: "log" }

@@ -1,9 +1,9 @@
 /**
- * What a SurrealDB defines, as views depend on it: the statements that read it whole, or only look whether it is still
- * the same, and what their answers mean.
+ * The definitions of a SurrealDB that views depend on: the statements that read them, or only a hash of them, and the
+ * parser of the answers.
  *
- * Looking makes the database read its definitions and answer one hash of them, in one statement. Live queries stand in
- * `INFO FOR TABLE` too and come and go, so fields and events are picked out of it.
+ * With the hash the database reads its definitions and answers one text, in one statement. `INFO FOR TABLE` also lists
+ * live queries, which change all the time, so only fields and events are used.
  */
 import type { Definitions, FunctionDefinition } from "../surql/syntax/definitions.ts"
 import * as Encode from "../surql/values/encode.ts"
@@ -18,33 +18,36 @@ export interface TableDefinition {
   readonly name: string
   /** Declared types by path (`tags.*`), as the database writes them. */
   readonly types: { readonly [path: string]: string }
-  /** Computed by the database from other tables. */
+  /** Whether the database computes the table from other tables. */
   readonly derived: boolean
-  /** How: `AS SELECT ...`; undefined where it is not. */
+  /** Definition of a derived table (`AS SELECT ...`); undefined for others. */
   readonly view: string | undefined
   /** Whether each write to it is announced in the change table. */
   readonly announced: boolean
-  /** Whether an event of the setup stands on it, of either kind of feed. */
+  /** Whether an event of the setup, of either kind of feed, is defined on it. */
   readonly told: boolean
-  /** Equal texts: the same fields, computed ones with their expressions, and the same definition of a derived table. */
+  /**
+   * Equal texts mean the same fields, with the expressions of computed ones, and the same definition of a derived
+   * table.
+   */
   readonly shape: string
-  /** The number of this table in the database: another one is another table of that name, without the records of it. */
+  /** Number of this table in the database; a table made again under the same name has another one. */
   readonly id?: number
 }
 
-/** What the database defines, as far as views depend on it. */
+/** The definitions that views depend on. */
 export interface DatabaseSchema {
-  /** Tables that are not ours, by name. */
+  /** The user's tables (without the service's own), by name. */
   readonly tables: ReadonlyArray<TableDefinition>
-  /** Functions and parameters that views may use; ours, which may hold a secret, are left out. */
+  /** Functions and parameters that views may use, without the service's own, which may contain a secret. */
   readonly definitions: Definitions
   /** Whether there is a change table. */
   readonly installed: boolean
-  /** Equal texts: nothing of it has changed. */
+  /** Equal texts mean that no definition has changed. */
   readonly mark: string
 }
 
-/** The facts compared of these tables, and of the database around them. */
+/** Expression with the compared facts of these tables and of the database. */
 const looked = (names: ReadonlyArray<string>): string => {
   const tables = names.map((name) => `(INFO FOR TABLE ${identifier(name)} STRUCTURE).{ fields, events }`)
   return `LET $db = (INFO FOR DB STRUCTURE).{ functions, params, tables };
@@ -53,7 +56,7 @@ const looked = (names: ReadonlyArray<string>): string => {
 
 const markOf = "crypto::blake3(<string> [$db, $tables])"
 
-/** Events, functions and parameters of the setup, whichever kind of feed it has defined. */
+/** Whether an event, function or parameter is one of the setup's, of either kind of feed. */
 const isOurs = ({ name }: { readonly name: string }): boolean => name.startsWith("svc_")
 
 const typesOf = (info: Value | undefined): { readonly [path: string]: string } => {
@@ -124,9 +127,9 @@ export const schemaOf = (answer: Value | undefined): DatabaseSchema => {
 /** The statement that answers the names of all tables, for {@link wholeOf}. */
 export const tableNames = "INFO FOR DB STRUCTURE"
 
-/** One statement that answers all of it. */
+/** One statement that reads all these definitions. */
 export const wholeOf = (names: ReadonlyArray<string>): string =>
   `RETURN { ${looked(names)} RETURN { db: $db, tables: $tables, mark: ${markOf} } }`
 
-/** One statement that answers the mark alone. */
+/** One statement that reads only the mark. */
 export const markWith = (names: ReadonlyArray<string>): string => `RETURN { ${looked(names)} RETURN ${markOf} }`

@@ -1,15 +1,14 @@
 /**
- * What a SurrealDB needs to work with this service, as one text: our tables, the feed, and what all of it means for
- * those who write.
+ * The definitions that a SurrealDB needs for this service, as one text: the service's tables, the feed, and their
+ * consequences for writers.
  *
- * Printed for the person who defines schemas by hand, defined by a command for all others; both are this one list,
- * so the text read is the text run. A choice that can fail other people's writes has to be made by them: hence the long
- * words.
+ * Printed for people who define schemas by hand, and run by a command for all others; both use the same list. A choice
+ * that can make other people's writes fail has to be made explicitly: hence the long option names.
  */
 import * as Feed from "./surrealFeed.ts"
 import * as Schema from "./surrealSchema.ts"
 
-/** Stands for the secret where it is not to be shown. */
+/** Placeholder for the secret in printed texts. */
 export const secretPlaceholder = (receiver: "ssp" | "scheduler"): string =>
   receiver === "ssp" ? "<SVC_AUTH_SECRET>" : "<SVC_SCHEDULER_AUTH_SECRET>"
 
@@ -68,7 +67,7 @@ const definitions = (feed: Feed.Feed): ReadonlyArray<Schema.Definition> => [...S
 /** One text of statements that are all applied or none. */
 export const script = (feed: Feed.Feed): string => `BEGIN;\n${Schema.script(definitions(feed))}COMMIT;\n`
 
-/** The same with its reasons, for people; it can be run as it stands. */
+/** The same with reasons, for people; it can be run as it is. */
 export const printed = (feed: Feed.Feed, receiver: Receiver): string =>
   [
     ...[

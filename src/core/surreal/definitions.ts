@@ -7,7 +7,7 @@ interface Definition {
   readonly definition: Obj
 }
 
-/** Definitions of a kind; none where the answer is none of that statement. */
+/** Definitions of one kind; empty if the answer is not that of the statement. */
 export const definitionsOf = (
   info: Value | undefined,
   kind: "namespaces" | "databases" | "tables" | "fields" | "events" | "functions" | "params"

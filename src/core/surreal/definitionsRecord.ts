@@ -1,9 +1,9 @@
 /**
- * What a database defines, as a record of the scheduler's log (D57): so definitions have a place among the changes, a
- * snapshot has those of its position, and every SSP takes them over at the same change.
+ * The database's definitions, as a record of the scheduler's log (D57): so they have a position among the changes, a
+ * snapshot has those of its position, and every SSP changes them at the same change.
  *
- * The record is ours: no client writes it, and no view reads it. Bodies of functions and values of parameters that are
- * kept from some users are left out, because no view may use them (D58).
+ * The record is the service's: no client writes it, and no view reads it. Bodies of functions and values of parameters
+ * that some users may not see are left out, because no view may use them (D58).
  */
 import type { Change, ChangeRefused } from "../record/change.ts"
 import type { RawChange } from "../record/event.ts"
@@ -19,14 +19,14 @@ export type Defined = Pick<DatabaseSchema, "tables" | "definitions">
 export const definitionsTable = `${ownPrefix}definitions`
 export const definitionsId: RecordId = Ids.make(definitionsTable, "database")
 
-/** The text that a record holds. */
+/** The parsed text of the record. */
 interface Written {
   readonly tables: ReadonlyArray<TableDefinition>
   readonly functions: ReadonlyArray<FunctionDefinition>
   readonly params: ReadonlyArray<ParamDefinition>
 }
 
-/** Equal texts: nothing that a view depends on is defined otherwise. */
+/** The definitions as text: equal texts mean that nothing a view depends on has changed. */
 export const textOf = ({ definitions: { functions, params }, tables }: Defined): string => {
   const written: Written = {
     tables,
@@ -36,7 +36,10 @@ export const textOf = ({ definitions: { functions, params }, tables }: Defined):
   return JSON.stringify(written)
 }
 
-/** Why a delivery could not hold this text; a request of an SSP takes so many bytes, and a character three at worst. */
+/**
+ * The fault if the text does not fit into a delivery to an SSP, where a character takes up to three bytes; undefined if
+ * it fits.
+ */
 export const tooLong = (text: string, maxBytes: number): string | undefined => {
   const most = Math.floor(maxBytes / 3) - 1_000
   return text.length <= most
@@ -46,7 +49,7 @@ export const tooLong = (text: string, maxBytes: number): string | undefined => {
 
 export const docOf = (text: string): Obj => ({ id: definitionsId, defined: text })
 
-/** The change that brings a record to this text. */
+/** The change that sets the record to this text. */
 export const rawOf = (text: string): RawChange => ({
   table: definitionsTable,
   id: definitionsId.text,
@@ -54,7 +57,7 @@ export const rawOf = (text: string): RawChange => ({
   types: {}
 })
 
-/** The text of a record; undefined where there is none. */
+/** The text of the record; undefined without a record. */
 export const textIn = (doc: Obj | undefined): string | undefined => {
   const text = doc?.["defined"]
   return typeof text === "string" ? text : undefined
@@ -72,7 +75,7 @@ export const ofText = (text: string): Defined => {
 
 export const isDefinitions = ({ id }: Pick<Change, "id">): boolean => id.table === definitionsTable
 
-/** Why changes that a client sends are refused; undefined where they are not. */
+/** Why changes of a client that write this record are refused; undefined for all others. */
 export const refused = (changes: ReadonlyArray<Change>): ChangeRefused | undefined => {
   const at = changes.findIndex(isDefinitions)
   if (at < 0) return undefined
@@ -81,7 +84,7 @@ export const refused = (changes: ReadonlyArray<Change>): ChangeRefused | undefin
   return { code: "INVALID_REQUEST", message: `${path} ${reason}`, details: [{ path, reason }] }
 }
 
-/** The latest of these changes that carries definitions. */
+/** The definitions of the last of these changes that has any. */
 export const latest = (changes: ReadonlyArray<Change>): Defined | undefined => {
   const text = textIn(changes.findLast(isDefinitions)?.doc)
   return text === undefined ? undefined : ofText(text)

@@ -1,16 +1,16 @@
 /**
- * A job table as the specification has it, as SurrealQL: fields, defaults and permissions.
+ * The specification's job table as SurrealQL: fields, defaults and permissions.
  *
- * Printed for the author of the schema. The index on `status` lets the runner find open jobs without reading the
- * whole table; the element of `errors` must be flexible, or the database drops the content of the entries.
+ * Printed for the author of the schema. The index on `status` lets the runner find open jobs without reading the whole
+ * table; the element of `errors` must be flexible, or the database drops the content of the entries.
  */
 
 import { nameText } from "../surql/values/names.ts"
 import type { Definition } from "./surrealSchema.ts"
 
 /**
- * The user that may see and write a job: the author of what it is assigned to, signed in through the access method
- * `account`.
+ * The user that may see and write a job: the author of the record it is assigned to, signed in through the access
+ * method `account`.
  */
 export const ownerOfJob = "$access = 'account' AND assigned_to.author = $auth.id"
 

@@ -1,6 +1,6 @@
 /**
- * The database user that the service needs and no more, as SurrealQL: it reads everything and writes nothing but our
- * tables and the state of jobs.
+ * The least privileged database user that the service can run as, in SurrealQL: it reads everything and writes only the
+ * service's tables and the state of jobs.
  *
  * Why a VIEWER and not an EDITOR, the role above it: an editor writes every record and defines whatever it likes. A
  * viewer reads all tables and all definitions, which no record user may; where it writes, the database asks the table's
@@ -16,10 +16,10 @@ import * as Schema from "./surrealSchema.ts"
 
 export const defaultName = "svc_sidecar"
 
-/** `true`: every user; `false`: none; else the clause. */
+/** A permission: `true`, every user; `false`, none; else the `WHERE` clause. */
 export type Clause = boolean | string
 
-/** Permissions as `INFO FOR ... STRUCTURE` words them; a field has no `delete`. */
+/** Permissions by `INFO FOR ... STRUCTURE`; a field has no `delete`. */
 export interface Permissions {
   readonly select: Clause
   readonly create: Clause
@@ -27,7 +27,7 @@ export interface Permissions {
   readonly delete?: Clause
 }
 
-/** A job table as it is. */
+/** A job table with its present permissions. */
 export interface JobTable {
   readonly name: string
   readonly table: Permissions
@@ -39,18 +39,18 @@ export const writtenFields: ReadonlyArray<string> = ["status", "errors", "update
 
 const allButUpdate: Permissions = { select: true, create: true, update: false }
 
-/** A job table as the specification has it, for where none is there yet. */
+/** The specification's job table, for a database that has none yet. */
 const specifiedJobTable = (name: string): JobTable => ({
   name,
   table: { select: ownerOfJob, create: ownerOfJob, update: ownerOfJob, delete: ownerOfJob },
   fields: { status: allButUpdate, updated_at: allButUpdate, errors: { select: false, create: true, update: false } }
 })
 
-/** Whether a session is this user's. */
+/** Expression that is true in this user's session. */
 const isUser = (user: string): string =>
   `$access = NONE AND $auth = NONE AND $token.DB != NONE AND $token.ID = ${quote(user)}`
 
-/** The clause opened to the user; one that is already stays as it is. */
+/** The clause, opened to the user; unchanged if it already is. */
 const opened = (clause: Clause, user: string): Clause =>
   clause === true
     ? true
@@ -75,7 +75,7 @@ const ours = (user: string): Schema.Definition => ({
       ({ name, select }) =>
         `ALTER TABLE ${name} PERMISSIONS FOR select ${select} FOR create, update, delete WHERE ${isUser(user)}`
     ),
-    // Rows come from the user's own transactions; the service only takes them away.
+    // Rows are written in the users' own transactions; the service only deletes them.
     ...Changes.definition.statements,
     `ALTER TABLE ${Schema.changeTable} PERMISSIONS FOR delete WHERE ${isUser(user)} FOR select, create, update NONE`
   ]
@@ -96,17 +96,17 @@ const jobs = (user: string, { fields, name, table }: JobTable): Schema.Definitio
 
 export interface ServiceUser {
   readonly name: string
-  /** Argon2 hash of its password; undefined prints a placeholder, with which no user can sign in. */
+  /** Argon2 hash of the password; undefined prints a placeholder, with which no sign-in works. */
   readonly passHash: string | undefined
   /** Job tables that exist already. */
   readonly jobTables: ReadonlyArray<JobTable>
-  /** Job tables to be defined as the specification has them. */
+  /** Job tables to be defined by the specification. */
   readonly newJobTables: ReadonlyArray<string>
 }
 
 const hashPlaceholder = "<hash of its password>"
 
-/** Our tables, the user, and what it may write, in the order they have to run in; can be run again. */
+/** The service's tables, the user, and its rights, in the order they have to run in; may be run again. */
 const definitions = ({ jobTables, name, newJobTables, passHash }: ServiceUser): ReadonlyArray<Schema.Definition> => [
   ...Schema.shared,
   ...newJobTables.map(definitionOf),

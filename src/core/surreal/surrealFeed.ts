@@ -1,10 +1,10 @@
 /**
- * Definitions by which a SurrealDB tells us of every change, as SurrealQL: events that write into the change table or
- * post to `/ingest`, and functions with which clients register, refresh and unregister views.
+ * Definitions by which a SurrealDB reports every change, as SurrealQL: events that write into the change table or post
+ * to `/ingest`, and functions with which clients register, refresh and unregister views.
  *
- * Why the telling is done by events and not by functions: an event runs with the rights of the user that defined it, a
- * function with those of its caller. So the secret is a parameter that no user can read, and a record user who calls a
- * function only leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
+ * Why events report, and not functions: an event runs with the rights of the user that defined it, a function with
+ * those of its caller. So the secret is a parameter that no user can read, and a record user who calls a function only
+ * leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
  */
 
 import { identifier, quote } from "../surql/values/text.ts"
@@ -25,14 +25,14 @@ export type FeedMode = "changes" | "sync" | "async"
 export interface Feed {
   /** Base address of the SSP or scheduler as the database reaches it, without a trailing slash; only posts have it. */
   readonly url: string
-  /** `SVC_AUTH_SECRET`; undefined where none is asked for (a scheduler). */
+  /** `SVC_AUTH_SECRET`; undefined if none is asked for (a scheduler). */
   readonly secret: string | undefined
-  /** The tables whose changes are sent. Our own are left out even where they are named. */
+  /** The tables whose changes are reported; the service's own never are. */
   readonly tables: ReadonlyArray<string>
   readonly mode: FeedMode
   /**
-   * Whether record users may register queries by themselves. Such a query is run with the rights of this service, and
-   * the edges say which records matched: a user that registers at will can find out any value, permissions or not.
+   * Whether record users may register queries themselves. The service runs them with its own rights, and edges show
+   * which records matched: a user with free registration can find out any value, whatever the permissions.
    */
   readonly openToRecordUsers: boolean
 }
@@ -51,8 +51,8 @@ const settings = ({ secret, url }: Feed): Definition => ({
 })
 
 /**
- * The types JSON cannot tell, found in the value itself: declared or not, they arrive as they were. Elements of a list
- * that are all of a kind are named once (`.*`), others by their place; names with anything odd in them stand in
+ * The types that JSON cannot tell apart, found in the value itself, so that declared and undeclared ones arrive as they
+ * were. Elements of a list of one type are named once (`.*`), others by their position; unusual names are put in
  * back-ticks.
  */
 const types: Definition = {
@@ -92,7 +92,10 @@ const change = (op: string, id: string, record: string): string =>
 const syncEvent = (table: string): string =>
   `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ${Changes.condition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
 
-/** Sends the record as it is by then, not as it was: what overtakes it has then said the same, or will say later. */
+/**
+ * Sends the present state of the record, not the written one: an event that overtakes another then sends the same or a
+ * later state.
+ */
 const asyncEvent = (table: string): string =>
   `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ASYNC RETRY ${retries} ${Changes.condition} THEN { LET $id = $value.id; LET $record = (SELECT * FROM $id)[0] ?? {}; ${change("(IF $record = {} THEN 'DELETE' ELSE 'UPDATE' END)", "$id", "$record")} }`
 
@@ -106,7 +109,7 @@ const users = (tables: ReadonlyArray<string>): ReadonlyArray<string> => tables.f
 const withoutPosts = (tables: ReadonlyArray<string>): ReadonlyArray<string> =>
   users(tables).map((table) => `REMOVE EVENT IF EXISTS ${eventName} ON ${identifier(table)}`)
 
-/** The address, the secret and the types of values are for posts alone. */
+/** Posts alone need the address, the secret and the types of values. */
 const withoutSettings: ReadonlyArray<string> = [
   ...["types", "step"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),
   "REMOVE PARAM IF EXISTS $svc_url",
@@ -114,8 +117,8 @@ const withoutSettings: ReadonlyArray<string> = [
 ]
 
 /**
- * One kind takes the place of the other in one transaction; rows that still wait are taken, and a compare finds what
- * was in between.
+ * One kind of feed replaces the other in one transaction; waiting rows are still taken, and a compare finds the writes
+ * in between.
  */
 const events = ({ mode, tables }: Feed): ReadonlyArray<Definition> => {
   if (mode === "changes")
@@ -137,8 +140,7 @@ const events = ({ mode, tables }: Feed): ReadonlyArray<Definition> => {
 }
 
 /**
- * The rule of `viewId.ts`, in the database's own words: the check of a view's owner must read an id as the registry
- * does.
+ * The rule of `viewId.ts` in the database's language: the check of a view's owner must parse an id as the service does.
  */
 const key: Definition = {
   why: "The key a view is filed under, however its id is written.",
@@ -158,8 +160,8 @@ const key: Definition = {
 const rowOf = (id: string): string => `type::record('${queryTable}', fn::svc_key(${id}))`
 
 /**
- * `deleted` says that nothing is left to be written to the row: a second write to it would fail the one that deletes
- * it.
+ * `deleted`: the row is about to be deleted, so nothing more may be written to it: a second write would make the
+ * deletion fail.
  */
 const registrations = (mode: FeedMode): Definition => ({
   why: "A registration that somebody deletes takes its view away. Those we delete ourselves have lost their owner before, so they do not come back to us.",
@@ -168,7 +170,7 @@ const registrations = (mode: FeedMode): Definition => ({
   ]
 })
 
-/** Statement of an event for a call that must be carried out by this service. */
+/** Statement of an event that passes a call to the service. */
 const told = (mode: FeedMode): string =>
   mode === "changes"
     ? `IF $after.op != 'refresh' { ${Changes.leaveCall("{ op: $after.op, view: $after.view, clientId: $after.clientId, surql: $after.surql, params: $after.params ?? {}, ttl: <string> $after.ttl }")} };`
@@ -220,8 +222,8 @@ const calls = ({ mode, openToRecordUsers }: Feed): Definition => ({
 })
 
 /**
- * Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes the events
- * there.
+ * All definitions of the feed. The service's tables (`surrealSchema.ts`) have to be defined first. May be run again,
+ * which replaces the events.
  */
 export const feed = (options: Feed): ReadonlyArray<Definition> => [
   ...(options.mode === "changes" ? [] : [settings(options), types]),
@@ -231,7 +233,7 @@ export const feed = (options: Feed): ReadonlyArray<Definition> => [
   calls(options)
 ]
 
-/** Takes all of it away again; data and our tables stay. */
+/** Removes the feed's definitions; data and the service's tables stay. */
 export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...withoutPosts(tables),
   ...Changes.removal(tables),

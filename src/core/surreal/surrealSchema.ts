@@ -1,5 +1,6 @@
 /**
- * The tables of ours in the user's database, as SurrealQL to run at start or to hand to the person who defines schemas.
+ * The service's tables in the user's database, as SurrealQL to run at start or to give to the person who defines
+ * schemas.
  *
  * Everything is `IF NOT EXISTS`: it can be run again and again, by several nodes at once, never rebuilds an index and
  * never takes back what an operator has changed. Record users read what belongs to their client and write nothing. One
@@ -10,17 +11,17 @@ export const queryTable = "_svc_query"
 export const edgeTable = "_svc_list_ref"
 export const integrityTable = "_svc_integrity"
 export const jobTable = "_svc_job"
-/** Which records were written, by the transactions that wrote them, until a reader of ours has them durable. */
+/** Records that transactions have written and the service has not stored durably yet. */
 export const changeTable = "_svc_change"
-/** Which service follows the database for its views: one at a time. */
+/** The service that follows the database for its views: one at a time. */
 export const readerTable = "_svc_reader"
-/** Calls of the functions for clients that could not be carried out. */
+/** Calls of client functions that were refused. */
 export const refusalTable = "_svc_refusal"
-/** Records and positions of the embedded store; only the service reads them. */
+/** Records and positions of the embedded store, read only by the service. */
 export const recordTable = "_svc_record"
 export const stateTable = "_svc_state"
 
-/** Tables that are ours: their changes are never fed back, and they are never views' data. */
+/** Prefix of the service's tables: their changes are never reported, and views never show them. */
 export const ownPrefix = "_svc_"
 
 export const isOwn = (table: string): boolean => table.startsWith(ownPrefix)
@@ -63,10 +64,10 @@ const queries: Definition = {
 }
 
 /**
- * A normal table with `in` and `out`, because the rows of a RELATION table are shown to every user by a graph step
- * (`item:1<-(SELECT * FROM _svc_list_ref)`): the database does not ask for permissions there (3.0.2). The deletion of a
- * record leaves rows of a normal table alone, too, so a transaction that deletes one never meets ours. Edges are made
- * again from the results whenever a view's are compared, so those of the former type are deleted and not moved.
+ * A normal table with `in` and `out`, because a graph step shows the rows of a RELATION table to every user
+ * (`item:1<-(SELECT * FROM _svc_list_ref)`): the database checks no permissions there (3.0.2). Deleting a record does
+ * not delete rows of a normal table either, so a user's transaction never conflicts with the service's. Edges are made
+ * again whenever a view is compared, so those of the former type are deleted and not moved.
  */
 const edges: Definition = {
   why: "One edge per view, alias path, parent and record: from the registration (`in`) to the record (`out`). `version` grows with the record's content; rows of subqueries name their parent row and the alias they stand under.",
@@ -129,7 +130,7 @@ const refusals: Definition = {
   ]
 }
 
-/** Our tables beside the user's data, with the users that may read them. */
+/** The service's tables beside the user's data, with the users that may read them. */
 export const ownTables: ReadonlyArray<{ readonly name: string; readonly select: string }> = [
   { name: queryTable, select: ofOwnClient },
   { name: edgeTable, select: ofOwnClient },
@@ -139,7 +140,7 @@ export const ownTables: ReadonlyArray<{ readonly name: string; readonly select: 
   { name: refusalTable, select: ofOwnClient }
 ]
 
-/** Definitions for running jobs, beside the job tables. */
+/** Further definitions for running jobs. */
 export const jobs: ReadonlyArray<Definition> = [leases]
 
 /** Definitions that a database needs beside its own tables. */
@@ -171,14 +172,14 @@ export const embedded: ReadonlyArray<Definition> = [
 export const script = (definitions: ReadonlyArray<Definition>): string =>
   definitions.flatMap(({ statements }) => statements).join(";\n") + ";\n"
 
-/** Text for people, as the language takes it. */
+/** A comment in SurrealQL. */
 export const comment = (text: string): string =>
   text
     .split("\n")
     .map((line) => `-- ${line}\n`)
     .join("")
 
-/** The same with its reasons, for people. */
+/** The definitions with their reasons, for people. */
 export const printed = (definitions: ReadonlyArray<Definition>): string =>
   definitions
     .filter(({ statements }) => statements.length > 0)

@@ -4,11 +4,11 @@
  */
 
 export class Distribution {
-  /** Per bucket, not cumulative; one more than bounds takes the rest. */
+  /** Count per bucket, not cumulative; one more than `bounds`, for values above all of them. */
   readonly counts: Array<number>
   sum = 0
 
-  /** @param bounds upper ones, ascending, a value at a bound below it */
+  /** @param bounds upper bounds, ascending; a value at a bound is below it */
   constructor(readonly bounds: ReadonlyArray<number>) {
     this.counts = new Array<number>(bounds.length + 1).fill(0)
   }

@@ -1,9 +1,9 @@
 /**
- * What counts while the service runs, and the figures of one moment, as plain data.
+ * Meters of the running service, and all figures at one moment, as plain data.
  *
- * Counters are numbers and histograms arrays with fixed buckets, because they are written on the way of every request;
- * whatever can be asked for when it is read (views, queues, lag) is a reading and costs nothing in between. Both
- * become families of series, which are then written as Prometheus text or as OTLP.
+ * Counters are numbers and histograms arrays with fixed buckets, because every request writes them; a figure that can
+ * be computed on demand (views, queues, lag) is a reading and costs nothing in between. Both become families of series,
+ * which are written as Prometheus text or as OTLP.
  */
 import { Distribution } from "./distribution.ts"
 import { type Declared, declared, type Metric, type MetricKey } from "./metrics.ts"
@@ -18,7 +18,7 @@ class Counter {
 
 type Instrument<M extends Metric> = M["type"] extends "histogram" ? Distribution : Counter
 
-/** One per value of the one label, where there is a label. */
+/** One instrument, or for a metric with a label one per value. */
 type Instruments<M extends Metric> =
   Record<never, never> extends M["labels"]
     ? Instrument<M>
@@ -75,7 +75,7 @@ export interface Histogram {
   readonly sum: number
 }
 
-/** Undefined: unknown. Rows: values of the labels in their order, and the figure. */
+/** A figure, or rows of label values with a figure; undefined: unknown. */
 type Reading = number | undefined | Histogram | ReadonlyArray<readonly [labels: ReadonlyArray<string>, value: number]>
 
 export type Readings = { readonly [K in Exclude<MetricKey, Recorded>]?: Reading }
@@ -121,6 +121,6 @@ export const families = (on: "ssp" | "scheduler", meters: Meters, readings: Read
     return series.length === 0 ? [] : [{ metric, series }]
   })
 
-/** One row per value, 1 for the one that holds. */
+/** One row per value: 1 for the current one, 0 for the others. */
 export const oneOf = (values: ReadonlyArray<string>, now: string): Reading =>
   values.map((value) => [[value], value === now ? 1 : 0] as const)

@@ -10,21 +10,21 @@ import { boundsMs } from "./latency.ts"
 
 type MetricType = "counter" | "gauge" | "histogram"
 
-/** Values of a label: all of them, or in words what bounds them. */
+/** Values of a label: all of them, or a text that says what bounds them. */
 type LabelValues = ReadonlyArray<string> | string
 type Labels = { readonly [label: string]: LabelValues }
 
 export interface Metric {
   readonly name: string
   readonly type: MetricType
-  /** One sentence. */
+  /** Meaning, in one sentence. */
   readonly help: string
-  /** Empty: a plain number. */
+  /** Unit of the values; empty: a plain number. */
   readonly unit: "" | "seconds" | "bytes" | "ratio"
   readonly labels: Labels
-  /** Which server has it. */
+  /** The server that has the metric. */
   readonly on: "ssp" | "scheduler" | "both"
-  /** Upper bounds of a histogram, ascending; one more takes the rest. */
+  /** Upper bounds of a histogram's buckets, ascending; one more bucket is for values above. */
   readonly buckets?: ReadonlyArray<number>
 }
 
@@ -57,9 +57,9 @@ const counter = <const L extends Labels = typeof none>(on: On, name: string, hel
     labels: labels ?? (none as unknown as L)
   }) as const satisfies Metric
 
-/** Calls and writes: from half a millisecond to ten seconds. */
+/** Buckets in seconds for calls and writes. */
 const callBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const
-/** Jobs and bootstraps may take minutes. */
+/** Buckets in seconds for jobs and bootstraps, which may take minutes. */
 const longBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800] as const
 
 const histogram = <const L extends Labels = typeof none>(
@@ -79,7 +79,7 @@ const histogram = <const L extends Labels = typeof none>(
     buckets
   }) as const satisfies Metric
 
-/** Long work (`/progress`). */
+/** Kinds of long work (`/progress`). */
 export const taskKinds = ["restore", "recovery", "clone", "bootstrap", "replay", "reconcile", "catch-up"] as const
 export type TaskKind = (typeof taskKinds)[number]
 

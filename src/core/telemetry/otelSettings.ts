@@ -1,5 +1,5 @@
 /**
- * The standard `OTEL_*` variables as this service reads them: which are honoured, what they come to, what to warn of.
+ * The standard `OTEL_*` variables: which ones this service honours, the settings they give, and the warnings.
  *
  * Nothing is sent unless an endpoint is set or an exporter writes to the console. As the OpenTelemetry specification
  * asks, a value that makes no sense is a warning and never keeps the service from starting; a variable that is not
@@ -95,13 +95,13 @@ export interface Sending {
   readonly json: boolean
   readonly everyMs: number
   readonly batchSize: number
-  /** Batches under way at most. */
+  /** Most batches in flight. */
   readonly maxBatches: number
 }
 
 export interface Sampler {
   readonly parentBased: boolean
-  /** Part of the traces that begin here which is kept. */
+  /** Share of the traces begun here that is kept, 0 to 1. */
   readonly ratio: number
 }
 
@@ -165,7 +165,7 @@ class Reader {
     return pairs
   }
 
-  /** Of one signal, else of all. */
+  /** Value of a signal's own variable, else of the general one. */
   either<A>(signal: string, rest: string, read: (name: string) => A | undefined): A | undefined {
     this.used.add(`OTEL_EXPORTER_OTLP_${rest}`)
     return read(`OTEL_EXPORTER_OTLP_${signal}_${rest}`) ?? read(`OTEL_EXPORTER_OTLP_${rest}`)
@@ -189,7 +189,7 @@ const endpointOf = (read: Reader, signal: Signal): string | undefined => {
   return undefined
 }
 
-/** How often and how many at once. */
+/** Interval of exports, and sizes of batches. */
 const paceOf = (read: Reader, signal: Signal): Pick<Sending, "everyMs" | "batchSize" | "maxBatches"> => {
   if (signal === "metrics")
     return { everyMs: read.number("OTEL_METRIC_EXPORT_INTERVAL", 60_000, 100, hours), batchSize: 1, maxBatches: 1 }

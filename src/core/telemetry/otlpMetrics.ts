@@ -10,7 +10,7 @@ const cumulative = 2
 const units = { seconds: "s", bytes: "By", ratio: "1", "": "1" } as const
 
 interface Times {
-  /** Nanoseconds of Unix time. */
+  /** Unix time in nanoseconds. */
   readonly startTimeUnixNano: string
   readonly timeUnixNano: string
 }

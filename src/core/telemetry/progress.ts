@@ -1,8 +1,8 @@
 /**
- * How far long work is, in words and figures: the line of a log, the bar of a terminal, the entry of `/progress` (D34).
+ * Progress of long work as text: the line of a log, the bar of a terminal, the entry of `/progress` (D34).
  *
- * Pure, so that all of them say the same. Rates are over the whole time of the work: that is steady, and what is left
- * is guessed from it.
+ * Pure, so that all of them agree. The rate is the mean over the whole work, which is steady; the remaining time is
+ * estimated from it.
  */
 import type { TaskKind } from "./metrics.ts"
 
@@ -64,7 +64,7 @@ export const line = (task: Task): string => {
 }
 
 const barWidth = 24
-/** Where the total is not known a piece of this length wanders. */
+/** Length of the moving piece of a bar whose total is unknown. */
 const pieceWidth = 4
 
 /** One line for a terminal of this width. */

@@ -16,7 +16,7 @@ const form = /^(?!ff)[0-9a-f]{2}-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})
 export const parse = (text: unknown): TraceContext | undefined => {
   if (typeof text !== "string") return undefined
   const found = form.exec(text)
-  // Only versions that are not yet known may carry more.
+  // Only unknown (later) versions may be longer.
   if (found === null || (text.length > 55 && text.startsWith("00"))) return undefined
   return { traceId: found[1]!, spanId: found[2]!, sampled: (Number.parseInt(found[3]!, 16) & 1) === 1 }
 }
@@ -24,5 +24,5 @@ export const parse = (text: unknown): TraceContext | undefined => {
 export const write = ({ sampled, spanId, traceId }: TraceContext): string =>
   `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`
 
-/** The text itself where it is well-formed. */
+/** The text itself if it is well-formed; otherwise undefined. */
 export const valid = (text: unknown): string | undefined => (parse(text) === undefined ? undefined : (text as string))

@@ -1,18 +1,18 @@
 /**
- * Queries that are set aside, because a process ended abnormally while it evaluated them (D48).
+ * Queries in quarantine, because a process ended abnormally while it evaluated them (D48).
  *
- * Once is enough: an evaluation is written down only where it takes far longer than a row may, and a process that ends
- * again at each start serves no view.
+ * Once is enough: an evaluation is noted only if it takes far longer than a row may, and a process that ends again at
+ * each start serves no view.
  *
- * A query is known by its text and parameters and not by the id of a view: ids with the same query share one result, so
- * that it is unknown which of them it was, and a new id would start the count anew.
+ * A query is identified by its text and parameters and not by a view id: ids with the same query share one result, so
+ * it is unknown which of them it was, and a new id would start the count again.
  */
 
-/** Queries that are remembered; beyond it the one that ended a process longest ago is forgotten. */
+/** Most queries remembered; the one that ended a process longest ago is forgotten first. */
 export const mostRemembered = 1000
 
 export interface Entry {
-  /** Names query and parameters. */
+  /** Key of query and parameters. */
   readonly query: string
   /** Id of the view that was evaluated when the process last ended. */
   readonly id: string
@@ -21,7 +21,7 @@ export interface Entry {
   readonly last: number
 }
 
-/** With one more abnormal end in a query. */
+/** The queries after one more abnormal end in `query`. */
 export const struck = (
   entries: ReadonlyArray<Entry>,
   { id, last, query }: Omit<Entry, "ends">

@@ -1,18 +1,18 @@
 /**
- * Registrations that were refused for their size, which is found by filling them: a query that is asked again and again
- * gets the same answer for ten times as long as it took to find, so that no more than a tenth of the time goes into it.
+ * Registrations refused for their size, which only filling them finds out: a repeated query gets the same answer for
+ * ten times as long as finding it took, so that repeats take at most a tenth of the time.
  */
 import { Recent } from "../recent.ts"
 
-/** How many times as long as it took to find a refusal it counts, and how long at most. */
+/** How long a refusal counts: multiples of the time it took, and at most so many milliseconds. */
 const share = 10
 const longestMs = 60_000
-/** Refusals that are remembered. */
+/** Most refusals remembered. */
 const most = 1_000
 
 interface Refusal<E> {
   readonly error: E
-  /** Bytes that the rows of all views kept before: once they keep less, there may be room. */
+  /** Bytes that the rows of all views held before: once they hold less, there may be room. */
   readonly used: number
   readonly untilMs: number
 }
@@ -24,7 +24,7 @@ export class Refusals<E> {
     return this.byQuery.size === 0
   }
 
-  /** The refusal that still counts. `used`: bytes that rows of all views keep now. */
+  /** The refusal that still counts. `used`: bytes that rows of all views hold now. */
   of(query: string, nowMs: number, used: number): E | undefined {
     const known = this.byQuery.get(query)
     if (known === undefined) return undefined
@@ -33,7 +33,7 @@ export class Refusals<E> {
     return undefined
   }
 
-  /** Remembers one of a fill that began at `sinceMs`, when rows of all views kept `used` bytes. */
+  /** Remembers the refusal of a fill begun at `sinceMs`, when rows of all views held `used` bytes. */
   add(query: string, error: E, { sinceMs, used }: { sinceMs: number; used: number }, nowMs: number) {
     this.byQuery.set(query, { error, used, untilMs: nowMs + Math.min(longestMs, share * (nowMs - sinceMs)) })
   }

@@ -1,6 +1,5 @@
 /**
- * A registration that says again what is known of its view, which most of them do: a client repeats it so that the view
- * lives on (D9).
+ * A registration that repeats a known one, as most do: clients repeat it so that the view lives on (D9).
  */
 
 import * as JsonText from "../jsonText.ts"
@@ -12,7 +11,7 @@ export interface ParsedRegistration extends ViewTimes.ViewTimes {
   readonly id: string
   readonly surql: string
   readonly clientId: string
-  /** The parameters as JSON text, `null` where there are none. */
+  /** The parameters as JSON text; `null` without any. */
   readonly params: string
   /** The format of results; empty if the body names none. */
   readonly format: string
@@ -20,7 +19,7 @@ export interface ParsedRegistration extends ViewTimes.ViewTimes {
 
 const fields: ReadonlySet<string> = new Set(["id", "surql", "clientId", "ttl", "params", "lastActiveAt", "format"])
 
-/** Parses a body. Returns undefined for anything else than a plain registration; the schema then says what is wrong. */
+/** Parses a body. Undefined for anything but a plain registration; the schema then reports the faults. */
 export const read = (json: unknown, nowMs: number): ParsedRegistration | undefined => {
   if (typeof json !== "object" || json === null || !Object.keys(json).every((name) => fields.has(name)))
     return undefined
@@ -40,7 +39,7 @@ export const read = (json: unknown, nowMs: number): ParsedRegistration | undefin
   }
 }
 
-/** Whether `next` changes nothing of `known`, and its time of activity is not worth a write (D63). */
+/** Whether `next` changes nothing of `known`, and its activity is not worth a write (D63). */
 export const isRepeat = (known: ParsedRegistration, next: ParsedRegistration): boolean =>
   known.id === next.id &&
   known.surql === next.surql &&

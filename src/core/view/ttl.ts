@@ -19,10 +19,10 @@ const unitMs: { readonly [unit: string]: number } = {
 const whole = /^(?:\d+(?:ns|us|µs|μs|ms|s|m|h|d|w|y))+$/
 const part = /(\d+)(ns|us|µs|μs|ms|s|m|h|d|w|y)/g
 
-/** Longest text looked at; more digits than that are no sensible duration. */
+/** Longest text parsed; a longer one is no sensible duration. */
 const maxLength = 200
 
-/** Milliseconds, rounded up; undefined when `text` is no duration. Capped so that adding it to a date stays exact. */
+/** Milliseconds, rounded up; undefined if `text` is no duration. Capped so that adding it to a date stays exact. */
 export const parseMs = (text: string): number | undefined => {
   if (text.length > maxLength || !whole.test(text)) return undefined
   let ms = 0

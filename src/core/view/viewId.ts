@@ -3,14 +3,13 @@
  *
  * One rule, because a view found under two keys after a restart is two views to its clients, and because the database
  * decides by the key which client may replace a view. The database follows the same rule in a function of its own
- * (`surrealFeed.ts`, `fn::svc_key`), so nothing here may lean on a parser that is more or less forgiving than that.
+ * (`surrealFeed.ts`, `fn::svc_key`), so this file must accept exactly the same texts.
  */
 
 const prefixes: ReadonlyArray<string> = ["incantation:", "_svc_query:"]
 
 /**
- * A key as the database writes one that is not plain: in back-ticks or angle brackets, with back-slashes before what
- * would end it.
+ * A quoted key as the database writes it: in back-ticks or angle brackets, with back-slashes before the closing sign.
  */
 const quoted = /^(?:`((?:[^`\\]|\\[`\\])*)`|⟨((?:[^⟩\\]|\\[⟩\\])*)⟩)$/u
 
@@ -20,8 +19,7 @@ const read = (text: string): string => {
 }
 
 /**
- * The key a view is filed under, undefined when the id holds none (empty, a bare prefix, quotes that do not end where
- * the id ends).
+ * The key of a view id; undefined if the id has none (empty, a bare prefix, quotes that do not end where the id ends).
  */
 export const viewKey = (id: string): string | undefined => {
   const prefix = prefixes.find((candidate) => id.startsWith(candidate))

@@ -16,22 +16,22 @@ interface TimeFault {
   readonly reason: string
 }
 
-/** The longest grace, however long a view lives: no more than the shortest time between two sweeps. */
+/** Longest grace, however long a view lives: the shortest time between two sweeps. */
 const mostGraceMs = 1_000
 
-/** How long after an activity that is written down another one is not, in milliseconds (D63). */
+/** Milliseconds after a stored activity within which another one is not stored (D63). */
 const graceMs = (ttlMs: number): number => Math.min(ttlMs / 16, mostGraceMs)
 
 /**
  * When a view expires, in Unix milliseconds (D14): its time to live after its last activity, which may be later than
- * the one that is written down, by the grace at most.
+ * the stored one by the grace.
  */
 export const expiresAtMs = ({ lastActiveAtMs, ttlMs }: ViewTimes): number => lastActiveAtMs + ttlMs + graceMs(ttlMs)
 
-/** How far a time may move, in milliseconds, where the time of day is read as time that goes by: both are rounded. */
+/** Rounding error in milliseconds when the time of day is converted to the steady clock. */
 const roundingMs = 2
 
-/** Whether an activity is not worth a write: the view expires no earlier without it, and no later than by rounding. */
+/** Whether an activity is not worth a write: without it the view expires no earlier, but for rounding. */
 export const isWithinGrace = ({ lastActiveAtMs, ttlMs }: ViewTimes, activeAtMs: number): boolean =>
   activeAtMs >= lastActiveAtMs - roundingMs && activeAtMs <= lastActiveAtMs + graceMs(ttlMs)
 
@@ -46,7 +46,7 @@ const timestampMs = (text: string): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** `nowMs` stands in for an absent `lastActiveAt`; `idleMs` is time that has gone by since then, and comes first. */
+/** `nowMs` replaces an absent `lastActiveAt`; `idleMs`, the time since the last activity, has precedence. */
 export const read = (
   wire: { readonly ttl: string; readonly lastActiveAt?: string | undefined; readonly idleMs?: number | undefined },
   nowMs: number
@@ -70,8 +70,5 @@ export const read = (
     : Either.right({ ttlMs, lastActiveAtMs })
 }
 
-/**
- * A time as listings and registrations write it; one beyond what a date can hold (8.64e15 ms on either side of 1970) as
- * the last that can.
- */
+/** A time as listings and registrations write it, clamped to the range of dates (8.64e15 ms on either side of 1970). */
 export const isoOf = (ms: number): string => new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString()

@@ -1,15 +1,15 @@
 /**
- * What a watchdog concludes from looks at another thread: which evaluation is slow, which turn of the event loop is too
+ * A watchdog's conclusions from looks at another thread: which evaluation is slow, which turn of the event loop is too
  * long.
  *
- * The watched thread only writes numbers into shared memory: a beat at each turn that a timer gets, the slot of what it
- * evaluates, and a count of evaluations. It keeps no clock, so that a change costs two writes. Time is the watchdog's
- * own, and counts only as far as the process computed in it: of the time between two looks, the smaller of what went by
- * and of the CPU time used. A machine that was suspended, a process that was stopped, and one that stands in a debugger
- * use none; one that gets little of the CPU is judged later, never earlier.
+ * The watched thread only writes numbers into shared memory: a beat at each turn of its timer, the slot of the view it
+ * evaluates, and a count of evaluations. It reads no clock, so a change costs two writes. The watchdog measures time,
+ * and counts only time in which the process computed: between two looks, the smaller of elapsed time and CPU time. A
+ * suspended machine, a stopped process and one in a debugger use no CPU; a process that gets little CPU is judged
+ * later, never earlier.
  */
 
-/** Where the watched thread writes, in an `Int32Array`. */
+/** Cells that the watched thread writes, in an `Int32Array`. */
 export const cells = {
   /** Grows with each beat. */
   beat: 0,
@@ -29,27 +29,27 @@ export interface Look {
   readonly beat: number
   readonly evaluation: number
   readonly slot: number
-  /** Since the look before, milliseconds. */
+  /** Milliseconds since the look before. */
   readonly wentByMs: number
   /** CPU time of the whole process in that time, milliseconds. */
   readonly cpuMs: number
 }
 
-/** The limits: milliseconds; 0 for never. */
+/** Limits in milliseconds; 0: no limit. */
 export interface Bounds {
   readonly slowMs: number
   readonly maxTurnMs: number
 }
 
 export type Finding =
-  /** One evaluation goes on for longer than `slowMs`; told once. */
+  /** An evaluation takes longer than `slowMs`; reported once. */
   | { readonly kind: "slow"; readonly slot: number; readonly computedMs: number }
-  /** The slow one has come to its end. */
+  /** The slow evaluation has ended. */
   | { readonly kind: "ended" }
-  /** The turn goes on for longer than `maxTurnMs`. `slot`: of the view under evaluation. */
+  /** The turn takes longer than `maxTurnMs`. `slot`: of the view under evaluation. */
   | { readonly kind: "tooLong"; readonly slot: number; readonly computedMs: number }
 
-/** Remembers what it saw last; one per watched thread. */
+/** State of the last look; one per watched thread. */
 export class Watch {
   private beat = -1
   private evaluation = -1
@@ -64,7 +64,7 @@ export class Watch {
     const findings: Array<Finding> = []
     const computedMs = Math.min(seen.wentByMs, seen.cpuMs)
     const sameTurn = seen.beat === this.beat
-    // An evaluation never goes on over a turn: a slot that is still set by then is stale.
+    // No evaluation lasts beyond a turn: a slot that is still set then is stale.
     const same = sameTurn && seen.slot !== noSlot && seen.evaluation === this.evaluation
     if (this.isSlow && !same) {
       this.isSlow = false

@@ -1,38 +1,38 @@
 /**
- * What stands behind a slot: the name of a query and the id of a view, in memory that a watchdog's thread reads.
+ * Labels of slots: the key of a query and the id of a view, in memory that the watchdog's thread reads.
  *
- * Fixed places and no texts of any length, because the thread that writes them may be gone or hang when they are read.
- * Slots are given out in a circle, so that one that was given back is not soon given to another view.
+ * Fixed sizes and no texts of any length, because the writing thread may hang or be gone when they are read. Slots are
+ * given out in a circle, so that a freed one is not soon given to another view.
  */
 import { noSlot } from "./watch.ts"
 
-/** Of a query's name. */
+/** Bytes of a query's key. */
 export const nameBytes = 16
 const idBytes = 111
 const labelBytes = nameBytes + 1 + idBytes
 
-/** Bytes that so many slots need. */
+/** Bytes for this many slots. */
 export const bytesFor = (slots: number): number => (slots + 1) * labelBytes
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 export interface Label {
-  /** Hexadecimal. */
+  /** Key of the query in hexadecimal. */
   readonly query: string
   readonly id: string
 }
 
-/** The label at a slot; undefined where the slot is free. */
+/** The label of a slot; undefined for a free slot. */
 export const read = (memory: Uint8Array, slot: number): Label | undefined => {
   const at = slot * labelBytes
   if (slot <= noSlot || at + labelBytes > memory.length || memory[at + nameBytes] === 0) return undefined
-  // A decoder takes no shared memory.
+  // `TextDecoder` takes no shared memory.
   const bytes = memory.slice(at, at + labelBytes)
   const end = nameBytes + bytes[nameBytes]!
   return {
     query: Array.from(bytes.subarray(0, nameBytes), (byte) => byte.toString(16).padStart(2, "0")).join(""),
-    // A cut in the middle of a character leaves a mark.
+    // An id cut within a character ends with a replacement character.
     id: decoder.decode(bytes.subarray(nameBytes + 1, end + 1)).replace(/\uFFFD+$/u, "")
   }
 }
@@ -46,7 +46,9 @@ export class Labels {
     this.slots = Math.floor(memory.length / labelBytes) - 1
   }
 
-  /** Writes a label down; {@link noSlot} where all slots are taken. `name` has {@link nameBytes}, `id` is cut. */
+  /**
+   * Writes a label; answers its slot, {@link noSlot} if all are taken. `name` has {@link nameBytes} bytes; `id` is cut.
+   */
   open(name: Uint8Array, id: string): number {
     if (this.used >= this.slots) return noSlot
     do this.last = (this.last % this.slots) + 1

@@ -8,17 +8,17 @@
  *
  * The decision: lines follow each other without gap or repeat. A line that is not whole is a torn tail when a crash can
  * have made it: nothing good follows, and it either has no end or lacks a whole sector, as pages do that never reached
- * the disk. Anything else has been flushed and damaged since, perhaps after it was acknowledged, so it is never cut:
- * cutting it would give its `seq` to another record, which those that have applied the first would then drop.
+ * the disk. Any other bad line was flushed and damaged later, perhaps after its acknowledgement, so it is never cut:
+ * cutting it would give its `seq` to another record, which SSPs that have applied the first one would drop.
  */
 import { Either } from "effect"
 import { isCount } from "../typeGuards.ts"
 
-/** The format written here; older ones are migrated, of which there are none yet, newer ones refused. */
+/** The format written here. There are no older ones yet; newer ones are refused. */
 const formatVersion = 1
 
 export interface Header {
-  /** Random, born with the log (D5); the same in all its files. */
+  /** Random id, drawn when the log is made (D5); the same in all its files. */
   readonly logId: string
   /** Files of a log are numbered from 1. */
   readonly segment: number
@@ -26,17 +26,20 @@ export interface Header {
   readonly after: number
 }
 
-/** Where a record begins: every file keeps a few, so that reading from a position does not begin at the first line. */
+/**
+ * Position and offset of a record: every file has a few marks, so that a read from a position need not begin at the
+ * first line.
+ */
 export interface Mark {
   readonly seq: number
   readonly offset: number
 }
 
 export interface WalFault {
-  /** `torn`: the half line of a crash, to be cut off at `offset`. `damaged`: lines once written are there no longer. */
+  /** `torn`: the incomplete line of a crash, to be cut off at `offset`. `damaged`: lines once written are lost. */
   readonly kind: "torn" | "damaged"
   readonly offset: number
-  /** The position that was due there. */
+  /** The position expected there. */
   readonly seq: number
   readonly reason: string
 }
@@ -44,7 +47,7 @@ export interface WalFault {
 export interface Scanned {
   /** Position of the last good record. */
   readonly last: number
-  /** Offset behind it. */
+  /** Offset behind the last good record. */
   readonly end: number
   readonly marks: ReadonlyArray<Mark>
   readonly fault: WalFault | undefined
@@ -53,7 +56,7 @@ export interface Scanned {
 const newline = 10
 const space = 32
 const zero = 48
-/** Checksum and the space behind it. */
+/** Length of the checksum and the space after it. */
 const prefix = 9
 /** Bytes that a disk writes either completely or not at all. */
 const sectorBytes = 512
@@ -65,7 +68,7 @@ const table = Int32Array.from({ length: 256 }, (_, n) => {
   return crc
 })
 
-/** CRC-32 (IEEE), as gzip and zip have it. */
+/** CRC-32 (IEEE), as in gzip and zip. */
 export const crc32 = (bytes: Uint8Array, from: number, to: number): number => {
   let crc = -1
   for (let i = from; i < to; i++) crc = table[(crc ^ bytes[i]!) & 255]! ^ (crc >>> 8)
@@ -76,7 +79,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 const hex = encoder.encode("0123456789abcdef")
 
-/** Puts checksum and newline around what lies in [at + 9, end); answers the offset behind the line. */
+/** Writes checksum and newline around the bytes in [at + 9, end); answers the offset behind the line. */
 const seal = (bytes: Uint8Array, at: number, end: number): number => {
   const crc = crc32(bytes, at + prefix, end)
   for (let i = 0; i < 8; i++) bytes[at + i] = hex[(crc >>> (28 - 4 * i)) & 15]!
@@ -85,7 +88,7 @@ const seal = (bytes: Uint8Array, at: number, end: number): number => {
   return end + 1
 }
 
-/** Whether a record can be a line: it has no line break, which JSON does not need. */
+/** Whether a record can be a line: it has no line break; JSON needs none. */
 export const isOneLine = (record: string): boolean => record !== "" && !record.includes("\n")
 
 /** Lines for records with consecutive positions from `seq` on. */
@@ -120,7 +123,7 @@ export const encodeHeader = ({ after, logId, segment }: Header): Uint8Array => {
   return bytes
 }
 
-/** Whether [at, end) is checksum, space and what the checksum is of. */
+/** Whether [at, end) is a checksum, a space and text with that checksum. */
 const isWhole = (bytes: Uint8Array, at: number, end: number): boolean => {
   if (end - at <= prefix || bytes[at + 8] !== space) return false
   const crc = crc32(bytes, at + prefix, end)
@@ -255,8 +258,8 @@ interface Page {
 }
 
 /**
- * The whole lines of a piece of a flushed file that begins at a line. A piece may end within a line, which is then left
- * for the next.
+ * The complete lines of a piece of a flushed file; the piece begins at a line. An incomplete last line is left for the
+ * next piece.
  */
 export const readPage = (bytes: Uint8Array, after: number): Page => {
   const records: Array<WalRecord> = []
