@@ -1,7 +1,7 @@
 /** A `Views` service asked as effects, and its streams pulled, for tests that run many of both in one program. */
 import { Chunk, Effect, Option, Stream } from "effect"
 import type { Change } from "../../src/core/record/change.ts"
-import type { Following, Taker } from "../../src/node/streams/feed.ts"
+import type { EventReceiver, Subscription } from "../../src/node/streams/feed.ts"
 import { endOf, type ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
 import type { IngestAnswer, IngestError, Overloaded, StreamFormat, ViewNotFound } from "../../src/ssp/viewTypes.ts"
@@ -16,8 +16,8 @@ export const ingest = (
 
 type Pull = Effect.Effect<Chunk.Chunk<ViewEvent>, Option.Option<never>>
 
-class Pulled implements Taker {
-  private following: Following | undefined
+class Pulled implements EventReceiver {
+  private following: Subscription | undefined
   /** There while something is waited for. */
   private waiting: ((pull: Pull) => void) | undefined
   private isOver = false
@@ -30,7 +30,7 @@ class Pulled implements Taker {
     return false
   }
 
-  begin(follow: (taker: Taker) => Following): void {
+  begin(follow: (taker: EventReceiver) => Subscription): void {
     this.following = follow(this)
   }
 
@@ -51,7 +51,7 @@ class Pulled implements Taker {
 }
 
 /** What a follower is given. Begins to listen when it is first pulled. */
-export const pulledOf = (follow: (taker: Taker) => Following): Stream.Stream<ViewEvent> =>
+export const pulledOf = (follow: (taker: EventReceiver) => Subscription): Stream.Stream<ViewEvent> =>
   Stream.unwrapScoped(
     Effect.map(
       Effect.acquireRelease(
@@ -66,9 +66,9 @@ export const pulledOf = (follow: (taker: Taker) => Following): Stream.Stream<Vie
     )
   )
 
-const nothing: Following = { resume: () => {}, close: () => {} }
+const nothing: Subscription = { resume: () => {}, close: () => {} }
 
-const gone: (taker: Taker) => Following = (taker) => ({
+const gone: (taker: EventReceiver) => Subscription = (taker) => ({
   ...nothing,
   resume: () => void taker.take([endOf("unregistered")])
 })
@@ -86,7 +86,7 @@ export const streamOf = (
       const refused = views.refusal(id)
       if (refused?._tag === "ViewQuarantined") return resume(Effect.succeed(Stream.make(endOf("quarantined"))))
       if (refused !== undefined) return resume(Effect.fail(refused))
-      const follow = (taker: Taker): Following => views.follow(id, format, lastEventId, taker) ?? gone(taker)
+      const follow = (taker: EventReceiver): Subscription => views.follow(id, format, lastEventId, taker) ?? gone(taker)
       resume(Effect.succeed(pulledOf(follow)))
     }
     begin()

@@ -13,7 +13,7 @@ import * as LogUrl from "../core/settings/logUrl.ts"
 import * as Settings from "../core/settings/settings.ts"
 import * as SnapshotUrl from "../core/settings/snapshotUrl.ts"
 import { limits } from "../core/surql/evaluate/scope.ts"
-import { besides, inForce, readFile, redacted, refused, sameSecretFaults, uuid } from "../node/config/configuration.ts"
+import * as Configuration from "../node/config/configuration.ts"
 import { type Reloaded, Secrets } from "../node/config/secrets.ts"
 import * as Tls from "../node/config/tls.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
@@ -309,10 +309,7 @@ export interface SchedulerConfigShape extends Plain {
   readonly sspSecret: (ssp: string) => Redacted.Redacted<string> | undefined
   /** Secrets that are accepted now; undefined: no secret is asked for. */
   readonly bearers: (() => ReadonlyArray<ScopedSecrets.KnownSecret>) | undefined
-  /**
-   * Secrets that open view routes and sign tokens for pages: {@link bearers}, or at a scheduler that asks for no secret
-   * the one that its SSPs ask for.
-   */
+  /** Secrets of view routes, which also sign tokens: {@link bearers}, else the secret that the SSPs ask for. */
   readonly viewSecrets: () => ReadonlyArray<ScopedSecrets.KnownSecret>
   /** Reads the files that hold secrets again. */
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
@@ -353,7 +350,8 @@ const fromFile = (
       (source.env[knob.env] ?? "") !== "" || (knob.secret && (source.env[`${knob.env}_FILE`] ?? "") !== "")
     if (value === undefined || value === null || overridden) continue
     const text = typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
-    if (text !== "" && knob.read(text) !== undefined) texts[knob.env] = paths.has(key) ? besides(where, text) : text
+    if (text !== "" && knob.read(text) !== undefined)
+      texts[knob.env] = paths.has(key) ? Configuration.relativeTo(where, text) : text
     else
       faults.push(
         `${where}: ${key} is ${knob.secret ? "a value that is not shown" : JSON.stringify(value)}; must be ${knob.allowed}`
@@ -388,7 +386,7 @@ const databaseOf = (values: Read, password: () => string | undefined): SourceDat
         username: values.dbUsername,
         authLevel: values.storeAuthLevel,
         get password() {
-          return redacted(password())
+          return Configuration.redacted(password())
         }
       }
 
@@ -419,7 +417,7 @@ const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<stri
 
 const logOf = ({ logDurability, logUrl, snapshotUrl, walPath = "./data/event_wal.log" }: Read) => ({
   walPath,
-  logUrl: redacted(logUrl),
+  logUrl: Configuration.redacted(logUrl),
   logDurability,
   logName: LogUrl.parse(logUrl ?? "")?.shown ?? walPath,
   snapshotSource: SnapshotUrl.parse(snapshotUrl ?? "") ?? { kind: "peer" as const }
@@ -429,7 +427,7 @@ const logOf = ({ logDurability, logUrl, snapshotUrl, walPath = "./data/event_wal
 export const read = (source: ConfigSourceShape, id: string): Effect.Effect<SchedulerConfigShape, StartFault> =>
   Effect.suspend(() => {
     const faults: Array<string> = []
-    const { content, read: file } = readFile(source, faults)
+    const { content, read: file } = Configuration.readFile(source, faults)
     const given = Object.fromEntries(Object.entries(source.env).filter(([, text]) => text !== ""))
     const values = Settings.readAll(
       knobs,
@@ -438,7 +436,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     )
     together(values, faults)
     faults.push(
-      ...sameSecretFaults(
+      ...Configuration.sameSecretFaults(
         values.authSecrets,
         [values.schedulerAuthSecret, ...(values.schedulerAuthSecretPrevious ?? [])],
         "SVC_SCHEDULER_AUTH_SECRET or SVC_SCHEDULER_AUTH_SECRET_PREVIOUS"
@@ -446,8 +444,8 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     )
     const secrets = new Secrets(source)
     const tlsWarnings: Array<string> = []
-    const tls = Tls.hold(values, source, secrets, faults, tlsWarnings)
-    if (faults.length > 0) return Effect.fail(refused(faults))
+    const tls = Tls.holdTls(values, source, secrets, faults, tlsWarnings)
+    if (faults.length > 0) return Effect.fail(Configuration.configFault(faults))
     const {
       advertise = "",
       authSecret,
@@ -476,7 +474,9 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     const previous = secrets.hold(knobs.schedulerAuthSecretPrevious, schedulerAuthSecretPrevious)
     const scoped = secrets.hold(knobs.authSecrets, authSecrets)
     const asks = schedulerAuthSecret !== undefined || authSecrets !== undefined
-    const bearers = asks ? secrets.derive(() => inForce(current(), previous(), scoped())) : undefined
+    const bearers = asks
+      ? secrets.derive(() => Configuration.acceptedSecrets(current(), previous(), scoped()))
+      : undefined
     return Effect.succeed({
       ...rest,
       tls,
@@ -488,12 +488,12 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
         Address.reachable({ host: ingestHost, port }, port, source.hostName, tls === undefined ? "http" : "https"),
       replicaDbPath: values.replicaDbPath ?? "./data/replica",
       ...logOf(values),
-      peerSecret: () => redacted(current()),
+      peerSecret: () => Configuration.redacted(current()),
       allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
       hosts: hosts === undefined ? undefined : Hosts.parseList(hosts),
-      sspSecret: (ssp) => redacted(ScopedSecrets.ofSsp(scoped() ?? [], ssp) ?? toSsp()),
+      sspSecret: (ssp) => Configuration.redacted(ScopedSecrets.ofSsp(scoped() ?? [], ssp) ?? toSsp()),
       bearers,
-      viewSecrets: bearers ?? secrets.derive(() => inForce(toSsp(), undefined, undefined)),
+      viewSecrets: bearers ?? secrets.derive(() => Configuration.acceptedSecrets(toSsp(), undefined, undefined)),
       reloadSecrets: () => secrets.reload(),
       corsOrigins: corsOrigins ?? [],
       browserOrigins: browserOrigins ?? [],
@@ -510,7 +510,7 @@ export class SchedulerConfig extends Context.Tag("scheduler/Config")<SchedulerCo
   static readonly layerEnv: Layer.Layer<SchedulerConfig, StartFault, ConfigSource> = Layer.effect(
     SchedulerConfig,
     Effect.gen(function* () {
-      return yield* read(yield* ConfigSource, yield* uuid)
+      return yield* read(yield* ConfigSource, yield* Configuration.uuid)
     })
   )
 

@@ -296,7 +296,7 @@ const jobTablesOf = (
 ): ReadonlyArray<JobTable> =>
   file.jobTables.map(({ authToken, authTokenFile, ...table }) => {
     const path =
-      authTokenFile === undefined ? undefined : Configuration.besides(source.file?.path ?? "", authTokenFile.path)
+      authTokenFile === undefined ? undefined : Configuration.relativeTo(source.file?.path ?? "", authTokenFile.path)
     const held =
       authTokenFile === undefined || path === undefined
         ? () => authToken
@@ -394,11 +394,11 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     const { read: file } = Configuration.readFile(source, faults)
     const secrets = new Secrets(source)
     const tlsWarnings: Array<string> = []
-    const tls = Tls.hold(values, source, secrets, faults, tlsWarnings)
+    const tls = Tls.holdTls(values, source, secrets, faults, tlsWarnings)
     faults.push(...tlsFaults(values))
     const jobTables = jobTablesOf(source, file, secrets, faults)
     const listen = Address.parse(values.listenAddr ?? Address.defaultListen)
-    if (faults.length > 0 || listen === undefined) return Effect.fail(Configuration.refused(faults))
+    if (faults.length > 0 || listen === undefined) return Effect.fail(Configuration.configFault(faults))
     const sspId = values.sspId ?? `ssp-${uuid}`
     const mode = values.schedulerUrl === undefined ? "standalone" : "scheduler"
     const {
@@ -426,7 +426,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
       listen,
       tls,
       authSecret: Configuration.redacted(authSecret),
-      bearers: secrets.derive(() => Configuration.inForce(current(), previous(), scoped())),
+      bearers: secrets.derive(() => Configuration.acceptedSecrets(current(), previous(), scoped())),
       schedulerSecret: () => Configuration.redacted(toScheduler()),
       reloadSecrets: () => secrets.reload(),
       corsOrigins: corsOrigins ?? [],

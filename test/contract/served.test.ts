@@ -11,7 +11,7 @@ import { describe, expect, it } from "vitest"
 import { makeJudge } from "../../src/node/http/bearer.ts"
 import * as Dispatch from "../../src/node/http/dispatch.ts"
 import * as Guard from "../../src/node/http/guard.ts"
-import { Table } from "../../src/node/http/table.ts"
+import { EndpointTable } from "../../src/node/http/table.ts"
 import { Audit } from "../../src/ports/Audit.ts"
 import { type Answer, type Asked, Front, type PiecesAnswer, type Reply, Serving } from "../../src/ports/Front.ts"
 import { Meters } from "../../src/ports/Meters.ts"
@@ -121,7 +121,7 @@ describe.each(fronts)("the front of %s", (_, api, node) => {
 it("D6 a contract with an endpoint that has no route does not start", () => {
   const [first] = Object.values(SspApi.groups)
   const { method, path } = Object.values(first!.endpoints)[0] as HttpApiEndpoint.HttpApiEndpoint.AnyWithProps
-  expect(() => new Table(SspApi, {})).toThrow(`${method} ${path} is declared and has no route`)
+  expect(() => new EndpointTable(SspApi, {})).toThrow(`${method} ${path} is declared and has no route`)
 })
 
 describe("D15 a contract that declares more than its node does", () => {

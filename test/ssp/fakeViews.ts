@@ -12,7 +12,7 @@ import { drain } from "../../src/core/surql/evaluate/scope.ts"
 import * as Interest from "../../src/core/surql/syntax/interest.ts"
 import { layerNode } from "../../src/host/http/readBody.ts"
 import * as Server from "../../src/host/http/Server.ts"
-import type { Following, Taker } from "../../src/node/streams/feed.ts"
+import type { EventReceiver, Subscription } from "../../src/node/streams/feed.ts"
 import type { ViewEvent } from "../../src/node/streams/viewEvent.ts"
 import { startPosition } from "../../src/ports/Database.ts"
 import { Front, Serving } from "../../src/ports/Front.ts"
@@ -78,7 +78,7 @@ const result = (table: string): IngestAnswer | IngestError => ingested[table] ??
 const snapshot: ViewEvent = { event: "snapshot", id: "a.0", data: { text: "two\nlines" } }
 
 /** A follower that is given these events and then nothing more. */
-export const told = (taker: Taker, events: ReadonlyArray<ViewEvent>): Following => {
+export const told = (taker: EventReceiver, events: ReadonlyArray<ViewEvent>): Subscription => {
   const left = [...events]
   return { resume: () => void (left.length > 0 && taker.take(left.splice(0))), close: () => {} }
 }

@@ -10,7 +10,7 @@ import type { ConfigSourceShape } from "../../ports/ConfigSource.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 
 /** One start fault that lists all faults for the operator. */
-export const refused = (faults: ReadonlyArray<string>): StartFault =>
+export const configFault = (faults: ReadonlyArray<string>): StartFault =>
   new StartFault({
     exitCode: 2,
     message: [
@@ -40,7 +40,7 @@ export const readFile = (
  * Secrets that are accepted: the current one, earlier ones, and named ones; without a current one the earlier ones do
  * not count (D15).
  */
-export const inForce = (
+export const acceptedSecrets = (
   current: string | undefined,
   previous: ReadonlyArray<string> | undefined,
   scoped: ReadonlyArray<KnownSecret> | undefined
@@ -61,7 +61,7 @@ export const sameSecretFaults = (
   ).map((name) => `SVC_AUTH_SECRETS: ${name} has the secret of ${settings}, which opens everything; must be another`)
 
 /** Resolves a path of the configuration file relative to that file (D5a). */
-export const besides = (file: string, path: string): string => {
+export const relativeTo = (file: string, path: string): string => {
   const slash = file.lastIndexOf("/")
   return path.startsWith("/") || slash < 0 ? path : `${file.slice(0, slash + 1)}${path}`
 }

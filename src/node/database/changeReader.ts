@@ -29,21 +29,21 @@ import {
 import * as Backoff from "../work/backoff.ts"
 import { type CallTrouble, ViewCalls } from "./viewCalls.ts"
 
-export interface Named {
+export interface NamedRecord {
   readonly id: RecordId
   /** The record in the database; undefined: it does not exist. */
   readonly found: ChangesRead["records"][number] | undefined
 }
 
 /** The users' records that a read names, without duplicates. */
-export const namedIn = ({ records, rows }: ChangesRead): ReadonlyArray<Named> => {
+export const namedRecords = ({ records, rows }: ChangesRead): ReadonlyArray<NamedRecord> => {
   const found = new Map(records.map((record) => [record.id.text, record]))
   const ids = new Map(rows.flatMap(({ record }) => (isOwn(record.table) ? [] : [[record.text, record]])))
   return [...ids.values()].map((id) => ({ id, found: found.get(id.text) }))
 }
 
 /** Takes rows of the change table and deletes earlier ones, for the service that follows the database. */
-export type Take = (
+export type TakeRows = (
   most: Portion,
   done: ReadonlyArray<RecordId>,
   apart: ReadonlyArray<RecordId>
@@ -54,7 +54,7 @@ interface Sink<E extends { readonly message: string }> {
    * Makes these records durable and shows them, all in one step; answers ids (as text) that must be read again because
    * they have changed meanwhile.
    */
-  readonly apply: (named: ReadonlyArray<Named>) => Effect.Effect<ReadonlySet<string>, E>
+  readonly apply: (named: ReadonlyArray<NamedRecord>) => Effect.Effect<ReadonlySet<string>, E>
   /** Ids of these tables' records that are here; undefined if there are more than `most`. */
   readonly held: (tables: ReadonlySet<string>, most: number) => Effect.Effect<ReadonlyArray<RecordId> | undefined, E>
   /** Reads these tables and applies differences stretch by stretch. */
@@ -122,7 +122,7 @@ const unreadableMs = 30_000
 const smallest = 100
 
 export class ChangeReader<E extends { readonly message: string }> {
-  private readonly table: Pick<ChangeTable, "listen" | "answer" | "whole"> & { readonly take: Take }
+  private readonly table: Pick<ChangeTable, "listen" | "answer" | "whole"> & { readonly take: TakeRows }
   private readonly max: number
   private readonly warnMs: number
   private size: number
@@ -214,7 +214,7 @@ export class ChangeReader<E extends { readonly message: string }> {
       if (held === undefined) return false
       const found = yield* this.table.whole([...tables], { rows: this.max, bytes: this.sink.room() })
       if (found === undefined) return false
-      const named = new Map<string, Named>(held.map((id) => [id.text, { id, found: undefined }]))
+      const named = new Map<string, NamedRecord>(held.map((id) => [id.text, { id, found: undefined }]))
       for (const record of found) named.set(record.id.text, { id: record.id, found: record })
       return named.size === 0 || (yield* this.sink.apply([...named.values()])).size === 0
     })
@@ -273,7 +273,7 @@ export class ChangeReader<E extends { readonly message: string }> {
       if (partial && this.step === undefined)
         this.step = (yield* Progress).open("catch-up", "the change table", "changes")
       yield* this.setApart(read)
-      const named = namedIn(read)
+      const named = namedRecords(read)
       const again = named.length === 0 ? new Set<string>() : yield* this.sink.apply(named)
       // A call comes behind the changes of its own transaction.
       for (const { call, id } of read.rows) if (call !== undefined) this.apart.set(id.text, id)

@@ -18,7 +18,7 @@ import type * as Wire from "../../protocol/integrity.ts"
 const latestMs = 300_000
 
 /** The trees whose nodes are written. */
-export interface Trees<E> {
+export interface HashedTables<E> {
   /** Tables that hold records. */
   readonly tables: Effect.Effect<ReadonlyArray<string>, E>
   /** A number that changes with every change of the table. */
@@ -50,7 +50,7 @@ class Writer<E extends { readonly message: string }> {
   private complained = false
 
   constructor(
-    private readonly trees: Trees<E>,
+    private readonly trees: HashedTables<E>,
     private readonly upstream: UpstreamShape
   ) {}
 
@@ -119,7 +119,7 @@ class Writer<E extends { readonly message: string }> {
 
 /** Looks every `quietSecs` for tables that have changed and were quiet since the last look, while `isWriter`. */
 export const loop = <E extends { readonly message: string }>(
-  trees: Trees<E>,
+  trees: HashedTables<E>,
   upstream: UpstreamShape,
   quietSecs: number,
   isWriter: () => boolean = () => true

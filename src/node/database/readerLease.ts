@@ -142,7 +142,7 @@ export class ReaderLease {
       const { lease } = this.upstream
       if (token === undefined || lease === undefined) return Effect.void
       return Effect.flatMap(this.turn.withPermits(1)(lease.renew(token, this.settings.ttlMs, position)), (mine) =>
-        mine ? Effect.void : Effect.die(superseded)
+        mine ? Effect.void : Effect.die(supersededFault)
       )
     })
   }
@@ -165,7 +165,7 @@ export class ReaderLease {
           )
     })
     return Effect.forever(
-      Effect.flatMap(once, (mine) => (mine ? Effect.sleep(Duration.millis(ttlMs / 3)) : Effect.fail(superseded)))
+      Effect.flatMap(once, (mine) => (mine ? Effect.sleep(Duration.millis(ttlMs / 3)) : Effect.fail(supersededFault)))
     )
   })
 
@@ -180,7 +180,7 @@ export class ReaderLease {
 }
 
 /** Ends the process: another service follows the database now and does its work. */
-export const superseded = new StartFault({
+export const supersededFault = new StartFault({
   exitCode: 4,
   message:
     "another service follows this database now, because this one has not renewed its lease in time (SVC_DATABASE_LEASE_SECS): it ends; started again, it stands by"

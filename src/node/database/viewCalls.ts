@@ -42,7 +42,7 @@ interface Carrying<E> {
  * when the call was made; a view registered since is checked here, so that of two clients with one id the second gets
  * nothing.
  */
-export const carrying =
+export const makeCarryOut =
   <E>({ maxBytes, ownerOf, register, unregister }: Carrying<E>) =>
   (call: ViewCall): Effect.Effect<string | undefined, E> =>
     Effect.suspend(() => {

@@ -68,7 +68,7 @@ export const internal = toAnswer({ code: "INTERNAL", message: "a fault of the se
 export const json = (value: unknown): Answer => ({ status: 200, body: JsonText.write(value) })
 
 /** A value that is plain JSON. */
-export const plain = (value: unknown): Answer => ({ status: 200, body: JSON.stringify(value) })
+export const plainJson = (value: unknown): Answer => ({ status: 200, body: JSON.stringify(value) })
 
 /** Figures in the Prometheus text format. */
 export const figures = (families: Parameters<typeof MetricText.render>[0]): Answer => ({

@@ -22,7 +22,7 @@ const sameText = (given: string, expected: string): boolean => {
 const scheme = /^bearer +/i
 
 /** Token behind `Bearer`; undefined for a header of another scheme. */
-export const givenIn = (authorization: string | undefined): string | undefined => {
+export const tokenIn = (authorization: string | undefined): string | undefined => {
   const match = authorization === undefined ? null : scheme.exec(authorization)
   return match === null ? undefined : authorization!.slice(match[0].length).trimEnd()
 }
@@ -34,7 +34,7 @@ export const givenIn = (authorization: string | undefined): string | undefined =
 export const makeHolderOf =
   (secrets: () => ReadonlyArray<KnownSecret>) =>
   (authorization: string | undefined): KnownSecret | undefined => {
-    const given = givenIn(authorization)
+    const given = tokenIn(authorization)
     if (given === undefined) return undefined
     const known = secrets()
     const hash = known.some(({ sha256 }) => sha256 !== undefined) ? hashOf(given) : ""
@@ -52,7 +52,7 @@ type Turned =
   | { readonly code: "SCOPE_REQUIRED"; readonly message: string; readonly details: { readonly scope: Scope } }
 
 /** `name`: of the secret, for the audit line. */
-export type Judged = { readonly caller: Caller["Type"] } | { readonly turned: Turned; readonly name: string }
+export type Judgement = { readonly caller: Caller["Type"] } | { readonly turned: Turned; readonly name: string }
 
 const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => ({
   code: "SCOPE_REQUIRED",
@@ -60,13 +60,13 @@ const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => (
   message: `needs a secret with the scope ${scope}; the secret ${JSON.stringify(name)} has ${scopes.join(", ")} (setting SVC_AUTH_SECRETS)`
 })
 
-const anybody: Judged = { caller: { name: reserved.open, onlySsp: undefined, sees: "whole" } }
+const anybody: Judgement = { caller: { name: reserved.open, onlySsp: undefined, sees: "whole" } }
 
 /** Judges every request of a server. `secrets` undefined: callers need none. */
 export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefined, unauthorized: Turned) => {
-  if (secrets === undefined) return (): Judged => anybody
+  if (secrets === undefined) return (): Judgement => anybody
   const holderOf = makeHolderOf(secrets)
-  return (authorization: string | undefined, scope: Scope): Judged => {
+  return (authorization: string | undefined, scope: Scope): Judgement => {
     const holder = holderOf(authorization)
     if (holder === undefined) return { turned: unauthorized, name: reserved.unknown }
     if (!holder.scopes.includes(scope)) return { turned: scopeRequired(holder, scope), name: holder.name }

@@ -16,8 +16,8 @@ import { feedType } from "../../protocol/wire.ts"
 import * as Answers from "./answers.ts"
 import * as Bodies from "./bodies.ts"
 import type { Guard } from "./guard.ts"
-import type { AnyCall, AnyRoutes, Call, Given } from "./routes.ts"
-import { type AnyApi, type Entry, type Found, Table } from "./table.ts"
+import type { AnyCall, AnyRoutes, Call, RouteAnswer } from "./routes.ts"
+import { type AnyApi, type EndpointEntry, EndpointTable, type FoundEndpoint } from "./table.ts"
 
 export interface DispatchParts {
   readonly api: AnyApi
@@ -38,7 +38,7 @@ interface Surroundings extends Omit<DispatchParts, "api" | "routes"> {
 
 const nobody: Caller["Type"] = { name: reserved.open, onlySsp: undefined, sees: "kinds" }
 
-const isAnswered = (answer: Given): answer is Answer | PiecesAnswer => !("flow" in answer)
+const isAnswered = (answer: RouteAnswer): answer is Answer | PiecesAnswer => !("flow" in answer)
 
 const unjudged = (endpoint: string): Error =>
   new Error(`broken invariant: ${endpoint} asks for a secret and nothing judges it`)
@@ -47,7 +47,10 @@ const unjudged = (endpoint: string): Error =>
  * Throws unless every check that an endpoint declares is carried out: a node that does less than its contract must not
  * start.
  */
-const assertChecked = ({ entries }: Table, { gates, guards }: Pick<DispatchParts, "gates" | "guards">): void => {
+const assertChecked = (
+  { entries }: EndpointTable,
+  { gates, guards }: Pick<DispatchParts, "gates" | "guards">
+): void => {
   for (const { checks, endpoint, scope } of entries) {
     for (const check of checks)
       if (check !== JsonBody.key && gates[check] === undefined && guards[check] === undefined)
@@ -67,7 +70,7 @@ class Request implements Call {
 
   constructor(
     private readonly around: Surroundings,
-    private readonly found: Found,
+    private readonly found: FoundEndpoint,
     readonly asked: Asked,
     private readonly reply: Reply
   ) {
@@ -82,7 +85,7 @@ class Request implements Call {
     return this.entry.operation
   }
 
-  private get entry(): Entry {
+  private get entry(): EndpointEntry {
     return this.found.entry
   }
 
@@ -210,7 +213,7 @@ class Request implements Call {
   }
 
   /** Answers by an effect. */
-  private run(respond: () => Effect.Effect<Given, unknown, Scope.Scope>, isWhole = false): void {
+  private run(respond: () => Effect.Effect<RouteAnswer, unknown, Scope.Scope>, isWhole = false): void {
     const work = Effect.suspend(respond)
     const fiber = this.around.runFork(
       Effect.matchCauseEffect(isWhole ? Effect.uninterruptible(work) : work, {
@@ -224,7 +227,7 @@ class Request implements Call {
     if (fiber.unsafePoll() === null) this.reply.whenGone(() => fiber.unsafeInterruptAsFork(FiberId.none))
   }
 
-  private answered(answer: Given): Effect.Effect<void> {
+  private answered(answer: RouteAnswer): Effect.Effect<void> {
     const refused = this.silenced()
     if (refused !== undefined) return Effect.sync(() => this.refuse(refused))
     return isAnswered(answer)
@@ -279,7 +282,7 @@ export const make = ({
   Effect.gen(function* () {
     const { turnedAway } = yield* Audit
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
-    const table = new Table(api, routes)
+    const table = new EndpointTable(api, routes)
     assertChecked(table, parts)
     const around: Surroundings = { ...parts, runFork, turnedAway }
     return (asked, reply) => {

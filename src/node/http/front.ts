@@ -62,7 +62,7 @@ export const layer = <R>(
       const rest = around ?? (silent === undefined ? (app: HttpApp.Default) => app : unlessSilent(silent))
       // The documents carry the version of this build.
       const described = (api as unknown as (typeof HttpApi.Api.Service)["api"]).annotate(OpenApi.Version, version)
-      const app: Around = (router) => WebHeaders.around(origins)(Bodies.answerEverything(allowed)(served(rest(router))))
+      const app: Around = (router) => WebHeaders.wrap(origins)(Bodies.answerEverything(allowed)(served(rest(router))))
       return Layer.mergeAll(HttpApiBuilder.middleware(app), Pages.layerRoutes, Documents.layer).pipe(
         Layer.provideMerge(Layer.succeed(HttpApi.Api, { api: described, context: Context.empty() })),
         Layer.merge(Layer.succeed(Front, front)),

@@ -4,7 +4,7 @@
  */
 import type { Scope } from "../../core/access/scopes.ts"
 import type { Asked } from "../../ports/Front.ts"
-import type { Judged, makeJudge } from "./bearer.ts"
+import type { Judgement, makeJudge } from "./bearer.ts"
 import { callerByTicket, callerOf, type ViewTokens } from "./viewTokens.ts"
 
 /** The part of a request that a guard looks at. */
@@ -16,14 +16,14 @@ interface Wanted {
   readonly view: string | undefined
 }
 
-export type Guard = (wanted: Wanted, asked: Asked) => Judged
+export type Guard = (wanted: Wanted, asked: Asked) => Judgement
 
 /** The endpoint that accepts tickets: a browser's `EventSource` can send no header. */
 const streamOfOne = "GET /view/:view_id/stream"
 
 /** Without `tokens` no token is accepted. */
 export const make = (judge: ReturnType<typeof makeJudge>, tokens?: ViewTokens): Guard => {
-  const byToken = ({ endpoint, takesTokens, view }: Wanted, { headers, url }: Asked): Judged | undefined => {
+  const byToken = ({ endpoint, takesTokens, view }: Wanted, { headers, url }: Asked): Judgement | undefined => {
     if (tokens === undefined || !takesTokens) return undefined
     const { authorization } = headers
     return authorization === undefined && endpoint === streamOfOne

@@ -8,9 +8,9 @@ import * as Bodies from "./bodies.ts"
 import type { Call } from "./routes.ts"
 
 /** From JSON to answer; `done` is called exactly once, now or later. */
-export type Take = (json: unknown, done: (answer: Answer) => void, traceparent: string | undefined) => void
+export type IngestHandler = (json: unknown, done: (answer: Answer) => void, traceparent: string | undefined) => void
 
-export const make = (take: Take) =>
+export const make = (take: IngestHandler) =>
   Effect.gen(function* () {
     const { timed } = yield* IngestTimes
     const { ingestRefused } = yield* Meters

@@ -5,11 +5,11 @@
 import { Effect, type Scope } from "effect"
 import * as RepeatedRegistration from "../../core/view/repeatedRegistration.ts"
 import type { Reply } from "../../ports/Front.ts"
-import type { Call, Given } from "./routes.ts"
+import type { Call, RouteAnswer } from "./routes.ts"
 
 type Said = RepeatedRegistration.ParsedRegistration
 
-type Respond<C extends Call, E> = (call: C) => Effect.Effect<Given, E, Scope.Scope>
+type Respond<C extends Call, E> = (call: C) => Effect.Effect<RouteAnswer, E, Scope.Scope>
 
 /** The parts of a node that answer registrations. */
 interface Parts<C extends Call, E> {

@@ -22,7 +22,7 @@ interface FlowAnswer {
 }
 
 /** A response that a handler makes itself. */
-export type Given = Answer | PiecesAnswer | FlowAnswer
+export type RouteAnswer = Answer | PiecesAnswer | FlowAnswer
 
 /** A request that has passed the checks. */
 export interface Call {
@@ -70,7 +70,7 @@ interface ByValue<E extends Endpoint, ApiError> extends ByEffect {
 
 /** A route whose effect returns the response itself. */
 interface ByResponse<E extends Endpoint, ApiError> extends ByEffect {
-  readonly response: Handler<E, ApiError, Given>
+  readonly response: Handler<E, ApiError, RouteAnswer>
 }
 
 /** A route that answers by callback, or passes an effect that answers: exactly one of both, once, now or later. */
@@ -79,7 +79,7 @@ interface ByAttempt<E extends Endpoint, ApiError> extends ByEffect {
   readonly attempt: (
     call: Omit<CallOf<E>, "payload">,
     reply: Reply,
-    pass: (respond: Handler<E, ApiError, Given>) => void
+    pass: (respond: Handler<E, ApiError, RouteAnswer>) => void
   ) => void
 }
 

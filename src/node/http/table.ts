@@ -20,7 +20,7 @@ import type { AnyRoute, AnyRoutes } from "./routes.ts"
 type Decode = (value: unknown) => Either.Either<unknown, ParseResult.ParseError>
 
 /** An endpoint and its route. */
-export interface Entry {
+export interface EndpointEntry {
   /** Method and path as declared: `GET /view/:view_id`. */
   readonly endpoint: string
   readonly path: string
@@ -44,8 +44,8 @@ export interface Entry {
 }
 
 /** The endpoint that a request names. */
-export interface Found {
-  readonly entry: Entry
+export interface FoundEndpoint {
+  readonly entry: EndpointEntry
   readonly params: { readonly [name: string]: string | undefined }
   readonly query: { readonly [name: string]: string | Array<string> | undefined } | undefined
 }
@@ -60,7 +60,9 @@ const isPlainText = (schema: Option.Option<Schema.Schema.AnyNoContext>): boolean
   )
 
 /** Encodes by the schemas of the statuses; the first that the value fits counts. */
-const writerOf = (successes: ReadonlyMap<number, { readonly ast: Option.Option<SchemaAST.AST> }>): Entry["written"] => {
+const writerOf = (
+  successes: ReadonlyMap<number, { readonly ast: Option.Option<SchemaAST.AST> }>
+): EndpointEntry["written"] => {
   const ways = [...successes].map(([status, { ast }]) => ({
     status,
     encode: Option.map(ast, (given) => Schema.encodeUnknownEither(Schema.make<unknown, unknown, never>(given)))
@@ -83,7 +85,7 @@ const entryOf = (
   { annotations, method, path, pathSchema, payloadSchema, urlParamsSchema, middlewares }: Endpoint,
   successes: Parameters<typeof writerOf>[0],
   route: AnyRoute
-): Entry => {
+): EndpointEntry => {
   const access = Context.get(annotations as Context.Context<Access>, Access)
   const decodeQuery = decoderOf(urlParamsSchema as Option.Option<Schema.Schema.AnyNoContext>)
   const absent = decodeQuery?.({})
@@ -110,8 +112,8 @@ const entryOf = (
 /** A contract with any endpoints. */
 export type AnyApi = HttpApi.HttpApi.Any & Declaring
 
-const entriesOf = (api: AnyApi, routes: AnyRoutes): ReadonlyArray<Entry> => {
-  const entries: Array<Entry> = []
+const entriesOf = (api: AnyApi, routes: AnyRoutes): ReadonlyArray<EndpointEntry> => {
+  const entries: Array<EndpointEntry> = []
   HttpApi.reflect(api as unknown as HttpApi.HttpApi<string, HttpApiGroup.HttpApiGroup.Any, unknown, unknown>, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, group, successes }) => {
@@ -125,11 +127,11 @@ const entriesOf = (api: AnyApi, routes: AnyRoutes): ReadonlyArray<Entry> => {
 }
 
 /** All endpoints, found by method and target. */
-export class Table {
-  readonly entries: ReadonlyArray<Entry>
+export class EndpointTable {
+  readonly entries: ReadonlyArray<EndpointEntry>
   /** Endpoints whose path has no parameter, by method and target: a look-up is ten times faster than the matcher. */
-  private readonly exact: ReadonlyMap<string, Found>
-  private readonly matcher = FindMyWay.make<Entry>(routing)
+  private readonly exact: ReadonlyMap<string, FoundEndpoint>
+  private readonly matcher = FindMyWay.make<EndpointEntry>(routing)
 
   constructor(api: AnyApi, routes: AnyRoutes) {
     this.entries = entriesOf(api, routes)
@@ -143,12 +145,12 @@ export class Table {
   }
 
   /** A HEAD without an endpoint is a GET without its body. */
-  find(method: string, url: string): Found | undefined {
+  find(method: string, url: string): FoundEndpoint | undefined {
     const exact = this.exact.get(`${method} ${url}`)
     if (exact !== undefined) return exact
     const found = this.matcher.find(method, url) ?? (method === "HEAD" ? this.matcher.find("GET", url) : undefined)
     if (found === undefined) return undefined
-    let query: Found["query"]
+    let query: FoundEndpoint["query"]
     for (const _ in found.searchParams) query = found.searchParams
     return { entry: found.handler, params: found.params, query }
   }

@@ -8,7 +8,7 @@ import { bytesToHex, randomBytes } from "@noble/hashes/utils.js"
 import { Effect } from "effect"
 import { type KnownSecret, reserved } from "../../core/access/scopedSecrets.ts"
 import * as ViewToken from "../../core/access/viewToken.ts"
-import { givenIn, type Judged } from "./bearer.ts"
+import { type Judgement, tokenIn } from "./bearer.ts"
 
 interface ViewTokenParts {
   readonly secrets: () => ReadonlyArray<KnownSecret>
@@ -100,7 +100,7 @@ export class ViewTokens {
     if ("code" in grant) return grant
     const { expiresAtMs, nonce } = grant
     if (nonce === undefined) return noTicket
-    if (!opens(grant, view)) return notNamed
+    if (!grantsView(grant, view)) return notNamed
     const nowMs = this.parts.nowMs()
     for (const [each, untilMs] of this.used) {
       if (untilMs > nowMs) break
@@ -167,25 +167,25 @@ export class ViewTokens {
 const notNamed = fault("the token does not name this view")
 
 /** Whether a token's grant is for a view. */
-export const opens = ({ views }: ViewToken.ViewGrant, view: string): boolean => views.includes(view)
+export const grantsView = ({ views }: ViewToken.ViewGrant, view: string): boolean => views.includes(view)
 
 /** The caller by a token for this view, if one is needed; undefined if the bearer is no token. */
 export const callerOf = (
   tokens: ViewTokens,
   authorization: string | undefined,
   view: string | undefined
-): Judged | undefined => {
-  const given = givenIn(authorization)
+): Judgement | undefined => {
+  const given = tokenIn(authorization)
   if (given === undefined || !ViewToken.isMeant(given)) return undefined
   const grant = tokens.judge(given)
   if ("code" in grant) return { turned: grant, name: reserved.token }
-  return view === undefined || opens(grant, view)
+  return view === undefined || grantsView(grant, view)
     ? { caller: { name: reserved.token, onlySsp: undefined, sees: "kinds", grant } }
     : { turned: notNamed, name: reserved.token }
 }
 
 /** The caller of a view's stream by the ticket in the request's target; undefined if there is none. */
-export const callerByTicket = (tokens: ViewTokens, url: string, view: string | undefined): Judged | undefined => {
+export const callerByTicket = (tokens: ViewTokens, url: string, view: string | undefined): Judgement | undefined => {
   const ticket = new URLSearchParams(url.slice(url.indexOf("?") + 1)).get("ticket")
   if (ticket === null || view === undefined || !url.includes("?")) return undefined
   const grant = tokens.redeem(ticket, view)
@@ -204,7 +204,7 @@ export const permissionFor = (
   if (token === undefined && caller === undefined) return byASecret
   const grant = token === undefined ? tokens.now(caller!) : tokens.judge(token)
   if ("code" in grant) return grant
-  return opens(grant, view) ? grant : notNamed
+  return grantsView(grant, view) ? grant : notNamed
 }
 
 const byASecret: ViewPermission = { expiresAtMs: undefined, subject: undefined }

@@ -68,7 +68,7 @@ export const pageHeadersFor =
     Cors.headersFor(Cors.originsFor(allowed, url.split("?", 1)[0] ?? ""), origin)
 
 /** Adds the headers to `app`, for these origins. */
-export const around =
+export const wrap =
   (allowed: Cors.Origins) =>
   <E, R>(app: HttpApp.Default<E, R>): HttpApp.Default<E, R> =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers, method, url }) => {

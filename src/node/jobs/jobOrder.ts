@@ -12,7 +12,7 @@ import { Datetime, type Value } from "../../core/surql/values/value.ts"
 import type { Place } from "../../ports/JobStore.ts"
 
 /** `updated_at` of a job record; undefined unless a datetime. */
-export const momentOf = (value: Value): Datetime | undefined => (value instanceof Datetime ? value : undefined)
+export const updatedAtOf = (value: Value): Datetime | undefined => (value instanceof Datetime ? value : undefined)
 
 /** Negative: `a` is listed before `b`. */
 export const compare = (a: Place, b: Place): number => {
@@ -35,7 +35,7 @@ export const parse = (text: string): Place | undefined => {
 }
 
 /** Collects the first `size` jobs in list order. O(n log size) for n jobs, and memory for two pages. */
-export class Page<A extends Place> {
+export class JobPage<A extends Place> {
   private found: Array<A> = []
 
   constructor(private readonly size: number) {}

@@ -39,7 +39,7 @@ export const toJob = (ref: RecordId, record: Obj, lease: Lease | undefined): Sto
         ...job,
         ref,
         lease,
-        at: Order.momentOf(updated),
+        at: Order.updatedAtOf(updated),
         updatedAt:
           updated instanceof Datetime ? String(Json.toJson(updated)) : typeof updated === "string" ? updated : undefined
       }

@@ -6,7 +6,7 @@ import type { Reply, SinkEvents } from "../../ports/Front.ts"
 import type * as ViewAccess from "../../protocol/viewAccess.ts"
 import * as Answers from "../http/answers.ts"
 import type { Call } from "../http/routes.ts"
-import { opens } from "../http/viewTokens.ts"
+import { grantsView } from "../http/viewTokens.ts"
 import type { BrowsersShape } from "./Browsers.ts"
 import * as OpenStreams from "./openStreams.ts"
 import { streamHeaders } from "./sse.ts"
@@ -66,7 +66,9 @@ const token = (
   Effect.gen(function* () {
     if (views.length > streams.maxViews)
       return yield* Effect.fail(
-        wrongViews(`names ${views.length} views, the limit is ${streams.maxViews} (setting ${OpenStreams.setting})`)
+        wrongViews(
+          `names ${views.length} views, the limit is ${streams.maxViews} (setting ${OpenStreams.viewsSetting})`
+        )
       )
     const given = tokens.give(views, { subject, ttlMs: ttl_ms, isTicket: once })
     if (given === undefined) return yield* Effect.fail(unsigned)
@@ -82,7 +84,7 @@ const touch = <E>(
   { concurrency, one }: Touching<E>
 ) =>
   Effect.suspend(() => {
-    const asked = [...new Set(views)].filter((view) => grant === undefined || opens(grant, view))
+    const asked = [...new Set(views)].filter((view) => grant === undefined || grantsView(grant, view))
     return Effect.map(Effect.filter(asked, one, { concurrency }), (touched) => ({ touched }))
   })
 

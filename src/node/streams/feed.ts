@@ -16,7 +16,7 @@ interface Numbered {
 }
 
 /** Receiver of a follower's events. */
-export interface Taker {
+export interface EventReceiver {
   /**
    * Takes events; false: no more until {@link Follower.resume}. Followers at the same position get the same array. The
    * last event satisfies {@link isLast}.
@@ -25,8 +25,8 @@ export interface Taker {
 }
 
 /** A stream that is being followed, perhaps not yet begun. */
-export interface Following {
-  /** Lets the taker get events; it gets none before the first call. */
+export interface Subscription {
+  /** Lets the receiver get events; it gets none before the first call. */
   readonly resume: () => void
   readonly close: () => void
 }
@@ -44,12 +44,12 @@ interface Piece {
 export class Follower {
   private told = 0
   isDone = false
-  /** Whether the taker accepts events now. */
+  /** Whether the receiver accepts events now. */
   isReady = false
 
   constructor(
     private readonly feed: Feed,
-    readonly taker: Taker,
+    readonly receiver: EventReceiver,
     /** Events before those of the buffer: a snapshot. */
     private readonly first: ReadonlyArray<ViewEvent>,
     /** Number of the next delta it gets, counted from the feed's first delta. */
@@ -61,7 +61,7 @@ export class Follower {
     return this.first[this.told++]
   }
 
-  /** Gives the taker events again. */
+  /** Gives the receiver events again. */
   resume(): void {
     this.feed.resume(this)
   }
@@ -115,8 +115,8 @@ export class Feed {
    * Adds a follower at the end, after `first`, or at a position that {@link after} gave. It gets nothing until it
    * resumes.
    */
-  listen(taker: Taker, first: ReadonlyArray<ViewEvent>, at: number = this.pushed): Follower {
-    const follower = new Follower(this, taker, first, at)
+  listen(receiver: EventReceiver, first: ReadonlyArray<ViewEvent>, at: number = this.pushed): Follower {
+    const follower = new Follower(this, receiver, first, at)
     this.followers++
     return follower
   }
@@ -151,7 +151,7 @@ export class Feed {
     while (follower.isReady && !follower.isDone) {
       const events = this.next(follower)
       if (events === undefined) return
-      if (!follower.taker.take(events)) {
+      if (!follower.receiver.take(events)) {
         follower.isReady = false
         this.ready.delete(follower)
       }

@@ -24,7 +24,7 @@ export interface AskedView {
 export type TakePieces = (pieces: ReadonlyArray<Uint8Array>, isLast: boolean) => boolean
 
 /** A followed view. It gives nothing before the first `resume`. */
-export interface Followed {
+export interface FollowedView {
   readonly resume: () => void
   readonly close: () => void
 }
@@ -36,16 +36,16 @@ export interface MultiStreamParts {
     token: string | undefined,
     grant: ViewGrant | undefined
   ) => ViewPermission | PermissionRefused
-  readonly follow: (view: string, after: string | undefined, take: TakePieces) => Followed | WireError
+  readonly follow: (view: string, after: string | undefined, take: TakePieces) => FollowedView | WireError
 }
 
 /** Follows a view once a registration under way has ended; undefined if none is, as `wait` answers false. */
-export const followedLater = (
-  follow: () => Followed | WireError,
+export const followWhenSettled = (
+  follow: () => FollowedView | WireError,
   take: TakePieces,
   wait: (done: () => void) => boolean
-): Followed | undefined => {
-  let followed: Followed | undefined
+): FollowedView | undefined => {
+  let followed: FollowedView | undefined
   let isClosed = false
   const begin = (): void => {
     if (isClosed || wait(begin)) return
@@ -67,7 +67,7 @@ export const followedLater = (
 interface Place {
   readonly view: string
   permission: ViewPermission
-  followed: Followed | undefined
+  followed: FollowedView | undefined
 }
 
 const encoder = new TextEncoder()

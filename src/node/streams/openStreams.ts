@@ -25,7 +25,7 @@ export interface NoStream {
   readonly message: string
 }
 
-export const setting = "SVC_STREAM_VIEWS"
+export const viewsSetting = "SVC_STREAM_VIEWS"
 
 /** Most places of one stream in its lifetime. Both sides count them, so they are never reused. */
 const maxPlaces = 100_000
@@ -102,7 +102,10 @@ export class OpenStreams {
 
   private tooMany(path: string, count: number): Invalid {
     return invalidRequest([
-      { path, reason: `would make ${count} views of one stream, the limit is ${this.maxViews} (setting ${setting})` }
+      {
+        path,
+        reason: `would make ${count} views of one stream, the limit is ${this.maxViews} (setting ${viewsSetting})`
+      }
     ])
   }
 }

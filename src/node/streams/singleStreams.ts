@@ -3,24 +3,24 @@
  */
 import { Effect, Runtime } from "effect"
 import { type Reply, Serving, type Sink } from "../../ports/Front.ts"
-import type { Following, Taker } from "./feed.ts"
-import { heartbeat, heartbeatEvery, opening, streamHeaders } from "./sse.ts"
-import { bytesOf, type EndReason, endOf, isLast, joined, type ViewEvent } from "./viewEvent.ts"
+import type { EventReceiver, Subscription } from "./feed.ts"
+import { heartbeat, heartbeatEvery, openingComment, streamHeaders } from "./sse.ts"
+import { bytesOf, type EndReason, endOf, isLast, joinEvents, type ViewEvent } from "./viewEvent.ts"
 
-class SingleStream implements Taker {
-  private following: Following | undefined
+class SingleStream implements EventReceiver {
+  private following: Subscription | undefined
   private sink: Sink | undefined
   /** Whether the client has taken all bytes. */
   private keepsUp = true
 
   constructor(private readonly all: Set<SingleStream>) {}
 
-  follow(follow: (taker: Taker) => Following | undefined, reply: Pick<Reply, "stream">): boolean {
+  follow(follow: (receiver: EventReceiver) => Subscription | undefined, reply: Pick<Reply, "stream">): boolean {
     this.following = follow(this)
     if (this.following === undefined) return false
     this.all.add(this)
     this.sink = reply.stream(streamHeaders, this)
-    this.keepsUp = this.sink.write(opening)
+    this.keepsUp = this.sink.write(openingComment)
     if (this.keepsUp) this.following.resume()
     return true
   }
@@ -33,7 +33,7 @@ class SingleStream implements Taker {
   }
 
   take(events: ReadonlyArray<ViewEvent>): boolean {
-    this.keepsUp = this.sink!.write(joined(events))
+    this.keepsUp = this.sink!.write(joinEvents(events))
     if (isLast(events[events.length - 1]!)) this.end()
     return this.keepsUp
   }
@@ -79,7 +79,7 @@ export class SingleStreams {
    * a reason to end earlier.
    */
   open(
-    follow: (taker: Taker) => Following | undefined,
+    follow: (receiver: EventReceiver) => Subscription | undefined,
     reply: Pick<Reply, "stream" | "whenGone">,
     over?: Effect.Effect<EndReason>
   ): boolean {
@@ -95,7 +95,7 @@ export class SingleStreams {
   /** Answers with one `end` event that tells why there is nothing to follow. */
   ended(reason: EndReason, reply: Pick<Reply, "stream">): void {
     const sink = reply.stream(streamHeaders, { drained: () => {}, gone: () => {} })
-    sink.write(opening)
+    sink.write(openingComment)
     sink.write(bytesOf(endOf(reason)))
     sink.end()
   }

@@ -12,6 +12,6 @@ const encoder = new TextEncoder()
 export const heartbeat: Uint8Array = encoder.encode(": still here\n\n")
 
 /** First bytes of a stream, with which the headers leave: a resumed stream may have no event for long. */
-export const opening: Uint8Array = encoder.encode(": open\n\n")
+export const openingComment: Uint8Array = encoder.encode(": open\n\n")
 
 export const streamHeaders = { "cache-control": "no-store", "x-accel-buffering": "no" } as const

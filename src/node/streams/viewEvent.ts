@@ -74,4 +74,4 @@ export const withBytes = (event: ViewEvent, bytes: Uint8Array): ViewEvent => {
 }
 
 /** Joins events to one piece: a client costs per piece, not per event. */
-export const joined = (events: ReadonlyArray<ViewEvent>): Uint8Array => Bytes.joined(events.map(bytesOf))
+export const joinEvents = (events: ReadonlyArray<ViewEvent>): Uint8Array => Bytes.joined(events.map(bytesOf))

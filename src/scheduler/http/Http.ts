@@ -264,7 +264,7 @@ const monitor = Effect.gen(function* () {
       response: ({ asked: { headers }, urlParams }) =>
         Text.wanted(headers["accept"], urlParams.format)
           ? Effect.map(nodeFigures, Answers.figures)
-          : Effect.map(steadyMs, (now) => Answers.plain(Monitor.metrics(pool.state(), now, startedAt)))
+          : Effect.map(steadyMs, (now) => Answers.plainJson(Monitor.metrics(pool.state(), now, startedAt)))
     },
     health: {
       value: () =>
@@ -285,7 +285,7 @@ const monitor = Effect.gen(function* () {
         )
     },
     debugView: { response: (call) => pass(call, call.path.view_id, (id) => `/debug/view/${id}`, call.urlParams) },
-    overview: { response: () => Effect.map(overview, Answers.plain) },
+    overview: { response: () => Effect.map(overview, Answers.plainJson) },
     livez: { value: () => Effect.succeed(ok) },
     readyz: { value: () => Effect.succeed(ok) }
   })

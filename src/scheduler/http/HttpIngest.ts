@@ -21,7 +21,7 @@ export const make = Effect.gen(function* () {
   const ingest = yield* Ingest
   const { schema } = yield* Declared
   const tracing = yield* Tracing
-  const take: IngestRoute.Take = (json, done, header) => {
+  const take: IngestRoute.IngestHandler = (json, done, header) => {
     const changes = Change.decodeChanges(json, schema)
     if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
     const refused = Definitions.refused(changes.right)

@@ -11,7 +11,7 @@ import * as JsonText from "../../core/jsonText.ts"
 import * as Ids from "../../core/surql/values/recordId.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import * as Answers from "../../node/http/answers.ts"
-import type { Call, Given } from "../../node/http/routes.ts"
+import type { Call, RouteAnswer } from "../../node/http/routes.ts"
 import type { JobListing } from "../../protocol/jobs.ts"
 import { SchedulerConfig } from "../Config.ts"
 import * as Errors from "../HttpErrors.ts"
@@ -40,7 +40,7 @@ const whom = (state: State.State, table: string, id: string | undefined): State.
   )
 }
 
-const ok = Answers.plain({ status: "ok" })
+const ok = Answers.plainJson({ status: "ok" })
 
 const noTable = Answers.invalidRequest([
   { path: "table", reason: "is a job table of no SSP, nor of this scheduler's configuration" }
@@ -55,7 +55,7 @@ interface Shown {
 }
 
 /** An SSP's answer about jobs, completed with results reported here: another SSP may have run the job. */
-const withResults = (answer: Given, resultOf: (id: string) => unknown) => {
+const withResults = (answer: RouteAnswer, resultOf: (id: string) => unknown) => {
   if (answer.status !== 200 || !("flow" in answer)) return Effect.succeed(answer)
   const shown = (job: Shown): Shown => {
     const result = job.status === "success" ? resultOf(String(job.id)) : undefined
@@ -66,7 +66,8 @@ const withResults = (answer: Given, resultOf: (id: string) => unknown) => {
       Effect.try(() => JsonText.parse(text) as Shown & { readonly jobs?: ReadonlyArray<Shown> })
     ),
     Effect.map(
-      (read): Given => Answers.json(read.jobs === undefined ? shown(read) : { ...read, jobs: read.jobs.map(shown) })
+      (read): RouteAnswer =>
+        Answers.json(read.jobs === undefined ? shown(read) : { ...read, jobs: read.jobs.map(shown) })
     ),
     Effect.mapError((error) =>
       Errors.unreachable({

@@ -8,7 +8,7 @@ import { Effect, Stream } from "effect"
 import * as Bytes from "../../core/bytes.ts"
 import * as State from "../../core/cluster/state.ts"
 import { bearerOf } from "../../node/http/bearer.ts"
-import type { Call, Given } from "../../node/http/routes.ts"
+import type { Call, RouteAnswer } from "../../node/http/routes.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import { bytesOf, type EndReason, endOf } from "../../node/streams/viewEvent.ts"
 import { Serving } from "../../ports/Front.ts"
@@ -89,7 +89,7 @@ export const toSsp = Effect.map(
             ({ status }) => !isChecked || status !== 401,
             () => new SspUnreachable({ message: `SSP ${State.secretFault(ssp.ssp)}`, refused: false })
           ),
-          Effect.map((answer): Given => {
+          Effect.map((answer): RouteAnswer => {
             const { contentType, headers, status } = answer
             return status === 304
               ? { status, headers, pieces: [] }

@@ -90,8 +90,8 @@ export const make = Effect.gen(function* () {
         const { format = formatOf(state(), id) } = call.urlParams
         const isOpen =
           isShared(call) &&
-          streams.open((taker) => {
-            const following = follow(id, format, call.asked.headers["last-event-id"], taker)
+          streams.open((receiver) => {
+            const following = follow(id, format, call.asked.headers["last-event-id"], receiver)
             return "code" in following ? undefined : following
           }, reply)
         if (!isOpen) otherwise()

@@ -1,6 +1,6 @@
 /** `POST /view/register`: a registration that changes nothing is answered here, without an SSP and without a write. */
 import { Effect } from "effect"
-import { plain } from "../../node/http/answers.ts"
+import { plainJson } from "../../node/http/answers.ts"
 import * as Repeated from "../../node/http/repeatedRegistrations.ts"
 import type { Call } from "../../node/http/routes.ts"
 import * as Audit from "../../ports/Audit.ts"
@@ -16,7 +16,7 @@ export const make = Effect.gen(function* () {
   const clock = yield* Effect.clock
   const audited = yield* Audit.make
   const placed = (id: string, at: Parameters<typeof Views.placingOf>[1]) =>
-    plain(Views.placingOf(id, at, aheadMs(clock)))
+    plainJson(Views.placingOf(id, at, aheadMs(clock)))
   return {
     isWhole: true,
     attempt: Repeated.attempt({

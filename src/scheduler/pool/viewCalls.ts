@@ -33,7 +33,7 @@ const ownerOf = (pool: PoolShape, id: string): unknown => {
 
 /** `maxBytes`: limit of a query and its parameters together. */
 export const carryOut = (pool: PoolShape, maxBytes: number) =>
-  ViewCalls.carrying<ViewCalls.CallTrouble>({
+  ViewCalls.makeCarryOut<ViewCalls.CallTrouble>({
     maxBytes,
     ownerOf: (id) => ownerOf(pool, id),
     register: ({ clientId, params, surql, ttl, view }) => {

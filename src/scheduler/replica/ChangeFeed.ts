@@ -10,7 +10,7 @@ import { Context, Duration, Effect, HashMap, Layer } from "effect"
 import { stepBytes } from "../../core/record/memory.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import type { TableDefinition } from "../../core/surreal/databaseSchema.ts"
-import { ChangeReader, type Named, type ReaderFigures } from "../../node/database/changeReader.ts"
+import { ChangeReader, type NamedRecord, type ReaderFigures } from "../../node/database/changeReader.ts"
 import { DerivedTables } from "../../node/database/derivedTables.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
@@ -29,7 +29,7 @@ const momentMs = 1_000
 
 const apply =
   (replica: Replica["Type"], ingest: Ingest["Type"]["ingest"]) =>
-  (named: ReadonlyArray<Named>): Effect.Effect<ReadonlySet<string>, ReplicaError | Refusal> =>
+  (named: ReadonlyArray<NamedRecord>): Effect.Effect<ReadonlySet<string>, ReplicaError | Refusal> =>
     Effect.gen(function* () {
       const states: ReadonlyMap<string, ReplicaRecord> = yield* replica.current(named.map(({ id }) => id))
       const knownOf = (id: RecordId) => {

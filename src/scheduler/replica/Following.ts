@@ -6,8 +6,8 @@
  */
 import { Context, Deferred, Duration, Effect, Layer } from "effect"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import type { Take } from "../../node/database/changeReader.ts"
-import { ReaderLease, superseded } from "../../node/database/readerLease.ts"
+import type { TakeRows } from "../../node/database/changeReader.ts"
+import { ReaderLease, supersededFault } from "../../node/database/readerLease.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Replica, type ReplicaError } from "../../ports/Replica.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
@@ -31,7 +31,7 @@ interface Shape {
   readonly worth: Effect.Effect<Worth>
   /** Whether rows may be taken now. */
   readonly holds: () => boolean
-  readonly take: Take
+  readonly take: TakeRows
   /** Notes for the next start that the replica has the records of these tables. */
   readonly note: ReaderLease["note"]
   /** Notes that the replica equals the database but for rows in the change table; the next start relies on that. */
@@ -92,13 +92,13 @@ const make = Effect.gen(function* () {
   })
   yield* Effect.addFinalizer(() => lease.release)
   yield* Serving.fork(Effect.zipRight(Effect.orDie(hold), lease.keep))
-  const take: Take = (most, done, apart) => {
+  const take: TakeRows = (most, done, apart) => {
     const position = Effect.sync(() => (isComplete ? head() : unknown))
     const taken =
       done.length === 0
         ? changes.take(most, done, apart)
         : lease.during(position, (holding) => changes.take(most, done, apart, holding))
-    return Effect.flatMap(taken, (read) => (read === "superseded" ? Effect.die(superseded) : Effect.succeed(read)))
+    return Effect.flatMap(taken, (read) => (read === "superseded" ? Effect.die(supersededFault) : Effect.succeed(read)))
   }
   const complete = Effect.suspend(() => {
     isComplete = true

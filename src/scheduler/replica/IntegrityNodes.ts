@@ -22,7 +22,7 @@ export const layer: Layer.Layer<never, never, Upstream | SchedulerConfig | Pool 
       const pool = yield* Pool
       const replica = yield* Replica
       const records = yield* RecordTrees
-      const trees: Writer.Trees<TreeError> = {
+      const trees: Writer.HashedTables<TreeError> = {
         tables: Effect.suspend(() =>
           pool.state().phase === "Cloning"
             ? Effect.succeed([])

@@ -4,7 +4,7 @@
  */
 import { Context, Duration, Effect, FiberSet, Layer } from "effect"
 import * as State from "../../core/cluster/state.ts"
-import type { Following, Taker } from "../../node/streams/feed.ts"
+import type { EventReceiver, Subscription } from "../../node/streams/feed.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
 import { Serving } from "../../ports/Front.ts"
 import { SspClient, type Target } from "../../ports/SspClient.ts"
@@ -98,13 +98,13 @@ class Seeking {
 export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews")<
   FollowedViews,
   {
-    /** Follows a view behind the event `after`; the taker gets nothing before `resume`. */
+    /** Follows a view behind the event `after`; the receiver gets nothing before `resume`. */
     readonly follow: (
       view: string,
       format: StreamFormat,
       after: string | undefined,
-      taker: Taker
-    ) => Following | WireError
+      receiver: EventReceiver
+    ) => Subscription | WireError
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -169,10 +169,10 @@ export class FollowedViews extends Context.Tag("scheduler/streams/FollowedViews"
       yield* Serving.fork(seeking.looking)
       yield* Serving.fork(Effect.forever(Effect.delay(check, checkEvery)))
       return {
-        follow: (view, format, after, taker) => {
+        follow: (view, format, after, receiver) => {
           const found = ViewOwner.of(pool.state(), view)
           if ("isGone" in found) return Errors.viewNotFound(view)
-          return "refused" in found ? found.refused : share(view, format, after).follow(after, taker)
+          return "refused" in found ? found.refused : share(view, format, after).follow(after, receiver)
         }
       }
     })

@@ -6,7 +6,7 @@
  */
 import { Recent } from "../../core/recent.ts"
 import type { CutEvent } from "../../node/streams/eventCutter.ts"
-import { Feed, type Following, type Taker } from "../../node/streams/feed.ts"
+import { type EventReceiver, Feed, type Subscription } from "../../node/streams/feed.ts"
 import { bytesOf, isLast, type ViewEvent, withBytes } from "../../node/streams/viewEvent.ts"
 import type { Hearing } from "./ViewSource.ts"
 
@@ -65,19 +65,19 @@ class Parts {
 }
 
 /** A client that follows the view or still waits for a snapshot. */
-class Client implements Following {
-  private following: Following | undefined
+class Client implements Subscription {
+  private following: Subscription | undefined
   private isReady = false
   private isOver = false
 
   constructor(
-    private readonly taker: Taker,
+    private readonly receiver: EventReceiver,
     private readonly left: () => void
   ) {}
 
   readonly take = (events: ReadonlyArray<ViewEvent>): boolean => {
     if (isLast(events[events.length - 1]!)) this.leave()
-    return this.taker.take(events)
+    return this.receiver.take(events)
   }
 
   readonly resume = (): void => {
@@ -90,7 +90,7 @@ class Client implements Following {
     this.leave()
   }
 
-  listens(following: Following): void {
+  listens(following: Subscription): void {
     this.following = following
     if (this.isReady) following.resume()
   }
@@ -137,8 +137,8 @@ export class SharedView {
   }
 
   /** Adds a client, which is sent nothing before it resumes. */
-  follow(after: string | undefined, taker: Taker): Following {
-    const client: Client = new Client(taker, () => this.left(client))
+  follow(after: string | undefined, receiver: EventReceiver): Subscription {
+    const client: Client = new Client(receiver, () => this.left(client))
     this.clients.add(client)
     const at = after === undefined ? undefined : this.placeOf(this.numbers.get(after))
     const { kept } = this

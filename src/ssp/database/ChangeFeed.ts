@@ -10,7 +10,7 @@ import type { Change } from "../../core/record/change.ts"
 import { stepBytes } from "../../core/record/memory.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import { Range, type RecordId } from "../../core/surql/values/value.ts"
-import { ChangeReader, type Named, type ReaderFigures } from "../../node/database/changeReader.ts"
+import { ChangeReader, type NamedRecord, type ReaderFigures } from "../../node/database/changeReader.ts"
 import { DerivedTables } from "../../node/database/derivedTables.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Meters } from "../../ports/Meters.ts"
@@ -37,7 +37,7 @@ const nothing: ReadonlySet<string> = new Set()
 
 const apply =
   ({ heap, jobs, meters, views }: FeedDependencies) =>
-  (named: ReadonlyArray<Named>): Effect.Effect<ReadonlySet<string>, IngestError> =>
+  (named: ReadonlyArray<NamedRecord>): Effect.Effect<ReadonlySet<string>, IngestError> =>
     Effect.suspend(() => {
       const known = new Map<string, Row | undefined>()
       const changes = named.flatMap(({ found, id }): ReadonlyArray<Change> => {

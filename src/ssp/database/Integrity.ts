@@ -64,7 +64,7 @@ const nodeOf = (
 }
 
 /** The trees as the writer of hashes reads them. */
-const treesOf = ({ records, trees }: Views["Type"]): Writer.Trees<Overloaded> => ({
+const treesOf = ({ records, trees }: Views["Type"]): Writer.HashedTables<Overloaded> => ({
   tables: Effect.sync(() => records.tableNames()),
   stamp: (table) => trees.stamp(table),
   root: (table) =>

@@ -29,7 +29,7 @@ const register = (
 
 /** `maxBytes`: limit of a query and its parameters together. */
 export const carryOut = (views: Views["Type"], maxBytes: number) =>
-  ViewCalls.carrying({
+  ViewCalls.makeCarryOut({
     maxBytes,
     ownerOf: (view) => views.clientOf(view),
     register: (call) => register(views, call),

@@ -117,7 +117,7 @@ const monitor = Effect.gen(function* () {
         )
     },
     debugDeps: { value: () => views.debugDeps },
-    overview: { response: () => Effect.map(overview, Answers.plain) },
+    overview: { response: () => Effect.map(overview, Answers.plainJson) },
     metrics: { response: () => Effect.map(nodeFigures, Answers.figures) },
     progress: {
       value: () =>

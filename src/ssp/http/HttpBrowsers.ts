@@ -3,7 +3,7 @@ import { Clock, Effect, Layer } from "effect"
 import { group } from "../../node/http/routes.ts"
 import { Browsers } from "../../node/streams/Browsers.ts"
 import * as Routes from "../../node/streams/browserRoutes.ts"
-import { type Followed, followedLater, type MultiStreamParts } from "../../node/streams/multiStream.ts"
+import { type FollowedView, followWhenSettled, type MultiStreamParts } from "../../node/streams/multiStream.ts"
 import type { StreamFormat } from "../../node/streams/sse.ts"
 import { bytesOf, isLast } from "../../node/streams/viewEvent.ts"
 import * as Audit from "../../ports/Audit.ts"
@@ -21,13 +21,13 @@ export const layerBrowsers: Layer.Layer<Browsers, never, SspConfig | Views | Ser
     const source =
       (format: StreamFormat): MultiStreamParts["follow"] =>
       (view, after, take) => {
-        const follow = (): Followed | WireError =>
+        const follow = (): FollowedView | WireError =>
           views.follow(view, format, after, {
             take: (events) => take(events.map(bytesOf), isLast(events[events.length - 1]!))
           }) ??
           // A reason that has passed meanwhile is answered with "try again".
           fromWorld(views.refusal(view) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 }))
-        return followedLater(follow, take, (done) => views.whenSettled(view, done)) ?? follow()
+        return followWhenSettled(follow, take, (done) => views.whenSettled(view, done)) ?? follow()
       }
     return Browsers.make({ ...config, secrets: config.bearers, source })
   })

@@ -96,7 +96,7 @@ export const make = Effect.gen(function* () {
   const scheduler = yield* SchedulerClient
   const tracing = yield* Tracing
   const runFork = Runtime.runFork(yield* Effect.runtime<never>())
-  const take: IngestRoute.Take = (json, done, header) => {
+  const take: IngestRoute.IngestHandler = (json, done, header) => {
     const changes = Change.decodeChanges(json, types.of)
     if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
     // A scheduler's changes have a position in its log.

@@ -54,7 +54,7 @@ export const make = Effect.gen(function* () {
     let isGone = false
     const begin = (): void => {
       if (isGone || views.whenSettled(id, begin)) return
-      if (streams.open((taker) => views.follow(id, urlParams.format, after, taker), reply, over)) return
+      if (streams.open((receiver) => views.follow(id, urlParams.format, after, receiver), reply, over)) return
       // A reason that has passed meanwhile is answered with "try again".
       const refused = views.refusal(id) ?? new Overloaded({ message: "try again", retryAfterSecs: 1 })
       if (refused._tag === "ViewQuarantined") streams.ended("quarantined", reply)

@@ -355,9 +355,9 @@ export const make = (records: JobRecords, isGone: IsGone = () => false): JobStor
     }),
   list: (table, status, after, limit) =>
     Effect.gen(function* () {
-      const page = new Order.Page<Place & { readonly doc: Obj }>(limit)
+      const page = new Order.JobPage<Place & { readonly doc: Obj }>(limit)
       yield* walk(records, table, undefined, (doc) => {
-        const place = { at: Order.momentOf(doc["updated_at"]), ref: doc["id"] as RecordId, doc }
+        const place = { at: Order.updatedAtOf(doc["updated_at"]), ref: doc["id"] as RecordId, doc }
         const wanted = isStatus(doc["status"]) && (status === undefined || doc["status"] === status)
         if (wanted && (after === undefined || Order.compare(place, after) > 0)) page.add(place)
         return true

@@ -16,7 +16,7 @@ import * as Memory from "../../core/record/memory.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import { asksCompare, namedIn, type Take } from "../../node/database/changeReader.ts"
+import { asksCompare, namedRecords, type TakeRows } from "../../node/database/changeReader.ts"
 import {
   type Compared,
   defaultMomentMs,
@@ -25,7 +25,7 @@ import {
   type Suspect,
   withoutStrays
 } from "../../node/database/liveCompare.ts"
-import { ReaderLease, superseded } from "../../node/database/readerLease.ts"
+import { ReaderLease, supersededFault } from "../../node/database/readerLease.ts"
 import * as Backoff from "../../node/work/backoff.ts"
 import { Serving } from "../../ports/Front.ts"
 import { Heap, type HeapShape } from "../../ports/ProcessFigures.ts"
@@ -61,7 +61,7 @@ export interface ReconcileShape {
   /** Compares everything once; one compare at a time. */
   readonly now: Effect.Effect<Compared, Failure>
   /** Takes rows of the change table for its reader; ends the process if another process follows the database. */
-  readonly take: Take
+  readonly take: TakeRows
   /** Compares these tables once, also deleted ones. */
   readonly tables: (names: ReadonlySet<string>) => Effect.Effect<Compared, Failure>
   /** Reads these tables and applies differences, for tables that raise no events. */
@@ -248,7 +248,7 @@ class Work {
     })
   }
 
-  readonly take: Take = (most, done, apart) =>
+  readonly take: TakeRows = (most, done, apart) =>
     Effect.suspend(() => {
       const { lease, upstream, writes } = this.parts
       const { changes } = upstream
@@ -257,7 +257,9 @@ class Work {
         done.length === 0
           ? changes.take(most, done, apart)
           : lease.during(writes, (holding) => changes.take(most, done, apart, holding))
-      return Effect.flatMap(taken, (read) => (read === "superseded" ? Effect.die(superseded) : Effect.succeed(read)))
+      return Effect.flatMap(taken, (read) =>
+        read === "superseded" ? Effect.die(supersededFault) : Effect.succeed(read)
+      )
     })
 
   /** Definitions that views need at a start; later ones are followed (`schemaFollowing.ts`). */
@@ -318,7 +320,7 @@ class Work {
         if (read.records.length > 0) size = Compare.stretchSize(read.records, changesPerRead)
         // The records as of this read, deletions too: later writes have rows of their own.
         yield* this.load(
-          namedIn(read)
+          namedRecords(read)
             .map(({ found, id }) => ({ id, known: views.records.get(id), found }))
             .filter(({ found, known }) => Compare.differs(known, found))
         )

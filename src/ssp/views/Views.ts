@@ -10,7 +10,7 @@ import type { View } from "../../core/ivm/view/view.ts"
 import type { Change } from "../../core/record/change.ts"
 import type { Definitions } from "../../core/surql/syntax/definitions.ts"
 import type { ParsedRegistration } from "../../core/view/repeatedRegistration.ts"
-import type { Following, Taker } from "../../node/streams/feed.ts"
+import type { EventReceiver, Subscription } from "../../node/streams/feed.ts"
 import * as Metered from "../../node/work/metered.ts"
 import { Database, type DatabaseError, type StoredPosition, type StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
@@ -121,15 +121,15 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly written: (answer: ViewAnswer | ViewPlaced, sees: Sees) => Effect.Effect<ReadonlyArray<Uint8Array>>
     /**
      * Follows a view: snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered.
-     * Undefined if there is a {@link refusal}, or a registration of this view is under way. The taker gets nothing
+     * Undefined if there is a {@link refusal}, or a registration of this view is under way. The receiver gets nothing
      * before `resume`.
      */
     readonly follow: (
       id: string,
       format: StreamFormat | undefined,
       lastEventId: string | undefined,
-      taker: Taker
-    ) => Following | undefined
+      receiver: EventReceiver
+    ) => Subscription | undefined
     /** Calls `done` once no registration of this view is under way any more; returns false if none is now. */
     readonly whenSettled: (id: string, done: () => void) => boolean
     /** Why a view cannot be followed now; undefined if it can. */

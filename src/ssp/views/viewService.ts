@@ -463,11 +463,11 @@ class ViewService {
   readonly read: Views["Type"]["read"] = (id, format) => this.reading.read(this.find(id), id, format)
   readonly written: Views["Type"]["written"] = (answer, sees) => this.reading.written(answer, sees)
 
-  readonly follow: Views["Type"]["follow"] = (id, format, lastEventId, taker) => {
+  readonly follow: Views["Type"]["follow"] = (id, format, lastEventId, receiver) => {
     const view = this.arrivals.served(viewKey(id) ?? "")
     return view === undefined || this.streams.full !== undefined
       ? undefined
-      : this.streams.follow(view, id, format, lastEventId, taker)
+      : this.streams.follow(view, id, format, lastEventId, receiver)
   }
 
   readonly whenSettled: Views["Type"]["whenSettled"] = (id, done) => this.arrivals.whenSettled(viewKey(id) ?? "", done)

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { runs, seeded } from "../../../kit/data/random.ts"
-import { followedLater, type MultiStreamParts, type TakePieces } from "../../../src/node/streams/multiStream.ts"
+import { followWhenSettled, type MultiStreamParts, type TakePieces } from "../../../src/node/streams/multiStream.ts"
 import { OpenStreams } from "../../../src/node/streams/openStreams.ts"
 
 const file = "test/node/streams/multiStream.test.ts"
@@ -61,7 +61,9 @@ const opened = (maxViews: number) => {
         return source
       }
       const isComing = view.startsWith("coming")
-      return followedLater(follow, take, (done) => isComing && coming.open && coming.waiting.push(done) > 0) ?? follow()
+      return (
+        followWhenSettled(follow, take, (done) => isComing && coming.open && coming.waiting.push(done) > 0) ?? follow()
+      )
     }
   }
   const sink = {

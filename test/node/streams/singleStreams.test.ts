@@ -6,7 +6,7 @@
 
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, TestClock } from "effect"
-import type { Taker } from "../../../src/node/streams/feed.ts"
+import type { EventReceiver } from "../../../src/node/streams/feed.ts"
 import { SingleStreams } from "../../../src/node/streams/singleStreams.ts"
 import { bytesOf, type EndReason, type ViewEvent } from "../../../src/node/streams/viewEvent.ts"
 import { Serving, type SinkEvents } from "../../../src/ports/Front.ts"
@@ -20,8 +20,8 @@ const client = () => {
   const got: Array<string> = []
   const now = { isOver: false, closed: 0, on: undefined as SinkEvents | undefined, takes: true }
   const left: Array<ReadonlyArray<ViewEvent>> = []
-  let taker: Taker | undefined
-  const follow = (given: Taker) => {
+  let taker: EventReceiver | undefined
+  const follow = (given: EventReceiver) => {
     taker = given
     return {
       resume: () => {

@@ -13,7 +13,7 @@ import type { Touched, View } from "../../../core/ivm/view/view.ts"
 import { RowList, TooLarge } from "../../../core/rows/rowList.ts"
 import * as RowsText from "../../../core/rows/rowsText.ts"
 import { drain, type Slices } from "../../../core/surql/evaluate/scope.ts"
-import { Feed, type Follower, type Following, type Taker } from "../../../node/streams/feed.ts"
+import { type EventReceiver, Feed, type Follower, type Subscription } from "../../../node/streams/feed.ts"
 import { type EndReason, endOf, type ViewEvent, WrittenEvent } from "../../../node/streams/viewEvent.ts"
 import type { Slicer } from "../../../node/work/Slicer.ts"
 import type { Turn } from "../../../ports/Turn.ts"
@@ -100,13 +100,13 @@ export class RowStreams {
   }
 
   /** Follows a view: the first events are a snapshot in parts, or the delta after `lastEventId`. */
-  follow(view: Registered, id: string, lastEventId: string | undefined, taker: Taker): Following {
+  follow(view: Registered, id: string, lastEventId: string | undefined, receiver: EventReceiver): Subscription {
     const rows = this.of(view)
     let follower: Follower | undefined
     let isClosed = false
     let isAsked = false
     const ready = (ended: Ended | undefined): void => {
-      follower = ended === undefined ? this.listen(rows, view, id, lastEventId, taker) : endedAtOnce(ended, taker)
+      follower = ended === undefined ? this.listen(rows, view, id, lastEventId, receiver) : endedAtOnce(ended, receiver)
       if (isAsked) follower.resume()
     }
     const waiting = { view, ready }
@@ -228,16 +228,22 @@ export class RowStreams {
     return `the result takes more than ${this.parts.limits.resultBytes} bytes to write out; ask for fewer rows (LIMIT) or raise ${resultBytes.setting}`
   }
 
-  private listen(rows: Rows, view: Registered, id: string, lastEventId: string | undefined, taker: Taker): Follower {
+  private listen(
+    rows: Rows,
+    view: Registered,
+    id: string,
+    lastEventId: string | undefined,
+    receiver: EventReceiver
+  ): Follower {
     this.catchUp(rows)
     const feed = view.rowsFeed
     if (rows.refused !== undefined || feed === undefined)
-      return endedAtOnce(rows.refused ?? { reason: "replaced" }, taker)
+      return endedAtOnce(rows.refused ?? { reason: "replaced" }, receiver)
     const current = rows.generation + view.generationOffset
     const missed = missedBy(view, feed, current, lastEventId)
     return missed === undefined
-      ? feed.listen(taker, this.snapshot(rows, view, id, current))
-      : feed.listen(taker, [], missed)
+      ? feed.listen(receiver, this.snapshot(rows, view, id, current))
+      : feed.listen(receiver, [], missed)
   }
 
   private snapshot(rows: Rows, view: Registered, id: string, n: number): ReadonlyArray<ViewEvent> {
@@ -323,8 +329,8 @@ const errorsOf = (instance: View): string => {
 }
 
 /** A follower that gets an `end` event and nothing else. */
-const endedAtOnce = ({ message, reason }: Ended, taker: Taker): Follower => {
+const endedAtOnce = ({ message, reason }: Ended, receiver: EventReceiver): Follower => {
   const feed = new Feed(1, () => {})
   feed.end(endOf(reason, message))
-  return feed.listen(taker, [])
+  return feed.listen(receiver, [])
 }

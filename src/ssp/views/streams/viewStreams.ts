@@ -4,7 +4,7 @@
 
 import { Duration, Effect } from "effect"
 import { drain } from "../../../core/surql/evaluate/scope.ts"
-import type { Feed, Follower, Following, Taker } from "../../../node/streams/feed.ts"
+import type { EventReceiver, Feed, Follower, Subscription } from "../../../node/streams/feed.ts"
 import { bytesOf, type EndReason, endOf } from "../../../node/streams/viewEvent.ts"
 import type { Turn } from "../../../ports/Turn.ts"
 import { type Format, Overloaded, type StreamFormat } from "../../viewTypes.ts"
@@ -103,13 +103,13 @@ export class ViewStreams {
     id: string,
     format: StreamFormat | undefined,
     lastEventId: string | undefined,
-    taker: Taker
-  ): Following {
+    receiver: EventReceiver
+  ): Subscription {
     this.streams++
     const { close, resume } =
       format === "rows"
-        ? this.rows.follow(view, id, lastEventId, taker)
-        : this.followEntries(view, id, format, lastEventId, taker)
+        ? this.rows.follow(view, id, lastEventId, receiver)
+        : this.followEntries(view, id, format, lastEventId, receiver)
     let isClosed = false
     return {
       resume,
@@ -134,8 +134,8 @@ export class ViewStreams {
     id: string,
     format: Format | undefined,
     lastEventId: string | undefined,
-    taker: Taker
-  ): Following {
+    receiver: EventReceiver
+  ): Subscription {
     // Deltas are buffered from here on, also those that come while the snapshot is made.
     const feed = this.registry.feedOf(view, this.limits.streamBuffer, this.soon)
     const shape = format ?? formatOf(view)
@@ -148,10 +148,10 @@ export class ViewStreams {
       if (isAsked) opened.resume()
     }
     let abandon: (() => void) | undefined
-    if (missed !== undefined) listen(feed.listen(taker, [], missed))
+    if (missed !== undefined) listen(feed.listen(receiver, [], missed))
     else
       abandon = this.snapshot(view, feed, id, shape, (made) => {
-        if (!isClosed) listen(this.begin(view, feed, id, shape, made, taker))
+        if (!isClosed) listen(this.begin(view, feed, id, shape, made, receiver))
       })
     return {
       resume: () => {
@@ -211,11 +211,11 @@ export class ViewStreams {
     id: string,
     format: Format,
     made: Snapshot | undefined,
-    taker: Taker
+    receiver: EventReceiver
   ): Follower {
     const at = made === undefined ? undefined : feed.after(made.generation, generationOf(view))
-    if (made !== undefined && at !== undefined) return feed.listen(taker, [made.event], at)
+    if (made !== undefined && at !== undefined) return feed.listen(receiver, [made.event], at)
     const answer = answerOf(view, id, this.registry.shown(view.instance, format))
-    return feed.listen(taker, [drain(snapshotEvent(`${view.incarnation}.${answer.content_generation}`, answer))])
+    return feed.listen(receiver, [drain(snapshotEvent(`${view.incarnation}.${answer.content_generation}`, answer))])
   }
 }

@@ -9,7 +9,7 @@ import { describe, expect } from "vitest"
 import { applied, type RowsDeltaJson } from "../../../../kit/checks/followRows.ts"
 import { ingest } from "../../../../kit/checks/viewsAsked.ts"
 import { VirtualTime } from "../../../../kit/data/virtualTime.ts"
-import type { Following } from "../../../../src/node/streams/feed.ts"
+import type { Subscription } from "../../../../src/node/streams/feed.ts"
 import { bytesOf, type ViewEvent } from "../../../../src/node/streams/viewEvent.ts"
 import { streamEvents } from "../../../../src/protocol/streamEvents.ts"
 import { toldOf } from "../../../../src/ssp/views/answerBytes.ts"
@@ -32,7 +32,7 @@ class Client {
   errors: unknown = []
   readonly events: Array<ViewEvent> = []
   private parts: Array<unknown> = []
-  private readonly following: Following
+  private readonly following: Subscription
 
   constructor(views: Views["Type"], id: string, after?: string, rows?: ReadonlyArray<unknown>) {
     this.rows = rows
