@@ -3,7 +3,7 @@ import { Effect, Layer, type Redacted } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import { bearerOf } from "../node/http/bearer.ts"
 import { JobReportFailed, JobReports } from "../ports/JobReports.ts"
-import { type Exchange, isDone, json } from "./shared/exchange.ts"
+import { type Exchange, isSuccess, json } from "./shared/exchange.ts"
 import { Schedulers, whySecret } from "./shared/schedulers.ts"
 
 const withinMs = 10_000
@@ -35,7 +35,7 @@ export const layer = (
     })
     return request({ method: "POST", url: `${url}/job/result`, headers, body, withinMs }).pipe(
       Effect.mapError(({ message }) => failed(`: ${message}`)),
-      Effect.filterOrFail(isDone, ({ status }) => failed(` answered ${status}${whySecret(status)}`, status)),
+      Effect.filterOrFail(isSuccess, ({ status }) => failed(` answered ${status}${whySecret(status)}`, status)),
       Effect.asVoid
     )
   }

@@ -18,7 +18,7 @@ import {
   SchedulerError
 } from "../ports/SchedulerClient.ts"
 import { exactType, feedType, SspRegistered, snapshotSeqHeader } from "../protocol/wire.ts"
-import { type Answered, type Exchange, headerOf, isDone, json, jsonOf, over } from "./shared/exchange.ts"
+import { type Answered, type Exchange, headerOf, isSuccess, json, jsonOf, over } from "./shared/exchange.ts"
 import * as FlowText from "./shared/flowText.ts"
 import { Schedulers, whySecret } from "./shared/schedulers.ts"
 
@@ -146,7 +146,7 @@ const asking = (exchange: Exchange, list: string, secret: () => Redacted.Redacte
           })
           .pipe(
             Effect.mapError(({ message }) => unreachable(message)),
-            Effect.filterOrFail(isDone, refusal)
+            Effect.filterOrFail(isSuccess, refusal)
           ),
       passes
     )

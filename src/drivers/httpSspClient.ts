@@ -19,7 +19,7 @@ import * as Integrity from "../protocol/integrity.ts"
 import { ListedViews } from "../protocol/overview.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import * as Exchange from "./shared/exchange.ts"
-import { isTls, makeJudge } from "./shared/judge.ts"
+import { isTls, makeUrlJudge } from "./shared/judge.ts"
 import * as SspOpen from "./shared/sspOpen.ts"
 import * as SspPass from "./shared/sspPass.ts"
 
@@ -130,13 +130,13 @@ const toHealth = ({ status, text }: Answered): Health => {
 /** Asks SSPs at addresses that the judge allows, and sends the secret only where it may be read. */
 const makeAsking = (
   send: Exchange.Exchange["request"],
-  judge: ReturnType<typeof makeJudge>["judge"],
+  judge: ReturnType<typeof makeUrlJudge>["judge"],
   { secret, timeoutMs }: Options,
   denied: (ssp: string) => void
 ) => {
   const asked = <A>(
     { url }: { readonly url: string },
-    request: Exchange.Sent,
+    request: Exchange.SentRequest,
     bearer: Redacted.Redacted<string> | undefined,
     read: (answer: Answered) => A,
     failed: (error: unknown) => A
@@ -153,7 +153,7 @@ const makeAsking = (
     })
   const told = <A>(
     target: Pick<Target, "ssp" | "url">,
-    request: Exchange.Sent,
+    request: Exchange.SentRequest,
     read: (answer: Answered) => A,
     failed: (error: unknown) => A
   ): Effect.Effect<A> =>
@@ -192,7 +192,7 @@ const makeAsking = (
   return { asked, post, told }
 }
 
-const get = (url: string, withinMs: number): Exchange.Sent => ({
+const get = (url: string, withinMs: number): Exchange.SentRequest => ({
   method: "GET",
   url,
   headers: {},
@@ -219,7 +219,7 @@ const reading =
 
 const make = (exchange: Exchange.Exchange, names: typeof Names.Service, options: Options): SspClientShape => {
   const { allowedHosts, isTlsOnly = false, timeoutMs } = options
-  const { addressesOf, judge } = makeJudge(names, allowedHosts, isTlsOnly)
+  const { addressesOf, judge } = makeUrlJudge(names, allowedHosts, isTlsOnly)
   let heard: (ssp: string) => void = () => {}
   const denied = (ssp: string): void => heard(ssp)
   const { asked, post, told } = makeAsking(exchange.request, judge, options, denied)
@@ -258,7 +258,7 @@ const make = (exchange: Exchange.Exchange, names: typeof Names.Service, options:
         { table, level: String(level), index: String(index) },
         hashesTimeoutMs
       ),
-    open: SspOpen.opener(exchange, judge, options, denied),
+    open: SspOpen.makeOpener(exchange, judge, options, denied),
     changeStream: (target, stream, body) =>
       told(
         target,

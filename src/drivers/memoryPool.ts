@@ -2,11 +2,11 @@
 import { Effect, Layer } from "effect"
 import * as JsonText from "../core/jsonText.ts"
 import { PoolStore, type PoolStoreShape } from "../ports/PoolStore.ts"
-import { type Put, type Row, storeOver } from "./poolRows.ts"
+import { type Row, type RowPut, storeOver } from "./poolRows.ts"
 
 /** A store over a map that outlives it, as in a test's restart. */
 export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
-  const apply = ({ key, kind, under, value }: Put): void => {
+  const apply = ({ key, kind, under, value }: RowPut): void => {
     if (under === true) for (const [at, row] of rows) if (row.kind === kind && row.key.startsWith(key)) rows.delete(at)
     if (under === true) return
     if (value === undefined) rows.delete(`${kind} ${key}`)

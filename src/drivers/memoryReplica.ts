@@ -12,13 +12,13 @@ import { compareStrings } from "../core/surql/values/order.ts"
 import type { RecordId } from "../core/surql/values/value.ts"
 import { idOf, recordOfRow } from "../node/database/replicaRecord.ts"
 import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } from "../ports/Replica.ts"
-import { kept } from "./shared/keptText.ts"
+import { storedText } from "./shared/keptText.ts"
 import {
   chunkOf,
   mayPass,
-  type Page,
-  type Placed,
-  type Shelf,
+  type PageQuery,
+  type PlacedRow,
+  type StateReader,
   type StoredRecord,
   snapshotOf,
   storedRecord
@@ -60,9 +60,12 @@ const place = (...parts: ReadonlyArray<string>): string => parts.join("\u0000")
 const endsOf = ({ key, source, table, target }: StoredRecord): ReadonlyArray<string> =>
   source === undefined || target === undefined
     ? []
-    : [place("out", kept(source), kept(table), key), place("in", kept(target), kept(table), key)]
+    : [
+        place("out", storedText(source), storedText(table), key),
+        place("in", storedText(target), storedText(table), key)
+      ]
 
-const bucketPlace = ({ id, table }: StoredRecord): string => place(kept(table), String(bucketOf(id)))
+const bucketPlace = ({ id, table }: StoredRecord): string => place(storedText(table), String(bucketOf(id)))
 
 const toBucket = (buckets: Map<string, Set<string>>, at: string, row: StoredRecord): void => {
   const wanted = bucketPlace(row)
@@ -76,7 +79,7 @@ const inBucket = (state: State, table: string, index: number): ReadonlyArray<Rep
     state.buckets = new Map()
     for (const [at, row] of state.rows.entries()) toBucket(state.buckets, at, row)
   }
-  const places = state.buckets.get(place(kept(table), String(index)))
+  const places = state.buckets.get(place(storedText(table), String(index)))
   return [...(places ?? [])].sort(compareStrings).map((at) => recordOfRow(state.rows.get(at)!))
 }
 
@@ -89,7 +92,7 @@ const remove = (state: State, at: string): void => {
 }
 
 const write = (state: State, { doc, id, version }: ReplicaRecord): void => {
-  const at = place(kept(id.table), keyText(id.key))
+  const at = place(storedText(id.table), keyText(id.key))
   remove(state, at)
   if (doc === undefined) {
     state.tombstones.set(id.text, version)
@@ -109,9 +112,9 @@ function* under(rows: Tree<StoredRecord>, prefix: string, from: string = prefix)
   }
 }
 
-const page = (rows: Tree<StoredRecord>, { from, size, table, to, where }: Page): ReadonlyArray<Placed> => {
-  const out: Array<Placed> = []
-  const prefix = place(kept(table), "")
+const page = (rows: Tree<StoredRecord>, { from, size, table, to, where }: PageQuery): ReadonlyArray<PlacedRow> => {
+  const out: Array<PlacedRow> = []
+  const prefix = place(storedText(table), "")
   for (const row of under(rows, prefix, prefix + (from?.text ?? ""))) {
     if (from?.open === true && row.key === from.text) continue
     if (to !== undefined) {
@@ -132,22 +135,22 @@ const names = ({ rows, tables }: State): ReadonlyArray<string> => {
   while (at !== undefined) {
     const { table } = rows.get(at)!
     found.add(table)
-    at = rows.nextHigherKey(`${kept(table)}\u0001`)
+    at = rows.nextHigherKey(`${storedText(table)}\u0001`)
   }
   return [...found].sort(compareStrings)
 }
 
-const shelf = (state: State): Shelf => ({
+const readerOf = (state: State): StateReader => ({
   seq: state.seq,
-  find: (table, key) => state.rows.get(place(kept(table), key)),
+  find: (table, key) => state.rows.get(place(storedText(table), key)),
   page: (wanted) => page(state.rows, wanted),
   edges: (record, direction, table) =>
     Array.from(
       under(
         state.ends,
         table === undefined
-          ? place(direction, kept(record.text), "")
-          : place(direction, kept(record.text), kept(table), "")
+          ? place(direction, storedText(record.text), "")
+          : place(direction, storedText(record.text), storedText(table), "")
       ),
       idOf
     ),
@@ -165,7 +168,7 @@ const make = (): ReplicaShape => {
     tombstones: new Map(),
     buckets: undefined
   })
-  const current = (): Shelf => shelf(state)
+  const current = (): StateReader => readerOf(state)
   const known = (id: RecordId): ReadonlyArray<ReplicaRecord> => {
     const row = current().find(id.table, keyText(id.key))
     const version = state.tombstones.get(id.text)
@@ -188,7 +191,7 @@ const make = (): ReplicaShape => {
         return frozen.get(id)!.seq
       }),
     thaw: (id) => Effect.sync(() => void frozen.delete(id)),
-    snapshot: Effect.sync(() => snapshotOf(shelf([...frozen.values()].at(-1) ?? copy()))),
+    snapshot: Effect.sync(() => snapshotOf(readerOf([...frozen.values()].at(-1) ?? copy()))),
     records: (table, after, size) => Effect.sync(() => chunkOf(current(), table, after, size)),
     bucket: (table, index) => Effect.sync(() => inBucket(state, table, index)),
     names: Effect.sync(() => names(state)),

@@ -12,7 +12,7 @@ import type { WalFailed } from "../ports/Wal.ts"
 type Kind = "member" | "view" | "quarantine" | "stray" | "job" | "result" | "meta"
 
 /** A row to put, or with `value` undefined to delete; `under` deletes all keys with this prefix. */
-export interface Put {
+export interface RowPut {
   readonly kind: Kind
   readonly key: string
   readonly value: unknown
@@ -21,7 +21,7 @@ export interface Put {
 
 const strayKey = ({ ssp, view }: Pick<StrayRow, "ssp" | "view">): string => JSON.stringify([ssp, view])
 
-const putsOf = (write: Exclude<Write, { readonly tag: "PersistResult" }>): ReadonlyArray<Put> => {
+const putsOf = (write: Exclude<Write, { readonly tag: "PersistResult" }>): ReadonlyArray<RowPut> => {
   switch (write.tag) {
     case "PersistMember":
       return [{ kind: "member", key: write.row.ssp, value: write.row }]
@@ -110,7 +110,7 @@ const pageOf = (lengths: ReadonlyArray<number>, from: number): number => {
 }
 
 /** Fails if the heap has no room for text of this length and its decoded form; `read` of `all` were read before. */
-export const roomFor = (
+export const checkRoom = (
   heap: HeapShape,
   length: number,
   { all, read, unit }: { readonly read: number; readonly all: number; readonly unit: string }
@@ -141,7 +141,7 @@ export const readAll = <E>(
     for (let read = 0; rows.length < lengths.length; ) {
       const end = rows.length + pageOf(lengths, rows.length)
       const length = lengthOf(lengths.slice(rows.length, end))
-      yield* roomFor(heap, length, { read, all, unit: "characters of the pool" })
+      yield* checkRoom(heap, length, { read, all, unit: "characters of the pool" })
       rows.push(...(yield* page(rows.at(-1) ?? begin, end - rows.length)))
       if (rows.length !== end)
         return yield* new DatabaseError({
@@ -210,7 +210,7 @@ const epochOf = (value: unknown): number => {
 }
 
 /** Rows that an opening writes. */
-const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyArray<Put> => [
+const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyArray<RowPut> => [
   { kind: "meta", key: "epoch", value: epoch },
   { kind: "meta", key: "log", value: logId },
   ...(lastLogId === undefined || lastLogId === logId
@@ -232,7 +232,7 @@ class Results {
    * Loads the rows; throws a {@link DatabaseError} if one does not decode. Answers deletions of results for which there
    * is no room.
    */
-  open(rows: ReadonlyArray<Row>, maxResults: number | undefined): ReadonlyArray<Put> {
+  open(rows: ReadonlyArray<Row>, maxResults: number | undefined): ReadonlyArray<RowPut> {
     this.recent = new RecentResults(maxResults)
     const results = rowsOf(rows, "result", kept.result)
       .map(([key, row]) => ({ key, ...row }))
@@ -244,7 +244,7 @@ class Results {
   readonly of = (job: string): Result | undefined => this.recent.get(job)
 
   /** A write that fails is repeated; results dropped meanwhile are deleted at the next start at the latest. */
-  readonly puts = (write: Write): ReadonlyArray<Put> => {
+  readonly puts = (write: Write): ReadonlyArray<RowPut> => {
     if (write.tag !== "PersistResult") return putsOf(write)
     const { job, result } = write
     const gone = this.recent.put(job, result).map(forgotten)
@@ -257,12 +257,12 @@ class Results {
   }
 }
 
-const forgotten = (job: string): Put => ({ kind: "result", key: job, value: undefined })
+const forgotten = (job: string): RowPut => ({ kind: "result", key: job, value: undefined })
 
 interface Engine {
   readonly rows: Effect.Effect<ReadonlyArray<Row>, DatabaseError>
   /** Writes all puts or none. */
-  readonly put: (puts: ReadonlyArray<Put>) => Effect.Effect<void, DatabaseError>
+  readonly put: (puts: ReadonlyArray<RowPut>) => Effect.Effect<void, DatabaseError>
   /** Epoch of the term, if the log has terms; else each opening counts up from the rows. */
   readonly epoch?: number
 }

@@ -16,7 +16,7 @@ import {
   type StoredView,
   startPosition
 } from "../ports/Database.ts"
-import { kept, unkept } from "./shared/keptText.ts"
+import { originalText, storedText } from "./shared/keptText.ts"
 import { failure } from "./shared/sqliteFailure.ts"
 
 const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseError> =>
@@ -80,7 +80,7 @@ const prepare = (sql: SqlClient.SqlClient): Effect.Effect<void, DatabaseError> =
     yield* createTables(sql, version).pipe(sql.withTransaction)
   }).pipe(Effect.mapError(failure))
 
-/** Columns of texts that clients choose: stored so that no driver shortens them ({@link kept}). */
+/** Columns of texts that clients choose: stored so that no driver shortens them ({@link storedText}). */
 const viewTexts = ["key", "id", "surql", "client_id"] as const
 
 const createTables = (sql: SqlClient.SqlClient, version: number) =>
@@ -119,7 +119,7 @@ const writeRecords = (sql: SqlClient.SqlClient, { position, records }: Commit) =
     [positionId, 0, JSON.stringify(position)]
   ]
   for (const { doc, id, version } of records)
-    rows.push([kept(id.text), version, doc === undefined ? null : Encode.encode(doc)])
+    rows.push([storedText(id.text), version, doc === undefined ? null : Encode.encode(doc)])
   return rows.length <= maxBoundRows
     ? sql.unsafe(upserts[rows.length]!, rows.flat())
     : sql.unsafe(upsertJson, [JSON.stringify(rows)])
@@ -130,10 +130,10 @@ const writeAll = (sql: SqlClient.SqlClient, commit: Commit) =>
     yield* writeRecords(sql, commit)
     for (const view of commit.putViews) {
       yield* sql`INSERT OR REPLACE INTO view (key, id, surql, client_id, ttl_ms, params, format, last_active_at_ms)
-        VALUES (${kept(view.key)}, ${kept(view.id)}, ${kept(view.surql)}, ${kept(view.clientId)}, ${view.ttlMs}, ${view.params}, ${view.format}, ${view.lastActiveAtMs})`
+        VALUES (${storedText(view.key)}, ${storedText(view.id)}, ${storedText(view.surql)}, ${storedText(view.clientId)}, ${view.ttlMs}, ${view.params}, ${view.format}, ${view.lastActiveAtMs})`
     }
     if (commit.removeViews.length > 0)
-      yield* sql`DELETE FROM view WHERE key IN (SELECT value FROM json_each(${JSON.stringify(commit.removeViews.map(kept))}))`
+      yield* sql`DELETE FROM view WHERE key IN (SELECT value FROM json_each(${JSON.stringify(commit.removeViews.map(storedText))}))`
   }).pipe(sql.withTransaction)
 
 const write = (sql: SqlClient.SqlClient, commit: Commit): Effect.Effect<void, DatabaseError> =>
@@ -180,7 +180,7 @@ const readRecord = (row: {
 
 const idOf = (text: string): RecordId | undefined => {
   try {
-    return Ids.parse(unkept(text))
+    return Ids.parse(originalText(text))
   } catch {
     return undefined
   }
@@ -195,10 +195,10 @@ const readViews = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<Stored
         try: () =>
           views.map((view) => ({
             ...view,
-            key: unkept(view.key),
-            id: unkept(view.id),
-            surql: unkept(view.surql),
-            clientId: unkept(view.clientId)
+            key: originalText(view.key),
+            id: originalText(view.id),
+            surql: originalText(view.surql),
+            clientId: originalText(view.clientId)
           })),
         catch: (cause) => new DatabaseError({ reason: "damaged", message: "a registration does not decode", cause })
       })

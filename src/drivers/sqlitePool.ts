@@ -7,7 +7,7 @@ import { DatabaseError } from "../ports/Database.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
 import { Heap } from "../ports/ProcessFigures.ts"
 import { ReplicaError } from "../ports/Replica.ts"
-import { type Put, type Row, readAll, storeOver } from "./poolRows.ts"
+import { type Row, type RowPut, readAll, storeOver } from "./poolRows.ts"
 import { failure } from "./shared/sqliteFailure.ts"
 import { type Link, link as linkOf, type Statement } from "./shared/sqliteLink.ts"
 
@@ -32,7 +32,7 @@ const prepare = ({ all }: Link): void => {
   all(`PRAGMA user_version = ${layout}`)
 }
 
-const statementOf = ({ key, kind, under, value }: Put): Statement =>
+const statementOf = ({ key, kind, under, value }: RowPut): Statement =>
   under === true
     ? ["DELETE FROM pool WHERE kind = ? AND substr(key, 1, length(?)) = ?", [kind, key, key]]
     : value === undefined
@@ -40,13 +40,13 @@ const statementOf = ({ key, kind, under, value }: Put): Statement =>
       : ["INSERT OR REPLACE INTO pool (kind, key, value) VALUES (?, ?, ?)", [kind, key, JsonText.write(value)]]
 
 /** Only the last of several writes of a row: a view that is placed in the same step is written once. */
-const lastOf = (puts: ReadonlyArray<Put>): ReadonlyArray<Put> => {
+const lastOf = (puts: ReadonlyArray<RowPut>): ReadonlyArray<RowPut> => {
   if (puts.length === 1 || puts.some(({ under }) => under === true)) return puts
   const last = new Map(puts.map((each) => [`${each.kind} ${each.key}`, each]))
   return [...last.values()]
 }
 
-const putAll = (link: Link, puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> =>
+const putAll = (link: Link, puts: ReadonlyArray<RowPut>): Effect.Effect<void, DatabaseError> =>
   attempt(() => link.write(lastOf(puts).map(statementOf)))
 
 const lengths = ({ all }: Link): ReadonlyArray<number> =>

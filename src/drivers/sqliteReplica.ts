@@ -18,11 +18,11 @@ import * as Ids from "../core/surql/values/recordId.ts"
 import type { RecordId, RecordKey } from "../core/surql/values/value.ts"
 import { recordOfRow } from "../node/database/replicaRecord.ts"
 import { ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
-import { kept, unkept } from "./shared/keptText.ts"
+import { originalText, storedText } from "./shared/keptText.ts"
 import { RecentRecords } from "./shared/recentRecords.ts"
-import { chunkOf, type Shelf, snapshotOf, storedRecord } from "./shared/replicaRows.ts"
+import { chunkOf, type StateReader, snapshotOf, storedRecord } from "./shared/replicaRows.ts"
 import { type Cell, failure, type Link, link, type Statement } from "./shared/sqliteLink.ts"
-import * as Shelves from "./sqliteShelf.ts"
+import * as Reads from "./sqliteStateReader.ts"
 
 /** Opens another connection to the same file. */
 export type Open = Effect.Effect<SqlClient.SqlClient, ReplicaError, Scope.Scope>
@@ -77,7 +77,7 @@ const layouts: ReadonlyArray<ReadonlyArray<Step>> = [
       "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
     ])
   ],
-  [rewritten("record", ([, , id]) => Ids.parse(unkept(String(id)))?.key), rewritten("tombstone", keyAtEnd)]
+  [rewritten("record", ([, , id]) => Ids.parse(originalText(String(id)))?.key), rewritten("tombstone", keyAtEnd)]
 ]
 
 /** Newest layout that this version knows. */
@@ -142,18 +142,18 @@ const writeAll = (link: Link, recent: RecentRecords, records: ReadonlyArray<Repl
   const chars: Array<number> = []
   for (const { doc, id, version } of last.values()) {
     if (doc === undefined) {
-      dead.push([kept(id.table), keyText(id.key), version])
+      dead.push([storedText(id.table), keyText(id.key), version])
       chars.push(0)
     } else {
       const row = storedRecord(id, version, doc)
       chars.push(row.content.length)
       alive.push([
-        kept(row.table),
+        storedText(row.table),
         row.key,
-        kept(row.id),
+        storedText(row.id),
         version,
-        row.source === undefined ? null : kept(row.source),
-        row.target === undefined ? null : kept(row.target),
+        row.source === undefined ? null : storedText(row.source),
+        row.target === undefined ? null : storedText(row.target),
         row.content
       ])
     }
@@ -178,7 +178,7 @@ const current = (
   const wanted = new Map<string, { readonly id: RecordId; readonly place: readonly [string, string] }>()
   for (const id of ids) {
     const held = known(id.text)
-    if (held === undefined) wanted.set(id.text, { id, place: [kept(id.table), keyText(id.key)] })
+    if (held === undefined) wanted.set(id.text, { id, place: [storedText(id.table), keyText(id.key)] })
     else found.set(id.text, held)
   }
   if (wanted.size === 0) return found
@@ -193,7 +193,7 @@ const current = (
     if (content === null)
       graves.push({ id: byPlace.get(`${table}\u0000${key}`)!, version: Number(version), doc: undefined })
     else {
-      const record = recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) })
+      const record = recordOfRow({ id: originalText(String(id)), version: Number(version), content: String(content) })
       found.set(record.id.text, record)
       recent.put(record, String(content).length)
     }
@@ -210,14 +210,14 @@ const hashedAtOnce = 256
  */
 const hashSome = ({ all, write }: Link, table: string): boolean => {
   const rows = all("SELECT key, id FROM record INDEXED BY record_bucket WHERE tbl = ? AND bucket IS NULL LIMIT ?", [
-    kept(table),
+    storedText(table),
     hashedAtOnce
   ])
   if (rows.length === 0) return false
   write(
     rows.map(([key, id]) => [
       "UPDATE record SET bucket = ? WHERE tbl = ? AND key = ?",
-      [bucketOf(unkept(String(id))), kept(table), key!]
+      [bucketOf(originalText(String(id))), storedText(table), key!]
     ])
   )
   return true
@@ -225,10 +225,10 @@ const hashSome = ({ all, write }: Link, table: string): boolean => {
 
 const inBucket = ({ all }: Link, table: string, index: number): ReadonlyArray<ReplicaRecord> =>
   all("SELECT id, version, content FROM record INDEXED BY record_bucket WHERE tbl = ? AND bucket = ? ORDER BY key", [
-    kept(table),
+    storedText(table),
     index
   ]).map(([id, version, content]) =>
-    recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) })
+    recordOfRow({ id: originalText(String(id)), version: Number(version), content: String(content) })
   )
 
 /**
@@ -238,7 +238,7 @@ const inBucket = ({ all }: Link, table: string, index: number): ReadonlyArray<Re
 const flush = (link: Link, inUse: boolean): boolean => {
   link.all("PRAGMA synchronous = FULL")
   try {
-    link.write([putMeta("synced", String(Shelves.appliedOf(link)))])
+    link.write([putMeta("synced", String(Reads.appliedOf(link)))])
   } finally {
     link.all("PRAGMA synchronous = NORMAL")
   }
@@ -248,7 +248,7 @@ const flush = (link: Link, inUse: boolean): boolean => {
 /** A frozen state and its number of readers. */
 interface Held {
   readonly link: Link
-  readonly shelf: Shelf
+  readonly stateReader: StateReader
   users: number
 }
 
@@ -277,7 +277,7 @@ const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
           reader.all("BEGIN")
           inUse++
           // The first read freezes the state.
-          return { link: reader, shelf: Shelves.shelf(reader), users: 1 }
+          return { link: reader, stateReader: Reads.stateReader(reader), users: 1 }
         })
       )
     )
@@ -314,7 +314,7 @@ class Committed {
   private isFailing = false
 
   constructor(private readonly writer: Link) {
-    this.applied = this.written = Shelves.appliedOf(writer)
+    this.applied = this.written = Reads.appliedOf(writer)
   }
 
   current(ids: ReadonlyArray<RecordId>): ReadonlyMap<string, ReplicaRecord> {
@@ -350,7 +350,7 @@ class Committed {
 }
 
 const shapeOf = (writer: Link, states: States): ReplicaShape => {
-  const now = Shelves.shelf(writer)
+  const now = Reads.stateReader(writer)
   const committed = new Committed(writer)
   const catchUp = attempt(() => committed.catchUp())
   /** Writes waiting records, then runs work that reads the file or reports its content. */
@@ -369,11 +369,11 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
     freeze: (id) =>
       Effect.suspend(() => {
         const held = states.frozen.get(id)
-        if (held !== undefined) return Effect.succeed(held.shelf.seq)
+        if (held !== undefined) return Effect.succeed(held.stateReader.seq)
         return Effect.uninterruptible(
           Effect.map(hold, (fresh) => {
             states.frozen.set(id, fresh)
-            return fresh.shelf.seq
+            return fresh.stateReader.seq
           })
         )
       }),
@@ -391,7 +391,7 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
         return Effect.succeed(newest)
       }),
       (held) => Effect.sync(() => states.letGo(held))
-    ).pipe(Effect.map(({ shelf }) => snapshotOf(shelf))),
+    ).pipe(Effect.map(({ stateReader }) => snapshotOf(stateReader))),
     records: (table, after, size) => upToDate(() => chunkOf(now, table, after, size)),
     bucket: (table, index) =>
       upToDate(() => hashSome(writer, table)).pipe(
@@ -399,17 +399,17 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
         Effect.repeat({ while: (some) => some }),
         Effect.zipRight(upToDate(() => inBucket(writer, table, index)))
       ),
-    names: upToDate(() => Shelves.namesOf(writer)),
-    tables: attempt(() => Shelves.tablesOf(writer)),
+    names: upToDate(() => Reads.namesOf(writer)),
+    tables: attempt(() => Reads.tablesOf(writer)),
     putTables: (tables) => upToDate(() => writer.write([putMeta("tables", JSON.stringify(tables))])),
-    whole: attempt(() => Shelves.metaOf(writer, "whole") === "true"),
+    whole: attempt(() => Reads.metaOf(writer, "whole") === "true"),
     markWhole: upToDate(() => writer.write([putMeta("whole", "true")])),
     clear: attempt(() => committed.clear())
   }
 }
 
 /** A replica, and its file. */
-export interface Filed {
+export interface ReplicaWithFile {
   readonly replica: ReplicaShape
   /**
    * Freezes the file itself, complete, while the scope is open; answers the position. A reader that began when SQLite's
@@ -420,7 +420,7 @@ export interface Filed {
 
 const busy = (): ReplicaError => new ReplicaError({ reason: "locked", message: "a state of the replica is held" })
 
-export const makeFiled = (open: Open): Effect.Effect<Filed, ReplicaError, Scope.Scope> =>
+export const makeWithFile = (open: Open): Effect.Effect<ReplicaWithFile, ReplicaError, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const connected = open.pipe(Effect.flatMap(link), Scope.extend(scope))
@@ -436,8 +436,8 @@ export const makeFiled = (open: Open): Effect.Effect<Filed, ReplicaError, Scope.
     const still = Effect.acquireRelease(Effect.zipRight(replica.catchUp, states.holdAfter(emptied)), (held) =>
       Effect.sync(() => states.letGo(held))
     )
-    return { replica, still: Effect.map(still, ({ shelf }) => shelf.seq) }
+    return { replica, still: Effect.map(still, ({ stateReader }) => stateReader.seq) }
   })
 
 export const make = (open: Open): Effect.Effect<ReplicaShape, ReplicaError, Scope.Scope> =>
-  Effect.map(makeFiled(open), ({ replica }) => replica)
+  Effect.map(makeWithFile(open), ({ replica }) => replica)

@@ -402,13 +402,13 @@ const applyStorable = (
   views: ReadonlyArray<ViewEdges>
 ): Effect.Effect<EdgesApplied, UpstreamError> => {
   const odd = views.flatMap(({ key, puts, removals }) =>
-    [...removals, ...puts].filter((edge) => !Rows.storable(edge)).map((edge) => ({ key, edge, reason: unstorable }))
+    [...removals, ...puts].filter((edge) => !Rows.isStorable(edge)).map((edge) => ({ key, edge, reason: unstorable }))
   )
   if (odd.length === 0) return apply(client, views)
   const rest = views.map((view) => ({
     ...view,
-    puts: view.puts.filter(Rows.storable),
-    removals: view.removals.filter(Rows.storable)
+    puts: view.puts.filter(Rows.isStorable),
+    removals: view.removals.filter(Rows.isStorable)
   }))
   return Effect.map(apply(client, rest), ({ lost, refused }) => ({ lost, refused: [...odd, ...refused] }))
 }

@@ -70,7 +70,7 @@ class Reading {
     this.folders = [dirname(root), folder].map((path) => realpathSync(path))
   }
 
-  async bundled(): Promise<unknown> {
+  async bundledDocument(): Promise<unknown> {
     try {
       return await this.resolved()
     } catch (error) {
@@ -174,4 +174,4 @@ class Reading {
 }
 
 /** The document at `path`, with other files bundled into it. Rejects with the fault, in one line. */
-export const bundled = (path: string, folder: string): Promise<unknown> => new Reading(path, folder).bundled()
+export const bundled = (path: string, folder: string): Promise<unknown> => new Reading(path, folder).bundledDocument()

@@ -15,7 +15,7 @@ import { request } from "../../kit/checks/http.ts"
 import { closing } from "../../kit/processes/closing.ts"
 import { secret, until } from "../../kit/processes/Door.ts"
 import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
-import type { Sent } from "../../src/drivers/shared/exchange.ts"
+import type { SentRequest } from "../../src/drivers/shared/exchange.ts"
 import * as Exchange from "../../src/host/http/exchange.ts"
 import { layer } from "../../src/host/http/sspCalls.ts"
 import { Names } from "../../src/ports/Names.ts"
@@ -143,8 +143,8 @@ const timed = () => {
 
 it("D15 a name that stands for a public address from now on gets no secret, also beside a private one, and not over the connection it had", async () => {
   const { judged, other, url } = await twoPlaces()
-  const sent: Array<Sent> = []
-  const request = (asked: Sent) =>
+  const sent: Array<SentRequest> = []
+  const request = (asked: SentRequest) =>
     Effect.sync(() => {
       sent.push(asked)
       return { status: 200, headers: {}, text: "{}" }
@@ -174,7 +174,7 @@ it("D15 a name that stands for a public address from now on gets no secret, also
     [["10.0.0.1", "203.0.113.5"], undefined]
   ])
 
-  const call = (addresses: ReadonlyArray<string>, path: string): Sent => ({
+  const call = (addresses: ReadonlyArray<string>, path: string): SentRequest => ({
     method: "GET",
     url: `${url}${path}`,
     headers: {},

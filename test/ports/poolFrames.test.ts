@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
 import { type Rng, runs, seeded } from "../../kit/data/random.ts"
-import { type Frame, firstHead, type Head, isWhole, startOf } from "../../src/drivers/nats/frame.ts"
+import { type Frame, firstHead, firstMessageOf, type Head, isLastPiece } from "../../src/drivers/nats/frame.ts"
 import { PoolFrames } from "../../src/drivers/nats/poolFrames.ts"
 
 /** A stream that grows, and a journal that reads it. */
@@ -46,13 +46,13 @@ class Stream {
     const { pool, writes } = this.head
     if (parts === 2) this.push({ kind: "pool", part: 0, parts })
     // Of the rows the oldest one may have been written again, all may have been, and none may be left.
-    const later = this.pool.filter(isWhole)
+    const later = this.pool.filter(isLastPiece)
     const oldest = random.chance(0.02)
       ? 0
       : pool === 0 || random.chance(0.02)
         ? begin
         : random.chance(0.2)
-          ? startOf(random.pick(later))
+          ? firstMessageOf(random.pick(later))
           : pool
     this.push({ kind: "pool", part: parts - 1, parts, writes: writes + 1, pool: oldest })
   }
@@ -108,7 +108,7 @@ describe("D62 the pool's frames, read ahead", () => {
     let again = 0
     for (let i = 0; i < runs(300); i++) {
       const { asked, behind, taken, wanted } = await takenOver(random, random.below(200), 0.1)
-      expect(taken.filter(isWhole)).toEqual(wanted.filter(isWhole))
+      expect(taken.filter(isLastPiece)).toEqual(wanted.filter(isLastPiece))
       if (asked > behind) again++
     }
     expect(again).toBeGreaterThan(20)

@@ -86,7 +86,7 @@ export const join = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
 }
 
 /** Splits into pieces of at most `most` bytes; at least one piece. */
-export const cut = (body: Uint8Array, most: number): ReadonlyArray<Uint8Array> => {
+export const split = (body: Uint8Array, most: number): ReadonlyArray<Uint8Array> => {
   if (body.length <= most) return [body]
   const pieces: Array<Uint8Array> = []
   for (let at = 0; at < body.length; at += most) pieces.push(body.subarray(at, at + most))
@@ -121,10 +121,10 @@ export const decode = (at: number, data: Uint8Array): Frame | number | undefined
 }
 
 /** Whether the frame is the last piece of its content. */
-export const isWhole = ({ head }: Frame): boolean => head.part === head.parts - 1
+export const isLastPiece = ({ head }: Frame): boolean => head.part === head.parts - 1
 
 /** Message that holds the first piece. */
-export const startOf = ({ at, head }: Frame): number => at - head.part
+export const firstMessageOf = ({ at, head }: Frame): number => at - head.part
 
 /** Position before the frame's records. */
-export const before = ({ head }: Frame): number => head.last - head.count
+export const positionBefore = ({ head }: Frame): number => head.last - head.count

@@ -149,7 +149,7 @@ export class Journal {
   /** The whole content of a frame, given its last piece. */
   bodyOf(frame: Frame.Frame): Effect.Effect<Uint8Array, WalFailed> {
     if (frame.head.parts === 1) return Effect.succeed(frame.body)
-    const before = Array.from({ length: frame.head.parts - 1 }, (_, i) => Frame.startOf(frame) + i)
+    const before = Array.from({ length: frame.head.parts - 1 }, (_, i) => Frame.firstMessageOf(frame) + i)
     return Effect.map(
       Effect.forEach(before, (seq) => Effect.flatMap(this.at(seq), (piece) => this.pieceOf(frame, seq, piece)), {
         concurrency: window
@@ -163,7 +163,7 @@ export class Journal {
       piece !== undefined &&
       piece.head.kind === frame.head.kind &&
       piece.head.parts === frame.head.parts &&
-      piece.head.part === seq - Frame.startOf(frame)
+      piece.head.part === seq - Frame.firstMessageOf(frame)
     return is
       ? Effect.succeed(piece.body)
       : this.link.failed("damaged", `message ${seq} of its stream should be a piece of ${frame.at}, and is not there`)
@@ -210,7 +210,7 @@ export class Journal {
         for (const frame of frames) {
           from = frame.at + 1
           const { count, kind, last } = frame.head
-          if (kind !== "records" || !Frame.isWhole(frame) || last <= seq) continue
+          if (kind !== "records" || !Frame.isLastPiece(frame) || last <= seq) continue
           if (last - count > seq) return yield* this.gap(after, seq)
           const body = yield* this.bodyOf(frame)
           const lines = Frame.textOf(body).split("\n")
@@ -241,7 +241,7 @@ export class Journal {
       for (;;) {
         const frame = yield* this.next("records", from)
         if (frame === undefined) return last.at
-        if (Frame.isWhole(frame) && frame.head.last > kept) return Frame.startOf(frame)
+        if (Frame.isLastPiece(frame) && frame.head.last > kept) return Frame.firstMessageOf(frame)
         from = frame.at + 1
       }
     })

@@ -185,7 +185,7 @@ class Objects implements SnapshotStore {
       const send = (piece: Uint8Array): Effect.Effect<void, SnapshotFailed> =>
         this.put(subject, piece, `${id}.${sent++}`)
       return Effect.map(
-        Stream.runForEach(content, (piece) => Effect.forEach(Frame.cut(piece, most), send, { discard: true })),
+        Stream.runForEach(content, (piece) => Effect.forEach(Frame.split(piece, most), send, { discard: true })),
         () => sent
       )
     })
@@ -242,4 +242,7 @@ class Objects implements SnapshotStore {
 
 /** Creates the object store of a log with as many copies as the log has. */
 export const make = (link: Link, options: ObjectsOptions): Effect.Effect<SnapshotStore, SnapshotFailed> =>
-  Effect.as(trying(options.log, Streams.kept(link, config(options.log), options.replicas)), new Objects(link, options))
+  Effect.as(
+    trying(options.log, Streams.ensureStream(link, config(options.log), options.replicas)),
+    new Objects(link, options)
+  )

@@ -12,7 +12,7 @@ import type { PoolStoreShape } from "../../ports/PoolStore.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import type { TermOf } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
-import { failedWithLog, type Put, roomFor, type Row as Stored, storeOver } from "../poolRows.ts"
+import { checkRoom, failedWithLog, type RowPut, type Row as Stored, storeOver } from "../poolRows.ts"
 import * as Frame from "./frame.ts"
 import type { Journal } from "./journal.ts"
 import type { PoolFrames } from "./poolFrames.ts"
@@ -35,7 +35,7 @@ interface Row {
   readonly write: number
 }
 
-const keyOf = ({ key, kind }: Pick<Put, "kind" | "key">): string => `${kind} ${key}`
+const keyOf = ({ key, kind }: Pick<RowPut, "kind" | "key">): string => `${kind} ${key}`
 
 /** The rows in the order of their last write, oldest first. */
 class Rows {
@@ -47,7 +47,7 @@ class Rows {
     this.rows.delete(key)
   }
 
-  apply(puts: ReadonlyArray<Put>, at: number, write: number): void {
+  apply(puts: ReadonlyArray<RowPut>, at: number, write: number): void {
     for (const { key, kind, under, value } of puts)
       if (under === true) {
         for (const [name, row] of this.rows) if (row.kind === kind && row.key.startsWith(key)) this.remove(name)
@@ -62,7 +62,7 @@ class Rows {
   }
 
   /** First message of the oldest row that `puts` do not replace; 0: there is none. */
-  oldestBut(puts: ReadonlyArray<Put>): number {
+  oldestBut(puts: ReadonlyArray<RowPut>): number {
     const named = new Set(puts.filter(({ under }) => under !== true).map(keyOf))
     const prefixes = puts.filter(({ under }) => under === true)
     for (const [name, { at, key, kind }] of this.rows)
@@ -75,12 +75,12 @@ class Rows {
   }
 
   /** The oldest rows of frames before `message`, as many as fit into one write. */
-  before(message: number): ReadonlyArray<Put> {
-    const puts: Array<Put> = []
+  before(message: number): ReadonlyArray<RowPut> {
+    const puts: Array<RowPut> = []
     let bytes = 0
     for (const row of this.rows.values()) {
       if (row.at >= message || bytes >= renewedBytes) break
-      puts.push({ kind: row.kind as Put["kind"], key: row.key, value: row.value })
+      puts.push({ kind: row.kind as RowPut["kind"], key: row.key, value: row.value })
       bytes += row.bytes
     }
     return puts
@@ -145,7 +145,7 @@ export class Pool {
     )
   }
 
-  private draft(puts: ReadonlyArray<Put>, at: number): Draft {
+  private draft(puts: ReadonlyArray<RowPut>, at: number): Draft {
     const { written } = this
     const pool = this.rows.oldestBut(puts)
     const isEmptied = pool === 0 && puts.every(({ value }) => value === undefined)
@@ -158,7 +158,7 @@ export class Pool {
   }
 
   /** Repeats the write until it is stored or the term ends. */
-  private put(puts: ReadonlyArray<Put>): Effect.Effect<void, WalFailed> {
+  private put(puts: ReadonlyArray<RowPut>): Effect.Effect<void, WalFailed> {
     const { epoch, isOver, superseded } = this.term
     return Effect.gen(this, function* () {
       for (;;) {
@@ -191,7 +191,7 @@ export class Pool {
     })
   }
 
-  private putAll(puts: ReadonlyArray<Put>): Effect.Effect<void, WalFailed> {
+  private putAll(puts: ReadonlyArray<RowPut>): Effect.Effect<void, WalFailed> {
     return this.turn.withPermits(1)(
       Effect.suspend(() => this.put(this.rows.isSpread(this.written) ? [...this.rows.before(Infinity), ...puts] : puts))
     )
@@ -226,18 +226,18 @@ export class Pool {
     return Effect.gen(this, function* () {
       const heap = yield* Heap
       const { at: end, head } = yield* this.last
-      const whole = (yield* this.frames.take({ at: end, head })).filter(Frame.isWhole)
+      const whole = (yield* this.frames.take({ at: end, head })).filter(Frame.isLastPiece)
       this.rows = new Rows()
       this.written = head.pool === 0 ? head.writes : (whole[0]?.head.writes ?? 0) - 1
       for (const [read, frame] of whole.entries()) {
         if (frame.head.writes !== ++this.written) return yield* this.missing(this.written)
         const body = Frame.textOf(yield* this.journal.link.again(this.journal.bodyOf(frame)))
-        yield* roomFor(heap, body.length, { read, all: whole.length, unit: "writes of the pool" })
+        yield* checkRoom(heap, body.length, { read, all: whole.length, unit: "writes of the pool" })
         const puts = yield* Effect.try({
-          try: () => JsonText.parse(body) as ReadonlyArray<Put>,
+          try: () => JsonText.parse(body) as ReadonlyArray<RowPut>,
           catch: () => this.journal.link.failed("damaged", `message ${frame.at} of its stream holds no rows of a pool`)
         })
-        this.rows.apply(puts, Frame.startOf(frame), this.written)
+        this.rows.apply(puts, Frame.firstMessageOf(frame), this.written)
       }
       if (this.written !== head.writes) return yield* this.missing(head.writes)
       this.isOpen = true

@@ -19,11 +19,11 @@ const mostAtOnce = 64
  * names a message before the first frame, as after a lost answer.
  */
 const isWhole = (frames: ReadonlyArray<Frame.Frame>, { pool, writes }: Frame.State): boolean => {
-  const whole = frames.filter(Frame.isWhole)
+  const whole = frames.filter(Frame.isLastPiece)
   const [first] = whole
   return (
     first !== undefined &&
-    Frame.startOf(first) === pool &&
+    Frame.firstMessageOf(first) === pool &&
     whole.every(({ head }, i) => head.writes === writes - whole.length + 1 + i)
   )
 }

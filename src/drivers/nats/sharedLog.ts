@@ -47,7 +47,7 @@ export const durabilityFault = (asked: Durability | undefined, replicas: number)
 }
 
 const isMissing = ({ head }: Frame.Frame, firstSeq: number, first: Frame.Frame): boolean =>
-  Frame.before(first) > head.kept || (first.head.last > head.kept && Frame.startOf(first) < firstSeq)
+  Frame.positionBefore(first) > head.kept || (first.head.last > head.kept && Frame.firstMessageOf(first) < firstSeq)
 
 /** Fails unless the stream holds all records that its last message counts. */
 const whole = (journal: Journal, { first_seq: firstSeq, last_seq: lastSeq }: Streams.State) =>
@@ -63,7 +63,7 @@ const whole = (journal: Journal, { first_seq: firstSeq, last_seq: lastSeq }: Str
     if (first === undefined || isMissing(last, firstSeq, first))
       return yield* link.failed(
         "damaged",
-        `its records begin at seq ${first === undefined ? end + 1 : Frame.before(first) + 1}, and it should hold ${kept + 1} to ${end}`
+        `its records begin at seq ${first === undefined ? end + 1 : Frame.positionBefore(first) + 1}, and it should hold ${kept + 1} to ${end}`
       )
     if (pool > 0 && pool < firstSeq)
       return yield* link.failed("damaged", `its pool begins with message ${pool}, and the stream with ${firstSeq}`)

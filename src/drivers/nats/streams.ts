@@ -145,7 +145,7 @@ const copied = (link: Link, info: Answer, replicas: number): Effect.Effect<void,
   })
 
 /** Creates or checks a stream that loses no message by itself. */
-export const kept = (
+export const ensureStream = (
   link: Link,
   config: Partial<Config> & { readonly name: string; readonly subjects: ReadonlyArray<string> },
   replicas: number
@@ -171,7 +171,7 @@ export const prepare = (link: Link, { log, replicas }: StreamOptions): Effect.Ef
             `the server has no JetStream for this user: turn it on ("jetstream {}" in its configuration, or -js), for the account too. It said: ${error.message}`
           )
     )
-    yield* kept(
+    yield* ensureStream(
       link,
       { ...unlimited, name: streamOf(log), subjects: [subjectOf(log, "*")], deny_delete: true },
       replicas

@@ -71,7 +71,7 @@ export class Writer {
   private attempt(end: End, draft: Draft): Effect.Effect<End | undefined, WalFailed> {
     return Effect.gen(this, function* () {
       const { journal } = this
-      const pieces = Frame.cut(draft.body ?? none, this.most)
+      const pieces = Frame.split(draft.body ?? none, this.most)
       const subject = subjectOf(journal.log, draft.kind)
       let last = end
       for (const [part, piece] of pieces.entries()) {

@@ -11,7 +11,7 @@ import type { PoolStoreShape } from "../../ports/PoolStore.ts"
 import { Heap } from "../../ports/ProcessFigures.ts"
 import type { TermOf } from "../../ports/SharedLog.ts"
 import type { WalFailed } from "../../ports/Wal.ts"
-import { failedWithLog, type Put, readAll, type Row as Stored, storeOver } from "../poolRows.ts"
+import { failedWithLog, type RowPut, readAll, type Row as Stored, storeOver } from "../poolRows.ts"
 import type { Link } from "./link.ts"
 
 /** Keys may be longer than an index allows, so their hash is the unique part. */
@@ -53,9 +53,9 @@ const retryMs = 200
 const keyText = (key: string): string => JSON.stringify(key)
 
 /** Merges a list of puts: the last put of each row, and the key prefixes whose other rows are deleted. */
-const folded = (puts: ReadonlyArray<Put>) => {
-  const rows = new Map<string, Put>()
-  const prefixes: Array<Put> = []
+const folded = (puts: ReadonlyArray<RowPut>) => {
+  const rows = new Map<string, RowPut>()
+  const prefixes: Array<RowPut> = []
   for (const put of puts) {
     if (put.under === true) {
       prefixes.push(put)
@@ -65,7 +65,7 @@ const folded = (puts: ReadonlyArray<Put>) => {
   return { rows: [...rows.values()], prefixes }
 }
 
-const valuesOf = (puts: ReadonlyArray<Put>): ReadonlyArray<unknown> => {
+const valuesOf = (puts: ReadonlyArray<RowPut>): ReadonlyArray<unknown> => {
   const { prefixes, rows } = folded(puts)
   return [
     rows.map(({ kind }) => kind),
@@ -107,7 +107,7 @@ export const make = (link: Link, log: string, { epoch, isOver, superseded }: Ter
   )
 
   /** Undefined without an answer: the write may be stored, or may still arrive. */
-  const attempt = (puts: ReadonlyArray<Put>) =>
+  const attempt = (puts: ReadonlyArray<RowPut>) =>
     link.run(writing, [log, epoch, written, ...valuesOf(puts)]).pipe(
       Effect.map((rows) => rows.length > 0),
       Effect.catchIf(
@@ -116,7 +116,7 @@ export const make = (link: Link, log: string, { epoch, isOver, superseded }: Ter
       )
     )
 
-  const put = (puts: ReadonlyArray<Put>): Effect.Effect<void, WalFailed> =>
+  const put = (puts: ReadonlyArray<RowPut>): Effect.Effect<void, WalFailed> =>
     Effect.gen(function* () {
       for (;;) {
         if (isOver()) return yield* over
@@ -132,7 +132,7 @@ export const make = (link: Link, log: string, { epoch, isOver, superseded }: Ter
       written++
     })
 
-  const putAll = (puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> =>
+  const putAll = (puts: ReadonlyArray<RowPut>): Effect.Effect<void, DatabaseError> =>
     turn.withPermits(1)(Effect.mapError(put(puts), failedWithLog))
 
   const rows = Effect.gen(function* () {

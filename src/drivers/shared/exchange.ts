@@ -28,7 +28,7 @@ interface Request {
 }
 
 /** A request whose whole answer must arrive in time. */
-export interface Sent extends Request {
+export interface SentRequest extends Request {
   /** Time limit for everything from connecting to the end of the body, in milliseconds. */
   readonly withinMs: number
   /** A longer answer is a failure; a client that reads whole bodies accepts it. */
@@ -45,7 +45,7 @@ interface Beginning {
 }
 
 /** A request whose answer is read as it comes. */
-export interface Opening extends Request {
+export interface OpeningRequest extends Request {
   /** Time limit until the status of the answer, in milliseconds. */
   readonly withinMs: number
   /** An answer that is silent for so long has broken off, unless it is paused. */
@@ -75,11 +75,11 @@ interface Pour extends Pick<Flow, "close"> {
 }
 
 export interface Exchange {
-  readonly request: (sent: Sent) => Effect.Effect<Answered, NoAnswer>
+  readonly request: (sent: SentRequest) => Effect.Effect<Answered, NoAnswer>
   /** Opens an answer by callback, which is never called before this returns. */
-  readonly open: (opening: Opening, heard: Heard) => Flow
+  readonly open: (opening: OpeningRequest, heard: Heard) => Flow
   /** {@link open} with a body that is written bit by bit. Absent: this client sends whole bodies. */
-  readonly pour?: (opening: Omit<Opening, "body">, heard: Heard) => Pour
+  readonly pour?: (opening: Omit<OpeningRequest, "body">, heard: Heard) => Pour
   /** A client for answers that are passed on; it connects to `addresses` only. */
   readonly clientAt: (addresses: ReadonlyArray<string> | undefined) => HttpClient.HttpClient
 }
@@ -89,7 +89,7 @@ export const usualMostBytes = 64 * 1024 * 1024
 
 export const json = "application/json"
 
-export const lateAfter = (withinMs: number): NoAnswer =>
+export const timedOut = (withinMs: number): NoAnswer =>
   new NoAnswer({ message: `no answer within ${withinMs} ms`, late: true })
 
 export const headerOf = ({ headers }: Pick<Answered, "headers">, name: string): string | undefined => {
@@ -97,7 +97,7 @@ export const headerOf = ({ headers }: Pick<Answered, "headers">, name: string): 
   return typeof found === "string" ? found : found?.[0]
 }
 
-export const isDone = ({ status }: Pick<Answered, "status">): boolean => status >= 200 && status < 300
+export const isSuccess = ({ status }: Pick<Answered, "status">): boolean => status >= 200 && status < 300
 
 /** The error of a refusal; undefined if the body is none of the contract's. */
 export const errorOf = ({ text }: Pick<Answered, "text">): WireError | undefined => {
@@ -172,7 +172,7 @@ const broken = (error: HttpClientError.HttpClientError): NoAnswer =>
   })
 
 const within = (withinMs: number) =>
-  Effect.timeoutFail({ duration: Duration.millis(withinMs), onTimeout: () => lateAfter(withinMs) })
+  Effect.timeoutFail({ duration: Duration.millis(withinMs), onTimeout: () => timedOut(withinMs) })
 
 const requestOver =
   (client: HttpClient.HttpClient): Exchange["request"] =>

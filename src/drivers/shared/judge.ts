@@ -16,7 +16,7 @@ const unknownForMs = 1000
 const maxResolved = 1000
 
 /** Current addresses of a URL's name, and the judgement about them. */
-export interface Judged {
+export interface JudgedUrl {
   /** Undefined if the URL holds an address. */
   readonly addresses: ReadonlyArray<string> | undefined
   readonly mayHear: boolean
@@ -27,7 +27,7 @@ export interface Judged {
 export const isTls = (url: string): boolean => /^https:/i.test(url)
 
 /** Resolves and judges names. While no name server answers, the last addresses hold. */
-export const makeJudge = (
+export const makeUrlJudge = (
   names: typeof Names.Service,
   allowedHosts: ReadonlyArray<string> | undefined,
   isTlsOnly: boolean
@@ -52,8 +52,8 @@ export const makeJudge = (
       : undefined
   }
   /** By URL, while its name has the same addresses. */
-  const verdicts = new Map<string, Judged>()
-  const verdict = (url: string, host: string, addresses: ReadonlyArray<string> | undefined): Judged => {
+  const verdicts = new Map<string, JudgedUrl>()
+  const verdict = (url: string, host: string, addresses: ReadonlyArray<string> | undefined): JudgedUrl => {
     const last = verdicts.get(url)
     if (last !== undefined && last.addresses === addresses) return last
     if (verdicts.size >= maxResolved) verdicts.clear()
@@ -65,7 +65,7 @@ export const makeJudge = (
     verdicts.set(url, judged)
     return judged
   }
-  const judge = (url: string): Effect.Effect<Judged> => {
+  const judge = (url: string): Effect.Effect<JudgedUrl> => {
     const last = verdicts.get(url)
     if (last !== undefined && last.addresses === undefined) return Effect.succeed(last)
     const host = Hosts.hostOf(url)

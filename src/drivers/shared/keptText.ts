@@ -11,7 +11,7 @@ const unkeepable = /[\u0000\ud800-\udfff]/
  * The text as it is stored: unchanged, or as JSON if UTF-8 or a store that ends at U+0000 would lose part of it. No id
  * begins like JSON text.
  */
-export const kept = (text: string): string =>
+export const storedText = (text: string): string =>
   (unkeepable.test(text) && /\u0000|\p{Cs}/u.test(text)) || text.startsWith('"') ? JSON.stringify(text) : text
 
-export const unkept = (text: string): string => (text.startsWith('"') ? (JSON.parse(text) as string) : text)
+export const originalText = (text: string): string => (text.startsWith('"') ? (JSON.parse(text) as string) : text)

@@ -40,7 +40,7 @@ interface Edge {
   readonly open: boolean
 }
 
-export interface Page {
+export interface PageQuery {
   readonly table: string
   readonly from: Edge | undefined
   readonly to: Edge | undefined
@@ -49,7 +49,7 @@ export interface Page {
 }
 
 /** A row with its key; without the row if the filter rules it out. */
-export interface Placed {
+export interface PlacedRow {
   readonly key: string
   readonly row: ReplicaRow | undefined
   /** Length of the content that was read for it. */
@@ -57,10 +57,10 @@ export interface Placed {
 }
 
 /** One state of the replica, as a layer reads it. */
-export interface Shelf {
+export interface StateReader {
   readonly seq: number
   readonly find: (table: string, key: string) => ReplicaRow | undefined
-  readonly page: (page: Page) => ReadonlyArray<Placed>
+  readonly page: (page: PageQuery) => ReadonlyArray<PlacedRow>
   readonly edges: ReplicaSnapshot["edges"]
   readonly names: () => ReadonlyArray<string>
   readonly types: ReplicaSnapshot["types"]
@@ -71,7 +71,7 @@ const largest = 1_024
 /** Characters of a page, which then takes a few milliseconds to read. */
 const pageChars = 1_000_000
 
-const weight = (page: ReadonlyArray<Placed>): number => page.reduce((sum, { chars }) => sum + chars, 0)
+const weight = (page: ReadonlyArray<PlacedRow>): number => page.reduce((sum, { chars }) => sum + chars, 0)
 
 const nextSize = (size: number, chars: number): number =>
   chars > pageChars ? Math.max(1, size >> 2) : chars < pageChars >> 2 ? Math.min(largest, size * 2) : size
@@ -86,7 +86,7 @@ const edgeOf = (bound: Range["from"], low: boolean): Edge | undefined | "none" =
 }
 
 /** A state of the replica, as `Replica` offers it. */
-export const snapshotOf = (shelf: Shelf): ReplicaSnapshot => {
+export const snapshotOf = (reader: StateReader): ReplicaSnapshot => {
   let read = 0
   function* rows(table: string, range: Range | undefined, atMost: number, where: RowFilter): Rows {
     const low = edgeOf(range?.from, true),
@@ -99,7 +99,7 @@ export const snapshotOf = (shelf: Shelf): ReplicaSnapshot => {
       size = smallest
     while (left > 0) {
       const wanted = check === undefined ? Math.min(size, left) : size
-      const page = shelf.page({ table, from, to, size: wanted, where })
+      const page = reader.page({ table, from, to, size: wanted, where })
       read += page.length
       for (const { row } of page) {
         if (check !== undefined && row !== undefined && !inKeys(check, idOf(row).key)) continue
@@ -112,9 +112,9 @@ export const snapshotOf = (shelf: Shelf): ReplicaSnapshot => {
     }
   }
   return {
-    seq: shelf.seq,
+    seq: reader.seq,
     find: (id) => {
-      const row = shelf.find(id.table, keyText(id.key))
+      const row = reader.find(id.table, keyText(id.key))
       if (row !== undefined) read++
       return row
     },
@@ -122,22 +122,22 @@ export const snapshotOf = (shelf: Shelf): ReplicaSnapshot => {
       [Symbol.iterator]: () =>
         rows(table, range, options?.atMost ?? Infinity, options?.where ?? noFilter)[Symbol.iterator]()
     }),
-    edges: shelf.edges,
-    tables: shelf.names,
-    types: shelf.types,
+    edges: reader.edges,
+    tables: reader.names,
+    types: reader.types,
     rowsRead: () => read
   }
 }
 
 /** Records behind a key, as `Replica.records` answers. */
 export const chunkOf = (
-  shelf: Shelf,
+  reader: StateReader,
   table: string,
   after: RecordKey | undefined,
   size: number
 ): ReadonlyArray<ReplicaRecord> => {
   const from = after === undefined ? undefined : { text: keyText(after), open: true }
-  return shelf.page({ table, from, to: undefined, size, where: noFilter }).map(({ row }) => recordOfRow(row!))
+  return reader.page({ table, from, to: undefined, size, where: noFilter }).map(({ row }) => recordOfRow(row!))
 }
 
 /** Whether a content may pass a filter: false only if it certainly does not. */

@@ -10,7 +10,7 @@ interface SqliteFailure {
   readonly message: string
 }
 
-export const sorted = (error: unknown): SqliteFailure => {
+export const classify = (error: unknown): SqliteFailure => {
   const codes: Array<string> = []
   const words: Array<string> = []
   for (
@@ -36,6 +36,6 @@ export const sorted = (error: unknown): SqliteFailure => {
 /** An error of SQLite as the error of a store. */
 export const failure = (error: unknown): DatabaseError => {
   if (error instanceof DatabaseError) return error
-  const { message, reason } = sorted(error)
+  const { message, reason } = classify(error)
   return new DatabaseError({ reason: reason === "full" ? "failed" : reason, message, cause: error })
 }

@@ -9,7 +9,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { Cause, Effect, Exit, type Scope } from "effect"
 import { ReplicaError } from "../../ports/Replica.ts"
-import { sorted } from "./sqliteFailure.ts"
+import { classify } from "./sqliteFailure.ts"
 
 export type Cell = string | number | null
 
@@ -25,7 +25,7 @@ export interface Link {
 /** An error of SQLite as this port's error. */
 export const failure = (error: unknown): ReplicaError => {
   if (error instanceof ReplicaError) return error
-  const { message, reason } = sorted(error)
+  const { message, reason } = classify(error)
   return new ReplicaError({ reason, message, cause: error })
 }
 

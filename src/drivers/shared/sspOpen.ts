@@ -8,7 +8,7 @@ import { Duration, Effect, type Redacted } from "effect"
 import { bearerOf } from "../../node/http/bearer.ts"
 import { type Asked, type Options, type SspClientShape, SspUnreachable } from "../../ports/SspClient.ts"
 import { type Exchange, json } from "./exchange.ts"
-import type { Judged } from "./judge.ts"
+import type { JudgedUrl } from "./judge.ts"
 import { silence } from "./sspPass.ts"
 
 const headersOf = (
@@ -20,10 +20,10 @@ const headersOf = (
   ...(secret === undefined ? {} : { authorization: bearerOf(secret) })
 })
 
-export const opener =
+export const makeOpener =
   (
     { open }: Pick<Exchange, "open">,
-    judge: (url: string) => Effect.Effect<Judged>,
+    judge: (url: string) => Effect.Effect<JudgedUrl>,
     { secret, timeoutMs }: Pick<Options, "secret" | "timeoutMs">,
     denied: (ssp: string) => void
   ): SspClientShape["open"] =>

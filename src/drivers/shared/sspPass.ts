@@ -10,7 +10,7 @@ import { Duration, Effect, Stream } from "effect"
 import { isRefused } from "../../core/reason.ts"
 import { type Passed, type PassedAnswer, SspUnreachable } from "../../ports/SspClient.ts"
 import type { Exchange } from "./exchange.ts"
-import type { Judged } from "./judge.ts"
+import type { JudgedUrl } from "./judge.ts"
 
 /** Streams send a comment every 15 s: an SSP that is silent for so long is gone. */
 export const silence = Duration.seconds(45)
@@ -27,7 +27,7 @@ const headersOf = ({ authorization, ifNoneMatch, lastEventId }: Passed): { reado
 
 /** `judge`: resolves a URL's name, and decides whether a secret may go there. */
 export const make =
-  (clientAt: Exchange["clientAt"], judge: (url: string) => Effect.Effect<Judged>, timeoutMs: number) =>
+  (clientAt: Exchange["clientAt"], judge: (url: string) => Effect.Effect<JudgedUrl>, timeoutMs: number) =>
   (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
     Effect.gen(function* () {
       const unreachable = (why: string, refused = false) =>

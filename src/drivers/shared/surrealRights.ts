@@ -56,8 +56,8 @@ const whatIsMissing = (
       return info.left.reason === "forbidden"
         ? ["to read definitions (INFO FOR DB, role VIEWER on the database)"]
         : yield* info.left
-    const defined = definitionsOf(info.right[0], "tables").map(({ name }) => name)
-    const absent = tables.filter((table) => !defined.includes(table))
+    const defineTables = definitionsOf(info.right[0], "tables").map(({ name }) => name)
+    const absent = tables.filter((table) => !defineTables.includes(table))
     if (absent.length > 0) return [`to define ${absent.join(", ")}, which nobody has defined`]
     const answer = yield* Effect.flip(client.query(probe(tables))).pipe(
       Effect.orElseFail(

@@ -85,7 +85,7 @@ const storableKey = (key: Value): boolean =>
  * Whether an edge can be stored: an id with an object that has an empty field name is written by the engine (3.0.2) and
  * never read again, and from then on every scan of its table fails. Edge ids hold the ids of records.
  */
-export const storable = ({ out, parent }: EdgePlace): boolean =>
+export const isStorable = ({ out, parent }: EdgePlace): boolean =>
   storableKey(out.key as Value) && (parent === undefined || storableKey(parent.key as Value))
 
 export const fromEdge = (key: string, clientId: string, edge: Edge): Obj => ({

@@ -13,7 +13,7 @@ import type { Serving } from "../../ports/Front.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { BodyBudget, boundsOf } from "./bodyBudget.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
-import { answerBrokenRequests, Connections, type Finishing } from "./connections.ts"
+import { answerBrokenRequests, Connections, type FinishRequests } from "./connections.ts"
 import type { OpenBodies } from "./openBodies.ts"
 import * as TlsServer from "./tlsServer.ts"
 
@@ -146,7 +146,7 @@ export class Listener {
   private readonly connections: Connections
   private served: Served | undefined
   /** How requests of earlier nodes end. */
-  private readonly finishing = new WeakMap<Served, Finishing>()
+  private readonly finishing = new WeakMap<Served, FinishRequests>()
   private port: number | undefined
   private stopped = false
 

@@ -61,7 +61,7 @@ const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): 
   origin: headers.origin,
   contentType: headers["content-type"],
   address: socket.remoteAddress ?? "",
-  isNode: TlsServer.isProven(socket)
+  isNode: TlsServer.hasCertificate(socket)
 })
 
 /**

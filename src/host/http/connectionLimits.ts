@@ -9,7 +9,7 @@
 import type { Server } from "node:http"
 import { Socket } from "node:net"
 import { clientOf } from "../../core/access/rateLimit.ts"
-import { rawOf } from "./tlsServer.ts"
+import { tcpSocketOf } from "./tlsServer.ts"
 
 /** Most connections beyond the limits, and the time each has to ask. */
 const lentConnections = 32
@@ -37,7 +37,7 @@ export class ConnectionLimits {
 
   /** Why this connection may only carry a probe; undefined: it may carry any request. */
   refusal(socket: Socket): string | undefined {
-    return this.lent.size === 0 ? undefined : this.lent.get(rawOf(socket))
+    return this.lent.size === 0 ? undefined : this.lent.get(tcpSocketOf(socket))
   }
 
   private connected(socket: Socket): void {

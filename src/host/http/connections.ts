@@ -8,7 +8,7 @@ import { Server as NetServer, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Server as TlsServer } from "node:tls"
 import type { Answer } from "../../ports/Front.ts"
-import { plainSide, rawOf } from "./tlsServer.ts"
+import { plainSocketOf, tcpSocketOf } from "./tlsServer.ts"
 
 /** How long a refused connection may go on sending before it is cut. */
 const lingerMs = 1000
@@ -73,7 +73,7 @@ export const answerBrokenRequests = (server: Server): void => {
   server.on("clientError", (error: Error & { readonly code?: string; readonly reason?: string }, socket) => {
     if (refused.has(socket)) return
     refused.add(socket)
-    const plain = plainSide(socket, error.code)
+    const plain = plainSocketOf(socket, error.code)
     if (plain === undefined && (!socket.writable || error.code === "ECONNRESET" || answering(socket)))
       return void socket.destroy()
     const answer =
@@ -110,7 +110,7 @@ const stopAccepting = (server: Server, done: () => void): void => {
 }
 
 /** Waits for requests until a deadline; `done` gets the number of requests cut then. */
-export type Finishing = (deadlineMs: number, done: (cut: number) => void) => void
+export type FinishRequests = (deadlineMs: number, done: (cut: number) => void) => void
 
 /** Follows requests in flight, so that a stop can be clean. */
 export class Connections {
@@ -160,7 +160,7 @@ export class Connections {
       socket.once("close", () => this.shaking.delete(socket))
     })
     this.server.on("secureConnection", (socket: Socket) => {
-      const raw = rawOf(socket)
+      const raw = tcpSocketOf(socket)
       if (raw instanceof Socket) this.shaking.delete(raw)
     })
   }
@@ -174,7 +174,7 @@ export class Connections {
   }
 
   /** Waits for the requests that are in flight now, not for later ones. */
-  finishing(): Finishing {
+  finishing(): FinishRequests {
     const open = new Set(this.inFlight())
     let onEnd = (): void => undefined
     for (const response of open)

@@ -13,7 +13,7 @@ import { reasonOf } from "../../core/reason.ts"
 import * as Http from "../../drivers/shared/exchange.ts"
 import type { Tls } from "../../node/config/tls.ts"
 import type { Flow, Heard } from "../../ports/SspClient.ts"
-import { Flowing } from "./flowing.ts"
+import { FlowHandler } from "./flowing.ts"
 import { JudgedPools } from "./judgedPools.ts"
 import { connectorOf } from "./tlsClient.ts"
 
@@ -28,7 +28,7 @@ class Answering implements Dispatcher.DispatchHandler {
   private over = false
 
   constructor(
-    private readonly sent: Http.Sent,
+    private readonly sent: Http.SentRequest,
     private readonly settle: (answer: Http.Answered | Http.NoAnswer) => void
   ) {
     this.timer = setTimeout(() => this.cut(), sent.withinMs)
@@ -79,7 +79,7 @@ class Answering implements Dispatcher.DispatchHandler {
     this.over = true
     clearTimeout(this.timer)
     const { beginning, withinMs } = this.sent
-    if (this.status === undefined) this.settle(failure ?? Http.lateAfter(withinMs))
+    if (this.status === undefined) this.settle(failure ?? Http.timedOut(withinMs))
     else if (!isWhole && beginning === undefined)
       this.settle(new Http.NoAnswer({ message: "the answer was cut", late: false }))
     else this.settle({ status: this.status, headers: this.headers, text: Http.textOf(this.kept) })
@@ -148,7 +148,7 @@ const pourOn =
     // The HTTP client limits the time to a status only once the body has been written.
     const late = setTimeout(() => {
       flow.close()
-      heard.end(Http.lateAfter(opening.withinMs))
+      heard.end(Http.timedOut(opening.withinMs))
     }, opening.withinMs)
     const flow = flowOn(connections, opening, body, {
       head: (status, headers) => {
@@ -173,12 +173,12 @@ const pourOn =
 
 const flowOn = (
   { agent, judged }: Connections,
-  { addresses, headers, method, silenceMs, url, withinMs }: Omit<Http.Opening, "body">,
+  { addresses, headers, method, silenceMs, url, withinMs }: Omit<Http.OpeningRequest, "body">,
   body: string | Readable | null,
   heard: Heard
 ): Flow => {
   const { origin, pathname, search } = new URL(url)
-  const flowing = new Flowing(heard)
+  const flowing = new FlowHandler(heard)
   const dispatcher = addresses === undefined ? agent : judged.at(origin, addresses)
   dispatcher.dispatch(
     {

@@ -5,7 +5,7 @@
 import type { Dispatcher } from "@effect/platform-node/Undici"
 import type { Flow, Heard } from "../../ports/SspClient.ts"
 
-export class Flowing implements Flow, Dispatcher.DispatchHandler {
+export class FlowHandler implements Flow, Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined
   private isPaused = false
   private isOver = false

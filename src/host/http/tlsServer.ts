@@ -18,13 +18,13 @@ const handshakeMs = 10_000
 const proven = new WeakSet<Socket>()
 
 /** Whether the client has shown a certificate of the authority. */
-export const isProven = (socket: Socket): boolean => proven.has(socket)
+export const hasCertificate = (socket: Socket): boolean => proven.has(socket)
 
 /**
  * The TCP connection below TLS, which the server counts. Node documents no way to it; if none is found, the connection
  * itself.
  */
-export const rawOf = (socket: object): object =>
+export const tcpSocketOf = (socket: object): object =>
   "_parent" in socket && socket._parent instanceof Socket ? socket._parent : socket
 
 export const createTlsServer = (options: ServerOptions & { readonly requestTimeout: number }, tls: Tls): HttpServer => {
@@ -57,7 +57,7 @@ export const followFiles = (server: HttpServer, tls: Tls, onFailure: (error: unk
   })
 
 /** The TCP connection, for an answer to a client that speaks plain HTTP; undefined if none can be given. */
-export const plainSide = (socket: object, code: string | undefined): Socket | undefined => {
-  const raw = socket instanceof TLSSocket && code === "ERR_SSL_HTTP_REQUEST" ? rawOf(socket) : undefined
+export const plainSocketOf = (socket: object, code: string | undefined): Socket | undefined => {
+  const raw = socket instanceof TLSSocket && code === "ERR_SSL_HTTP_REQUEST" ? tcpSocketOf(socket) : undefined
   return raw instanceof Socket && raw !== socket && raw.writable ? raw : undefined
 }

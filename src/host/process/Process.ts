@@ -7,8 +7,8 @@
  */
 import { Cause, Effect, Exit, RuntimeFlags, RuntimeFlagsPatch } from "effect"
 import { StartFault } from "../../ports/StartFault.ts"
-import { youngFirst } from "./allocation.ts"
-import { closeToOthers } from "./privateFolder.ts"
+import { disablePretenuring } from "./allocation.ts"
+import { restrictFileMode } from "./privateFolder.ts"
 
 const stopWithinMs = 10_000
 
@@ -40,8 +40,8 @@ const withoutCounts = RuntimeFlagsPatch.disable(RuntimeFlags.RuntimeMetrics)
 
 /** Runs `program`; a first SIGTERM or SIGINT (on a terminal SIGHUP too) interrupts it, a second ends the process. */
 export const run = (program: Effect.Effect<unknown, unknown>): void => {
-  youngFirst()
-  closeToOthers()
+  disablePretenuring()
+  restrictFileMode()
   // The reader of our output may end before us; that must not end the service.
   for (const output of [process.stdout, process.stderr]) output.on("error", () => {})
   const fiber = Effect.runFork(Effect.withRuntimeFlagsPatch(program, withoutCounts))

@@ -10,4 +10,4 @@
 import { setFlagsFromString } from "node:v8"
 
 /** All objects start young. Called before the first request: compiled code keeps the choice it was compiled with. */
-export const youngFirst = (): void => setFlagsFromString("--no-allocation-site-pretenuring")
+export const disablePretenuring = (): void => setFlagsFromString("--no-allocation-site-pretenuring")

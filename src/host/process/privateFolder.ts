@@ -12,7 +12,7 @@ import { Effect } from "effect"
 const others = 0o077
 
 /** Makes all files that this process creates from now on private (0600, folders 0700). */
-export const closeToOthers = (): void => {
+export const restrictFileMode = (): void => {
   if (process.platform !== "win32") process.umask(others)
 }
 

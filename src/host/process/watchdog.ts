@@ -137,5 +137,5 @@ export const layer = (options: Options): Layer.Layer<Watchdog> =>
   Layer.scoped(Watchdog, make(options)).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
 
 /** The stores, and behind them a watchdog, since they lock the folder in which it stores its file. */
-export const behind = <A, E, R>(stores: Layer.Layer<A, E, R>, options: Options): Layer.Layer<A | Watchdog, E, R> =>
+export const layerBehind = <A, E, R>(stores: Layer.Layer<A, E, R>, options: Options): Layer.Layer<A | Watchdog, E, R> =>
   Layer.flatMap(stores, (context) => Layer.merge(Layer.succeedContext(context), layer(options)))

@@ -18,7 +18,7 @@ const failedAt = (what: string, error: unknown): SnapshotFailed => {
   })
 }
 
-export const trying = <A>(what: string, body: () => Promise<A>): Effect.Effect<A, SnapshotFailed> =>
+export const tryFile = <A>(what: string, body: () => Promise<A>): Effect.Effect<A, SnapshotFailed> =>
   Effect.tryPromise({ try: body, catch: (error) => failedAt(what, error) })
 
 /** Bytes of an open file from its beginning; `handle` stays open. */
@@ -26,7 +26,7 @@ export const read = (what: string, handle: fs.FileHandle, bytes: number): Stream
   Stream.unfoldEffect(0, (at) =>
     at >= bytes
       ? Effect.succeedNone
-      : trying(what, async () => {
+      : tryFile(what, async () => {
           const { buffer, bytesRead } = await handle.read(
             new Uint8Array(Math.min(pieceBytes, bytes - at)),
             0,
@@ -54,10 +54,10 @@ export const write = (
   content: Stream.Stream<Uint8Array, SnapshotFailed>
 ): Effect.Effect<string, SnapshotFailed> =>
   Effect.acquireUseRelease(
-    trying(path, () => fs.open(path, "w", 0o600)),
+    tryFile(path, () => fs.open(path, "w", 0o600)),
     (handle) =>
-      sha256Of(Stream.tap(content, (piece) => trying(path, () => handle.writeFile(piece)))).pipe(
-        Effect.zipLeft(trying(path, () => handle.sync()))
+      sha256Of(Stream.tap(content, (piece) => tryFile(path, () => handle.writeFile(piece)))).pipe(
+        Effect.zipLeft(tryFile(path, () => handle.sync()))
       ),
     (handle, exit) =>
       Effect.promise(async () => {
@@ -69,7 +69,7 @@ export const write = (
 /** Flushes the names in a folder to disk. */
 export const syncFolder = (folder: string): Effect.Effect<void, SnapshotFailed> =>
   Effect.acquireUseRelease(
-    trying(folder, () => fs.open(folder, "r")),
-    (handle) => trying(folder, () => handle.sync()),
+    tryFile(folder, () => fs.open(folder, "r")),
+    (handle) => tryFile(folder, () => handle.sync()),
     (handle) => Effect.promise(() => handle.close())
   )

@@ -23,7 +23,7 @@ class SnapshotFolder implements SnapshotStore {
   constructor(private readonly options: SnapshotFolderOptions) {}
 
   private trying<A>(body: () => Promise<A>): Effect.Effect<A, SnapshotFailed> {
-    return Files.trying(`the snapshots in ${this.options.folder} (SVC_SNAPSHOT_URL)`, body)
+    return Files.tryFile(`the snapshots in ${this.options.folder} (SVC_SNAPSHOT_URL)`, body)
   }
 
   readonly shown: SnapshotStore["shown"] = (name) => join(this.options.folder, name)
@@ -76,7 +76,7 @@ class SnapshotFolder implements SnapshotStore {
 /** Creates the folder if it is missing. */
 export const make = (options: SnapshotFolderOptions): Effect.Effect<SnapshotStore, SnapshotFailed> =>
   Effect.as(
-    Files.trying(`${options.folder} (SVC_SNAPSHOT_URL)`, async () => {
+    Files.tryFile(`${options.folder} (SVC_SNAPSHOT_URL)`, async () => {
       await fs.mkdir(options.folder, { recursive: true, mode: 0o700 })
       // Removes the partial file that this scheduler left if it was killed while writing.
       await fs.rm(join(options.folder, `svc-${options.logId}-${options.name}.part`), { force: true })

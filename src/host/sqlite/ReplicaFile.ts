@@ -87,7 +87,7 @@ const through = (now: () => ReplicaShape): ReplicaShape => ({
 })
 
 /** Connections to the file, and a handle of it. */
-interface Opened extends SqliteReplica.Filed {
+interface Opened extends SqliteReplica.ReplicaWithFile {
   readonly scope: Scope.CloseableScope
   readonly handle: fs.FileHandle
 }
@@ -99,7 +99,7 @@ const opened = (file: string): Effect.Effect<Opened, ReplicaError> =>
       let handle: fs.FileHandle | undefined
       // Closed after the connections: a process that closes a file loses every lock that it has on it.
       yield* Effect.addFinalizer(() => Effect.promise(async () => handle?.close()))
-      const filed = yield* SqliteReplica.makeFiled(openIn(file))
+      const filed = yield* SqliteReplica.makeWithFile(openIn(file))
       handle = yield* Effect.tryPromise({
         try: () => fs.open(file, "r"),
         catch: (cause) => new ReplicaError({ reason: "failed", message: textOf(cause), cause })
@@ -179,7 +179,7 @@ class FiledReplica {
         reason: "failed",
         message: `not read within ${holdMs / 1000} s (SVC_SNAPSHOT_TIMEOUT_SECS)`
       })
-      const bytes = (yield* Files.trying(this.file, () => from.handle.stat())).size
+      const bytes = (yield* Files.tryFile(this.file, () => from.handle.stat())).size
       const content = Files.read(this.file, from.handle, bytes).pipe(
         Stream.mapEffect((piece) => (isLate ? Effect.fail(late) : Effect.succeed(piece)))
       )
@@ -200,8 +200,8 @@ class FiledReplica {
       const head = new Uint8Array(100)
       if (bytes < head.length) return yield* damaged(`${bytes} bytes are no SQLite file`)
       yield* Effect.acquireUseRelease(
-        Files.trying(this.part, () => fs.open(this.part, "r")),
-        (handle) => Files.trying(this.part, () => handle.read(head, 0, head.length, 0)),
+        Files.tryFile(this.part, () => fs.open(this.part, "r")),
+        (handle) => Files.tryFile(this.part, () => handle.read(head, 0, head.length, 0)),
         (handle) => Effect.promise(() => handle.close())
       )
       const fault = faultOf(head)
@@ -217,7 +217,7 @@ class FiledReplica {
    */
   private readonly swap: Effect.Effect<void, SnapshotFailed> = Effect.gen(this, function* () {
     yield* Scope.close(this.now.scope, Exit.void)
-    yield* Files.trying(this.folder, async () => {
+    yield* Files.tryFile(this.folder, async () => {
       await removed(this.file)
       await fs.rename(this.part, this.file)
     })

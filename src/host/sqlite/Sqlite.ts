@@ -8,7 +8,7 @@
 import type { SqlClient } from "@effect/sql"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { Cause, type Context, Data, Effect, Exit, Layer, LogLevel, type Scope } from "effect"
-import { sorted } from "../../drivers/shared/sqliteFailure.ts"
+import { classify } from "../../drivers/shared/sqliteFailure.ts"
 import { DatabaseError } from "../../ports/Database.ts"
 import * as Builtin from "./sqliteBuiltin.ts"
 
@@ -67,7 +67,7 @@ const open = (filename: string): Effect.Effect<Opened, DatabaseError, Scope.Scop
       if (Exit.isSuccess(built)) return { driver, context: built.value }
       const cause = Cause.squash(built.cause)
       if (!(cause instanceof Unloadable)) {
-        const { message, reason } = sorted(cause)
+        const { message, reason } = classify(cause)
         return yield* new DatabaseError({
           reason: reason === "full" ? "failed" : reason,
           message: `${filename}: ${message}`,

@@ -14,10 +14,10 @@ import { Uuid, type Value } from "../../core/surql/values/value.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 import { type Bindings, fromAsk, SurrealClient, SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
 import { steadyMs } from "../../ports/Turn.ts"
-import { type Access, type AuthLevel, embeddedEngines, type Patience, SurrealLink } from "./SurrealLink.ts"
+import { type Access, type AuthLevel, embeddedEngines, SurrealLink, type Timeouts } from "./SurrealLink.ts"
 import { failureOf } from "./surrealFailures.ts"
 
-export const defaultPatience: Patience = { connectTimeoutMs: 10_000, requestTimeoutMs: 30_000, maxPauseMs: 5_000 }
+export const defaultTimeouts: Timeouts = { connectTimeoutMs: 10_000, requestTimeoutMs: 30_000, maxPauseMs: 5_000 }
 
 const pauseBaseMs = 50
 
@@ -69,7 +69,7 @@ class Line {
   constructor(
     private readonly address: ServerStore,
     private readonly access: Access,
-    private readonly patience: Patience,
+    private readonly patience: Timeouts,
     private readonly scope: Scope.Scope
   ) {
     this.level = access.user === undefined ? "root" : access.authLevel
@@ -155,7 +155,7 @@ class Line {
 const overServer = (
   address: ServerStore,
   access: Access,
-  patience: Patience
+  patience: Timeouts
 ): Effect.Effect<SurrealShape, never, Scope.Scope> =>
   Effect.gen(function* () {
     const line = new Line(address, access, patience, yield* Effect.scope)
@@ -212,7 +212,7 @@ const overServer = (
 export const layerServer = (
   address: ServerStore,
   access: Access,
-  patience: Patience = defaultPatience
+  patience: Timeouts = defaultTimeouts
 ): Layer.Layer<SurrealClient> => Layer.scoped(SurrealClient, overServer(address, access, patience))
 
 const loadNode = () => import("@surrealdb/node")
@@ -227,15 +227,15 @@ export const layerEmbedded = (
     SurrealClient,
     Effect.gen(function* () {
       const engines = yield* embeddedEngines(address, load)
-      const open = SurrealLink.inProcess(address, access, engines, defaultPatience).pipe(
+      const open = SurrealLink.inProcess(address, access, engines, defaultTimeouts).pipe(
         // An engine releases its folder a moment after it is closed, and so does a process that was just replaced.
         Effect.retry({
           while: (error) => error.reason === "locked",
           schedule: Schedule.spaced("50 millis").pipe(Schedule.upTo("1 second"))
         }),
         Effect.timeoutFail({
-          duration: defaultPatience.requestTimeoutMs,
-          onTimeout: () => timedOut("the database was not opened", defaultPatience.requestTimeoutMs)
+          duration: defaultTimeouts.requestTimeoutMs,
+          onTimeout: () => timedOut("the database was not opened", defaultTimeouts.requestTimeoutMs)
         })
       )
       const link = yield* Effect.acquireRelease(open, (opened) => opened.closeBehind)

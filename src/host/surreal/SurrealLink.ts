@@ -15,7 +15,7 @@ import type { Bindings, SurrealError } from "../../ports/SurrealClient.ts"
 import * as OptionalPackage from "../optionalPackage.ts"
 import * as SurrealEngines from "./surrealEngines.ts"
 import { failureOf, openFailureOf } from "./surrealFailures.ts"
-import { socketClass, type Wire } from "./surrealSocket.ts"
+import { type RawSocket, socketClass } from "./surrealSocket.ts"
 
 export type AuthLevel = "root" | "namespace" | "database"
 
@@ -31,7 +31,7 @@ export interface Access {
   readonly absent: "create" | { readonly namespace: string; readonly database: string }
 }
 
-export interface Patience {
+export interface Timeouts {
   readonly connectTimeoutMs: number
   readonly requestTimeoutMs: number
   /** Longest pause between two attempts to connect. */
@@ -75,7 +75,7 @@ export class SurrealLink {
    * whole process.
    */
   readonly #pending = new Set<Promise<unknown>>()
-  #wire: Wire | undefined
+  #wire: RawSocket | undefined
   #token = ""
   /**
    * Namespace or database whose existence is being checked: over HTTP each request selects the one its headers name.
@@ -87,9 +87,9 @@ export class SurrealLink {
   #reason: unknown
 
   private constructor(
-    patience: Patience,
-    engines: (watch: SurrealEngines.Watch) => Engines,
-    { answered, failed }: Pick<SurrealEngines.Watch, "answered" | "failed">
+    patience: Timeouts,
+    engines: (watch: SurrealEngines.EngineCallbacks) => Engines,
+    { answered, failed }: Pick<SurrealEngines.EngineCallbacks, "answered" | "failed">
   ) {
     const watch = {
       failed: (error: unknown) => {
@@ -201,7 +201,7 @@ export class SurrealLink {
     address: ServerStore,
     access: Access,
     level: AuthLevel,
-    patience: Patience
+    patience: Timeouts
   ): Effect.Effect<SurrealLink, SurrealError | StartFault> =>
     Effect.async<SurrealLink, SurrealError | StartFault>((resume) => {
       const link = new SurrealLink(patience, SurrealEngines.remote, {
@@ -243,7 +243,7 @@ export class SurrealLink {
     address: EmbeddedStore,
     access: Access,
     engines: Engines,
-    patience: Patience
+    patience: Timeouts
   ): Effect.Effect<SurrealLink, SurrealError> =>
     Effect.async<SurrealLink, SurrealError>((resume) => {
       const link: SurrealLink = new SurrealLink(

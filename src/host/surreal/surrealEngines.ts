@@ -18,7 +18,7 @@ import * as CborWriter from "../../core/surql/values/cbor/cborWriter.ts"
 import { isObj, Uuid, type Value } from "../../core/surql/values/value.ts"
 
 /** Callbacks of an engine to its connection. */
-export interface Watch {
+export interface EngineCallbacks {
   readonly failed: (error: unknown) => void
   /** Throws if the server's version is not supported. */
   readonly answered: (version: string) => void
@@ -64,7 +64,7 @@ const withQuietPings = (engine: SurrealEngine & { send?: Send }): void => {
 }
 
 const watched =
-  (factory: Factory, watch: Watch) =>
+  (factory: Factory, watch: EngineCallbacks) =>
   (context: DriverContext): SurrealEngine => {
     const engine = factory(context)
     const signin = engine.signin.bind(engine)
@@ -102,9 +102,9 @@ const opening =
 const mapFactories = (engines: Engines, wrap: (factory: Factory) => Factory): Engines =>
   Object.fromEntries(Object.entries(engines).map(([scheme, factory]) => [scheme, wrap(factory)]))
 
-export const remote = (watch: Watch): Engines =>
+export const remote = (watch: EngineCallbacks): Engines =>
   mapFactories(createRemoteEngines(), (factory) => watched(factory, watch))
 
 /** `engines` of the optional package, opened at `address` as it is written. */
-export const embedded = (engines: Engines, address: string, watch: Watch): Engines =>
+export const embedded = (engines: Engines, address: string, watch: EngineCallbacks): Engines =>
   mapFactories(engines, (factory) => watched(opening(factory, address), watch))

@@ -8,7 +8,7 @@
 import { createRequire } from "node:module"
 
 /** An open or opening connection, the part used here. */
-export interface Wire {
+export interface RawSocket {
   readonly terminate: () => void
 }
 
@@ -23,14 +23,14 @@ const { WebSocket: Ws } = createRequire(import.meta.url)("ws") as {
       readonly maxPayload: number
       readonly perMessageDeflate: boolean
     }
-  ) => Wire
+  ) => RawSocket
 }
 
 /** Largest answer; chunks and batches stay far below it. */
 const maxPayload = 512 * 1024 * 1024
 
 /** A WebSocket class for the SDK; `made` is called with every socket. */
-export const socketClass = (handshakeTimeoutMs: number, made: (wire: Wire) => void): typeof WebSocket => {
+export const socketClass = (handshakeTimeoutMs: number, made: (wire: RawSocket) => void): typeof WebSocket => {
   class Socket extends Ws {
     constructor(url: string, protocols: string | Array<string>) {
       super(url, protocols, {

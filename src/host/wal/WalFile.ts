@@ -76,7 +76,7 @@ const lineOf = ({ after, last, path, size }: Segments.Segment): string =>
   `${path}: ${last === after ? `no records behind seq ${after}` : `seq ${after + 1} to ${last}`}, ${size} bytes`
 
 /** Names change while a log is in use: after a fault the files are read again if their names have changed. */
-const loadInUse = async (path: string, disk: WalDisk): Promise<Segments.Loaded | undefined> => {
+const loadInUse = async (path: string, disk: WalDisk): Promise<Segments.LoadedWal | undefined> => {
   for (;;) {
     const names = await Segments.namesOf(disk, path)
     try {

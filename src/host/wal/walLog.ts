@@ -68,7 +68,7 @@ export class WalLog {
     private readonly path: string,
     private readonly lock: FileLock,
     private readonly segmentBytes: number,
-    loaded: Segments.Loaded
+    loaded: Segments.LoadedWal
   ) {
     this.logId = loaded.logId
     this.segments = [...loaded.segments]
@@ -80,7 +80,7 @@ export class WalLog {
     path: string,
     newLogId: () => string,
     segmentBytes: number
-  ): Promise<{ readonly log: WalLog; readonly tail: Segments.Tail | undefined }> {
+  ): Promise<{ readonly log: WalLog; readonly tail: Segments.CutTail | undefined }> {
     await disk.makeFolder(dirname(path))
     const lockPath = `${path}.lock`
     const lock = await disk.lock(lockPath)
@@ -307,7 +307,7 @@ export class WalLog {
     const before = this.segments.at(-1)
     const next = await Segments.make(this.disk, this.path, this.logId, (before?.number ?? 0) + 1, before?.last ?? 0)
     this.unsyncedFolder = true
-    this.disk.rename(Segments.newPath(this.path), this.path)
+    this.disk.rename(Segments.unnamedPath(this.path), this.path)
     this.segments.push(next)
   }
 
@@ -320,7 +320,7 @@ export class WalLog {
     this.unsyncedFolder = true
     this.disk.rename(this.path, numbered)
     active.path = numbered
-    this.disk.rename(Segments.newPath(this.path), this.path)
+    this.disk.rename(Segments.unnamedPath(this.path), this.path)
     this.segments.push(next)
     await this.ready()
   }

@@ -25,20 +25,20 @@ export interface Segment {
 }
 
 /** The part cut off the end of a log. */
-export interface Tail {
+export interface CutTail {
   readonly file: string
   readonly offset: number
   readonly bytes: number
 }
 
-export interface Loaded {
+export interface LoadedWal {
   readonly logId: string
   /**
    * In order. The last one is the growing one, unless the process crashed between creating it and naming the one
    * before.
    */
   readonly segments: ReadonlyArray<Segment>
-  readonly tail: Tail | undefined
+  readonly tail: CutTail | undefined
 }
 
 const describe = (error: unknown): string => (error instanceof Error ? error.message : String(error))
@@ -63,7 +63,7 @@ export const faultIn = (file: string, { offset, reason, seq }: Format.WalFault):
 
 export const sealedPath = (path: string, number: number): string => `${path}.${number}`
 /** Name under which a file is created; a file that a crash left there holds no record. */
-export const newPath = (path: string): string => `${path}.new`
+export const unnamedPath = (path: string): string => `${path}.new`
 
 /** Reads a whole file. */
 const readAll = async (disk: WalDisk, path: string): Promise<Uint8Array> => {
@@ -75,7 +75,7 @@ const readAll = async (disk: WalDisk, path: string): Promise<Uint8Array> => {
   }
 }
 
-/** Creates an empty file with its header under {@link newPath}, flushed. */
+/** Creates an empty file with its header under {@link unnamedPath}, flushed. */
 export const make = async (
   disk: WalDisk,
   path: string,
@@ -84,7 +84,7 @@ export const make = async (
   after: number
 ): Promise<Segment> => {
   const header = Format.encodeHeader({ logId, segment: number, after })
-  const handle = await disk.open(newPath(path), "create")
+  const handle = await disk.open(unnamedPath(path), "create")
   try {
     await handle.write(header, 0)
     await handle.sync()
@@ -145,7 +145,7 @@ const loadOne = async (
     size: scanned.end,
     marks: [...scanned.marks]
   }
-  const tail: Tail | undefined =
+  const tail: CutTail | undefined =
     scanned.fault === undefined ? undefined : { file, offset: scanned.end, bytes: bytes.length - scanned.end }
   return { segment, tail, logId: header.logId }
 }
@@ -153,11 +153,11 @@ const loadOne = async (
 /**
  * Reads and checks all files, changing none; undefined if there is no log. Throws {@link WalFailed} at the first fault.
  */
-export const load = async (disk: WalDisk, path: string): Promise<Loaded | undefined> => {
+export const load = async (disk: WalDisk, path: string): Promise<LoadedWal | undefined> => {
   const { active, numbers } = await namesOf(disk, path)
   const segments: Array<Segment> = []
   let logId: string | undefined
-  let tail: Tail | undefined
+  let tail: CutTail | undefined
   const files = numbers.map((number) => ({ file: sealedPath(path, number), number: number as number | undefined }))
   if (active) files.push({ file: path, number: undefined })
   for (const { file, number } of files) {

@@ -35,7 +35,7 @@ const schedulerClient = (url: string, { schedulerSecret, tls }: SspConfigShape) 
 
 const drivers = (config: SspConfigShape) =>
   Layer.mergeAll(
-    Watchdog.behind(Stores.layer(config, fromDatabase), {
+    Watchdog.layerBehind(Stores.layer(config, fromDatabase), {
       ...config,
       slowMs: config.slowEvaluationMs,
       folder: Stores.folderOf(config)

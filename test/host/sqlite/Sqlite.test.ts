@@ -14,7 +14,7 @@ import { campaign } from "../../../kit/data/random.ts"
 import { Door, removeFolder } from "../../../kit/processes/Door.ts"
 import { others, type Runtime } from "../../../kit/processes/runtimes.ts"
 import { root } from "../../../kit/rules/source.ts"
-import { sorted } from "../../../src/drivers/shared/sqliteFailure.ts"
+import { classify } from "../../../src/drivers/shared/sqliteFailure.ts"
 import { driver } from "../../../src/host/sqlite/Sqlite.ts"
 import { withCode } from "../../../src/host/sqlite/sqliteBuiltin.ts"
 
@@ -62,7 +62,7 @@ describe("the SQLite of the runtime itself", () => {
   }
   it("errors carry SQLite's own names, by number and by words", () => {
     const numbered = (errcode: number) => withCode(Object.assign(new Error("x"), { code: "ERR_SQLITE_ERROR", errcode }))
-    expect([5, 11, 13, 26, 267, 999].map((errcode) => sorted(numbered(errcode)))).toEqual([
+    expect([5, 11, 13, 26, 267, 999].map((errcode) => classify(numbered(errcode)))).toEqual([
       { reason: "locked", message: "x (SQLITE_BUSY)" },
       { reason: "damaged", message: "x (SQLITE_CORRUPT)" },
       { reason: "full", message: "x (SQLITE_FULL)" },
@@ -77,7 +77,7 @@ describe("the SQLite of the runtime itself", () => {
         "database is locked",
         "database or disk is full",
         "no such table: t"
-      ].map((text) => sorted(withCode(new Error(text))).reason)
+      ].map((text) => classify(withCode(new Error(text))).reason)
     ).toEqual(["damaged", "damaged", "locked", "full", "failed"])
   })
 })

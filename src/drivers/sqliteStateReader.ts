@@ -1,5 +1,5 @@
 /**
- * Reads one state of the replica's SQLite file: the statements behind `Shelf`.
+ * Reads one state of the replica's SQLite file: the statements behind `StateReader`.
  *
  * Every read is a range of an index, so its cost follows its result. A filter is applied inside SQLite: the content of
  * a row that fails it is not transferred, but the row still counts.
@@ -7,8 +7,8 @@
 import { compareStrings } from "../core/surql/values/order.ts"
 import { idOf } from "../node/database/replicaRecord.ts"
 import { ReplicaError, type ReplicaTable, type RowFilter } from "../ports/Replica.ts"
-import { kept, unkept } from "./shared/keptText.ts"
-import type { Page, Placed, Shelf } from "./shared/replicaRows.ts"
+import { originalText, storedText } from "./shared/keptText.ts"
+import type { PageQuery, PlacedRow, StateReader } from "./shared/replicaRows.ts"
 import type { Cell, Link } from "./shared/sqliteLink.ts"
 
 export const metaOf = ({ all }: Link, name: "applied" | "whole" | "tables"): string | undefined => {
@@ -50,7 +50,7 @@ const passes = (where: RowFilter): { readonly sql: string; readonly params: Read
   return { sql: terms.length === 0 ? "1" : `(${terms.join(" AND ")}) OR substr(content, 1, 6) = '{"$":['`, params }
 }
 
-const page = ({ all }: Link, { from, size, table, to, where }: Page): ReadonlyArray<Placed> => {
+const page = ({ all }: Link, { from, size, table, to, where }: PageQuery): ReadonlyArray<PlacedRow> => {
   const filter = passes(where)
   const bounds = [from && `AND key ${from.open ? ">" : ">="} ?`, to && `AND key ${to.open ? "<" : "<="} ?`]
     .filter((bound) => bound !== undefined)
@@ -58,7 +58,7 @@ const page = ({ all }: Link, { from, size, table, to, where }: Page): ReadonlyAr
   const content = filter.sql === "1" ? "content" : `CASE WHEN ${filter.sql} THEN content ELSE length(content) END`
   const rows = all(`SELECT key, id, version, ${content} FROM record WHERE tbl = ? ${bounds} ORDER BY key LIMIT ?`, [
     ...filter.params,
-    kept(table),
+    storedText(table),
     ...(from === undefined ? [] : [from.text]),
     ...(to === undefined ? [] : [to.text]),
     size
@@ -67,7 +67,7 @@ const page = ({ all }: Link, { from, size, table, to, where }: Page): ReadonlyAr
     typeof body === "string"
       ? {
           key: String(key),
-          row: { id: unkept(String(id)), version: Number(version), content: body },
+          row: { id: originalText(String(id)), version: Number(version), content: body },
           chars: body.length
         }
       : { key: String(key), row: undefined, chars: Number(body) }
@@ -81,29 +81,35 @@ const recorded = `WITH RECURSIVE names(name) AS (
 
 export const namesOf = (link: Link): ReadonlyArray<string> =>
   [
-    ...new Set([...tablesOf(link).map(({ name }) => name), ...link.all(recorded).map(([name]) => unkept(String(name)))])
+    ...new Set([
+      ...tablesOf(link).map(({ name }) => name),
+      ...link.all(recorded).map(([name]) => originalText(String(name)))
+    ])
   ].sort(compareStrings)
 
 /** The state that the connection sees, as long as its read transaction. */
-export const shelf = (link: Link): Shelf => {
+export const stateReader = (link: Link): StateReader => {
   const { all } = link
   let tables: ReadonlyMap<string, ReplicaTable> | undefined
   return {
     seq: appliedOf(link),
     find: (table, key) => {
-      const [found] = all("SELECT id, version, content FROM record WHERE tbl = ? AND key = ?", [kept(table), key])
+      const [found] = all("SELECT id, version, content FROM record WHERE tbl = ? AND key = ?", [storedText(table), key])
       return found === undefined
         ? undefined
-        : { id: unkept(String(found[0])), version: Number(found[1]), content: String(found[2]) }
+        : { id: originalText(String(found[0])), version: Number(found[1]), content: String(found[2]) }
     },
     page: (wanted) => page(link, wanted),
     edges: (record, direction, table) => {
       const end = direction === "out" ? "source" : "target"
       const rows =
         table === undefined
-          ? all(`SELECT id FROM record WHERE ${end} = ? ORDER BY tbl, key`, [kept(record.text)])
-          : all(`SELECT id FROM record WHERE ${end} = ? AND tbl = ? ORDER BY key`, [kept(record.text), kept(table)])
-      return rows.map(([id]) => idOf({ id: unkept(String(id)), version: 0, content: "" }))
+          ? all(`SELECT id FROM record WHERE ${end} = ? ORDER BY tbl, key`, [storedText(record.text)])
+          : all(`SELECT id FROM record WHERE ${end} = ? AND tbl = ? ORDER BY key`, [
+              storedText(record.text),
+              storedText(table)
+            ])
+      return rows.map(([id]) => idOf({ id: originalText(String(id)), version: 0, content: "" }))
     },
     names: () => namesOf(link),
     types: (table) => (tables ??= new Map(tablesOf(link).map((each) => [each.name, each]))).get(table)?.types
