@@ -207,6 +207,21 @@ describe.skipIf(!Postgres.isReachable)(`schedulers over one log${missing}`, () =
     await until("the leader has heard that all of it is applied", () => hasApplied(leader))
   })
 
+  it("D8 a result that is read through one that stands by is compressed once, for clients that take gzip", async () => {
+    const leader = await cluster.leader()
+    const body = { table: "long", op: "UPDATE", id: "long:1", record: { text: "a text ".repeat(400) } }
+    expect((await leader.ask({ method: "POST", path: "/ingest", body }, 20_000))?.status).toBe(200)
+    await registered(leader, "long", "SELECT * FROM long")
+    const read = async ({ url }: Process, coding: string) => {
+      const headers = { authorization: `Bearer ${secret}`, "accept-encoding": coding }
+      const answer = await fetch(`${url}/view/long?format=tree`, { headers })
+      return [answer.headers.get("content-encoding"), await answer.text()]
+    }
+    const [, text] = await read(leader, "identity")
+    expect(text).toContain(body.record.text)
+    expect(await read(others(leader), "identity")).toEqual([null, text])
+    expect(await read(others(leader), "gzip")).toEqual(["gzip", text])
+  })
   it("D60 kill -9 of the leader: the other one takes writes, with everything that was acknowledged", async () => {
     const leader = await cluster.leader()
     const heir = others(leader)
