@@ -76,6 +76,11 @@ export interface EngineContext<V = never> {
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
   /** Notes a row that one change had no steps left for: a later step evaluates it again. */
   readonly defer: (view: HasDeferredRows, slot: RecordSlot) => void
+  /**
+   * Views whose first fill waits for the result of a subquery, each with the rows that changed meanwhile: the fill
+   * evaluates those when it goes on.
+   */
+  readonly postponed: Map<HasDeferredRows, Set<RecordSlot>>
   /** Called when a step first changes the view. */
   readonly dirty: (view: V) => void
   /**

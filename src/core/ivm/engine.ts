@@ -14,7 +14,7 @@ import { drain, type Scope, type Slices } from "../surql/evaluate/scope.ts"
 import type { Select } from "../surql/syntax/ast.ts"
 import { print } from "../surql/syntax/print.ts"
 import { encode } from "../surql/values/encode.ts"
-import { field, type Obj, type RecordId, setField, type Value } from "../surql/values/value.ts"
+import type { Obj, RecordId } from "../surql/values/value.ts"
 import { noSlot } from "../view/watch.ts"
 import type { EngineContext, PageUpdate, ViewSpec } from "./context.ts"
 import { DeferredWork } from "./deferredWork.ts"
@@ -35,15 +35,15 @@ import { PreparedQueries, type Refused } from "./query/preparedQueries.ts"
 import { boundsOf, plan } from "./query/shape.ts"
 import { Releases } from "./releases.ts"
 import { RowSources } from "./rowSources.ts"
-import { Sharing, tellSharers } from "./sharing.ts"
+import { lenderAbout, Sharing, tellSharers } from "./sharing.ts"
 import type { Write } from "./store/recordSlot.ts"
 import { netOf, Store } from "./store/store.ts"
 import { Written } from "./store/written.ts"
+import { fillAsked, mostWaits, patiently } from "./unfilled.ts"
 import { Dependencies, rereadAll } from "./view/dependencies.ts"
 import { DirtyRows } from "./view/dirtyRows.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"
 import { RecomputedViews } from "./view/recomputedView.ts"
-import { type Rerun, wholeView } from "./view/rerun.ts"
 import type { ResultView } from "./view/resultView.ts"
 import { TrackedSource } from "./view/source.ts"
 import type { ChangedViews, Touched, View } from "./view/view.ts"
@@ -113,6 +113,7 @@ export class Engine {
       dirty: (view) => void (this.dirty = append(this.dirty, view)),
       noteUpdate: (update) => this.pageUpdates.push(update) - 1,
       updateAt: (place) => this.pageUpdates[place]!,
+      postponed: new Map(),
       writes: () => this.writes,
       docBefore: (slot) => this.written.before(slot),
       step: () => this.steps
@@ -171,9 +172,9 @@ export class Engine {
     this.evaluating.begin(watchSlot)
     const view = this.queries.view(select)
     if ("reason" in view) return this.refuse(view, watchSlot)
+    const list = view.list === undefined ? undefined : yield* this.listSliced(view, params, watchSlot)
     const scope = this.source.scope({}, params, undefined)
     const given = view.params(scope)
-    const list = given === undefined ? undefined : this.listOf(view, scope)
     const once = given !== undefined && (view.list === undefined || list !== undefined)
     const lifted = once ? { select: view.select, params: given } : lift(select, scope)
     const text = once ? view.text : print(lifted.select)
@@ -290,7 +291,8 @@ export class Engine {
       if (relistings.length > 0) for (const { view, look } of relistings) if (view.stratum === stratum) look()
       dirtyRows.run(stratum)
       this.deferred.settle(stratum)
-      for (let i = 0; i < this.pageUpdates.length; i++) this.updatePage(this.pageUpdates[i]!, stratum)
+      for (let i = 0; i < this.pageUpdates.length; i++)
+        if (this.pageUpdates[i]!.page.stratum === stratum) this.pageUpdates[i]!.page.applyUpdate(this.pageUpdates[i]!)
       touched = this.settle(relistings, touched)
     }
     dirtyRows.clear()
@@ -304,10 +306,6 @@ export class Engine {
     this.written.clear()
     this.evaluating.end()
     return touched ?? none
-  }
-
-  private updatePage(update: PageUpdate, stratum: number): void {
-    if (update.page.stratum === stratum) update.page.applyUpdate(update)
   }
 
   private move(write: Write): void {
@@ -359,6 +357,7 @@ export class Engine {
     const key = lifted.keyOf(params) + resultKey(list)
     const existing = this.held.result(lifted.text, key)
     if (existing !== undefined && !existing.isFilling) return existing.view as IncrementalView
+    const { mayWait } = this.source
     return this.evaluating.during(this.evaluating.slot, () =>
       this.source.aside(() => {
         const { text } = lifted
@@ -367,7 +366,7 @@ export class Engine {
           existing ??
           this.make(query, lifted.select, params, { key, text, generation: 1, failsAsWhole: true, list, watchSlot })
         if ("reason" in made) return undefined
-        while (made.isFilling) made.fillOn()
+        fillAsked(made, mayWait, () => this.idle.push(made.view))
         // A row that fails before it has read the result leaves the result without a reader.
         this.idle.push(made.view)
         return made.view as IncrementalView
@@ -380,6 +379,18 @@ export class Engine {
     if (list === undefined) return undefined
     const result = this.resultOf(list.query, scope)
     return result === undefined ? undefined : { argument: list, result }
+  }
+
+  /** The same for a view that is asked for: a list that takes long is filled with pauses. */
+  private *listSliced(view: LiftedOnce, params: Params, watchSlot: number): Slices<List<IncrementalView> | undefined> {
+    let list: List<IncrementalView> | undefined
+    const attempt = (waits: boolean) => {
+      this.evaluating.begin(watchSlot)
+      const scope = this.source.scope({}, params, undefined)
+      return this.source.attempt(() => (list = view.params(scope) && this.listOf(view, scope)), waits)
+    }
+    yield* patiently(attempt(true), attempt, mostWaits(1, 1))
+    return list
   }
 
   private make(
@@ -409,7 +420,7 @@ export class Engine {
       if (typeof router !== "string") this.dropUnusedRouter(router)
       return about.failsAsWhole
         ? { reason: boundSources.reason, at: original.at }
-        : this.runWhole(original, select, params, { ...about, reason: boundSources.reason })
+        : this.begun(this.sources.heldWhole(original, select, params, { ...about, reason: boundSources.reason }), false)
     }
     const { shape } = router as ViewRouter
     const own = about.list === undefined ? params : withList(params, about.list)
@@ -427,24 +438,23 @@ export class Engine {
     const held = this.sources.heldBy(router as ViewRouter, spec, page)
     held.view.watchSlot = about.watchSlot
     this.highestStratum = Math.max(this.highestStratum, shape.stratum)
-    this.held.add(held)
-    held.begin(about.failsAsWhole)
+    this.begun(held, about.failsAsWhole)
     if (about.list !== undefined) this.follow(held, about.list.result)
     return held
   }
 
+  private begun(held: Held, isWaitedFor: boolean): Held {
+    this.held.add(held)
+    held.begin(isWaitedFor)
+    return held
+  }
+
   /** A view that exists only to lend its rows to others. */
-  private lenderFor({ names, select, text }: MembersPlan, given: Params): IncrementalView | undefined {
-    const params: Record<string, Value> = {}
-    for (const name of names) setField(params, name, field(given, name))
-    const made = this.make(select, select, params, {
-      key: `${lenderPrefix}${text}\n${encode(params)}`,
-      text,
-      generation: 1,
-      failsAsWhole: false,
-      list: undefined,
-      watchSlot: this.evaluating.slot
-    })
+  private lenderFor(plan: MembersPlan, given: Params): IncrementalView | undefined {
+    const { select } = plan
+    const { slot: watchSlot } = this.evaluating
+    const { params, ...about } = lenderAbout(plan, given)
+    const made = this.make(select, select, params, { ...about, generation: 1, failsAsWhole: false, watchSlot })
     return "reason" in made ? undefined : (made.view as IncrementalView)
   }
 
@@ -455,14 +465,6 @@ export class Engine {
       result.subqueryValues().followers.delete(view)
       this.idle.push(result)
     }
-  }
-
-  private runWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
-    const view = wholeView(original, select, params, about, this.context, this.source.runBudget)
-    const held = this.sources.heldWhole(view)
-    this.held.add(held)
-    held.begin(false)
-    return held
   }
 
   private routerOf(
@@ -483,7 +485,7 @@ export class Engine {
     const held = this.held.of(given)
     if (held === undefined) return
     const { router, view } = held
-    if (view.uses > 0 || view.isNeeded) return
+    if (view.uses > 0 || view.isNeeded || held.awaited > 0) return
     this.held.delete(view)
     this.evaluating.close(view.ownSlot)
     held.unfollow?.()
@@ -509,6 +511,3 @@ const none: ReadonlyArray<never> = []
 /** Tells apart equal queries that are filed by the values of different subqueries, by the arguments of the subquery. */
 const resultKey = (list: List<IncrementalView> | undefined): string =>
   list === undefined ? "" : `\u0001${list.result.key}`
-
-/** Key prefix of views that no caller asked for: other views show their rows. */
-const lenderPrefix = "\u0002"

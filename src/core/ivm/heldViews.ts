@@ -32,6 +32,8 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
   unfollow: (() => void) | undefined = undefined
   /** Work to do before the first fill, in slices: building the index of edges, which the fill would do in one turn. */
   before: Slices<void> | undefined = undefined
+  /** How many fills wait for it. */
+  awaited = 0
   private readonly source: RowSource<V, R>
   private readonly evaluating: Evaluating
   private filling: Iterator<undefined, void> | undefined = undefined
@@ -61,7 +63,14 @@ export class Held<V extends HeldView = HeldView, R extends ViewRouter | undefine
     if (step?.done === true) this.filling = undefined
   }
 
+  /** Gives the first fill up, if it goes on: it lets go of the results that it waits for. */
+  abandon(): void {
+    this.filling?.return?.()
+    this.filling = undefined
+  }
+
   leave(): void {
+    this.abandon()
     this.source.leave(this.view, this.router)
   }
 }
@@ -111,11 +120,16 @@ export class HeldViews {
   }
 
   *views(): Iterable<HeldView> {
-    for (const { view } of this.byKey.values()) yield view
-    for (const results of this.results.values()) for (const { view } of results.values()) yield view
+    for (const { view } of this.all()) yield view
+  }
+
+  private *all(): Iterable<Held> {
+    yield* this.byKey.values()
+    for (const results of this.results.values()) yield* results.values()
   }
 
   clear(): void {
+    for (const held of this.all()) held.abandon()
     this.byKey.clear()
     this.results.clear()
     this.failing.clear()

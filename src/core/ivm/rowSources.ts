@@ -3,11 +3,13 @@
  */
 import { join, leave } from "../multimap.ts"
 import type { Slices } from "../surql/evaluate/scope.ts"
+import type { Select } from "../surql/syntax/ast.ts"
 import type { EngineContext, ViewSpec } from "./context.ts"
 import type { DeferredWork } from "./deferredWork.ts"
 import { Held, type HeldViews } from "./heldViews.ts"
 import { OrderedIndexes } from "./index/orderedIndexes.ts"
 import type { ViewRouter } from "./index/router.ts"
+import type { Params } from "./query/lift.ts"
 import { filterKey, type PageKeys } from "./query/pagePlan.ts"
 import type { Releases } from "./releases.ts"
 import type { Sharing } from "./sharing.ts"
@@ -16,6 +18,7 @@ import { GroupedView } from "./view/groupedView.ts"
 import { IncrementalView } from "./view/incrementalView.ts"
 import { PagedView } from "./view/pagedView.ts"
 import type { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
+import { type Rerun, wholeView } from "./view/rerun.ts"
 import type { ResultView } from "./view/resultView.ts"
 import type { RowSource } from "./view/rowSource.ts"
 import { SharedView } from "./view/sharedView.ts"
@@ -192,8 +195,11 @@ export class RowSources {
       : new Held(new GroupedView(spec, context, lender), this.lentToGroups, router, context.evaluating)
   }
 
-  heldWhole(view: RecomputedView): Held {
-    return new Held(view, this.rerun, undefined, this.context.evaluating)
+  /** A view whose query is run whole; `original` is the query with its constants. */
+  heldWhole(original: Select, select: Select, params: Params, about: Rerun): Held {
+    const { context } = this
+    const view = wholeView(original, select, params, about, context, context.source.runBudget)
+    return new Held(view, this.rerun, undefined, context.evaluating)
   }
 
   private pageOf(spec: ViewSpec, keys: PageKeys): PagedView {

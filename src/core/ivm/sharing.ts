@@ -5,6 +5,8 @@
  * of them does, even after its own caller has released it. If no two views can have the same filter and arguments, as
  * for a lone shape, nothing is recorded: a service has a hundred thousand such views.
  */
+import { encode } from "../surql/values/encode.ts"
+import { field, setField, type Value } from "../surql/values/value.ts"
 import type { ViewSpec } from "./context.ts"
 import type { Delta, DeltaBuilder } from "./delta/delta.ts"
 import type { ViewRouter } from "./index/router.ts"
@@ -134,4 +136,14 @@ export const tellSharers = (
   let touched = told
   for (const view of sharers) touched = view.lenderChanged(lent, touched)
   return touched
+}
+
+/** Begins the keys of views that no caller has asked for: others show their rows. */
+const lenderPrefix = "\u0002"
+
+/** What the view is made of that lends its rows to those of a filter with these arguments. */
+export const lenderAbout = ({ names, text }: MembersPlan, given: Params) => {
+  const params: Record<string, Value> = {}
+  for (const name of names) setField(params, name, field(given, name))
+  return { params, key: `${lenderPrefix}${text}\n${encode(params)}`, text, list: undefined }
 }

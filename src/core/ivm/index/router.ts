@@ -106,10 +106,18 @@ export class ViewRouter {
   /** Shows a new view its candidate rows: by an index if there is one, else all rows of its sources. Pauses. */
   *fill(view: RoutedView, store: Store): Slices<void> {
     const isDue = pacing(view.context.source)
+    const { list, subqueries } = this.shape
     for (const candidate of this.candidates(view, store)) {
-      // A subquery list may change in a pause, so the keys that led to this row may be out of date.
-      if (candidate !== undefined)
-        view.update(candidate.slot, candidate.slot.doc, candidate.routed && this.shape.list === undefined)
+      if (candidate !== undefined) {
+        const { slot } = candidate
+        // A subquery list may change in a pause, so the keys that led to this row may be out of date.
+        const routed = candidate.routed && list === undefined
+        if (subqueries.length === 0) view.update(slot, slot.doc, routed)
+        else {
+          const unfilled = view.attempt(slot, routed)
+          if (unfilled !== undefined) yield* view.updateLater(slot, unfilled)
+        }
+      }
       if (isDue()) yield
     }
     yield* view.finishFill()
@@ -121,7 +129,8 @@ export class ViewRouter {
    * The same without a pause, if an index leads to one record at most: no generator is made. False: use {@link fill}.
    */
   fillAtOnce(view: RoutedView, store: Store): boolean {
-    if (this.shape.access?.byId !== true || this.shape.list !== undefined) return false
+    const { access, list, subqueries } = this.shape
+    if (access?.byId !== true || list !== undefined || subqueries.length > 0) return false
     const viewKey = this.viewKey(view)
     if (viewKey === undefined || !this.indexOf(viewKey).showOnly(viewKey, view, store)) return false
     view.begin()

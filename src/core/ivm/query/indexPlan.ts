@@ -255,7 +255,8 @@ export const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArr
   const all = values.map((name) => params[name])
   for (const name of lists) {
     const items = itemsOf(params[name])
-    if (items !== undefined) all.push(...items)
+    // One by one: a call takes no more arguments than the stack holds.
+    if (items !== undefined) for (const item of items) all.push(item)
     else if (holdsMore(params[name]) || params[name] instanceof Range) return unindexable
   }
   return all

@@ -14,6 +14,7 @@ import type { Entry } from "../operators/groupScan.ts"
 import { FullRow, PlainRow, type ViewRow } from "../operators/viewRow.ts"
 import type { PlanFigures } from "../query/explain.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
+import { mostWaits, patiently, type Unfilled } from "../unfilled.ts"
 import { nothing, type ReaderRow, type ReadResult } from "./dependencies.ts"
 import { type Matching, match } from "./evaluate.ts"
 import type { Output } from "./output.ts"
@@ -45,6 +46,36 @@ export class IncrementalView extends ResultView implements Matching {
         ? this.forget(slot)
         : this.evaluate(slot, doc, before, sourceIndex, routed)
     if (before !== after) this.exchange(slot, before, after)
+  }
+
+  attempt(slot: RecordSlot, routed: boolean, waits = true): Unfilled | undefined {
+    const unfilled = this.context.source.attempt(() => this.update(slot, slot.doc, routed), waits)
+    if (unfilled !== undefined) this.update(slot, undefined, routed)
+    return unfilled
+  }
+
+  *updateLater(slot: RecordSlot, unfilled: Unfilled): Slices<void> {
+    const { postponed } = this.context
+    // Rows that change meanwhile come behind it.
+    const due = new Set([slot])
+    const attempt = (waits: boolean): Unfilled | undefined => {
+      postponed.delete(this)
+      for (const row of due) {
+        const missing = this.attempt(row, false, waits)
+        if (missing !== undefined) {
+          postponed.set(this, due)
+          return missing
+        }
+        due.delete(row)
+      }
+      return undefined
+    }
+    try {
+      postponed.set(this, due)
+      yield* patiently(unfilled, attempt, mostWaits(this.plainShape.subqueries.length, 1))
+    } finally {
+      postponed.delete(this)
+    }
   }
 
   protected exchange(slot: RecordSlot, before: ViewRow | undefined, after: ViewRow | undefined): void {
@@ -130,6 +161,13 @@ export class IncrementalView extends ResultView implements Matching {
     routed: boolean
   ): ViewRow | undefined {
     const { context, plainShape: shape } = this
+    if (shape.reaches && context.postponed.size > 0) {
+      const due = context.postponed.get(this)
+      if (due !== undefined) {
+        due.add(slot)
+        return this.forget(slot)
+      }
+    }
     context.counters.rows++
     this.count(context.step())
     const scope = context.source.scope(doc, this.params, slot.id)

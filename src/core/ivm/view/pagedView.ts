@@ -25,6 +25,7 @@ import type { FiledKey } from "../store/denseMap.ts"
 import { holdsValue } from "../store/intervalTree.ts"
 import { leadOf, type Probe } from "../store/ordering.ts"
 import { isLive, type RecordSlot, type SlotRef } from "../store/recordSlot.ts"
+import { goOn, mostWaits, type Unfilled } from "../unfilled.ts"
 import type { ReaderRow, ReadResult } from "./dependencies.ts"
 import { IncrementalView } from "./incrementalView.ts"
 import type { Output } from "./output.ts"
@@ -104,7 +105,12 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       yield
     }
     this.indexed = this.index.follow(this)
-    while (!this.fillOn()) yield
+    const most = mostWaits(this.plainShape.subqueries.length, this.length)
+    yield* goOn((waits) => {
+      const missed = this.missed ?? none
+      this.missed = undefined
+      return this.readPage(missed, waits ? fillRows : Infinity)
+    }, most)
     this.isRead = true
     this.refile()
     this.begin()
@@ -112,7 +118,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
 
   /** The same without a pause; false if the index has to be built first. */
   fillAtOnce(): boolean {
-    if (!this.index.isBuilt) return false
+    if (!this.index.isBuilt || this.plainShape.subqueries.length > 0) return false
     // No change can come before the end of this turn, so the view is filed in its final series at once.
     this.isRead = true
     this.series = this.seriesNow()
@@ -131,12 +137,6 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     // Reads one field of each slot in a loop of its own: most are cold, and the processor fetches them together.
     for (let i = 0; i < slots.length; i++) newest = Math.max(newest, slots[i]!.version)
     if (newest >= 0) for (let i = 0; i < slots.length; i++) this.showsPlain(slots[i]!)
-  }
-
-  private fillOn(): boolean {
-    const missed = this.missed ?? none
-    this.missed = undefined
-    return this.readPage(missed, fillRows)
   }
 
   get hasRange(): boolean {
@@ -338,10 +338,7 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
   private hideSlot(slot: RecordSlot): PlainRow | undefined {
     const row = slot.heldBy(this) as ViewRow | undefined
     if (row === undefined) return undefined
-    if (!this.isPlain) {
-      this.update(slot, undefined, true)
-      return undefined
-    }
+    if (!this.isPlain) return void this.update(slot, undefined, true)
     this.context.counters.views++
     slot.exchange(row, undefined)
     this.remove(row)
@@ -391,9 +388,9 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
 
   /**
    * Reads the page from the index and moves the rows that differ from the shown ones. False if more than `most` new
-   * rows have to be evaluated.
+   * rows have to be evaluated. A row of a first fill that needs a missing result, which is answered, ends it.
    */
-  private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean {
+  private readPage(touched: ReadonlyArray<RecordSlot>, most: number): boolean | Unfilled {
     const { length, offset: start, page: before, passed: passedBefore, top } = this
     const isTouched = isAmong(touched)
     // One of several writes may have pushed a row off the page for a while, and the row's own change was missed.
@@ -408,7 +405,8 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
       elsewhere: Array<SlotRef> = []
     const budget = { left: most }
     let at = 0,
-      position = start
+      position = start,
+      unfilled: Unfilled | undefined
     this.passed = undefined
     while (page.length < length && budget.left > 0) {
       const ref = walk === undefined ? top!.at(position++, budget) : walk.next(this)
@@ -428,7 +426,9 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
         if (!isShown) budget.left--
       } else if (isChanged || (!isShown && passedBefore?.has(slot) !== true)) {
         const { spent } = this.context.source
-        this.update(slot, slot.doc, walk === undefined || !walk.loose)
+        const isRouted = walk?.loose !== true
+        if (most === Infinity) this.update(slot, slot.doc, isRouted)
+        else if ((unfilled = this.attempt(slot, isRouted)) !== undefined) break
         if (!isShown) budget.left -= 1 + Math.floor((this.context.source.spent - spent) / rowSteps)
       }
       if ((!isShown || isChanged) && slot.heldBy(this) === undefined) (this.passed ??= new Set()).add(slot)
@@ -442,9 +442,9 @@ export class PagedView extends IncrementalView implements Page, PageView, Walked
     for (const ref of gone) if (!elsewhere.includes(ref)) this.update(this.index.slotOf(ref), undefined, true)
     for (const slot of passedBefore ?? none)
       if (!this.passedOver(slot) && slot.heldBy(this) === undefined) this.update(slot, undefined, true)
-    const isWhole = budget.left > 0
+    const isWhole = budget.left > 0 && unfilled === undefined
     top?.close(this, start + page.length + (this.passed?.size ?? 0), isWhole)
     if ((passedBefore === undefined) !== (this.passed === undefined)) this.refile()
-    return isWhole
+    return unfilled ?? isWhole
   }
 }

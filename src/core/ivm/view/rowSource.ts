@@ -22,7 +22,7 @@ export interface RowSource<V, R> {
   enlist(view: V, router: R): void
   /**
    * The first fill; undefined if the view is filled already. `isWaitedFor`: a row waits for this subquery result, so
-   * the fill must not pause.
+   * a short fill is done at once.
    */
   fill(view: V, router: R, isWaitedFor: boolean): Slices<void> | undefined
   /** Ends the subscription and removes the records' pointers to the view's rows. */

@@ -20,6 +20,7 @@ import * as Ids from "../../surql/values/recordId.ts"
 import { type Obj, type Range, type RecordId, sameRecord, type Value } from "../../surql/values/value.ts"
 import { edgeRead } from "../store/edgeIndex.ts"
 import type { Store } from "../store/store.ts"
+import { Unfilled } from "../unfilled.ts"
 import type { Read } from "./dependencies.ts"
 
 /** Limits on the work of evaluations, in steps (about one per row read or element touched). */
@@ -101,6 +102,8 @@ export class TrackedSource extends StoreSource {
   /** Steps of the current change's rows that exceed {@link lightSteps}; 0 between changes. */
   private heavy = 0
   private isBound = false
+  /** The evaluation that goes on may be given up for a result that takes long to fill. */
+  mayWait = false
   private readonly answering: Answering
   private readonly limits: StepLimits
 
@@ -185,6 +188,21 @@ export class TrackedSource extends StoreSource {
     }
   }
 
+  /** Evaluates in a first fill; answers the result that has to be filled before it can be done, if it waits for one. */
+  attempt(work: () => void, waits = true): Unfilled | undefined {
+    const { mayWait } = this
+    this.mayWait = waits
+    try {
+      work()
+      return undefined
+    } catch (error) {
+      if (error instanceof Unfilled) return error
+      throw error
+    } finally {
+      this.mayWait = mayWait
+    }
+  }
+
   took(steps: number): void {
     this.counted += steps
     this.weigh(steps)
@@ -201,15 +219,17 @@ export class TrackedSource extends StoreSource {
 
   /** Runs other evaluations in the middle of one. */
   aside<A>(work: () => A): A {
-    const { budget, count, noted, own, reads } = this
+    const { budget, count, mayWait, noted, own, reads } = this
     const { bytes, floor, left } = budget
     // The interrupted evaluation's steps are restored below and counted when it ends.
     const taken = this.tally()
     this.counted -= taken
+    this.mayWait = false
     try {
       return work()
     } finally {
       this.weigh(this.tally())
+      this.mayWait = mayWait
       this.count = count
       this.noted = noted
       this.own = own

@@ -1,0 +1,94 @@
+/**
+ * Results of subqueries that take long to fill, while the first fill of the view around them waits with pauses.
+ *
+ * Why an exception: the row that asks for such a result is in the middle of its evaluation, which has no pauses. It is
+ * given up and evaluated anew when the result is there; nothing of a row is kept before its evaluation ends.
+ */
+import type { Slices } from "../surql/evaluate/scope.ts"
+
+/** Pieces of a fill, each of a few hundred rows, that the row which asks for the result waits for without a pause. */
+const atOnce = 4
+
+/** A view as its fill is driven. */
+interface Fillable {
+  readonly isFilling: boolean
+  /** How many fills wait for it, or have waited for it and have not shown the row yet that asked for it. */
+  awaited: number
+  fillOn(): void
+}
+
+/** Thrown out of the evaluation of a row. */
+export class Unfilled {
+  private readonly result: Fillable
+  private readonly letGo: () => void
+
+  constructor(result: Fillable, letGo: () => void) {
+    this.result = result
+    this.letGo = letGo
+  }
+
+  /** Keeps the result from being dropped until {@link release}. */
+  hold(): void {
+    this.result.awaited++
+  }
+
+  release(): void {
+    if (--this.result.awaited === 0) this.letGo()
+  }
+
+  *filled(): Slices<void> {
+    while (this.result.isFilling) {
+      yield
+      if (this.result.isFilling) this.result.fillOn()
+    }
+  }
+}
+
+/**
+ * Fills a result that a row asks for in the middle of its evaluation. Where that takes long and the row may wait, the
+ * evaluation is given up; `letGo` is called when no fill needs the result any more.
+ */
+export const fillAsked = (result: Fillable, mayWait: boolean, letGo: () => void): void => {
+  for (let i = 0; i < atOnce && result.isFilling; i++) result.fillOn()
+  if (mayWait && result.isFilling) throw new Unfilled(result, letGo)
+  while (result.isFilling) result.fillOn()
+}
+
+/**
+ * Fills a result that is missing, and tries again until none is. What has been filled is kept until the end, though no
+ * row reads it yet. `again` is told whether it may wait: not behind so many results, for rows that change all the time
+ * need other ones each time.
+ */
+export function* patiently(
+  first: Unfilled | undefined,
+  again: (waits: boolean) => Unfilled | undefined,
+  most: number
+): Slices<void> {
+  const held: Array<Unfilled> = []
+  try {
+    for (let unfilled = first; unfilled !== undefined; unfilled = again(held.length < most)) {
+      unfilled.hold()
+      held.push(unfilled)
+      yield* unfilled.filled()
+    }
+  } finally {
+    for (const each of held) each.release()
+  }
+}
+
+/** Goes on with a fill in pieces, with pauses: `piece` answers true at the end, or the result that it needs. */
+export function* goOn(piece: (waits: boolean) => boolean | Unfilled, most: number): Slices<void> {
+  let isDone = false
+  const attempt = (waits: boolean): Unfilled | undefined => {
+    const ended = piece(waits)
+    isDone = ended === true
+    return ended instanceof Unfilled ? ended : undefined
+  }
+  while (!isDone) {
+    yield* patiently(attempt(true), attempt, most)
+    if (!isDone) yield
+  }
+}
+
+/** How many results a fill waits for before it takes no more pauses: those that its rows need, and some more. */
+export const mostWaits = (subqueries: number, rows: number): number => subqueries * (rows + 4)
